@@ -1,0 +1,5 @@
+/// The Jupyter face of a `Session`.
+@NullMarked
+package braid.launcher.kernel;
+
+import org.jspecify.annotations.NullMarked;

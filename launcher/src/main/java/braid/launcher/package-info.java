@@ -1,0 +1,5 @@
+/// Starts ranks, runs cells on them, runs notebooks, and is the `braid` command.
+@NullMarked
+package braid.launcher;
+
+import org.jspecify.annotations.NullMarked;

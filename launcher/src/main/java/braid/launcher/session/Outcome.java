@@ -1,0 +1,14 @@
+package braid.launcher.session;
+
+import braid.MimeBundle;
+import java.time.Duration;
+import java.util.Optional;
+
+/// How a cell ended: with rank 0's result (merged with the other ranks'), without one, or with a
+/// failure.
+public record Outcome(
+    Optional<MimeBundle> result, Optional<CellFailure> failure, Duration elapsed) {
+  public boolean succeeded() {
+    return failure.isEmpty();
+  }
+}

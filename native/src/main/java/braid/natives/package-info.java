@@ -1,0 +1,5 @@
+/// Bindings to what is not Java: libc through FFM, OpenBLAS through JavaCPP. No policy lives here.
+@NullMarked
+package braid.natives;
+
+import org.jspecify.annotations.NullMarked;
