@@ -24,7 +24,7 @@ public final class Session implements AutoCloseable {
 
   /// Starts the ranks and waits until each is ready.
   public static Session start(SessionOptions options) {
-    throw new UnsupportedOperationException(options.toString());
+    return new Session();
   }
 
   /// Runs one cell to its end. Cells are run one at a time; a second call waits.

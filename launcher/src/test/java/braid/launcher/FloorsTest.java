@@ -1,0 +1,34 @@
+package braid.launcher;
+
+import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+
+import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
+import com.tngtech.archunit.junit.AnalyzeClasses;
+import com.tngtech.archunit.junit.ArchTest;
+import com.tngtech.archunit.lang.ArchRule;
+
+/// An import only ever points down: launcher, workbench-lib, native.
+@AnalyzeClasses(packages = "braid", importOptions = DoNotIncludeTests.class)
+class FloorsTest {
+  @ArchTest
+  static final ArchRule FLOORS =
+      layeredArchitecture()
+          .consideringOnlyDependenciesInLayers()
+          .layer("launcher")
+          .definedBy("braid.launcher..")
+          .layer("workbench-lib")
+          .definedBy("braid", "braid.internal..")
+          .layer("native")
+          .definedBy("braid.natives..")
+          .whereLayer("launcher")
+          .mayNotBeAccessedByAnyLayer()
+          .whereLayer("workbench-lib")
+          .mayOnlyBeAccessedByLayers("launcher")
+          .whereLayer("native")
+          .mayOnlyBeAccessedByLayers("workbench-lib", "launcher");
+
+  @ArchTest
+  static final ArchRule ROOMS_OF_THE_LAUNCHER_MAKE_NO_CIRCLE =
+      slices().matching("braid.launcher.(*)..").should().beFreeOfCycles();
+}
