@@ -11,7 +11,9 @@ import braid.launcher.session.CellFailure;
 import braid.launcher.session.Session;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -26,7 +28,7 @@ final class CellRequests implements AutoCloseable {
       String code,
       boolean silent,
       boolean counted,
-      JsonObject userExpressions,
+      Map<String, String> userExpressions,
       boolean stdinAllowed,
       boolean stopOnError) {
     static Asked of(Message request) throws MalformedMessage {
@@ -35,9 +37,25 @@ final class CellRequests implements AutoCloseable {
           request.text("code"),
           silent,
           !silent && request.flag("store_history", true),
-          request.object("user_expressions"),
+          expressions(request.object("user_expressions")),
           request.flag("allow_stdin", false),
           request.flag("stop_on_error", true));
+    }
+
+    private static Map<String, String> expressions(JsonObject given) throws MalformedMessage {
+      var expressions = new LinkedHashMap<String, String>();
+      for (var expression : given.entrySet()) {
+        if (!expression.getValue().isJsonPrimitive()
+            || !expression.getValue().getAsJsonPrimitive().isString()) {
+          throw new MalformedMessage(
+              "user_expressions must be code but `"
+                  + expression.getKey()
+                  + "` was "
+                  + expression.getValue());
+        }
+        expressions.put(expression.getKey(), expression.getValue().getAsString());
+      }
+      return expressions;
     }
   }
 
@@ -92,10 +110,11 @@ final class CellRequests implements AutoCloseable {
     }
   }
 
-  /// Begins no further cell; the running one ends with its session.
+  /// Begins no further cell: those that wait are aborted. The running one ends with its session.
   @Override
-  public void close() {
-    runner.shutdownNow();
+  public synchronized void close() {
+    abortedBefore = Long.MAX_VALUE;
+    running.ifPresent(cell -> cell.interrupted.complete(null));
   }
 
   private void serve(Message request, long arrival) {
@@ -128,7 +147,7 @@ final class CellRequests implements AutoCloseable {
 
   /// All that came before the failure was told were sent without knowing of it.
   private synchronized void abortWaiting() {
-    abortedBefore = arrivals;
+    abortedBefore = Math.max(abortedBefore, arrivals);
   }
 
   private JsonObject execute(Message request, Asked asked) {
@@ -191,11 +210,8 @@ final class CellRequests implements AutoCloseable {
 
   private static JsonObject succeeded(Asked asked, Session ranks, CellPublisher publisher) {
     var values = new JsonObject();
-    for (var expression : asked.userExpressions.entrySet()) {
-      values.add(
-          expression.getKey(),
-          value(expression.getKey(), expression.getValue().getAsString(), ranks, publisher));
-    }
+    asked.userExpressions.forEach(
+        (name, expression) -> values.add(name, value(name, expression, ranks, publisher)));
     var content = new JsonObject();
     content.addProperty("status", "ok");
     content.add("user_expressions", values);

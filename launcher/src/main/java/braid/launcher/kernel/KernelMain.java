@@ -6,6 +6,7 @@ import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import com.google.gson.JsonParseException;
 import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -68,7 +69,7 @@ public final class KernelMain implements Callable<Integer> {
             "connection file must hold ports, transport and key but " + file + " does not");
       }
       return connection;
-    } catch (JsonParseException e) {
+    } catch (JsonParseException | CharacterCodingException e) {
       throw new BraidException("connection file must be JSON but " + file + " is not", e);
     }
   }
