@@ -1,5 +1,6 @@
 package braid;
 
+import braid.internal.report.ProfileJson;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -48,7 +49,7 @@ public record Profile(
 
   @Override
   public MimeBundle display() {
-    return MimeBundle.text(toString());
+    return MimeBundle.text(toString()).with(ProfileJson.MIME, ProfileJson.write(this));
   }
 
   @Override
