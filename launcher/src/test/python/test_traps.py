@@ -81,9 +81,8 @@ class FourRanksTest(KernelCase):
                 self.assertEqual("3", self.kernel.run("1 + 2").result())
 
     def test_trap_04_an_interrupt_without_a_cell_changes_nothing(self):
-        self.kernel.manager.interrupt_kernel()
-        reply = self.kernel.client.get_control_msg(timeout=TIMEOUT_S)
-        self.assertEqual("ok", reply["content"]["status"])
+        asked = self.kernel.ask("interrupt_request", {}, channel="control")
+        self.assertEqual("ok", self.kernel.reply(asked, "control")["content"]["status"])
         self.assertEqual("3", self.kernel.run("1 + 2").result())
 
     def test_trap_10_a_failure_keeps_class_message_causes_and_line(self):
