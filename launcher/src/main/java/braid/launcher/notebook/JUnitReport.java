@@ -36,12 +36,12 @@ public final class JUnitReport {
     xml.writeStartElement("testsuite");
     attribute(xml, "name", result.notebook());
     attribute(xml, "tests", Integer.toString(result.cells().size()));
-    attribute(xml, "failures", Long.toString(result.count(CellRun.Status.FAILED)));
+    attribute(xml, "failures", Long.toString(result.count(CellResult.Status.FAILED)));
     attribute(xml, "errors", "0");
     attribute(
         xml,
         "skipped",
-        Long.toString(result.count(CellRun.Status.SKIPPED) + result.count(CellRun.Status.PENDING)));
+        Long.toString(result.count(CellResult.Status.SKIPPED) + result.count(CellResult.Status.PENDING)));
     attribute(xml, "time", seconds(result.elapsed()));
     for (var cell : result.cells()) {
       xml.writeCharacters("\n  ");
@@ -51,7 +51,7 @@ public final class JUnitReport {
     xml.writeEndElement();
   }
 
-  private static void testCase(XMLStreamWriter xml, String notebook, CellRun cell)
+  private static void testCase(XMLStreamWriter xml, String notebook, CellResult cell)
       throws XMLStreamException {
     xml.writeStartElement("testcase");
     attribute(xml, "classname", notebook);

@@ -31,7 +31,6 @@ public final class NotebookRunner {
   private final TimeLimits limits;
   private final RunProgress progress;
   private final RecordedOutputs recorded = new RecordedOutputs();
-  private final CountDownLatch ended = new CountDownLatch(1);
   private final StopRequest stop = new StopRequest();
 
   public NotebookRunner(Notebook notebook, Path output, TimeLimits limits, RunProgress progress) {
@@ -45,27 +44,19 @@ public final class NotebookRunner {
   ///
   /// @throws IOException where the output notebook cannot be saved
   public RunResult run(Session session) throws IOException {
-    try {
-      return runAll(session);
-    } finally {
-      ended.countDown();
-    }
-  }
-
-  private RunResult runAll(Session session) throws IOException {
     var start = Instant.now();
     var steps = plan();
     RunRecord.notebookStarted(notebook, output, start);
     notebook.write(output);
     progress.started((int) steps.stream().filter(step -> step.number > 0).count(), session.ranks());
 
-    var runs = new ArrayList<CellRun>();
+    var runs = new ArrayList<CellResult>();
     var exitCode = ExitCode.OK;
     for (var step : steps) {
       if (step.number == 0) {
-        runs.add(notRun(step, CellRun.Status.SKIPPED));
+        runs.add(notRun(step, CellResult.Status.SKIPPED));
       } else if (exitCode != ExitCode.OK) {
-        runs.add(notRun(step, CellRun.Status.PENDING));
+        runs.add(notRun(step, CellResult.Status.PENDING));
       } else {
         var run = runCell(step, session);
         runs.add(run);
@@ -78,10 +69,7 @@ public final class NotebookRunner {
     var end = Instant.now();
     RunRecord.notebookEnded(notebook, start, end, exitCode != ExitCode.OK);
     notebook.write(output);
-    var result =
-        new RunResult(notebook.name(), output, runs, exitCode, Duration.between(start, end));
-    progress.finished(result);
-    return result;
+    return new RunResult(notebook.name(), output, runs, exitCode, Duration.between(start, end));
   }
 
   /// Numbers the cells that are to be run, and clears what an earlier run left in them.
@@ -93,23 +81,23 @@ public final class NotebookRunner {
         continue;
       }
       if (cell.hasTag(NotebookCell.SKIP_EXECUTION)) {
-        RunRecord.cellWaits(cell, CellRun.Status.SKIPPED);
+        RunRecord.cellWaits(cell, CellResult.Status.SKIPPED);
         steps.add(new Step(cell, 0));
       } else {
         cell.clearOutputs();
-        RunRecord.cellWaits(cell, CellRun.Status.PENDING);
+        RunRecord.cellWaits(cell, CellResult.Status.PENDING);
         steps.add(new Step(cell, ++number));
       }
     }
     return steps;
   }
 
-  private static CellRun notRun(Step step, CellRun.Status status) {
-    return new CellRun(
+  private static CellResult notRun(Step step, CellResult.Status status) {
+    return new CellResult(
         step.name(), step.cell.firstLine(), status, Duration.ZERO, Optional.empty(), "");
   }
 
-  private CellRun runCell(Step step, Session session) {
+  private CellResult runCell(Step step, Session session) {
     progress.cellStarted(step.name(), step.cell.firstLine());
     var start = Instant.now();
     RunRecord.cellStarted(step.cell, start);
@@ -121,7 +109,7 @@ public final class NotebookRunner {
     outcome.result().ifPresent(result -> shown.result(result, step.number));
     outcome.failure().ifPresent(shown::failure);
     var run =
-        new CellRun(
+        new CellResult(
             step.name(),
             step.cell.firstLine(),
             status(step, outcome),
@@ -133,16 +121,16 @@ public final class NotebookRunner {
   }
 
   /// A limit or a request to stop ends the run whatever the cell's tags say.
-  private static CellRun.Status status(Step step, Outcome outcome) {
+  private static CellResult.Status status(Step step, Outcome outcome) {
     boolean failed =
         outcome.failure().isPresent()
             && (!step.cell.hasTag(NotebookCell.RAISES_EXCEPTION)
                 || outcome.failure().get().kind() == CellFailure.Kind.INTERRUPTED);
-    return failed ? CellRun.Status.FAILED : CellRun.Status.COMPLETED;
+    return failed ? CellResult.Status.FAILED : CellResult.Status.COMPLETED;
   }
 
-  private static ExitCode exitCode(CellRun run) {
-    if (run.status() != CellRun.Status.FAILED || run.failure().isEmpty()) {
+  private static ExitCode exitCode(CellResult run) {
+    if (run.status() != CellResult.Status.FAILED || run.failure().isEmpty()) {
       return ExitCode.OK;
     }
     var failure = run.failure().get();
@@ -155,10 +143,9 @@ public final class NotebookRunner {
     };
   }
 
-  /// Ends the run, from another thread: the running cell is interrupted and recorded as such.
-  /// Returns once the output notebook is saved, or `patience` is over; false is the latter.
-  public boolean stop(String reason, Duration patience) throws InterruptedException {
+  /// Ends the run, from another thread: the running cell is interrupted, recorded as such and
+  /// saved. It does not wait for that.
+  public void stop(String reason) {
     stop.request(reason);
-    return ended.await(patience.toMillis(), TimeUnit.MILLISECONDS);
   }
 }

@@ -58,7 +58,7 @@ final class RunRecord {
     return TimeUnit.NANOSECONDS.toMicros(duration.toNanos()) / 1e6;
   }
 
-  static void cellWaits(NotebookCell cell, CellRun.Status status) {
+  static void cellWaits(NotebookCell cell, CellResult.Status status) {
     cell.metadata().remove("execution");
     var record = papermill(cell.metadata());
     record.add("start_time", JsonNull.INSTANCE);
@@ -74,7 +74,7 @@ final class RunRecord {
     record.addProperty("status", "running");
   }
 
-  static void cellEnded(NotebookCell cell, CellRun run, Instant start, Instant end) {
+  static void cellEnded(NotebookCell cell, CellResult run, Instant start, Instant end) {
     var record = papermill(cell.metadata());
     ended(record, start, end, run.failure().isPresent());
     record.addProperty("status", run.status().word());

@@ -8,17 +8,17 @@ import java.util.Optional;
 
 /// How a notebook's run ended, cell by cell, and where it was saved.
 public record RunResult(
-    String notebook, Path output, List<CellRun> cells, ExitCode exitCode, Duration elapsed) {
+    String notebook, Path output, List<CellResult> cells, ExitCode exitCode, Duration elapsed) {
   public RunResult {
     cells = List.copyOf(cells);
   }
 
-  public long count(CellRun.Status status) {
+  public long count(CellResult.Status status) {
     return cells.stream().filter(cell -> cell.status() == status).count();
   }
 
   /// The cell that ended the run.
-  public Optional<CellRun> failed() {
-    return cells.stream().filter(cell -> cell.status() == CellRun.Status.FAILED).findFirst();
+  public Optional<CellResult> failed() {
+    return cells.stream().filter(cell -> cell.status() == CellResult.Status.FAILED).findFirst();
   }
 }

@@ -7,7 +7,7 @@ import java.util.Optional;
 
 /// What became of one code cell. `name` is "cell 3", the same 3 as in `In [3]`; `printed` is what
 /// it wrote to stdout and stderr.
-public record CellRun(
+public record CellResult(
     String name,
     String firstLine,
     Status status,
