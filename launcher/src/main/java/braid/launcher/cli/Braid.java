@@ -68,7 +68,8 @@ public final class Braid implements Runnable {
     return new CommandLine(braid)
         .setUsageHelpAutoWidth(true)
         .setParameterExceptionHandler(Errors::misused)
-        .setExecutionExceptionHandler((e, command, parsed) -> Errors.failed(e, command, braid.verbose));
+        .setExecutionExceptionHandler(
+            (e, command, parsed) -> Errors.failed(e, command, braid.verbose));
   }
 
   @Override

@@ -16,7 +16,9 @@ final class PlainProgress implements RunProgress {
   @Override
   public void started(int cells, int ranks) {
     this.cells = cells;
-    say("running %s on %s".formatted(RunSummary.counted(cells, "cell"), RunSummary.counted(ranks, "rank")));
+    say(
+        "running %s on %s"
+            .formatted(RunSummary.counted(cells, "cell"), RunSummary.counted(ranks, "rank")));
   }
 
   @Override

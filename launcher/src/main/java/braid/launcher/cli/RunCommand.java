@@ -59,7 +59,9 @@ final class RunCommand implements Callable<Integer> {
   /// not heeded, and what follows it.
   private static final Duration STOP_PATIENCE = Duration.ofSeconds(20);
 
-  @picocli.CommandLine.Parameters(paramLabel = "NOTEBOOK", description = "The notebook; it is not changed.")
+  @picocli.CommandLine.Parameters(
+      paramLabel = "NOTEBOOK",
+      description = "The notebook; it is not changed.")
   private Path file = Path.of("");
 
   @Mixin private RankOptions ranks = new RankOptions();
@@ -94,7 +96,10 @@ final class RunCommand implements Callable<Integer> {
       description = "Where to save it. Default: NAME.out.ipynb in the current directory.")
   private @Nullable Path output;
 
-  @Option(names = "--timeout", paramLabel = "SECONDS", description = "Ends the run after this time.")
+  @Option(
+      names = "--timeout",
+      paramLabel = "SECONDS",
+      description = "Ends the run after this time.")
   private @Nullable String timeout;
 
   @Option(
@@ -113,7 +118,8 @@ final class RunCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
-    var limits = new TimeLimits(seconds("--cell-timeout", cellTimeout), seconds("--timeout", timeout));
+    var limits =
+        new TimeLimits(seconds("--cell-timeout", cellTimeout), seconds("--timeout", timeout));
     var notebook = Notebook.read(file);
     notebook.requireJava();
     var note = ParameterCell.inject(parameters(), notebook);
@@ -127,15 +133,15 @@ final class RunCommand implements Callable<Integer> {
     var err = spec.commandLine().getErr();
     note.ifPresent(text -> err.println("braid: note: " + text));
     var data = SavedData.before(home);
+    RunResult result;
     try (var progress = progress()) {
-      var result = run(new NotebookRunner(notebook, saved, limits, progress), options);
-      if (report.isPresent()) {
-        JUnitReport.write(result, report.get());
-      }
-      progress.close();
-      summarise(result, options.ranks(), data, report);
-      return result.exitCode().code();
+      result = run(new NotebookRunner(notebook, saved, limits, progress), options);
     }
+    if (report.isPresent()) {
+      JUnitReport.write(result, report.get());
+    }
+    summarise(result, options.ranks(), data, report);
+    return result.exitCode().code();
   }
 
   private RunProgress progress() {
@@ -172,7 +178,9 @@ final class RunCommand implements Callable<Integer> {
     try {
       if (!ended.await(STOP_PATIENCE.toSeconds(), TimeUnit.SECONDS)) {
         System.err.println(
-            "braid: the ranks did not end within " + STOP_PATIENCE.toSeconds() + " s; leaving them");
+            "braid: the ranks did not end within "
+                + STOP_PATIENCE.toSeconds()
+                + " s; leaving them");
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -221,7 +229,12 @@ final class RunCommand implements Callable<Integer> {
     }
     if (!(seconds > 0 && seconds < Integer.MAX_VALUE)) {
       throw new BraidException(
-          option + " must be a positive number of seconds but was " + text + "; try " + option + " 600");
+          option
+              + " must be a positive number of seconds but was "
+              + text
+              + "; try "
+              + option
+              + " 600");
     }
     return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
   }

@@ -39,7 +39,8 @@ final class RunSummary {
     var lines = new ArrayList<String>();
     lines.add("braid: " + cell.name() + " failed: " + cell.firstLine());
     cell.printed().lines().forEach(line -> lines.add("  | " + line));
-    cell.failure().ifPresent(failure -> failure.traceback().forEach(line -> lines.add("  " + line)));
+    cell.failure()
+        .ifPresent(failure -> failure.traceback().forEach(line -> lines.add("  " + line)));
     return lines;
   }
 

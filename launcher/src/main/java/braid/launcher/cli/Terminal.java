@@ -37,7 +37,8 @@ final class Terminal {
       }
       var size = new String(stty.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);
       var words = size.strip().split(" ", -1);
-      int columns = words.length == 2 && words[1].matches("[0-9]{1,4}") ? Integer.parseInt(words[1]) : 0;
+      int columns =
+          words.length == 2 && words[1].matches("[0-9]{1,4}") ? Integer.parseInt(words[1]) : 0;
       return columns > 0 ? columns : env.columns();
     } catch (IOException e) {
       return env.columns(); // no stty here

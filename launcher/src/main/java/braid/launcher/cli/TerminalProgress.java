@@ -30,8 +30,7 @@ final class TerminalProgress implements RunProgress {
   TerminalProgress(PrintWriter screen, int columns) {
     this.screen = screen;
     this.columns = columns;
-    var unused =
-        clock.scheduleAtFixedRate(this::draw, 0, TICK_MILLIS, TimeUnit.MILLISECONDS);
+    var _ = clock.scheduleAtFixedRate(this::draw, 0, TICK_MILLIS, TimeUnit.MILLISECONDS);
   }
 
   @Override

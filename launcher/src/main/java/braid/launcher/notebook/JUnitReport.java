@@ -41,7 +41,8 @@ public final class JUnitReport {
     attribute(
         xml,
         "skipped",
-        Long.toString(result.count(CellResult.Status.SKIPPED) + result.count(CellResult.Status.PENDING)));
+        Long.toString(
+            result.count(CellResult.Status.SKIPPED) + result.count(CellResult.Status.PENDING)));
     attribute(xml, "time", seconds(result.elapsed()));
     for (var cell : result.cells()) {
       xml.writeCharacters("\n  ");

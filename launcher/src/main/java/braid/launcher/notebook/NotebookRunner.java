@@ -12,8 +12,6 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 
 /// Runs a notebook's cells in order on a session, without Jupyter, and saves the output notebook
 /// before the first cell, after every cell and on every failure. After a cell that fails the rest
@@ -48,7 +46,7 @@ public final class NotebookRunner {
     var steps = plan();
     RunRecord.notebookStarted(notebook, output, start);
     notebook.write(output);
-    progress.started((int) steps.stream().filter(step -> step.number > 0).count(), session.ranks());
+    progress.started((int) steps.stream().filter(step -> step.number > 0).count(), session.size());
 
     var runs = new ArrayList<CellResult>();
     var exitCode = ExitCode.OK;

@@ -21,7 +21,8 @@ public record RankCount(int cores, long availableMiB, int gpus) {
 
   /// This machine, or the part of it that this container may use.
   public static RankCount here() {
-    return new RankCount(Runtime.getRuntime().availableProcessors(), availableMiBHere(), gpusHere());
+    return new RankCount(
+        Runtime.getRuntime().availableProcessors(), availableMiBHere(), gpusHere());
   }
 
   public int most() {

@@ -56,7 +56,10 @@ public record Env(Map<String, String> variables) {
   }
 
   public int columns() {
-    return get("COLUMNS").filter(text -> text.matches("[1-9][0-9]{0,3}")).map(Integer::parseInt).orElse(80);
+    return get("COLUMNS")
+        .filter(text -> text.matches("[1-9][0-9]{0,3}"))
+        .map(Integer::parseInt)
+        .orElse(80);
   }
 
   /// The program of that name that a shell would start.

@@ -9,8 +9,9 @@ import java.util.List;
 import java.util.Optional;
 
 /// The directories Jupyter looks for kernelspecs in, found as Jupyter itself finds them.
-record JupyterPaths(Env env) {
-  private static final List<String> PROGRAMS = List.of("jupyter-lab", "jupyter-notebook", "jupyter");
+public record JupyterPaths(Env env) {
+  private static final List<String> PROGRAMS =
+      List.of("jupyter-lab", "jupyter-notebook", "jupyter");
 
   /// Where `--user` puts things.
   Path userData() {
@@ -34,12 +35,12 @@ record JupyterPaths(Env env) {
   }
 
   /// `jupyter-lab`, else `jupyter-notebook`.
-  Optional<Path> application() {
+  public Optional<Path> application() {
     return env.program("jupyter-lab").or(() -> env.program("jupyter-notebook"));
   }
 
   /// Any Jupyter program, to say what is there.
-  Optional<Path> anyProgram() {
+  public Optional<Path> anyProgram() {
     return PROGRAMS.stream().map(env::program).flatMap(Optional::stream).findFirst();
   }
 
@@ -49,8 +50,7 @@ record JupyterPaths(Env env) {
         .flatMap(
             program -> {
               try {
-                return Optional.ofNullable(program.toRealPath().getParent())
-                    .map(Path::getParent);
+                return Optional.ofNullable(program.toRealPath().getParent()).map(Path::getParent);
               } catch (IOException e) {
                 return Optional.empty(); // gone since it was found
               }

@@ -13,7 +13,6 @@ import picocli.CommandLine.Spec;
       KernelInstall.class,
       KernelList.class,
       KernelRemove.class,
-      KernelStart.class,
     },
     mixinStandardHelpOptions = true,
     synopsisSubcommandLabel = "COMMAND",

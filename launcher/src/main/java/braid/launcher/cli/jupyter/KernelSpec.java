@@ -16,9 +16,9 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.StreamSupport;
 
-/// A kernelspec of Braid's: the directory that tells Jupyter how to start the kernel. Braid replaces
-/// and removes its own only.
-record KernelSpec(Path directory, String displayName, List<String> command) {
+/// A kernelspec of Braid's: the directory that tells Jupyter how to start the kernel. Braid
+/// replaces and removes its own only.
+public record KernelSpec(Path directory, String displayName, List<String> command) {
   static final String DEFAULT_NAME = "braid";
 
   private static final Gson JSON =
@@ -40,7 +40,7 @@ record KernelSpec(Path directory, String displayName, List<String> command) {
     return data.resolve("kernels").resolve(name.toLowerCase(Locale.ROOT));
   }
 
-  String name() {
+  public String name() {
     return directory.getFileName().toString();
   }
 
@@ -67,7 +67,7 @@ record KernelSpec(Path directory, String displayName, List<String> command) {
   }
 
   /// All of Braid's that Jupyter can see, first those that win.
-  static List<KernelSpec> all(JupyterPaths paths) throws IOException {
+  public static List<KernelSpec> all(JupyterPaths paths) throws IOException {
     var found = new ArrayList<KernelSpec>();
     for (var data : paths.data()) {
       var kernels = data.resolve("kernels");

@@ -28,8 +28,7 @@ final class Logo {
     var pen = image.createGraphics();
     try {
       pen.setRenderingHint(RenderingHints.KEY_ANTIALIASING, RenderingHints.VALUE_ANTIALIAS_ON);
-      pen.setStroke(
-          new BasicStroke(pixels * 0.14f, BasicStroke.CAP_BUTT, BasicStroke.JOIN_ROUND));
+      pen.setStroke(new BasicStroke(pixels * 0.14f, BasicStroke.CAP_BUTT, BasicStroke.JOIN_ROUND));
       // from the back to the front: a strand is in front where its second wave is high
       for (int layer = 0; layer < 2; layer++) {
         for (int strand = 0; strand < STRANDS.length; strand++) {
