@@ -32,11 +32,9 @@ public final class ChartImage {
     return svg(chart, Theme.WIDTH_PX, height(chart));
   }
 
-  /// Long texts of lanes and many of them need more room than the usual height.
+  /// The usual height, or what the chart's lanes need.
   public static int height(JFreeChart chart) {
-    return chart.getPlot() instanceof LanePlot lanes
-        ? Math.max(Theme.HEIGHT_PX, lanes.heightPx())
-        : Theme.HEIGHT_PX;
+    return chart.getPlot() instanceof LanePlot lanes ? lanes.heightPx() : Theme.HEIGHT_PX;
   }
 
   public static String svg(JFreeChart chart, int width, int height) {
