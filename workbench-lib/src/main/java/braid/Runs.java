@@ -14,6 +14,7 @@ import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeFormatterBuilder;
 import java.time.temporal.ChronoField;
+import java.time.temporal.ChronoUnit;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
@@ -72,7 +73,7 @@ public final class Runs implements Displayable {
   }
 
   public Entry save(Evidence evidence) {
-    var now = clock.instant();
+    var now = clock.instant().truncatedTo(ChronoUnit.MILLIS);
     var random = "%06x".formatted(ThreadLocalRandom.current().nextInt(RANDOM_BOUND));
     var id = TIMESTAMP.format(now) + "-" + random;
     var unfinished = directory.resolve(UNFINISHED + id);
