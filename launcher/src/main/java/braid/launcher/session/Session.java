@@ -1,9 +1,27 @@
 package braid.launcher.session;
 
 import braid.MimeBundle;
+import braid.launcher.ranks.Death;
+import braid.launcher.ranks.RankEvent;
+import braid.launcher.ranks.RankEvent.Channel;
+import braid.launcher.ranks.RankSet;
+import braid.launcher.session.CellCompiler.Piece;
+import braid.launcher.session.CellFailure.Kind;
+import braid.launcher.session.Invocation.Ending;
+import braid.launcher.wire.FromRank;
+import braid.launcher.wire.ToRank;
+import java.io.IOException;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import jdk.jshell.SnippetEvent;
+import org.jspecify.annotations.Nullable;
 
 /// The heart: runs cells on all ranks and merges what they say. It knows JShell, magics, ranks and
 /// outputs, and nothing of Jupyter.
@@ -20,41 +38,299 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  private Session() {}
+  private static final Duration DELIVERY = Duration.ofMillis(50);
+
+  private final SessionOptions options;
+  private final ReentrantLock oneCell = new ReentrantLock();
+  private final Drain drain = new Drain();
+  private final Magics magics = new Magics(this);
+  private final ScheduledExecutorService clock =
+      Executors.newSingleThreadScheduledExecutor(
+          Thread.ofPlatform().daemon().name("braid-output").factory());
+  private volatile @Nullable CellRun current;
+  private volatile boolean interrupted;
+  private volatile boolean closed;
+  private volatile Crew crew;
+
+  private Session(SessionOptions options) {
+    this.options = options;
+    crew = Crew.start(options, this::happened);
+    var _ =
+        clock.scheduleWithFixedDelay(
+            this::deliver, DELIVERY.toMillis(), DELIVERY.toMillis(), TimeUnit.MILLISECONDS);
+  }
 
   /// Starts the ranks and waits until each is ready.
   public static Session start(SessionOptions options) {
-    return new Session();
+    return new Session(options);
   }
 
   /// Runs one cell to its end. Cells are run one at a time; a second call waits.
   public Outcome run(Cell cell, CellOutput output) {
-    return new Outcome(Optional.empty(), Optional.empty(), Duration.ZERO);
+    long start = System.nanoTime();
+    oneCell.lock();
+    try {
+      interrupted = false;
+      var header = CellHeader.of(cell, ranks().size());
+      var run = new CellRun(output, ranks().size(), header.runsOn(0));
+      current = run;
+      Optional<MimeBundle> result = Optional.empty();
+      Optional<CellFailure> failure = Optional.empty();
+      try {
+        result = runHeaded(header, cell, run);
+      } catch (CellFailed e) {
+        failure = Optional.of(e.failure());
+      }
+      run.finish();
+      return new Outcome(result, failure, Duration.ofNanos(System.nanoTime() - start));
+    } catch (MagicError e) {
+      return failed(e.failure(), start);
+    } finally {
+      oneCell.unlock();
+    }
+  }
+
+  private static Outcome failed(CellFailure failure, long start) {
+    return new Outcome(
+        Optional.empty(), Optional.of(failure), Duration.ofNanos(System.nanoTime() - start));
+  }
+
+  private Optional<MimeBundle> runHeaded(CellHeader header, Cell cell, CellRun run)
+      throws CellFailed {
+    long start = ranNanos();
+    try {
+      return switch (header.where()) {
+        case CellHeader.Where.Front() -> magics.front().run(cell.name(), header.body(), run);
+        case CellHeader.Where.Ranks(var chosen) -> {
+          crew.fanOut().select(chosen);
+          yield runPieces(new Cell(cell.name(), header.body()), run);
+        }
+        case CellHeader.Where.Everywhere() -> {
+          crew.fanOut().selectAll();
+          yield runPieces(new Cell(cell.name(), header.body()), run);
+        }
+      };
+    } finally {
+      if (header.timed()) {
+        run.text(Channel.STDOUT, Magics.time(ranNanos() - start));
+      }
+    }
+  }
+
+  /// Runs the pieces of a cell one after the other, each on all chosen ranks; then waits for what
+  /// they printed.
+  Optional<MimeBundle> runPieces(Cell cell, CellRun run) throws CellFailed {
+    Optional<MimeBundle> result = Optional.empty();
+    try {
+      for (var piece : crew.compiler().split(cell)) {
+        if (interrupted) {
+          throw new CellFailed(interruption(cell));
+        }
+        result =
+            switch (piece) {
+              case Piece.Magic magic -> magics.line(magic, cell, run);
+              case Piece.Java java -> runJava(java, cell);
+            };
+      }
+      return result;
+    } catch (CompileError e) {
+      throw new CellFailed(e.failure());
+    } catch (MagicError e) {
+      throw new CellFailed(e.failure());
+    } finally {
+      drain();
+    }
+  }
+
+  private static CellFailure interruption(Cell cell) {
+    var message = cell.name() + " was interrupted";
+    return new CellFailure(Kind.INTERRUPTED, "Interrupted", message, List.of(message));
+  }
+
+  private Optional<MimeBundle> runJava(Piece.Java piece, Cell cell) throws CellFailed {
+    var death = ranks().death();
+    if (death.isPresent()) {
+      throw new CellFailed(dead(death.get()));
+    }
+    var fanOut = crew.fanOut();
+    var origin = new Origins.Origin(cell.name(), piece.firstLine(), cell.source());
+    fanOut.render(piece.shown());
+    crew.origins().expect(origin);
+    var events = crew.compiler().eval(piece.source());
+    Optional<MimeBundle> result = Optional.empty();
+    for (var event : events) {
+      if (event.causeSnippet() == null) {
+        crew.origins().put(event.snippet().id(), origin);
+        result = settle(event, piece, cell);
+      }
+    }
+    return result;
+  }
+
+  /// Looks at what one snippet came to.
+  private Optional<MimeBundle> settle(SnippetEvent event, Piece.Java piece, Cell cell)
+      throws CellFailed {
+    var error = crew.compiler().errors(cell, piece, event);
+    if (error.isPresent()) {
+      throw new CellFailed(error.get().failure());
+    }
+    var ended = crew.fanOut().takeLast();
+    boolean failed =
+        event.exception() != null
+            || ended.stream()
+                .flatMap(e -> e.values().stream())
+                .anyMatch(e -> e instanceof Ending.Dead || Invocation.failure(e).isPresent());
+    if (failed) {
+      boolean byUser = interrupted || crew.fanOut().wasInterrupted();
+      var report =
+          FailureReport.of(cell, crew.origins(), ended.orElse(Map.of()), event.exception(), byUser);
+      resume();
+      throw new CellFailed(report);
+    }
+    if (!piece.shown() || !CellCompiler.hasResult(event.snippet()) || ended.isEmpty()) {
+      return Optional.empty();
+    }
+    var values = new HashMap<Integer, MimeBundle>();
+    ended
+        .get()
+        .forEach(
+            (rank, ending) -> {
+              if (ending instanceof Ending.Answered(FromRank.Value(var bundle))) {
+                values.put(rank, bundle);
+              }
+            });
+    return values.isEmpty() ? Optional.empty() : Optional.of(ResultMerger.merge(values));
+  }
+
+  private static CellFailure dead(Death death) {
+    var message = death + " earlier; %restart starts new ranks";
+    return new CellFailure(Kind.RANK_DIED, "RankDied", message, List.of(message));
+  }
+
+  private void resume() {
+    try {
+      crew.fanOut().resume();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void drain() {
+    try {
+      long number = drain.begin(ranks().size());
+      drain.await(crew.fanOut().mark(number));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void happened(RankEvent event) {
+    var run = current;
+    switch (event) {
+      case RankEvent.OutputMarked mark -> drain.marked(mark);
+      case RankEvent.Died died -> died(died, run);
+      case RankEvent.Output output when run != null -> run.printed(output);
+      case RankEvent.Output output -> System.err.print(output.text());
+      case RankEvent.Displayed shown when run != null && shown.rank() == lowestSelected() ->
+          run.shown(shown.bundle(), shown.displayId(), shown.update());
+      case RankEvent.Displayed ignored -> {}
+      case RankEvent.Published published -> published.bundle();
+      case RankEvent.InputRequested request -> Thread.ofVirtual().start(() -> ask(request, run));
+    }
+  }
+
+  private int lowestSelected() {
+    return crew.fanOut().selected().getFirst().rank();
+  }
+
+  private void died(RankEvent.Died died, @Nullable CellRun run) {
+    drain.died(died.rank());
+    if (!closed && run != null && !oneCell.isLocked()) {
+      run.text(Channel.STDERR, died.death() + "; %restart starts new ranks\n");
+    }
+  }
+
+  private void ask(RankEvent.InputRequested request, @Nullable CellRun run) {
+    var rank = ranks().get(request.rank());
+    try {
+      if (run == null) {
+        throw new IOException("no cell runs");
+      }
+      if (request.rank() != 0) {
+        throw new IOException("only rank 0 can read from the user");
+      }
+      run.deliver();
+      rank.tell(new ToRank.Input(run.output().readLine(request.prompt()), false));
+    } catch (IOException e) {
+      if (run != null) {
+        run.text(
+            Channel.STDERR, "rank " + request.rank() + " got no input: " + e.getMessage() + "\n");
+      }
+      rank.tell(new ToRank.Input("", true));
+    }
+  }
+
+  private void deliver() {
+    var run = current;
+    if (run != null) {
+      run.deliver();
+    }
   }
 
   /// Stops the running cell on every rank, from another thread. Without one it does nothing.
-  public void interrupt() {}
+  public void interrupt() {
+    if (oneCell.isLocked()) {
+      interrupted = true;
+      crew.fanOut().interrupt();
+      magics.front().interrupt();
+    }
+  }
 
   /// Stops all ranks and starts them anew; nothing that cells declared is left.
-  public void restart() {}
+  public void restart() {
+    oneCell.lock();
+    try {
+      crew.close();
+      crew = Crew.start(options, this::happened);
+    } finally {
+      oneCell.unlock();
+    }
+  }
 
-  public int ranks() {
-    return 0;
+  long ranNanos() {
+    return crew.fanOut().ranNanos();
+  }
+
+  RankSet ranks() {
+    return crew.ranks();
+  }
+
+  CellCompiler compiler() {
+    return crew.compiler();
+  }
+
+  public int size() {
+    return options.ranks();
   }
 
   public Completions complete(String source, int cursor) {
-    return new Completions(List.of(), cursor, cursor);
+    return new Assistant(crew.compiler()).complete(source, cursor);
   }
 
   public Optional<MimeBundle> inspect(String source, int cursor) {
-    return Optional.empty();
+    return new Assistant(crew.compiler()).inspect(source, cursor);
   }
 
   public Completeness completeness(String source) {
-    return new Completeness(Completeness.Status.COMPLETE, "");
+    return new Assistant(crew.compiler()).completeness(source);
   }
 
   /// Ends every rank and frees what the session holds. Twice is harmless.
   @Override
-  public void close() {}
+  public void close() {
+    closed = true;
+    clock.shutdownNow();
+    magics.front().close();
+    crew.close();
+  }
 }

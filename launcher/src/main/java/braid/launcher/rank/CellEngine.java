@@ -1,0 +1,135 @@
+package braid.launcher.rank;
+
+import REPL.$Cancel$;
+import braid.GroupAborted;
+import braid.MimeBundle;
+import braid.launcher.wire.FromRank;
+import braid.launcher.wire.RankFailure;
+import braid.launcher.wire.RankFailure.Kind;
+import braid.launcher.wire.ToRank;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import jdk.jshell.execution.LocalExecutionControl;
+import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
+import jdk.jshell.spi.ExecutionControl.ExecutionControlException;
+import jdk.jshell.spi.SPIResolutionException;
+import org.jspecify.annotations.Nullable;
+
+/// Loads and runs what the front compiled. The JDK's `LocalExecutionControl` is used for its class
+/// loading and for the stop checks that it weaves into loops; running is ours, because a rank keeps
+/// values, causes and stacks that the JDK's engine turns into strings.
+final class CellEngine extends LocalExecutionControl {
+  private final Thread thread;
+  private final Object stopping = new Object();
+  private boolean running;
+  private boolean stopped;
+
+  CellEngine(Thread thread) {
+    super(CellEngine.class.getClassLoader());
+    this.thread = thread;
+  }
+
+  FromRank.Answer load(ToRank.Load load) {
+    try {
+      load(
+          load.classes().stream()
+              .map(c -> new ClassBytecodes(c.name(), c.bytes()))
+              .toArray(ClassBytecodes[]::new));
+      return new FromRank.Done();
+    } catch (ExecutionControlException | LinkageError e) {
+      return internal(e);
+    }
+  }
+
+  FromRank.Answer classpath(ToRank.AddToClasspath add) {
+    try {
+      addToClasspath(add.path());
+      return new FromRank.Done();
+    } catch (ExecutionControlException e) {
+      return internal(e);
+    }
+  }
+
+  /// Runs on the calling thread, which is the one that `interrupt` interrupts.
+  FromRank.Answer invoke(ToRank.Invoke invoke) {
+    Method method;
+    try {
+      method = findClass(invoke.className()).getDeclaredMethod(invoke.methodName());
+      method.setAccessible(true);
+    } catch (ReflectiveOperationException | LinkageError e) {
+      return internal(e);
+    }
+    synchronized (stopping) {
+      running = true;
+    }
+    try {
+      var value = method.invoke(null);
+      return invoke.render() ? new FromRank.Value(render(value)) : new FromRank.Done();
+    } catch (InvocationTargetException e) {
+      return failure(e.getCause() == null ? e : e.getCause());
+    } catch (IllegalAccessException e) {
+      return internal(e);
+    } catch (RuntimeException | Error e) {
+      // Thrown while the value was turned into text: the cell's own toString.
+      return failure(e);
+    } finally {
+      synchronized (stopping) {
+        running = false;
+        stopped = false;
+        $Cancel$.stop(false);
+        var _ = Thread.interrupted();
+      }
+    }
+  }
+
+  FromRank.Answer varValue(ToRank.VarValue value) {
+    try {
+      var field = findClass(value.className()).getDeclaredField(value.varName());
+      field.setAccessible(true);
+      return new FromRank.Value(render(field.get(null)));
+    } catch (ReflectiveOperationException | LinkageError e) {
+      return internal(e);
+    } catch (RuntimeException e) {
+      return failure(e);
+    }
+  }
+
+  /// Stops the cell that runs, from another thread.
+  void interrupt() {
+    synchronized (stopping) {
+      if (running) {
+        stopped = true;
+        $Cancel$.stop(true);
+        thread.interrupt();
+      }
+    }
+  }
+
+  private boolean wasStopped() {
+    synchronized (stopping) {
+      return stopped;
+    }
+  }
+
+  private FromRank.Failed failure(Throwable thrown) {
+    if (thrown instanceof SPIResolutionException unresolved) {
+      return new FromRank.Failed(RankFailure.of(Kind.UNRESOLVED, unresolved.id(), thrown));
+    }
+    boolean byStop =
+        thrown instanceof CellStopped
+            || thrown instanceof InterruptedException
+            || thrown instanceof GroupAborted;
+    var kind = byStop && wasStopped() ? Kind.STOPPED : Kind.THROWN;
+    return new FromRank.Failed(RankFailure.of(kind, -1, thrown));
+  }
+
+  private static FromRank.Failed internal(Throwable thrown) {
+    return new FromRank.Failed(RankFailure.of(Kind.INTERNAL, -1, thrown));
+  }
+
+  private static MimeBundle render(@Nullable Object value) {
+    return value instanceof String text
+        ? MimeBundle.text(text)
+        : Values.render(value, valueString(value));
+  }
+}

@@ -1,0 +1,165 @@
+package braid.launcher.rank;
+
+import braid.launcher.wire.Connection;
+import braid.launcher.wire.FromRank;
+import braid.launcher.wire.Hello;
+import braid.launcher.wire.OutputMark;
+import braid.launcher.wire.ToRank;
+import java.io.EOFException;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.net.SocketException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+
+/// A rank's JVM: `RankMain FRONT_PORT`, with the rest in the environment. The main thread answers
+/// requests and so runs the cells; a second thread hears what must be heard while a cell runs, and
+/// notices when the front is gone.
+public final class RankMain {
+  private static final long EXIT_GRACE_MILLIS = 500;
+
+  private final Connection execution;
+  private final Connection control;
+  private final CellEngine engine;
+  private final StandardInput input;
+  private final String token;
+  private final FileOutputStream out = new FileOutputStream(FileDescriptor.out);
+  private final FileOutputStream err = new FileOutputStream(FileDescriptor.err);
+
+  private RankMain(Connection execution, Connection control, String token, Thread cells) {
+    this.execution = execution;
+    this.control = control;
+    engine = new CellEngine(cells);
+    input = new StandardInput(prompt -> tellControl(new FromRank.InputRequest(prompt)));
+    this.token = token;
+  }
+
+  public static void main(String[] args) throws IOException {
+    int port = Integer.parseInt(args[0]);
+    var token = System.getenv("BRAID_TOKEN");
+    int rank = Integer.parseInt(System.getenv("RANK"));
+    long pid = ProcessHandle.current().pid();
+    var front = InetAddress.getLoopbackAddress();
+    var execution = new Connection(new Socket(front, port));
+    execution.send(new Hello(token, rank, pid, false));
+    var control = new Connection(new Socket(front, port));
+    control.send(new Hello(token, rank, pid, true));
+    new RankMain(execution, control, token, Thread.currentThread()).serve();
+  }
+
+  private void serve() throws IOException {
+    System.setOut(print(FileDescriptor.out, "out"));
+    System.setErr(print(FileDescriptor.err, "err"));
+    System.setIn(input);
+    Thread.ofPlatform().daemon().name("braid-control").start(this::hearControl);
+    while (true) {
+      var answer = answer(ToRank.read(execution.in()));
+      execution.send(answer);
+    }
+  }
+
+  private FromRank.Answer answer(ToRank message) throws IOException {
+    return switch (message) {
+      case ToRank.Load load -> engine.load(load);
+      case ToRank.Invoke invoke -> engine.invoke(invoke);
+      case ToRank.VarValue value -> engine.varValue(value);
+      case ToRank.AddToClasspath add -> engine.classpath(add);
+      case ToRank.Resume resume -> new FromRank.Done();
+      case ToRank.Mark mark -> {
+        mark(mark.number());
+        yield new FromRank.Done();
+      }
+      case ToRank.Ping ignored -> throw misplaced(message);
+      case ToRank.Interrupt ignored -> throw misplaced(message);
+      case ToRank.Release ignored -> throw misplaced(message);
+      case ToRank.Input ignored -> throw misplaced(message);
+      case ToRank.Exit ignored -> throw misplaced(message);
+    };
+  }
+
+  private void mark(long number) throws IOException {
+    System.out.flush();
+    System.err.flush();
+    var mark = new OutputMark(token, number).bytes();
+    out.write(mark);
+    err.write(mark);
+  }
+
+  private static IOException misplaced(ToRank message) {
+    return new IOException("not for this connection: " + message);
+  }
+
+  private void hearControl() {
+    try {
+      while (true) {
+        switch (ToRank.read(control.in())) {
+          case ToRank.Ping ping -> control.send(pong(ping.number()));
+          case ToRank.Interrupt() -> engine.interrupt();
+          case ToRank.Release release -> release.reason();
+          case ToRank.Input line -> input.answer(line.line(), line.end());
+          case ToRank.Exit() -> exit();
+          case ToRank other -> throw misplaced(other);
+        }
+      }
+    } catch (EOFException | SocketException e) {
+      // The front is gone, perhaps killed: nobody is left to run cells for.
+      gone();
+    } catch (IOException e) {
+      System.err.println("the control connection broke: " + e.getMessage());
+      gone();
+    }
+  }
+
+  private static FromRank.Pong pong(long number) throws IOException {
+    var runtime = Runtime.getRuntime();
+    return new FromRank.Pong(
+        number, residentBytes(), runtime.totalMemory() - runtime.freeMemory(), List.of());
+  }
+
+  private static long residentBytes() throws IOException {
+    for (var line : Files.readAllLines(Path.of("/proc/self/status"))) {
+      if (line.startsWith("VmRSS:")) {
+        return Long.parseLong(line.replaceAll("[^0-9]", "")) * 1024;
+      }
+    }
+    return 0;
+  }
+
+  private static void exit() {
+    Thread.ofPlatform()
+        .daemon()
+        .start(
+            () -> {
+              try {
+                Thread.sleep(EXIT_GRACE_MILLIS);
+              } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+              }
+              Runtime.getRuntime().halt(0);
+            });
+    System.exit(0);
+  }
+
+  private static void gone() {
+    Runtime.getRuntime().halt(1);
+  }
+
+  private void tellControl(FromRank message) {
+    try {
+      control.send(message);
+    } catch (IOException e) {
+      throw new UncheckedIOException("the front cannot be reached", e);
+    }
+  }
+
+  private static PrintStream print(FileDescriptor descriptor, String name) {
+    return new PrintStream(new PromptStream(descriptor, name), false, StandardCharsets.UTF_8);
+  }
+}

@@ -1,0 +1,30 @@
+package braid.launcher.ranks;
+
+import java.util.Map;
+
+/// How a rank's process ended, in words.
+public record Death(int rank, long pid, int exitValue) {
+  /// The JDK reports a process that a signal ended as 128 plus the signal.
+  private static final int SIGNAL_BASE = 128;
+
+  private static final Map<Integer, String> SIGNALS =
+      Map.of(
+          1, "SIGHUP", 2, "SIGINT", 4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE", 9,
+          "SIGKILL", 11, "SIGSEGV", 15, "SIGTERM");
+
+  @Override
+  public String toString() {
+    return "rank " + rank + " (pid " + pid + ") " + cause();
+  }
+
+  public String cause() {
+    int signal = exitValue - SIGNAL_BASE;
+    if (SIGNALS.containsKey(signal)) {
+      return "was killed by " + SIGNALS.get(signal) + " (signal " + signal + ")";
+    }
+    if (signal > 0 && signal < 65) {
+      return "was killed by signal " + signal;
+    }
+    return "exited with code " + exitValue + (exitValue == 0 ? " (System.exit in a cell?)" : "");
+  }
+}

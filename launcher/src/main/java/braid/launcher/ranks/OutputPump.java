@@ -1,0 +1,135 @@
+package braid.launcher.ranks;
+
+import braid.launcher.ranks.RankEvent.Channel;
+import braid.launcher.wire.OutputMark;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharsetDecoder;
+import java.nio.charset.CodingErrorAction;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.function.Consumer;
+
+/// Drains one of a rank's output pipes: text and marks, in the order they were written. A full pipe
+/// would stop the rank, so it drains always, also between cells.
+final class OutputPump {
+  private static final int CHUNK_BYTES = 1 << 16;
+  private static final int MAX_NUMBER_DIGITS = 20;
+
+  private final int rank;
+  private final Channel channel;
+  private final byte[] markPrefix;
+  private final Consumer<RankEvent> events;
+  private final CharsetDecoder decoder =
+      StandardCharsets.UTF_8
+          .newDecoder()
+          .onMalformedInput(CodingErrorAction.REPLACE)
+          .onUnmappableCharacter(CodingErrorAction.REPLACE);
+  private final CharBuffer chars = CharBuffer.allocate(CHUNK_BYTES + 16);
+  private ByteBuffer undecoded = ByteBuffer.allocate(0);
+  private byte[] held = new byte[0];
+
+  OutputPump(int rank, Channel channel, String token, Consumer<RankEvent> events) {
+    this.rank = rank;
+    this.channel = channel;
+    this.events = events;
+    markPrefix = OutputMark.prefix(token);
+  }
+
+  void drain(InputStream in) {
+    var chunk = new byte[CHUNK_BYTES];
+    try {
+      for (int count = in.read(chunk); count >= 0; count = in.read(chunk)) {
+        accept(chunk, count);
+      }
+    } catch (IOException e) {
+      text(("[braid] the pipe broke: " + e.getMessage() + "\n").getBytes(StandardCharsets.UTF_8));
+    }
+    text(held);
+    held = new byte[0];
+  }
+
+  /// Splits what arrived at marks. The start of what may become a mark is held back until more has
+  /// come.
+  void accept(byte[] chunk, int count) {
+    var bytes = Arrays.copyOf(held, held.length + count);
+    System.arraycopy(chunk, 0, bytes, held.length, count);
+    int from = 0;
+    int at = 0;
+    while (at < bytes.length) {
+      if (bytes[at] != OutputMark.EDGE) {
+        at++;
+        continue;
+      }
+      int end = markEnd(bytes, at);
+      if (end == INCOMPLETE) {
+        break;
+      }
+      if (end == NO_MARK) {
+        at++;
+        continue;
+      }
+      text(Arrays.copyOfRange(bytes, from, at));
+      int digits = at + markPrefix.length;
+      long number =
+          Long.parseLong(new String(bytes, digits, end - 1 - digits, StandardCharsets.US_ASCII));
+      events.accept(new RankEvent.OutputMarked(rank, channel, number));
+      from = end;
+      at = end;
+    }
+    text(Arrays.copyOfRange(bytes, from, at));
+    held = Arrays.copyOfRange(bytes, at, bytes.length);
+  }
+
+  private static final int INCOMPLETE = -1;
+  private static final int NO_MARK = -2;
+
+  /// The index after the mark that begins at `start`.
+  private int markEnd(byte[] bytes, int start) {
+    for (int i = 0; i < markPrefix.length; i++) {
+      if (start + i == bytes.length) {
+        return INCOMPLETE;
+      }
+      if (bytes[start + i] != markPrefix[i]) {
+        return NO_MARK;
+      }
+    }
+    int digits = start + markPrefix.length;
+    for (int i = digits; i < digits + MAX_NUMBER_DIGITS; i++) {
+      if (i == bytes.length) {
+        return INCOMPLETE;
+      }
+      if (bytes[i] == OutputMark.EDGE && i > digits) {
+        return i + 1;
+      }
+      if (bytes[i] < '0' || bytes[i] > '9') {
+        return NO_MARK;
+      }
+    }
+    return NO_MARK;
+  }
+
+  private void text(byte[] bytes) {
+    if (bytes.length == 0) {
+      return;
+    }
+    var input = ByteBuffer.allocate(undecoded.remaining() + bytes.length);
+    input.put(undecoded).put(bytes).flip();
+    var text = new StringBuilder();
+    while (true) {
+      chars.clear();
+      var result = decoder.decode(input, chars, false);
+      chars.flip();
+      text.append(chars);
+      if (result.isUnderflow()) {
+        break;
+      }
+    }
+    undecoded = ByteBuffer.allocate(input.remaining()).put(input).flip();
+    if (!text.isEmpty()) {
+      events.accept(new RankEvent.Output(rank, channel, text.toString()));
+    }
+  }
+}

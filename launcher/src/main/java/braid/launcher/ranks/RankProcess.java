@@ -1,0 +1,239 @@
+package braid.launcher.ranks;
+
+import braid.launcher.ranks.RankEvent.Channel;
+import braid.launcher.wire.Connection;
+import braid.launcher.wire.FromRank;
+import braid.launcher.wire.ToRank;
+import java.io.IOException;
+import java.util.ArrayDeque;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// The front's hold on one rank: its process, its two connections, and the requests that wait for
+/// an answer.
+public final class RankProcess {
+  /// A rank that closed its connections is ending; one that has not ended after this long is made
+  /// to.
+  private static final int LINGER_SECONDS = 2;
+
+  private final int rank;
+  private final Process process;
+  private final Consumer<RankEvent> events;
+  private final ArrayDeque<CompletableFuture<FromRank.Answer>> pending = new ArrayDeque<>();
+  private volatile @Nullable Connection execution;
+  private volatile @Nullable Connection control;
+  private volatile @Nullable Death death;
+  private volatile @Nullable Heartbeat heartbeat;
+
+  /// What a rank last said of itself, and when (`System.nanoTime`).
+  public record Heartbeat(FromRank.Pong pong, long heardNanos) {}
+
+  RankProcess(int rank, Process process, String token, Consumer<RankEvent> events) {
+    this.rank = rank;
+    this.process = process;
+    this.events = events;
+    var out = drain(Channel.STDOUT, token);
+    var err = drain(Channel.STDERR, token);
+    var _ = process.onExit().thenAccept(p -> died(p, out, err));
+  }
+
+  private Thread drain(Channel channel, String token) {
+    var pipe = channel == Channel.STDOUT ? process.getInputStream() : process.getErrorStream();
+    var pump = new OutputPump(rank, channel, token, events);
+    return Thread.ofPlatform()
+        .daemon()
+        .name("braid-rank-" + rank + "-" + channel)
+        .start(() -> pump.drain(pipe));
+  }
+
+  public int rank() {
+    return rank;
+  }
+
+  public long pid() {
+    return process.pid();
+  }
+
+  public Optional<Death> death() {
+    return Optional.ofNullable(death);
+  }
+
+  public Optional<Heartbeat> heartbeat() {
+    return Optional.ofNullable(heartbeat);
+  }
+
+  boolean connected() {
+    return execution != null && control != null;
+  }
+
+  void attach(Connection connection, boolean isControl) {
+    if (isControl) {
+      control = connection;
+      listen("control", connection, this::heardOnControl);
+    } else {
+      execution = connection;
+      listen("execution", connection, this::heardOnExecution);
+    }
+  }
+
+  /// Asks something of the rank; requests are answered in their order. Completes exceptionally with
+  /// [RankDied].
+  public CompletableFuture<FromRank.Answer> request(ToRank message) {
+    var answer = new CompletableFuture<FromRank.Answer>();
+    var connection = execution;
+    synchronized (pending) {
+      if (death != null || connection == null) {
+        answer.completeExceptionally(diedOrNever());
+        return answer;
+      }
+      pending.add(answer);
+      try {
+        connection.send(message);
+      } catch (IOException e) {
+        // The connection broke because the process is ending: its exit completes the answer.
+        endSoon();
+      }
+    }
+    return answer;
+  }
+
+  /// Tells the rank something that is heard also while it runs a cell. A rank that is gone hears
+  /// nothing, which is said by its death, not here.
+  public void tell(ToRank message) {
+    var connection = control;
+    if (connection == null || death != null) {
+      return;
+    }
+    try {
+      connection.send(message);
+    } catch (IOException e) {
+      endSoon();
+    }
+  }
+
+  private RankDied diedOrNever() {
+    var how = death;
+    return new RankDied(how != null ? how : new Death(rank, pid(), -1));
+  }
+
+  private interface Heard {
+    void accept(FromRank message);
+  }
+
+  private void listen(String name, Connection connection, Heard heard) {
+    Thread.ofPlatform()
+        .daemon()
+        .name("braid-rank-" + rank + "-" + name)
+        .start(
+            () -> {
+              try {
+                while (true) {
+                  heard.accept(FromRank.read(connection.in()));
+                }
+              } catch (IOException e) {
+                endSoon();
+              }
+            });
+  }
+
+  private void heardOnExecution(FromRank message) {
+    switch (message) {
+      case FromRank.Answer answer -> {
+        CompletableFuture<FromRank.Answer> asked;
+        synchronized (pending) {
+          asked = pending.remove();
+        }
+        asked.complete(answer);
+      }
+      case FromRank other -> heardByItself(other);
+    }
+  }
+
+  private void heardOnControl(FromRank message) {
+    if (message instanceof FromRank.Pong pong) {
+      heartbeat = new Heartbeat(pong, System.nanoTime());
+    } else {
+      heardByItself(message);
+    }
+  }
+
+  private void heardByItself(FromRank message) {
+    switch (message) {
+      case FromRank.Display shown ->
+          events.accept(
+              new RankEvent.Displayed(rank, shown.bundle(), shown.displayId(), shown.update()));
+      case FromRank.Published published ->
+          events.accept(new RankEvent.Published(rank, published.bundle()));
+      case FromRank.InputRequest request ->
+          events.accept(new RankEvent.InputRequested(rank, request.prompt()));
+      case FromRank.Pong ignored ->
+          throw new IllegalStateException("a pong on the wrong connection");
+      case FromRank.Answer ignored ->
+          throw new IllegalStateException("an answer on the wrong connection");
+    }
+  }
+
+  private void endSoon() {
+    var _ =
+        process
+            .onExit()
+            .orTimeout(LINGER_SECONDS, TimeUnit.SECONDS)
+            .exceptionally(
+                late -> {
+                  process.destroyForcibly();
+                  return process;
+                });
+  }
+
+  /// All that the rank still said is reported before its death is.
+  private void died(Process ended, Thread out, Thread err) {
+    try {
+      out.join();
+      err.join();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    var how = new Death(rank, ended.pid(), ended.exitValue());
+    death = how;
+    synchronized (pending) {
+      pending.forEach(p -> p.completeExceptionally(new RankDied(how)));
+      pending.clear();
+    }
+    close(execution);
+    close(control);
+    events.accept(new RankEvent.Died(rank, how));
+  }
+
+  private static void close(@Nullable Connection connection) {
+    try {
+      if (connection != null) {
+        connection.close();
+      }
+    } catch (IOException e) {
+      // The other end is dead; there is nothing left to lose on this one.
+      return;
+    }
+  }
+
+  /// Asks the rank to end, and makes it if it has not by the deadline (`System.nanoTime`).
+  void end(long deadlineNanos) {
+    tell(new ToRank.Exit());
+    try {
+      if (!process.waitFor(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+        process.destroyForcibly();
+        process.waitFor();
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /// Ends the process at once; its death is reported like any other.
+  public void kill() {
+    process.destroyForcibly();
+  }
+}

@@ -1,0 +1,178 @@
+package braid.launcher.ranks;
+
+import braid.BraidException;
+import braid.launcher.wire.Connection;
+import braid.launcher.wire.Hello;
+import braid.launcher.wire.ToRank;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+
+/// The rank processes of a session: started together, watched, ended together.
+public final class RankSet implements AutoCloseable {
+  private static final Duration READY_TIMEOUT = Duration.ofSeconds(30);
+  private static final Duration HELLO_TIMEOUT = Duration.ofSeconds(5);
+  private static final Duration END_TIMEOUT = Duration.ofMillis(700);
+  private static final Duration HEARTBEAT = Duration.ofSeconds(1);
+  private static final int ACCEPT_POLL_MILLIS = 100;
+
+  private final List<RankProcess> ranks;
+  private final ScheduledExecutorService heart;
+  private final AtomicLong beats = new AtomicLong();
+
+  private RankSet(List<RankProcess> ranks) {
+    this.ranks = List.copyOf(ranks);
+    heart =
+        Executors.newSingleThreadScheduledExecutor(
+            Thread.ofPlatform().daemon().name("braid-heartbeat").factory());
+    var _ = heart.scheduleAtFixedRate(this::beat, 0, HEARTBEAT.toMillis(), TimeUnit.MILLISECONDS);
+  }
+
+  /// Starts the ranks and returns when each has said hello on both of its connections.
+  /// `environment` is what all of them get beside torchrun's variables; `token` is what they prove
+  /// themselves with.
+  public static RankSet start(
+      int count, String token, Map<String, String> environment, Consumer<RankEvent> events) {
+    var started = new ArrayList<RankProcess>();
+    try (var server = new ServerSocket(0, 2 * count + 8, InetAddress.getLoopbackAddress())) {
+      for (int rank = 0; rank < count; rank++) {
+        started.add(
+            new RankProcess(
+                rank,
+                launch(rank, count, server.getLocalPort(), token, environment),
+                token,
+                events));
+      }
+      awaitHellos(server, token, started);
+      return new RankSet(started);
+    } catch (IOException e) {
+      started.forEach(RankProcess::kill);
+      throw new BraidException("the ranks could not be started: " + e.getMessage(), e);
+    } catch (BraidException e) {
+      started.forEach(RankProcess::kill);
+      throw e;
+    }
+  }
+
+  private static Process launch(
+      int rank, int count, int port, String token, Map<String, String> environment)
+      throws IOException {
+    var builder = new ProcessBuilder(RankJvm.command(port));
+    var env = builder.environment();
+    env.putAll(environment);
+    env.put("RANK", Integer.toString(rank));
+    env.put("LOCAL_RANK", Integer.toString(rank));
+    env.put("WORLD_SIZE", Integer.toString(count));
+    env.put("LOCAL_WORLD_SIZE", Integer.toString(count));
+    env.put("BRAID_TOKEN", token);
+    return builder.start();
+  }
+
+  private static void awaitHellos(ServerSocket server, String token, List<RankProcess> ranks)
+      throws IOException {
+    long deadline = System.nanoTime() + READY_TIMEOUT.toNanos();
+    server.setSoTimeout(ACCEPT_POLL_MILLIS);
+    var attached = new CountDownLatch(2 * ranks.size());
+    while (attached.getCount() > 0) {
+      for (var rank : ranks) {
+        rank.death().ifPresent(RankSet::diedAtStart);
+      }
+      if (System.nanoTime() > deadline) {
+        var missing = ranks.stream().filter(r -> !r.connected()).map(RankProcess::rank).toList();
+        throw new BraidException(
+            "ranks "
+                + missing
+                + " did not report within "
+                + READY_TIMEOUT.toSeconds()
+                + " s of their start; is the machine overloaded? try fewer ranks (-n)");
+      }
+      nextCaller(server)
+          .ifPresent(
+              socket -> Thread.ofVirtual().start(() -> greet(socket, token, ranks, attached)));
+    }
+  }
+
+  /// Waits a moment for a connection; without one it is time to look after the processes and the
+  /// clock.
+  private static Optional<Socket> nextCaller(ServerSocket server) throws IOException {
+    try {
+      return Optional.of(server.accept());
+    } catch (SocketTimeoutException e) {
+      return Optional.empty();
+    }
+  }
+
+  private static void diedAtStart(Death death) {
+    throw new BraidException(death + " before it was ready; its output is above");
+  }
+
+  private static void greet(
+      Socket socket, String token, List<RankProcess> ranks, CountDownLatch attached) {
+    try {
+      var connection = new Connection(socket);
+      connection.readTimeoutMillis((int) HELLO_TIMEOUT.toMillis());
+      var hello = Hello.read(connection.in());
+      if (!hello.hasToken(token) || hello.rank() < 0 || hello.rank() >= ranks.size()) {
+        System.err.println(
+            "braid: refused a connection from "
+                + socket.getRemoteSocketAddress()
+                + ": its token is not this session's");
+        connection.close();
+        return;
+      }
+      connection.readTimeoutMillis(0);
+      ranks.get(hello.rank()).attach(connection, hello.control());
+      attached.countDown();
+    } catch (IOException e) {
+      System.err.println("braid: dropped a connection that did not say hello: " + e.getMessage());
+    }
+  }
+
+  private void beat() {
+    var ping = new ToRank.Ping(beats.incrementAndGet());
+    ranks.forEach(r -> r.tell(ping));
+  }
+
+  public int size() {
+    return ranks.size();
+  }
+
+  public List<RankProcess> all() {
+    return ranks;
+  }
+
+  public RankProcess get(int rank) {
+    return ranks.get(rank);
+  }
+
+  /// The first death, if there was one: a set with a dead rank runs no more cells.
+  public Optional<Death> death() {
+    return ranks.stream().flatMap(r -> r.death().stream()).findFirst();
+  }
+
+  public void tellAll(ToRank message) {
+    ranks.forEach(r -> r.tell(message));
+  }
+
+  /// Ends every rank: asked first, then made. Twice is harmless.
+  @Override
+  public void close() {
+    heart.shutdownNow();
+    tellAll(new ToRank.Exit());
+    long deadline = System.nanoTime() + END_TIMEOUT.toNanos();
+    ranks.forEach(r -> r.end(deadline));
+  }
+}

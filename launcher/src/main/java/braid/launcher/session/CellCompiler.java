@@ -1,0 +1,165 @@
+package braid.launcher.session;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import jdk.jshell.Diag;
+import jdk.jshell.JShell;
+import jdk.jshell.Snippet;
+import jdk.jshell.SnippetEvent;
+import jdk.jshell.SourceCodeAnalysis;
+import jdk.jshell.SourceCodeAnalysis.Completeness;
+import jdk.jshell.spi.ExecutionControl;
+import jdk.jshell.spi.ExecutionControlProvider;
+import jdk.jshell.spi.ExecutionEnv;
+
+/// The session's only compiler: JShell, with its running done elsewhere.
+final class CellCompiler implements AutoCloseable {
+  /// A part of a cell: one snippet, or one line of magic. `firstLine` counts from 1 in the cell.
+  sealed interface Piece {
+    int firstLine();
+
+    /// `shown` is whether its value is the cell's result: the last piece, unless it ends with a
+    /// semicolon.
+    record Java(String source, int firstLine, boolean shown) implements Piece {}
+
+    record Magic(String line, int firstLine) implements Piece {}
+  }
+
+  private final JShell shell;
+  private final SourceCodeAnalysis analysis;
+
+  CellCompiler(ExecutionControl control) {
+    var provider =
+        new ExecutionControlProvider() {
+          @Override
+          public String name() {
+            return "braid";
+          }
+
+          @Override
+          public ExecutionControl generate(ExecutionEnv env, Map<String, String> parameters) {
+            return control;
+          }
+        };
+    shell =
+        JShell.builder()
+            .executionEngine(provider, Map.of())
+            .compilerOptions("--class-path", System.getProperty("java.class.path"), "-Xlint:none")
+            .build();
+    analysis = shell.sourceCodeAnalysis();
+  }
+
+  /// Brings in the compiler's classes, so that the first cell need not wait for them.
+  void warmUp() {
+    var _ = analysis.sourceToSnippets("int warm = 1 + 1;");
+  }
+
+  SourceCodeAnalysis analysis() {
+    return analysis;
+  }
+
+  JShell shell() {
+    return shell;
+  }
+
+  List<SnippetEvent> eval(String source) {
+    return shell.eval(source);
+  }
+
+  /// Splits a cell. Everything is split before anything runs, so that a cell cut off in the middle
+  /// does not half run.
+  ///
+  /// @throws CompileError if the last part is not complete
+  List<Piece> split(Cell cell) throws CompileError {
+    var pieces = new ArrayList<Piece>();
+    var source = cell.source();
+    int at = 0;
+    while (true) {
+      at = skipBlank(source, at);
+      if (at == source.length()) {
+        return pieces;
+      }
+      int line = lineOf(source, at);
+      if (source.charAt(at) == '%') {
+        int end = source.indexOf('\n', at);
+        end = end < 0 ? source.length() : end;
+        pieces.add(new Piece.Magic(source.substring(at, end).strip(), line));
+        at = end;
+        continue;
+      }
+      // A magic line ends the Java before it, whatever that looks like to a Java parser.
+      int limit = nextMagic(source, at);
+      var rest = source.substring(at, limit);
+      var info = analysis.analyzeCompletion(rest);
+      var completeness = info.completeness();
+      if (completeness == Completeness.EMPTY) {
+        at = limit;
+        continue;
+      }
+      if (completeness == Completeness.DEFINITELY_INCOMPLETE
+          || completeness == Completeness.CONSIDERED_INCOMPLETE) {
+        throw CompileError.incomplete(cell, line, rest);
+      }
+      int length =
+          completeness == Completeness.UNKNOWN
+              ? rest.length()
+              : rest.length() - info.remaining().length();
+      var written = rest.substring(0, length);
+      boolean last =
+          at + length >= source.stripTrailing().length()
+              || onlyComments(source.substring(at + length));
+      var code = completeness == Completeness.UNKNOWN ? rest : info.source();
+      pieces.add(new Piece.Java(code, line, last && !written.strip().endsWith(";")));
+      at += length;
+    }
+  }
+
+  private boolean onlyComments(String rest) {
+    return analysis.analyzeCompletion(rest).completeness() == Completeness.EMPTY;
+  }
+
+  private static int nextMagic(String source, int from) {
+    for (int at = source.indexOf("\n%", from); at >= 0; at = source.indexOf("\n%", at + 1)) {
+      if (at + 2 < source.length()
+          && (Character.isLetter(source.charAt(at + 2)) || source.charAt(at + 2) == '%')) {
+        return at + 1;
+      }
+    }
+    return source.length();
+  }
+
+  private static int skipBlank(String source, int at) {
+    while (at < source.length() && Character.isWhitespace(source.charAt(at))) {
+      at++;
+    }
+    return at;
+  }
+
+  private static int lineOf(String source, int at) {
+    return 1 + (int) source.substring(0, at).chars().filter(c -> c == '\n').count();
+  }
+
+  /// Whether a snippet is an expression; JShell keeps the value of one that is not just a name in a
+  /// variable.
+  static boolean hasResult(Snippet snippet) {
+    return snippet.kind() == Snippet.Kind.EXPRESSION
+        || snippet.subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND;
+  }
+
+  /// The compile errors of a rejected snippet.
+  Optional<CompileError> errors(Cell cell, Piece.Java piece, SnippetEvent event) {
+    if (event.status() != Snippet.Status.REJECTED) {
+      return Optional.empty();
+    }
+    var diagnostics = shell.diagnostics(event.snippet()).filter(Diag::isError).toList();
+    return Optional.of(CompileError.of(cell, piece, diagnostics, Locale.getDefault()));
+  }
+
+  @Override
+  public void close() {
+    shell.close();
+  }
+}

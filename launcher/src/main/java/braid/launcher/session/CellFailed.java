@@ -1,0 +1,17 @@
+package braid.launcher.session;
+
+/// Carries a failure out of the middle of a cell.
+final class CellFailed extends Exception {
+  private static final long serialVersionUID = 1;
+
+  private final transient CellFailure failure;
+
+  CellFailed(CellFailure failure) {
+    super(failure.message());
+    this.failure = failure;
+  }
+
+  CellFailure failure() {
+    return failure;
+  }
+}

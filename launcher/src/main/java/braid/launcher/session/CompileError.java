@@ -1,0 +1,71 @@
+package braid.launcher.session;
+
+import braid.launcher.session.CellFailure.Kind;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import jdk.jshell.Diag;
+
+/// What the compiler has against a cell, in the cell's own lines, as javac would say it.
+final class CompileError extends Exception {
+  private static final long serialVersionUID = 1;
+
+  private final transient List<String> lines;
+
+  private CompileError(String message, List<String> lines) {
+    super(message);
+    this.lines = List.copyOf(lines);
+  }
+
+  static CompileError incomplete(Cell cell, int line, String rest) {
+    var first = rest.lines().findFirst().orElse("");
+    var message =
+        cell.name() + ", line " + line + ": this is not finished; is a bracket or a quote missing?";
+    return new CompileError(message, List.of(message, "    " + first));
+  }
+
+  static CompileError of(
+      Cell cell, CellCompiler.Piece.Java piece, List<Diag> diagnostics, Locale locale) {
+    var lines = new ArrayList<String>();
+    var message = "";
+    for (var diagnostic : diagnostics) {
+      int at = Math.clamp(diagnostic.getPosition(), 0, piece.source().length());
+      int lineStart = piece.source().lastIndexOf('\n', Math.max(0, at - 1)) + 1;
+      if (at == 0) {
+        lineStart = 0;
+      }
+      int lineEnd = piece.source().indexOf('\n', at);
+      int line =
+          piece.firstLine()
+              + (int) piece.source().substring(0, lineStart).chars().filter(c -> c == '\n').count();
+      var said = diagnostic.getMessage(locale).lines().toList();
+      var head =
+          cell.name() + ", line " + line + ": error: " + (said.isEmpty() ? "" : said.getFirst());
+      if (message.isEmpty()) {
+        message = head;
+      }
+      lines.add(head);
+      lines.add(
+          "    "
+              + piece
+                  .source()
+                  .substring(lineStart, lineEnd < 0 ? piece.source().length() : lineEnd));
+      lines.add("    " + " ".repeat(Math.max(0, at - lineStart)) + "^");
+      said.stream()
+          .skip(1)
+          .filter(s -> !s.strip().equals("location: class"))
+          .map(s -> "  " + s)
+          .forEach(lines::add);
+    }
+    if (lines.isEmpty()) {
+      message =
+          cell.name() + ", line " + piece.firstLine() + ": error: the compiler gave no reason";
+      lines.add(message);
+    }
+    return new CompileError(message, lines);
+  }
+
+  CellFailure failure() {
+    return new CellFailure(Kind.COMPILE, "CompileError", String.valueOf(getMessage()), lines);
+  }
+}

@@ -1,0 +1,221 @@
+package braid.launcher.session;
+
+import braid.GroupAborted;
+import braid.VerificationFailed;
+import braid.launcher.session.CellFailure.Kind;
+import braid.launcher.session.Invocation.Ending;
+import braid.launcher.wire.RankFailure;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import jdk.jshell.UnresolvedReferenceException;
+import org.jspecify.annotations.Nullable;
+
+/// Says why a cell failed, root cause first: which rank, which line, what it threw and why; then
+/// what the other ranks were doing. Ranks that failed alike are named once.
+final class FailureReport {
+  private static final int MAX_FRAMES = 12;
+
+  private final Cell cell;
+  private final Origins origins;
+  private final int asked;
+  private final List<String> text = new ArrayList<>();
+
+  private FailureReport(Cell cell, Origins origins, int asked) {
+    this.asked = asked;
+    this.cell = cell;
+    this.origins = origins;
+  }
+
+  /// `mapped` is the root cause as JShell saw it, whose stack names snippets.
+  static CellFailure of(
+      Cell cell,
+      Origins origins,
+      Map<Integer, Ending> ended,
+      @Nullable Throwable mapped,
+      boolean interrupted) {
+    return new FailureReport(cell, origins, ended.size())
+        .build(new TreeMap<>(ended), mapped, interrupted);
+  }
+
+  private CellFailure build(
+      Map<Integer, Ending> ended, @Nullable Throwable mapped, boolean interrupted) {
+    var failures = new TreeMap<Integer, RankFailure>();
+    var deaths = new ArrayList<String>();
+    ended.forEach(
+        (rank, ending) -> {
+          Invocation.failure(ending).ifPresent(f -> failures.put(rank, f));
+          if (ending instanceof Ending.Dead(var how)) {
+            deaths.add(Objects.toString(how.getMessage(), "rank " + rank + " died"));
+          }
+        });
+    var root = FanOut.rootCause(ended);
+    if (!deaths.isEmpty()) {
+      var message = String.join("; ", deaths) + " while " + cell.name() + " ran" + line(mapped);
+      text.add(message);
+      others(failures, null);
+      text.add("%restart starts new ranks.");
+      return new CellFailure(Kind.RANK_DIED, "RankDied", message, text);
+    }
+    if (interrupted && root.map(Invocation::isConsequence).orElse(true)) {
+      var message = cell.name() + " was interrupted" + line(mapped);
+      text.add(message);
+      waiting(failures);
+      return new CellFailure(Kind.INTERRUPTED, "Interrupted", message, text);
+    }
+    if (root.isEmpty()) {
+      var message =
+          mapped == null ? "the cell failed without a reason" : String.valueOf(mapped.getMessage());
+      return new CellFailure(Kind.EXCEPTION, "InternalError", message, List.of(message));
+    }
+    return thrown(root.get(), failures, mapped);
+  }
+
+  private CellFailure thrown(
+      RankFailure root, Map<Integer, RankFailure> failures, @Nullable Throwable mapped) {
+    var first = root.root();
+    var alike = ranksLike(root, failures);
+    var message = message(root, mapped);
+    text.add(ranks(alike) + " failed in " + cell.name() + line(mapped));
+    excerpt(mapped);
+    text.add("");
+    text.add(simpleName(first.className()) + (message.isEmpty() ? "" : ": " + message));
+    frames(mapped, first);
+    for (var cause : root.chain().subList(1, root.chain().size())) {
+      text.add("  caused by " + cause);
+    }
+    others(failures, root);
+    boolean verification = root.find(VerificationFailed.class).isPresent();
+    return new CellFailure(
+        verification ? Kind.VERIFICATION : Kind.EXCEPTION, first.className(), message, text);
+  }
+
+  private static String message(RankFailure root, @Nullable Throwable mapped) {
+    if (root.kind() == RankFailure.Kind.UNRESOLVED
+        && mapped instanceof UnresolvedReferenceException unresolved) {
+      return "it calls `"
+          + unresolved.getSnippet().name()
+          + "`, which refers to what is not declared yet";
+    }
+    return root.root().message();
+  }
+
+  /// What the ranks other than those of the root cause say.
+  private void others(Map<Integer, RankFailure> failures, @Nullable RankFailure root) {
+    failures.values().stream()
+        .filter(f -> !Invocation.isConsequence(f))
+        .filter(f -> root == null || !alike(f, root))
+        .map(RankFailure::root)
+        .map(RankFailure.Thrown::toString)
+        .distinct()
+        .forEach(
+            what ->
+                text.add(
+                    ranks(
+                            failures.entrySet().stream()
+                                .filter(e -> e.getValue().root().toString().equals(what))
+                                .map(Map.Entry::getKey)
+                                .toList())
+                        + " failed with "
+                        + what));
+    waiting(failures);
+  }
+
+  private void waiting(Map<Integer, RankFailure> failures) {
+    var waits = new TreeMap<String, List<Integer>>();
+    var stopped = new ArrayList<Integer>();
+    failures.forEach(
+        (rank, failure) -> {
+          var aborted = failure.find(GroupAborted.class);
+          if (aborted.isPresent()) {
+            var what = GroupAborted.waitedFor(aborted.get().message());
+            waits.computeIfAbsent(what, w -> new ArrayList<>()).add(rank);
+          } else if (failure.kind() == RankFailure.Kind.STOPPED) {
+            stopped.add(rank);
+          }
+        });
+    waits.forEach(
+        (what, ranks) ->
+            text.add(ranks(ranks) + " waited for " + what + " and " + were(ranks) + " released."));
+    if (!stopped.isEmpty()) {
+      text.add(ranks(stopped) + " " + were(stopped) + " stopped.");
+    }
+  }
+
+  private static String were(List<Integer> ranks) {
+    return ranks.size() == 1 ? "was" : "were";
+  }
+
+  private static List<Integer> ranksLike(RankFailure root, Map<Integer, RankFailure> failures) {
+    return failures.entrySet().stream()
+        .filter(e -> alike(e.getValue(), root))
+        .map(Map.Entry::getKey)
+        .toList();
+  }
+
+  private static boolean alike(RankFailure a, RankFailure b) {
+    return a.kind() == b.kind() && a.root().toString().equals(b.root().toString());
+  }
+
+  private String ranks(List<Integer> ranks) {
+    if (ranks.size() > 1 && ranks.size() == asked) {
+      return "all " + asked + " ranks";
+    }
+    var names = ranks.stream().map(String::valueOf).collect(Collectors.joining(", "));
+    return (ranks.size() == 1 ? "rank " : "ranks ") + names;
+  }
+
+  private static String simpleName(String className) {
+    return className.substring(className.lastIndexOf('.') + 1);
+  }
+
+  private String line(@Nullable Throwable mapped) {
+    var frame = frameOfThisCell(mapped);
+    return frame == null
+        ? origins.runningLine().map(n -> ", line " + n).orElse("")
+        : origins.of(frame).map(o -> ", line " + o.line(frame.getLineNumber())).orElse("");
+  }
+
+  private void excerpt(@Nullable Throwable mapped) {
+    var frame = frameOfThisCell(mapped);
+    if (frame != null) {
+      origins.of(frame).ifPresent(o -> text.addAll(o.excerpt(frame.getLineNumber())));
+    }
+  }
+
+  private @Nullable StackTraceElement frameOfThisCell(@Nullable Throwable mapped) {
+    if (mapped != null) {
+      for (var frame : mapped.getStackTrace()) {
+        if (origins.of(frame).filter(o -> o.cell().equals(cell.name())).isPresent()) {
+          return frame;
+        }
+      }
+    }
+    return null;
+  }
+
+  /// The frames from where it was thrown down to the cell, the cell's own in the cell's terms.
+  private void frames(@Nullable Throwable mapped, RankFailure.Thrown thrown) {
+    var stack = mapped == null ? List.<StackTraceElement>of() : List.of(mapped.getStackTrace());
+    if (stack.isEmpty()) {
+      stack = thrown.stack();
+    }
+    int shown = 0;
+    for (var frame : stack) {
+      if (shown++ == MAX_FRAMES) {
+        text.add("    … " + (stack.size() - MAX_FRAMES) + " more");
+        return;
+      }
+      var origin = origins.of(frame);
+      if (origin.isPresent()) {
+        var method = frame.getMethodName().isEmpty() ? "" : frame.getMethodName() + ", ";
+        text.add("    at " + method + origin.get().place(frame.getLineNumber()));
+      } else {
+        text.add("    at " + frame);
+      }
+    }
+  }
+}

@@ -1,0 +1,234 @@
+package braid.launcher.session;
+
+import braid.launcher.ranks.RankDied;
+import braid.launcher.ranks.RankProcess;
+import braid.launcher.ranks.RankSet;
+import braid.launcher.session.Invocation.Ending;
+import braid.launcher.wire.FromRank;
+import braid.launcher.wire.RankFailure;
+import braid.launcher.wire.ToRank;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Future;
+import jdk.jshell.spi.ExecutionControl;
+import org.jspecify.annotations.Nullable;
+
+/// The seam where compiling ends and running begins: JShell compiles once, here, and what it wants
+/// loaded and run is loaded and run by every rank. So all ranks run the same bytecode, and none
+/// needs a compiler.
+final class FanOut implements ExecutionControl {
+  private final Future<RankSet> started;
+  private Optional<List<Integer>> selected = Optional.empty();
+  private boolean render;
+  private int epoch;
+  private long ranNanos;
+  private volatile @Nullable Invocation running;
+  private boolean interruptedBefore;
+  private Optional<Map<Integer, Ending>> last = Optional.empty();
+
+  /// The compiler warms up while the ranks start: they are waited for when they are first needed.
+  FanOut(Future<RankSet> started) {
+    this.started = started;
+  }
+
+  private RankSet ranks() {
+    return started.resultNow();
+  }
+
+  /// Which ranks run what comes next; all of them load it.
+  void select(List<Integer> chosen) {
+    selected = Optional.of(chosen);
+  }
+
+  void selectAll() {
+    selected = Optional.empty();
+  }
+
+  List<RankProcess> selected() {
+    return selected
+        .map(chosen -> chosen.stream().map(ranks()::get).toList())
+        .orElseGet(ranks()::all);
+  }
+
+  /// Whether the value of what runs next is wanted in every form.
+  void render(boolean wanted) {
+    render = wanted;
+  }
+
+  /// For how long cells have run on the ranks so far, compiling left out; a step lasts as long as
+  /// its slowest rank.
+  long ranNanos() {
+    return ranNanos;
+  }
+
+  /// How the ranks ended the last step that ran; empty if none ran since this was last asked.
+  Optional<Map<Integer, Ending>> takeLast() {
+    var ended = last;
+    last = Optional.empty();
+    return ended;
+  }
+
+  /// Ends the step that runs; one that has not begun yet ends as soon as it does.
+  void interrupt() {
+    var now = running;
+    if (now != null) {
+      now.interrupt();
+    }
+  }
+
+  /// After a failed cell: whoever was released can wait again.
+  void resume() throws InterruptedException {
+    epoch++;
+    var _ = ask(ranks().all(), new ToRank.Resume(epoch));
+  }
+
+  /// Marks every rank's output; returns the ranks that did.
+  List<Integer> mark(long number) throws InterruptedException {
+    return ask(ranks().all(), new ToRank.Mark(number)).entrySet().stream()
+        .filter(e -> e.getValue() instanceof Ending.Answered)
+        .map(Map.Entry::getKey)
+        .toList();
+  }
+
+  private Map<Integer, Ending> ask(List<RankProcess> whom, ToRank message)
+      throws InterruptedException {
+    var invocation = new Invocation(whom, message);
+    running = invocation;
+    try {
+      var ended = invocation.await();
+      interruptedBefore = invocation.wasInterrupted();
+      return ended;
+    } finally {
+      running = null;
+    }
+  }
+
+  boolean wasInterrupted() {
+    return interruptedBefore;
+  }
+
+  @Override
+  public void load(ClassBytecodes[] classes)
+      throws ClassInstallException, EngineTerminationException {
+    var message =
+        new ToRank.Load(
+            Arrays.stream(classes)
+                .map(c -> new ToRank.ClassBytes(c.name(), c.bytecodes()))
+                .toList());
+    for (var ending : askUninterrupted(ranks().all(), message).values()) {
+      switch (ending) {
+        case Ending.Dead(var died) -> throw new EngineTerminationException(died.getMessage());
+        case Ending.Answered(FromRank.Failed(var failure)) ->
+            throw new ClassInstallException(failure.root().toString(), new boolean[classes.length]);
+        case Ending.Answered ignored -> {}
+      }
+    }
+  }
+
+  @Override
+  public void redefine(ClassBytecodes[] classes) throws NotImplementedException {
+    throw new NotImplementedException("classes are loaded anew, never redefined");
+  }
+
+  /// Runs one snippet on the selected ranks. What came of it is kept for the session; JShell is
+  /// told the root cause, so that it maps its stack to the cell's own lines.
+  @Override
+  public String invoke(String className, String methodName)
+      throws RunException, EngineTerminationException {
+    long start = System.nanoTime();
+    var ended = askUninterrupted(selected(), new ToRank.Invoke(className, methodName, render));
+    ranNanos += System.nanoTime() - start;
+    last = Optional.of(ended);
+    var failure = rootCause(ended);
+    if (failure.isPresent()) {
+      throw asRunException(failure.get());
+    }
+    for (var ending : ended.values()) {
+      if (ending instanceof Ending.Dead(RankDied died)) {
+        throw new UserException(
+            died.getMessage(), RankDied.class.getName(), new StackTraceElement[0]);
+      }
+    }
+    return "";
+  }
+
+  /// The failure of the lowest rank that is nobody else's consequence; else the lowest failure.
+  static Optional<RankFailure> rootCause(Map<Integer, Ending> ended) {
+    var failures =
+        ended.entrySet().stream()
+            .sorted(Map.Entry.comparingByKey())
+            .flatMap(e -> Invocation.failure(e.getValue()).stream())
+            .toList();
+    return failures.stream()
+        .filter(f -> !Invocation.isConsequence(f))
+        .findFirst()
+        .or(() -> failures.stream().findFirst());
+  }
+
+  private static RunException asRunException(RankFailure failure) {
+    if (failure.kind() == RankFailure.Kind.UNRESOLVED) {
+      return new ResolutionException(failure.unresolvedId(), stack(failure.root()));
+    }
+    UserException outer = null;
+    for (var thrown : failure.chain().reversed()) {
+      var link = new UserException(thrown.message(), thrown.className(), stack(thrown));
+      if (outer != null) {
+        link.initCause(outer);
+      }
+      outer = link;
+    }
+    return outer != null
+        ? outer
+        : new UserException("no reason was given", "java.lang.Throwable", new StackTraceElement[0]);
+  }
+
+  private static StackTraceElement[] stack(RankFailure.Thrown thrown) {
+    return thrown.stack().toArray(StackTraceElement[]::new);
+  }
+
+  @Override
+  public String varValue(String className, String varName)
+      throws RunException, EngineTerminationException {
+    var ended = askUninterrupted(List.of(ranks().get(0)), new ToRank.VarValue(className, varName));
+    return switch (ended.get(0)) {
+      case Ending.Answered(FromRank.Value(var bundle)) -> bundle.text();
+      case Ending.Answered(FromRank.Failed(var failure)) -> throw asRunException(failure);
+      case null, default -> throw new EngineTerminationException("rank 0 gave no value");
+    };
+  }
+
+  @Override
+  public void addToClasspath(String path) throws EngineTerminationException, InternalException {
+    for (var ending : askUninterrupted(ranks().all(), new ToRank.AddToClasspath(path)).values()) {
+      var failure = Invocation.failure(ending);
+      if (failure.isPresent()) {
+        throw new InternalException(failure.get().root().toString());
+      }
+    }
+  }
+
+  private Map<Integer, Ending> askUninterrupted(List<RankProcess> whom, ToRank message)
+      throws EngineTerminationException {
+    try {
+      return ask(whom, message);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new EngineTerminationException("the session's own thread was interrupted");
+    }
+  }
+
+  @Override
+  public Object extensionCommand(String command, Object argument) throws NotImplementedException {
+    throw new NotImplementedException("no such command: " + command);
+  }
+
+  @Override
+  public void stop() {
+    interrupt();
+  }
+
+  @Override
+  public void close() {}
+}

@@ -1,0 +1,129 @@
+package braid.launcher.session;
+
+import REPL.$Cancel$;
+import braid.MimeBundle;
+import braid.launcher.ranks.RankEvent.Channel;
+import braid.launcher.session.CellCompiler.Piece;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import jdk.jshell.execution.LocalExecutionControl;
+import org.jspecify.annotations.Nullable;
+
+/// Where `%%front` cells live: in the front's own JVM, with variables of their own.
+final class FrontScope implements AutoCloseable {
+  /// Runs a snippet here and keeps its value as it is.
+  private static final class Here extends LocalExecutionControl {
+    private @Nullable Object value;
+
+    @Override
+    protected String invoke(Method method) throws ReflectiveOperationException {
+      value = method.invoke(null);
+      return "";
+    }
+  }
+
+  private final Here here = new Here();
+  private final Origins origins = new Origins();
+  private volatile @Nullable Thread running;
+  private @Nullable CellCompiler compiler;
+
+  Optional<MimeBundle> run(String name, String body, CellRun run) throws CellFailed {
+    var cell = new Cell(name, body);
+    var out = System.out;
+    var err = System.err;
+    running = Thread.currentThread();
+    System.setOut(print(run, Channel.STDOUT));
+    System.setErr(print(run, Channel.STDERR));
+    try {
+      return pieces(cell);
+    } catch (CompileError e) {
+      throw new CellFailed(e.failure());
+    } finally {
+      System.out.flush();
+      System.err.flush();
+      System.setOut(out);
+      System.setErr(err);
+      running = null;
+      $Cancel$.stop(false);
+      var _ = Thread.interrupted();
+    }
+  }
+
+  private Optional<MimeBundle> pieces(Cell cell) throws CompileError, CellFailed {
+    Optional<MimeBundle> result = Optional.empty();
+    var compiling = compiler();
+    for (var piece : compiling.split(cell)) {
+      if (!(piece instanceof Piece.Java java)) {
+        throw new CellFailed(new MagicError("%%front cells hold Java only").failure());
+      }
+      var origin = new Origins.Origin(cell.name(), java.firstLine(), cell.source());
+      origins.expect(origin);
+      for (var event : compiling.eval(java.source())) {
+        if (event.causeSnippet() != null) {
+          continue;
+        }
+        origins.put(event.snippet().id(), origin);
+        var error = compiling.errors(cell, java, event);
+        if (error.isPresent()) {
+          throw new CellFailed(error.get().failure());
+        }
+        if (event.exception() != null) {
+          throw new CellFailed(
+              FailureReport.of(cell, origins, new HashMap<>(Map.of()), event.exception(), false));
+        }
+        result =
+            java.shown() && CellCompiler.hasResult(event.snippet())
+                ? Optional.of(MimeBundle.text(String.valueOf(here.value)))
+                : Optional.empty();
+      }
+    }
+    return result;
+  }
+
+  private CellCompiler compiler() {
+    var made = compiler;
+    if (made == null) {
+      made = new CellCompiler(here);
+      Prelude.eval(made);
+      compiler = made;
+    }
+    return made;
+  }
+
+  private static PrintStream print(CellRun run, Channel channel) {
+    return new PrintStream(
+        new OutputStream() {
+          @Override
+          public void write(int b) {
+            write(new byte[] {(byte) b}, 0, 1);
+          }
+
+          @Override
+          public void write(byte[] bytes, int offset, int length) {
+            run.text(channel, new String(bytes, offset, length, StandardCharsets.UTF_8));
+          }
+        },
+        true,
+        StandardCharsets.UTF_8);
+  }
+
+  void interrupt() {
+    var thread = running;
+    if (thread != null) {
+      $Cancel$.stop(true);
+      thread.interrupt();
+    }
+  }
+
+  @Override
+  public void close() {
+    if (compiler != null) {
+      compiler.close();
+    }
+  }
+}

@@ -1,0 +1,54 @@
+package braid.launcher.wire;
+
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.net.Socket;
+
+/// A socket with both of its buffered ends. TCP_NODELAY and buffered writes belong together:
+/// without either, every cell costs a delayed acknowledgement.
+public final class Connection implements AutoCloseable {
+  private static final int BUFFER_BYTES = 1 << 16;
+
+  private final Socket socket;
+  private final DataInputStream in;
+  private final DataOutputStream out;
+
+  public Connection(Socket socket) throws IOException {
+    this.socket = socket;
+    socket.setTcpNoDelay(true);
+    in = new DataInputStream(new BufferedInputStream(socket.getInputStream(), BUFFER_BYTES));
+    out = new DataOutputStream(new BufferedOutputStream(socket.getOutputStream(), BUFFER_BYTES));
+  }
+
+  public DataInputStream in() {
+    return in;
+  }
+
+  /// Sends a whole message; several threads may.
+  public synchronized void send(ToRank message) throws IOException {
+    message.write(out);
+    out.flush();
+  }
+
+  public synchronized void send(FromRank message) throws IOException {
+    message.write(out);
+    out.flush();
+  }
+
+  public synchronized void send(Hello hello) throws IOException {
+    hello.write(out);
+    out.flush();
+  }
+
+  public void readTimeoutMillis(int millis) throws IOException {
+    socket.setSoTimeout(millis);
+  }
+
+  @Override
+  public void close() throws IOException {
+    socket.close();
+  }
+}

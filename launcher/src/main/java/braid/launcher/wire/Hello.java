@@ -1,0 +1,47 @@
+package braid.launcher.wire;
+
+import java.io.DataInput;
+import java.io.DataOutput;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+
+/// The first thing a rank says on each of its two connections. Ranks connect in any order, so it
+/// carries the rank; the token shows that the caller was started by this front.
+public record Hello(String token, int rank, long pid, boolean control) {
+  private static final int MAGIC = 0x62726431;
+  private static final int MAX_TOKEN_BYTES = 256;
+
+  public void write(DataOutput out) throws IOException {
+    out.writeInt(MAGIC);
+    var bytes = token.getBytes(StandardCharsets.UTF_8);
+    out.writeShort(bytes.length);
+    out.write(bytes);
+    out.writeInt(rank);
+    out.writeLong(pid);
+    out.writeBoolean(control);
+  }
+
+  /// Reads a hello from somebody not yet trusted: nothing is allocated on their word.
+  public static Hello read(DataInput in) throws IOException {
+    int magic = in.readInt();
+    if (magic != MAGIC) {
+      throw new IOException("not a Braid rank: it began with " + Integer.toHexString(magic));
+    }
+    int length = in.readUnsignedShort();
+    if (length > MAX_TOKEN_BYTES) {
+      throw new IOException(
+          "a token has at most " + MAX_TOKEN_BYTES + " bytes but this claims " + length);
+    }
+    var bytes = new byte[length];
+    in.readFully(bytes);
+    return new Hello(
+        new String(bytes, StandardCharsets.UTF_8), in.readInt(), in.readLong(), in.readBoolean());
+  }
+
+  /// Compares in constant time.
+  public boolean hasToken(String expected) {
+    return MessageDigest.isEqual(
+        token.getBytes(StandardCharsets.UTF_8), expected.getBytes(StandardCharsets.UTF_8));
+  }
+}

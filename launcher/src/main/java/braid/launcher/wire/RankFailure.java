@@ -1,0 +1,93 @@
+package braid.launcher.wire;
+
+import java.io.DataInput;
+import java.io.DataOutput;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/// What a rank's cell threw, as it was there: every cause with its class, message and stack.
+public record RankFailure(Kind kind, int unresolvedId, List<Thrown> chain) {
+  public enum Kind {
+    /// The cell's own code threw.
+    THROWN,
+    /// The cell called something that was declared but refers to what does not exist yet.
+    UNRESOLVED,
+    /// The cell was interrupted.
+    STOPPED,
+    /// The rank could not do what it was asked; a defect of Braid.
+    INTERNAL
+  }
+
+  public record Thrown(String className, String message, List<StackTraceElement> stack) {
+    @Override
+    public String toString() {
+      return message.isEmpty() ? className : className + ": " + message;
+    }
+  }
+
+  /// A chain longer than this is a circle or as good as one.
+  private static final int MAX_CAUSES = 20;
+
+  private static final int MAX_FRAMES = 200;
+
+  public static RankFailure of(Kind kind, int unresolvedId, Throwable thrown) {
+    var chain = new ArrayList<Thrown>();
+    for (Throwable t = thrown; t != null && chain.size() < MAX_CAUSES; t = t.getCause()) {
+      var message = t.getMessage();
+      chain.add(
+          new Thrown(
+              t.getClass().getName(), message == null ? "" : message, List.of(t.getStackTrace())));
+    }
+    return new RankFailure(kind, unresolvedId, chain);
+  }
+
+  public Thrown root() {
+    return chain.getFirst();
+  }
+
+  /// The first link of the chain that is of this class.
+  public Optional<Thrown> find(Class<?> type) {
+    return chain.stream().filter(t -> t.className.equals(type.getName())).findFirst();
+  }
+
+  void write(DataOutput out) throws IOException {
+    Wire.writeText(out, kind.name());
+    out.writeInt(unresolvedId);
+    out.writeInt(chain.size());
+    for (var thrown : chain) {
+      Wire.writeText(out, thrown.className);
+      Wire.writeText(out, thrown.message);
+      int frames = Math.min(thrown.stack.size(), MAX_FRAMES);
+      out.writeInt(frames);
+      for (int i = 0; i < frames; i++) {
+        var frame = thrown.stack.get(i);
+        Wire.writeText(out, frame.getClassName());
+        Wire.writeText(out, frame.getMethodName());
+        Wire.writeText(out, frame.getFileName() == null ? "" : frame.getFileName());
+        out.writeInt(frame.getLineNumber());
+      }
+    }
+  }
+
+  static RankFailure read(DataInput in) throws IOException {
+    var kind = Kind.valueOf(Wire.readText(in));
+    int unresolvedId = in.readInt();
+    int count = in.readInt();
+    var chain = new ArrayList<Thrown>();
+    for (int i = 0; i < count; i++) {
+      var className = Wire.readText(in);
+      var message = Wire.readText(in);
+      int frames = in.readInt();
+      var stack = new ArrayList<StackTraceElement>();
+      for (int f = 0; f < frames; f++) {
+        stack.add(
+            new StackTraceElement(
+                Wire.readText(in), Wire.readText(in), Wire.readText(in), in.readInt()));
+      }
+      chain.add(new Thrown(className, message, stack));
+    }
+    return new RankFailure(kind, unresolvedId, chain);
+  }
+}

@@ -1,0 +1,60 @@
+package braid.launcher.wire;
+
+import braid.MimeBundle;
+import java.io.DataInput;
+import java.io.DataOutput;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+
+/// The few shapes that messages are made of. Lengths are checked before memory is taken for them.
+final class Wire {
+  /// A class, a chart or a text larger than this is a mistake, not a message.
+  private static final int MAX_BYTES = 1 << 28;
+
+  private Wire() {}
+
+  static void writeText(DataOutput out, String text) throws IOException {
+    writeBytes(out, text.getBytes(StandardCharsets.UTF_8));
+  }
+
+  static String readText(DataInput in) throws IOException {
+    return new String(readBytes(in), StandardCharsets.UTF_8);
+  }
+
+  static void writeBytes(DataOutput out, byte[] bytes) throws IOException {
+    if (bytes.length > MAX_BYTES) {
+      throw new IOException(
+          "a message part may have " + MAX_BYTES + " bytes but has " + bytes.length);
+    }
+    out.writeInt(bytes.length);
+    out.write(bytes);
+  }
+
+  static byte[] readBytes(DataInput in) throws IOException {
+    int length = in.readInt();
+    if (length < 0 || length > MAX_BYTES) {
+      throw new IOException("a message part may have " + MAX_BYTES + " bytes but claims " + length);
+    }
+    var bytes = new byte[length];
+    in.readFully(bytes);
+    return bytes;
+  }
+
+  static void writeBundle(DataOutput out, MimeBundle bundle) throws IOException {
+    out.writeInt(bundle.data().size());
+    for (var entry : bundle.data().entrySet()) {
+      writeText(out, entry.getKey());
+      writeText(out, entry.getValue());
+    }
+  }
+
+  static MimeBundle readBundle(DataInput in) throws IOException {
+    int count = in.readInt();
+    var data = new LinkedHashMap<String, String>();
+    for (int i = 0; i < count; i++) {
+      data.put(readText(in), readText(in));
+    }
+    return new MimeBundle(data);
+  }
+}
