@@ -121,9 +121,7 @@ public final class TimelineChart {
         + "\n"
         + (iteration == set.medianIteration() ? "the median of " : "one of ")
         + set.iterations()
-        + (set.iterations() == 1 ? " iteration on " : " iterations on ")
-        + set.ranks()
-        + (set.ranks() == 1 ? " rank" : " ranks")
+        + (set.iterations() == 1 ? " iteration" : " iterations")
         + "; numbers are chunks; clocks agree within ±"
         + TimeScale.format(set.clockErrorNanos());
   }
