@@ -81,9 +81,8 @@ class FourRanksTest(KernelCase):
                 self.assertEqual("3", self.kernel.run("1 + 2").result())
 
     def test_trap_04_an_interrupt_without_a_cell_changes_nothing(self):
-        self.kernel.manager.interrupt_kernel()
-        reply = self.kernel.client.get_control_msg(timeout=TIMEOUT_S)
-        self.assertEqual("ok", reply["content"]["status"])
+        asked = self.kernel.ask("interrupt_request", {}, channel="control")
+        self.assertEqual("ok", self.kernel.reply(asked, "control")["content"]["status"])
         self.assertEqual("3", self.kernel.run("1 + 2").result())
 
     def test_trap_10_a_failure_keeps_class_message_causes_and_line(self):
@@ -137,14 +136,13 @@ class TrapTest(KernelCase):
         self.assertLess(min(round_trip() for _ in range(30)), 0.025)
 
     def test_trap_05_the_process_ends_after_shutdown_request(self):
-        for restart in (False, True):
-            for channel in ("control", "shell"):
-                with self.subTest(channel=channel, restart=restart):
-                    kernel = self.own_kernel(1)
-                    asked = kernel.ask("shutdown_request", {"restart": restart}, channel=channel)
-                    reply = kernel.reply(asked, channel)["content"]
-                    self.assertEqual(("ok", restart), (reply["status"], reply["restart"]))
-                    self.assertEqual(0, kernel.manager.provisioner.process.wait(TIMEOUT_S))
+        for channel, restart in (("control", False), ("shell", True)):
+            with self.subTest(channel=channel, restart=restart):
+                kernel = self.own_kernel(1)
+                asked = kernel.ask("shutdown_request", {"restart": restart}, channel=channel)
+                reply = kernel.reply(asked, channel)["content"]
+                self.assertEqual(("ok", restart), (reply["status"], reply["restart"]))
+                self.assertEqual(0, kernel.manager.provisioner.process.wait(TIMEOUT_S))
 
     def test_trap_05_the_process_ends_though_a_cell_runs(self):
         kernel = self.own_kernel()
@@ -171,7 +169,12 @@ class TrapTest(KernelCase):
         os.kill(self.kernel.pid, signal.SIGINT)
         self.assertEqual("Interrupted", self.kernel.finish(msg_id).reply["ename"])
         os.kill(self.kernel.pid, signal.SIGINT)
-        self.assertEqual("3", self.kernel.run("1 + 2").result())
+        # When a process takes a signal is its own affair: this may have been the next cell's.
+        ran = self.kernel.run("1 + 2")
+        if ran.reply["status"] == "error":
+            self.assertEqual("Interrupted", ran.reply["ename"])
+            ran = self.kernel.run("1 + 2")
+        self.assertEqual("3", ran.result())
 
     def test_trap_08_a_silent_cell_publishes_nothing_and_is_not_counted(self):
         before = self.kernel.run("1").reply["execution_count"]
@@ -247,8 +250,7 @@ class TrapTest(KernelCase):
         )
         self.assertEqual(
             [counts[1], counts[3]],
-            [line for _, line, _ in self.history(hist_access_type="search", pattern="se?n \\* 2")]
-            or [line for _, line, _ in self.history(hist_access_type="search", pattern="se?n*2")],
+            [line for _, line, _ in self.history(hist_access_type="search", pattern="se?n*2")],
         )
         self.assertEqual(
             [counts[3]],
@@ -284,9 +286,9 @@ class TrapTest(KernelCase):
         self.assertEqual("3", self.kernel.run("1 + 2").result())
 
     def test_trap_08_a_read_where_input_is_not_allowed_fails_and_says_why(self):
-        ran = self.kernel.run('if (System.getenv("RANK").equals("0")) System.in.read();')
+        ran = self.kernel.run('if (System.getenv("RANK").equals("0")) {' + self.READING + "}")
         self.assertEqual("error", ran.reply["status"])
-        self.assertIn("allow_stdin", "\n".join(ran.reply["traceback"]))
+        self.assertIn("allow_stdin is false", ran.stderr)
 
     def test_trap_11_every_request_has_its_busy_and_idle(self):
         for msg_type, content in (

@@ -17,8 +17,8 @@ import java.util.function.Supplier;
 /// What the three ways of an all-gather→GEMM share: the memory, the streams, the signals between
 /// the ranks, and the pieces of work that a schedule lays out.
 ///
-/// The input of every rank lies in symmetric memory, and its peers read it from there. So two signals
-/// a pair of ranks are enough, whatever the chunks are:
+/// The input of every rank lies in symmetric memory, and its peers read it from there. So two
+/// signals a pair of ranks are enough, whatever the chunks are:
 ///
 /// | signal | raised by | waited for by | says |
 /// |---|---|---|---|
@@ -98,8 +98,8 @@ final class AllGatherGemm implements AutoCloseable {
     return resource;
   }
 
-  /// The first multiplication of a process loads a library, the first of a stream takes buffers: that
-  /// is no iteration's time.
+  /// The first multiplication of a process loads a library, the first of a stream takes buffers:
+  /// that is no iteration's time.
   private void warmUp() {
     int size = WARM_UP_SIZE;
     long bytes = (long) size * size * spec.dtype().bytes();
@@ -160,9 +160,7 @@ final class AllGatherGemm implements AutoCloseable {
           place.rank(),
           step);
     }
-    compute
-        .getFirst()
-        .prepare(new Work(iteration, -1, () -> "widening the weight"), operand);
+    compute.getFirst().prepare(new Work(iteration, -1, () -> "widening the weight"), operand);
     if (operand.widened().isPresent()) {
       var ready = compute.getFirst().mark();
       for (var stream : compute.subList(1, compute.size())) {
@@ -190,8 +188,7 @@ final class AllGatherGemm implements AutoCloseable {
         new Work(
             iteration,
             chunk,
-            () ->
-                "all-gather of `%s`: chunk %d from rank %d".formatted(spec, chunk, source)),
+            () -> "all-gather of `%s`: chunk %d from rank %d".formatted(spec, chunk, source)),
         shard(source, rows),
         segment(gathered, rows));
   }
@@ -209,8 +206,7 @@ final class AllGatherGemm implements AutoCloseable {
   void awaitLanding(int iteration, int chunk, Stream stream) {
     var landed = communication.mark();
     stream.await(
-        new Work(
-            iteration, chunk, () -> "all-gather of `%s`: chunk %d".formatted(spec, chunk)),
+        new Work(iteration, chunk, () -> "all-gather of `%s`: chunk %d".formatted(spec, chunk)),
         landed);
   }
 
@@ -224,17 +220,10 @@ final class AllGatherGemm implements AutoCloseable {
     multiply(iteration, chunk, rows, segment(gathered, rows), stream);
   }
 
-  private void multiply(
-      int iteration, int chunk, Slice rows, MemorySegment left, Stream stream) {
+  private void multiply(int iteration, int chunk, Slice rows, MemorySegment left, Stream stream) {
     stream.gemm(
         new Work(iteration, chunk, () -> "gemm of `%s`: chunk %d".formatted(spec, chunk)),
-        new Gemm(
-            rows.length(),
-            columns.length(),
-            spec.k(),
-            left,
-            operand,
-            segment(output, rows)));
+        new Gemm(rows.length(), columns.length(), spec.k(), left, operand, segment(output, rows)));
   }
 
   /// Ends the copies from that source: tells it that this rank needs its input no more.
@@ -263,8 +252,8 @@ final class AllGatherGemm implements AutoCloseable {
     }
   }
 
-  /// Waits until all that was laid out is done. Communication comes first, since what it waits for is
-  /// what people want to know.
+  /// Waits until all that was laid out is done. Communication comes first, since what it waits for
+  /// is what people want to know.
   void synchronize(Supplier<String> description) {
     communication.synchronize(description);
     compute.forEach(stream -> stream.synchronize(description));
@@ -291,8 +280,7 @@ final class AllGatherGemm implements AutoCloseable {
     var work = new Work(0, -1, () -> "the reference's gemm");
     stream.prepare(work, operand);
     stream.gemm(
-        work,
-        new Gemm(spec.m(), columns.length(), spec.k(), wholeInput, operand, expected));
+        work, new Gemm(spec.m(), columns.length(), spec.k(), wholeInput, operand, expected));
     stream.synchronize(work::toString);
   }
 

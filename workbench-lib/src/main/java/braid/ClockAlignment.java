@@ -1,8 +1,8 @@
 package braid;
 
-/// How this rank's clock stands to the group's, which is rank 0's: subtract the offset from a time of
-/// this rank. Ranks of one machine share a clock; that they do is measured all the same, and how far
-/// the measurement could not tell is the error.
+/// How this rank's clock stands to the group's, which is rank 0's: subtract the offset from a time
+/// of this rank. Ranks of one machine share a clock; that they do is measured all the same, and how
+/// far the measurement could not tell is the error.
 ///
 /// The measurement: everybody notes the time, meets, and notes the time again. Nobody leaves a
 /// meeting before the last has come, so what rank 0 noted before it is earlier than what this rank

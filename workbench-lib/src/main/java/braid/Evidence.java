@@ -5,7 +5,7 @@ import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
 
 /// Something measured that can be saved by [Runs] and looked at again where there are no ranks.
-public sealed interface Evidence extends Displayable permits ProfileSet {
+public sealed interface Evidence extends Displayable permits ProfileSet, Study {
   /// What was found, in one line.
   String headline();
 

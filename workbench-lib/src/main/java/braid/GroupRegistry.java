@@ -9,8 +9,8 @@ import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// A rank's groups by name. A name that is closed is forgotten; asked for again it is a new group of
-/// the next generation, so that nothing said to the old one reaches it.
+/// A rank's groups by name. A name that is closed is forgotten; asked for again it is a new group
+/// of the next generation, so that nothing said to the old one reaches it.
 final class GroupRegistry implements RankContext.Kept {
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-]{1,64}");
   private static final String WORLD = "world";
@@ -75,9 +75,7 @@ final class GroupRegistry implements RankContext.Kept {
         throw new BraidException(
             "group `%s` is of ranks %s but was asked for with %s; close it first, or take another name"
                 .formatted(
-                    name,
-                    ProcessGroup.numbers(existing.members()),
-                    ProcessGroup.numbers(members)));
+                    name, ProcessGroup.numbers(existing.members()), ProcessGroup.numbers(members)));
       }
       return existing;
     }

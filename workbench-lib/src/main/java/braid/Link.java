@@ -44,9 +44,7 @@ public record Link(double bytesPerSecond, long latencyNanos) {
       try {
         double bandwidth = Double.parseDouble(form.group(1)) * bytes(form.group(2));
         double latency =
-            form.group(3) == null
-                ? 0
-                : Double.parseDouble(form.group(3)) * nanos(form.group(4));
+            form.group(3) == null ? 0 : Double.parseDouble(form.group(3)) * nanos(form.group(4));
         return new Link(bandwidth, Math.round(latency));
       } catch (NumberFormatException e) {
         throw malformed(text, e);

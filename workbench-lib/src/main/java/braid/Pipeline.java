@@ -27,8 +27,8 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// Input and weight are filled with small integers when it is built, so that it can be verified at
-/// once; write your own over them if you like. Building, running and measuring are done by all ranks
-/// of the group together.
+/// once; write your own over them if you like. Building, running and measuring are done by all
+/// ranks of the group together.
 public final class Pipeline implements AutoCloseable {
   private static final long INPUT_SEED = 1;
   private static final long WEIGHT_SEED = 1_000_003;
@@ -184,8 +184,7 @@ public final class Pipeline implements AutoCloseable {
       streams.stream().map(Stream::recorded).forEach(spans::addAll);
     }
     spans.sort(Comparator.comparingLong(Span::startNanos));
-    var profile =
-        new Profile(group.place(), configuration(), nanos, spans, clock.errorNanos());
+    var profile = new Profile(group.place(), configuration(), nanos, spans, clock.errorNanos());
     group.context().outbox().publish(profile.display());
     return profile;
   }
@@ -202,17 +201,17 @@ public final class Pipeline implements AutoCloseable {
     return columns;
   }
 
-  /// Runs once and compares with the unfused reference, on every rank its own part. Where all inputs
-  /// are integers whose sums fp32 holds, as those it was built with, every bit must agree; else the
-  /// tolerance is that of the type and the depth `k`.
+  /// Runs once and compares with the unfused reference, on every rank its own part. Where all
+  /// inputs are integers whose sums fp32 holds, as those it was built with, every bit must agree;
+  /// else the tolerance is that of the type and the depth `k`.
   ///
   /// @throws VerificationFailed on every rank, where any rank's part is wrong
   public void verify() {
     verify((Tolerance) null);
   }
 
-  /// Runs once and compares with the unfused reference: every value must be within `atol` + `rtol` ×
-  /// |expected|.
+  /// Runs once and compares with the unfused reference: every value must be within `atol` + `rtol`
+  /// × |expected|.
   ///
   /// @throws VerificationFailed on every rank, where any rank's part is wrong
   public void verify(double atol, double rtol) {

@@ -50,9 +50,9 @@ public final class ProcessGroup implements AutoCloseable {
     return GroupRegistry.current().world();
   }
 
-  /// The group of that name of those ranks of this group, numbered in ascending order. No rank waits
-  /// for another here, and ranks that are no members may ask too, but not use it. Asked for twice it
-  /// is the same group.
+  /// The group of that name of those ranks of this group, numbered in ascending order. No rank
+  /// waits for another here, and ranks that are no members may ask too, but not use it. Asked for
+  /// twice it is the same group.
   public ProcessGroup subset(String name, int... ranks) {
     checkOpen();
     return registry.subset(this, name, ranks);
@@ -151,8 +151,8 @@ public final class ProcessGroup implements AutoCloseable {
         value);
   }
 
-  /// A name for the next thing the members do together; the epoch's first is the same on all, however
-  /// many things each of them did before.
+  /// A name for the next thing the members do together; the epoch's first is the same on all,
+  /// however many things each of them did before.
   private synchronized String next() {
     int current = context.waits().epoch();
     if (epoch != current) {

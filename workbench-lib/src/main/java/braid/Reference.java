@@ -79,8 +79,7 @@ final class Reference {
   }
 
   private static PrivateMemory memory(AllGatherGemm work, int columns) {
-    return work.backend.allocate(
-        (long) work.spec.m() * columns * work.spec.dtype().bytes());
+    return work.backend.allocate((long) work.spec.m() * columns * work.spec.dtype().bytes());
   }
 
   private static List<Long> shape(int rows, int columns) {

@@ -24,10 +24,10 @@ sealed interface Schedule {
   ///                      ^ landed 0     ^ landed 1
   /// ```
   ///
-  /// A chunk's multiplications begin when all of it has landed, as behind a collective of a library;
-  /// own rows are multiplied with their chunk, from where they are. The first chunk's copy and the
-  /// last one's multiplication have nothing beside them: more chunks make both shorter, until what
-  /// each costs by itself (the link's latency, smaller multiplications) is more.
+  /// A chunk's multiplications begin when all of it has landed, as behind a collective of a
+  /// library; own rows are multiplied with their chunk, from where they are. The first chunk's copy
+  /// and the last one's multiplication have nothing beside them: more chunks make both shorter,
+  /// until what each costs by itself (the link's latency, smaller multiplications) is more.
   record Pipelined(AllGatherGemm on) implements Schedule {
     @Override
     public void enqueue(int iteration, int step) {
@@ -85,7 +85,8 @@ sealed interface Schedule {
     }
   }
 
-  /// All of the communication, then all of the multiplication: the reference that overlap is to beat.
+  /// All of the communication, then all of the multiplication: the reference that overlap is to
+  /// beat.
   ///
   /// ```
   /// comm    | copy r+1  | copy r+2  | copy r+3  |

@@ -57,7 +57,8 @@ public final class SymmetricTensor implements AutoCloseable {
     public Builder shape(long... sizes) {
       once("shape", shape);
       if (sizes.length == 0) {
-        throw new BraidException("shape needs 1 or more sizes but has none; say shape(1) for one number");
+        throw new BraidException(
+            "shape needs 1 or more sizes but has none; say shape(1) for one number");
       }
       if (Arrays.stream(sizes).anyMatch(size -> size < 1)) {
         throw new BraidException(
@@ -75,7 +76,8 @@ public final class SymmetricTensor implements AutoCloseable {
       return this;
     }
 
-    /// What it is made of; where it is not said, `BRAID_SYMMETRIC_MEMORY` decides, else the backend.
+    /// What it is made of; where it is not said, `BRAID_SYMMETRIC_MEMORY` decides, else the
+    /// backend.
     public Builder memory(MemoryKind what) {
       once("memory", kind);
       kind = what;
@@ -168,8 +170,8 @@ public final class SymmetricTensor implements AutoCloseable {
     return new Tensor(whole, dtype, memory.all());
   }
 
-  /// A view whose writes go to every rank's part; reads are from mine. The host backend writes to one
-  /// after the other.
+  /// A view whose writes go to every rank's part; reads are from mine. The host backend writes to
+  /// one after the other.
   public Tensor multicast() {
     checkOpen();
     // Mine comes first, since the first is what is read.
@@ -200,7 +202,8 @@ public final class SymmetricTensor implements AutoCloseable {
 
   private synchronized void checkOpen() {
     if (closed) {
-      throw new BraidException("symmetric tensor `%s` is closed; allocate it again".formatted(name));
+      throw new BraidException(
+          "symmetric tensor `%s` is closed; allocate it again".formatted(name));
     }
   }
 

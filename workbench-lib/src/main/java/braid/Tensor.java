@@ -100,9 +100,7 @@ public final class Tensor {
     return new Tensor(
         LongStream.concat(LongStream.of(count), sizes().skip(1)).boxed().toList(),
         dtype,
-        places.stream()
-            .map(place -> place.asSlice(start * rowBytes, count * rowBytes))
-            .toList());
+        places.stream().map(place -> place.asSlice(start * rowBytes, count * rowBytes)).toList());
   }
 
   @FunctionalInterface
@@ -131,8 +129,7 @@ public final class Tensor {
     for (int d = 0; d < index.length; d++) {
       if (index[d] < 0 || index[d] >= shape.get(d)) {
         throw new BraidException(
-            "index %s must lie in shape %s"
-                .formatted(Arrays.toString(index), text(shape)));
+            "index %s must lie in shape %s".formatted(Arrays.toString(index), text(shape)));
       }
       offset = offset * shape.get(d) + index[d];
     }
@@ -154,7 +151,6 @@ public final class Tensor {
         LongStream.range(0, shown)
             .mapToObj(i -> Float.toString(dtype.load(segment(), i)))
             .collect(Collectors.joining(", "));
-    return "%s %s [%s%s]"
-        .formatted(text(shape), dtype, values, shown < elements() ? ", ..." : "");
+    return "%s %s [%s%s]".formatted(text(shape), dtype, values, shown < elements() ? ", ..." : "");
   }
 }

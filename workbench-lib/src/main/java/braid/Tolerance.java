@@ -19,8 +19,8 @@ record Tolerance(double atol, double rtol) {
     }
   }
 
-  /// What the inputs allow: nothing at all where all are integers and no sum of `depth` products can
-  /// leave the integers that fp32 holds; else what the type and the depth make of roundings.
+  /// What the inputs allow: nothing at all where all are integers and no sum of `depth` products
+  /// can leave the integers that fp32 holds; else what the type and the depth make of roundings.
   static Tolerance fitting(DType dtype, int depth, Range left, Range right) {
     double largestSum = depth * left.largest() * right.largest();
     if (left.integers() && right.integers() && largestSum <= EXACT_SUM) {

@@ -60,8 +60,7 @@ class EpochTest {
     }
     assertThatThrownBy(() -> runFor(pipe))
         .isInstanceOfSatisfying(
-            GroupAborted.class,
-            e -> assertThat(e.waitedFor()).endsWith("signal ready from rank 1"))
+            GroupAborted.class, e -> assertThat(e.waitedFor()).endsWith("signal ready from rank 1"))
         .hasMessageEndingWith("and was released: rank 1 failed: no more");
     // Waits that are begun after the release fail as well, and the pipeline says why it cannot run.
     assertThatThrownBy(world::barrier).isInstanceOf(GroupAborted.class);
@@ -76,8 +75,7 @@ class EpochTest {
     while (waiting < ranks) {
       waiting =
           contexts.stream()
-              .filter(
-                  each -> each.waits().current().stream().anyMatch(one -> one.endsWith(what)))
+              .filter(each -> each.waits().current().stream().anyMatch(one -> one.endsWith(what)))
               .count();
       Thread.onSpinWait();
     }

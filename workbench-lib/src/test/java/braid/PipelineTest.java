@@ -34,7 +34,8 @@ class PipelineTest {
               .hasMessage("m must be 4 or more (a row for each rank of group `world`) but was 3");
           assertThatThrownBy(
                   () -> Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 2, 8)).build())
-              .hasMessage("n must be 4 or more (a column for each rank of group `world`) but was 2");
+              .hasMessage(
+                  "n must be 4 or more (a column for each rank of group `world`) but was 2");
         });
   }
 
@@ -147,7 +148,8 @@ class PipelineTest {
             int columns = Math.toIntExact(pipe.weight().shape().get(1));
             assertThat(sumOf(profile, Stage.GEMM, Span::flops))
                 .isEqualTo(iterations * 2L * SPEC.m() * columns * SPEC.k());
-            // All other ranks' rows come over the link once an iteration; unfused moves its own too.
+            // All other ranks' rows come over the link once an iteration; unfused moves its own
+            // too.
             int rows = method == Method.UNFUSED ? SPEC.m() : SPEC.m() / 3 * 2;
             assertThat(sumOf(profile, Stage.COPY, Span::bytes))
                 .isEqualTo((long) iterations * rows * SPEC.k() * Float.BYTES);

@@ -36,7 +36,12 @@ final class ProcessRanks {
       for (int rank = 0; rank < ranks; rank++) {
         if (!processes.get(rank).waitFor(LIMIT_SECONDS, TimeUnit.SECONDS)) {
           throw new AssertionError(
-              "rank " + rank + " still runs after " + LIMIT_SECONDS + " s: " + read(outputs.get(rank)));
+              "rank "
+                  + rank
+                  + " still runs after "
+                  + LIMIT_SECONDS
+                  + " s: "
+                  + read(outputs.get(rank)));
         }
         int code = processes.get(rank).exitValue();
         ended.add(new Ended(rank, code, read(outputs.get(rank))));

@@ -45,9 +45,9 @@ class SymmetricTensorTest {
         world -> {
           assertThatThrownBy(
                   () -> SymmetricTensor.on(world).shape(1).memory(MemoryKind.NCCL).allocate())
-              .hasMessage("memory kind nccl needs CUDA but the backend is host; use native or auto");
-          assertThat(
-                  SymmetricTensor.on(world).shape(1).memory(MemoryKind.AUTO).allocate().kind())
+              .hasMessage(
+                  "memory kind nccl needs CUDA but the backend is host; use native or auto");
+          assertThat(SymmetricTensor.on(world).shape(1).memory(MemoryKind.AUTO).allocate().kind())
               .isEqualTo(MemoryKind.NATIVE);
         });
   }

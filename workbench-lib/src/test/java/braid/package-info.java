@@ -1,2 +1,5 @@
-@org.jspecify.annotations.NullMarked
+/// Tests of what a notebook says.
+@NullMarked
 package braid;
+
+import org.jspecify.annotations.NullMarked;

@@ -32,8 +32,7 @@ public final class HostBackend implements Backend {
     this.token = token;
     this.waits = waits;
     this.engine = new CopyEngine(env.link(), waits);
-    this.gemmThreads =
-        Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
+    this.gemmThreads = Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
   }
 
   @Override
@@ -77,8 +76,7 @@ public final class HostBackend implements Backend {
   public PrivateMemory allocate(long bytes) {
     var arena = Arena.ofShared();
     try {
-      return new PrivateMemory(
-          arena.allocate(bytes, ALIGNMENT_BYTES), new Once(arena::close));
+      return new PrivateMemory(arena.allocate(bytes, ALIGNMENT_BYTES), new Once(arena::close));
     } catch (RuntimeException | Error e) {
       arena.close();
       throw e;

@@ -84,8 +84,7 @@ final class HostStream implements Stream {
                     Stage.GEMM,
                     operand.source().byteSize(),
                     0,
-                    () ->
-                        HostGemm.widen(operand.dtype(), operand.source(), widened.segment())));
+                    () -> HostGemm.widen(operand.dtype(), operand.source(), widened.segment())));
   }
 
   @Override
@@ -126,8 +125,7 @@ final class HostStream implements Stream {
           if (!SignalWord.reached(all, offset, epoch, step)) {
             awaiting(
                 work,
-                nanos ->
-                    SignalWord.await(all, offset, epoch, step, nanos) ? Boolean.TRUE : null);
+                nanos -> SignalWord.await(all, offset, epoch, step, nanos) ? Boolean.TRUE : null);
           }
         });
   }

@@ -2,9 +2,9 @@ package braid.internal.host;
 
 import braid.Link;
 
-/// When a link would be done with each copy. It works with the times at which copies were ready, not
-/// at which a thread woke up to make them: an overslept deadline delays one copy and not all that
-/// follow, so that the mean speed is the link's.
+/// When a link would be done with each copy. It works with the times at which copies were ready,
+/// not at which a thread woke up to make them: an overslept deadline delays one copy and not all
+/// that follow, so that the mean speed is the link's.
 final class Pacer {
   private final Link link;
   private long freeNanos = Long.MIN_VALUE;

@@ -29,8 +29,7 @@ public final class SignalWord {
   }
 
   /// Sleeps until the word is there, or that time is over; says whether it is.
-  public static boolean await(
-      MemorySegment memory, long offset, int epoch, int step, long nanos) {
+  public static boolean await(MemorySegment memory, long offset, int epoch, int step, long nanos) {
     var word = memory.asSlice(offset + COUNT_OFFSET, Integer.BYTES);
     int count = (int) COUNT.getAcquire(memory, offset + COUNT_OFFSET);
     if (reached(memory, offset, epoch, step)) {

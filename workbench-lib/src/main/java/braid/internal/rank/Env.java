@@ -13,7 +13,7 @@ import java.util.Optional;
 /// @param world this rank and the number of ranks: `RANK`, `WORLD_SIZE`
 /// @param local the same among the ranks of this machine: `LOCAL_RANK`, `LOCAL_WORLD_SIZE`
 /// @param store where the ranks meet, absent for a rank alone: `MASTER_ADDR`, `MASTER_PORT`,
-///     `BRAID_TOKEN`
+///   `BRAID_TOKEN`
 /// @param backend `BRAID_BACKEND`: `auto`, `host` or `cuda`
 /// @param link the link that the host backend plays: `BRAID_LINK`
 /// @param memory the kind of symmetric memory where the code names none: `BRAID_SYMMETRIC_MEMORY`

@@ -20,8 +20,8 @@ import java.util.concurrent.Callable;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// All that one rank has: a process has one, made from its environment the first time somebody asks;
-/// a rank that is a thread has its own, which the threads it starts inherit.
+/// All that one rank has: a process has one, made from its environment the first time somebody
+/// asks; a rank that is a thread has its own, which the threads it starts inherit.
 public final class RankContext implements AutoCloseable {
   private static final InheritableThreadLocal<@Nullable RankContext> OF_THREAD =
       new InheritableThreadLocal<>();
@@ -70,15 +70,11 @@ public final class RankContext implements AutoCloseable {
         .map(
             at ->
                 new RankContext(
-                    env,
-                    at.token(),
-                    StoreClient.connect(at.host(), at.port(), at.token(), rank)))
+                    env, at.token(), StoreClient.connect(at.host(), at.port(), at.token(), rank)))
         .orElseGet(
             () ->
                 new RankContext(
-                    env,
-                    UUID.randomUUID().toString(),
-                    new LocalStore(new MeetingTable(), rank)));
+                    env, UUID.randomUUID().toString(), new LocalStore(new MeetingTable(), rank)));
   }
 
   /// A rank that shares a process and a table with others.
@@ -186,9 +182,9 @@ public final class RankContext implements AutoCloseable {
     waits.release(reason);
   }
 
-  /// Goes on after a release: what streams have not done is dropped, and with the epoch all counters
-  /// begin anew. Call it on every rank, with one number that is larger than any before, after every
-  /// rank's cell has ended; the ranks need not do it at the same time.
+  /// Goes on after a release: what streams have not done is dropped, and with the epoch all
+  /// counters begin anew. Call it on every rank, with one number that is larger than any before,
+  /// after every rank's cell has ended; the ranks need not do it at the same time.
   public void resume(int epoch) {
     // Streams must have come to rest before waits are waits again, or work of the old epoch would
     // go on in the new one.

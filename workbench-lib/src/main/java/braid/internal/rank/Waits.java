@@ -18,10 +18,10 @@ import org.jspecify.annotations.Nullable;
 /// Whoever waits for another rank, a stream or a link in any other way than through this class can
 /// hang for ever when that other fails.
 ///
-/// After a failure the ranks of a session stand at different steps, and yet go on. So a rank's waits
-/// belong to an epoch: [#release] ends the waits of the current one, present and future, until
-/// [#resume] begins the next. Keys of the store and values of signals carry the epoch, so what was
-/// sent in an earlier one can neither satisfy nor spoil a wait of a later one.
+/// After a failure the ranks of a session stand at different steps, and yet go on. So a rank's
+/// waits belong to an epoch: [#release] ends the waits of the current one, present and future,
+/// until [#resume] begins the next. Keys of the store and values of signals carry the epoch, so
+/// what was sent in an earlier one can neither satisfy nor spoil a wait of a later one.
 public final class Waits {
   /// How late a release can reach a wait that sleeps in the kernel.
   private static final long POLL_NANOS = 50_000_000;
@@ -45,8 +45,8 @@ public final class Waits {
     @Nullable T within(long nanos) throws InterruptedException;
   }
 
-  /// Waits until the attempt gives something; the description is for people, "all-gather `x`,
-  /// chunk 3".
+  /// Waits until the attempt gives something; the description is for people, "all-gather `x`, chunk
+  /// 3".
   public <T> T until(Supplier<String> description, Attempt<T> attempt) {
     var result = within(timeout, description, attempt);
     if (result == null) {
@@ -85,8 +85,7 @@ public final class Waits {
   }
 
   /// One look at a future: null where it is not complete, and what it failed with is thrown.
-  public <T> @Nullable T poll(CompletableFuture<T> future, long nanos)
-      throws InterruptedException {
+  public <T> @Nullable T poll(CompletableFuture<T> future, long nanos) throws InterruptedException {
     try {
       return future.get(nanos, TimeUnit.NANOSECONDS);
     } catch (TimeoutException e) {

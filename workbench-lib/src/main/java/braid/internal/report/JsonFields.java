@@ -13,11 +13,13 @@ import com.google.gson.stream.JsonToken;
 import java.io.IOException;
 import java.io.StringReader;
 import java.math.BigDecimal;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
 
 /// A JSON object read strictly: each field must be there, of its type, and no other may be. A saved
@@ -74,6 +76,26 @@ record JsonFields(String what, JsonObject object) {
       throw wrong(name, "a string", value);
     }
     return value.getAsString();
+  }
+
+  /// The constant of that very name.
+  <E extends Enum<E>> E oneOf(String name, E[] constants) {
+    return constant(text(name), name, constants);
+  }
+
+  <E extends Enum<E>> List<E> listOf(String name, E[] constants) {
+    return textList(name).stream().map(text -> constant(text, name, constants)).toList();
+  }
+
+  private <E extends Enum<E>> E constant(String text, String name, E[] constants) {
+    for (var constant : constants) {
+      if (constant.name().equals(text)) {
+        return constant;
+      }
+    }
+    var names = Arrays.stream(constants).map(Enum::name).collect(Collectors.joining(", "));
+    throw new BraidException(
+        what + ": field `" + name + "` must be one of " + names + " but was " + text);
   }
 
   int whole(String name) {

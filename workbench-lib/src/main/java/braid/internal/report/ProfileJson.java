@@ -120,7 +120,7 @@ public final class ProfileJson {
       throw new BraidException(
           WHAT + ": field `format` must be \"" + FORMAT + "\" but was " + fields.text("format"));
     }
-    var stages = fields.textList("stages").stream().map(ProfileJson::stage).toList();
+    var stages = fields.listOf("stages", Stage.values());
     var streams = fields.textList("streams");
     var spans = new ArrayList<Span>();
     for (var row : fields.rows("spans", SPAN_WIDTH)) {
@@ -158,15 +158,5 @@ public final class ProfileJson {
               .formatted(WHAT, index, list, names.size()));
     }
     return names.get((int) index);
-  }
-
-  private static Stage stage(String name) {
-    for (var stage : Stage.values()) {
-      if (stage.name().equals(name)) {
-        return stage;
-      }
-    }
-    throw new BraidException(
-        WHAT + ": stage must be one of " + List.of(Stage.values()) + " but was " + name);
   }
 }

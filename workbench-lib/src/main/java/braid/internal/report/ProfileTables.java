@@ -2,6 +2,7 @@ package braid.internal.report;
 
 import braid.ProfileSet;
 import braid.Stage;
+import braid.internal.report.statistics.RankTimes;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumSet;
@@ -55,12 +56,19 @@ public final class ProfileTables {
     return table.addColumns(ConfigurationColumns.of(rows).toArray(Column<?>[]::new));
   }
 
-  /// Times are those of a mean iteration; a share is of the iteration's wall time.
+  /// Times are those of a mean iteration; a share is of the iteration's wall time. A stage that
+  /// took no time on any rank has no columns.
   public static Table stages(ProfileSet set, ProfileSet unfused) {
     var ranks = set.profiles().stream().map(RankTimes::of).toList();
     var alone = unfused.profiles().stream().map(RankTimes::of).toList();
     var present = EnumSet.noneOf(Stage.class);
-    ranks.forEach(t -> present.addAll(t.busy().keySet()));
+    for (var times : ranks) {
+      for (var stage : times.busy().entrySet()) {
+        if (stage.getValue() > 0) {
+          present.add(stage.getKey());
+        }
+      }
+    }
 
     var columns = new ArrayList<Column<?>>();
     columns.add(IntColumn.create("rank", ranks.stream().mapToInt(RankTimes::rank).toArray()));

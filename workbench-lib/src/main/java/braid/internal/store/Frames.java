@@ -77,7 +77,8 @@ final class Frames {
   static byte[] bytes(ByteBuffer in) throws IOException {
     int length = in.getInt();
     if (length < 0 || length > in.remaining()) {
-      throw new IOException("a value of " + length + " bytes in a frame that has " + in.remaining());
+      throw new IOException(
+          "a value of " + length + " bytes in a frame that has " + in.remaining());
     }
     var bytes = new byte[length];
     in.get(bytes);

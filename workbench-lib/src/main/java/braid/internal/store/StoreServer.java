@@ -154,8 +154,7 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  private void join(
-      Frames frames, int rank, Map<Integer, Meeting> going, int id, ByteBuffer frame)
+  private void join(Frames frames, int rank, Map<Integer, Meeting> going, int id, ByteBuffer frame)
       throws IOException {
     var meeting = Frames.meeting(frame);
     var value = Frames.bytes(frame);

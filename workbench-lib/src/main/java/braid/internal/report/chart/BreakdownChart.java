@@ -3,8 +3,8 @@ package braid.internal.report.chart;
 import braid.ProfileSet;
 import braid.Stage;
 import braid.internal.report.ConfigurationColumns;
-import braid.internal.report.RankTimes;
 import braid.internal.report.TimeScale;
+import braid.internal.report.statistics.RankTimes;
 import java.awt.Color;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,7 +23,7 @@ public final class BreakdownChart {
           new Part("gemm only", Theme.colour(Stage.GEMM), t -> t.either() - t.communication()),
           new Part("gemm and communication", Theme.BOTH, RankTimes::overlapped),
           new Part("communication only", Theme.colour(Stage.COPY), t -> t.either() - t.gemm()),
-          new Part("neither", Theme.colour(Stage.WAIT), RankTimes::idle));
+          new Part("idle", Theme.colour(Stage.WAIT), RankTimes::idle));
 
   private BreakdownChart() {}
 
@@ -65,10 +65,9 @@ public final class BreakdownChart {
       alone += times.either() - times.gemm();
       wall += times.iteration();
     }
-    return "Of an iteration, "
-        + TimeScale.percent(alone / wall)
-        + " went to communication that no GEMM hid and "
+    return TimeScale.percent(alone / wall)
+        + " of an iteration is communication that no GEMM hides; "
         + TimeScale.percent(idle / wall)
-        + " to neither";
+        + " is idle";
   }
 }

@@ -16,6 +16,8 @@ import java.util.Locale;
 import java.util.Optional;
 import javax.imageio.ImageIO;
 import org.jfree.chart.JFreeChart;
+import org.jfree.chart.axis.NumberAxis;
+import org.jfree.chart.plot.XYPlot;
 import org.jfree.svg.SVGGraphics2D;
 
 /// A chart drawn without a screen, as SVG and as PNG.
@@ -32,11 +34,9 @@ public final class ChartImage {
     return svg(chart, Theme.WIDTH_PX, height(chart));
   }
 
-  /// Long texts of lanes and many of them need more room than the usual height.
+  /// The usual height, or what the chart's lanes need.
   public static int height(JFreeChart chart) {
-    return chart.getPlot() instanceof LanePlot lanes
-        ? Math.max(Theme.HEIGHT_PX, lanes.heightPx())
-        : Theme.HEIGHT_PX;
+    return chart.getPlot() instanceof LanePlot lanes ? lanes.heightPx() : Theme.HEIGHT_PX;
   }
 
   public static String svg(JFreeChart chart, int width, int height) {
@@ -107,6 +107,12 @@ public final class ChartImage {
   /// text.
   public static Optional<String> noFonts() {
     return Fonts.MISSING;
+  }
+
+  /// Draws an empty chart, which loads most of what any needs.
+  public static void preload() {
+    var plot = new XYPlot(null, new NumberAxis(""), new NumberAxis(""), null);
+    var _ = svg(Theme.chart("", "", plot));
   }
 
   private static void requireFonts() {

@@ -1,5 +1,6 @@
 package braid.internal.report.chart;
 
+import java.awt.Color;
 import java.util.List;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.axis.NumberAxis;
@@ -12,23 +13,25 @@ import org.jfree.data.xy.XYIntervalSeries;
 import org.jfree.data.xy.XYIntervalSeriesCollection;
 
 /// Horizontal lanes over one axis, with bars of several kinds in them. It says how high it must be
-/// for its lanes to be read.
+/// for its lanes to be read, and no higher.
 final class LanePlot extends XYPlot {
   private static final double HALF_BAR = 0.4;
   private static final int AROUND_LANES_PX = 150;
+  private static final int TALLEST_LANE_PX = 44;
 
   private final transient int heightPx;
 
   /// @param label what stands in the bar where there is room; empty for nothing
   record Bar(int lane, double from, double to, String label) {}
 
-  record Kind(String name, java.awt.Color colour, List<Bar> bars) {}
+  record Kind(String name, Color colour, List<Bar> bars) {}
 
   /// @param banded whether the lane stands on a tinted band, to tell groups of lanes apart
   record Lane(String name, boolean banded) {}
 
   LanePlot(String axisLabel, double longest, List<Lane> lanes, int lanePx, List<Kind> kinds) {
-    this.heightPx = AROUND_LANES_PX + lanePx * lanes.size();
+    int usual = (Theme.HEIGHT_PX - AROUND_LANES_PX) / lanes.size();
+    this.heightPx = AROUND_LANES_PX + lanes.size() * Math.clamp(usual, lanePx, TALLEST_LANE_PX);
     var axis = new NumberAxis(axisLabel);
     axis.setRange(new Range(0, longest));
     var laneAxis = new SymbolAxis(null, lanes.stream().map(Lane::name).toArray(String[]::new));

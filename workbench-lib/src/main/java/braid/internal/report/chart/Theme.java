@@ -30,6 +30,8 @@ public final class Theme {
   static final Color AXIS = new Color(0x9AA5B1);
   static final Color PAPER = Color.WHITE;
   static final Color REFERENCE = new Color(0x3E4C59);
+  static final Color REFERENCE_BAND = new Color(0xEDF0F3);
+  static final Color CLEAR = new Color(0, 0, 0, 0);
   static final Color BEST = new Color(0xD1495B);
 
   static final Font TITLE = new Font(Font.SANS_SERIF, Font.BOLD, 15);
@@ -40,6 +42,7 @@ public final class Theme {
 
   static final BasicStroke HAIRLINE = new BasicStroke(1f);
   static final BasicStroke LINE = new BasicStroke(2f);
+  static final BasicStroke RING = new BasicStroke(2.5f);
   static final BasicStroke DASHED =
       new BasicStroke(
           1.5f, BasicStroke.CAP_BUTT, BasicStroke.JOIN_MITER, 10f, new float[] {6f, 4f}, 0f);
@@ -58,6 +61,9 @@ public final class Theme {
 
   /// What a legend shows of a colour.
   static final Rectangle2D SWATCH = new Rectangle2D.Double(-6, -5, 12, 10);
+
+  /// Wide, so that the axis chooses few ticks.
+  private static final RectangleInsets TICK_SPACE = new RectangleInsets(4, 14, 4, 6);
 
   private static final double TITLE_GAP_PX = 2;
   private static final int LONGEST_SUBTITLE_LINES = 3;
@@ -128,6 +134,7 @@ public final class Theme {
     axis.setTickLabelPaint(INK);
     axis.setAxisLinePaint(AXIS);
     axis.setTickMarkPaint(AXIS);
+    axis.setTickLabelInsets(TICK_SPACE);
     axis.setLabelInsets(new RectangleInsets(4, 4, 4, 4));
   }
 

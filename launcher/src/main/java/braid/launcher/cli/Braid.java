@@ -1,0 +1,79 @@
+package braid.launcher.cli;
+
+import braid.launcher.cli.doctor.DoctorCommand;
+import braid.launcher.cli.home.Installation;
+import braid.launcher.cli.jupyter.KernelCommand;
+import braid.launcher.cli.jupyter.LabCommand;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.IVersionProvider;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+
+/// The `braid` command. A new subcommand is a class beside these and its name in the list.
+@Command(
+    name = "braid",
+    description = "Tunes overlapped GEMM and communication: one notebook, run on every rank.",
+    subcommands = {
+      RunCommand.class,
+      LabCommand.class,
+      KernelCommand.class,
+      DoctorCommand.class,
+    },
+    mixinStandardHelpOptions = true,
+    versionProvider = Braid.Version.class,
+    synopsisSubcommandLabel = "COMMAND",
+    commandListHeading = "%nCommands:%n",
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      " 0:fine",
+      " 1:a cell failed",
+      " 2:a mistake in the options, the parameters or the notebook; nothing was run",
+      " 3:a result is not the unfused reference's",
+      " 4:a time limit",
+      " 138:a rank died",
+    },
+    footerHeading = "%nExamples:%n",
+    footer = {
+      "  braid run notebooks/02_tune_split_count.ipynb -n 4 -p splits=1,2,4,8",
+      "  braid lab",
+      "  braid doctor",
+    })
+public final class Braid implements Runnable {
+  @Option(
+      names = {"-v", "--verbose"},
+      scope = ScopeType.INHERIT,
+      description = "Print the stack trace of an error too.")
+  private boolean verbose;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  static final class Version implements IVersionProvider {
+    @Override
+    public String[] getVersion() {
+      return new String[] {"braid " + Installation.version() + ", Java " + Runtime.version()};
+    }
+  }
+
+  public static void main(String[] arguments) {
+    System.exit(commandLine().execute(arguments));
+  }
+
+  /// The command with its one-line errors, for whoever runs it in this JVM.
+  public static CommandLine commandLine() {
+    var braid = new Braid();
+    return new CommandLine(braid)
+        .setUsageHelpAutoWidth(true)
+        .setParameterExceptionHandler(Errors::misused)
+        .setExecutionExceptionHandler(
+            (e, command, parsed) -> Errors.failed(e, command, braid.verbose));
+  }
+
+  @Override
+  public void run() {
+    throw new ParameterException(spec.commandLine(), "a command is missing");
+  }
+}

@@ -1,0 +1,255 @@
+package braid.launcher.cli;
+
+import braid.BraidException;
+import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.RankOptions;
+import braid.launcher.notebook.JUnitReport;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookRunner;
+import braid.launcher.notebook.ParameterCell;
+import braid.launcher.notebook.RunProgress;
+import braid.launcher.notebook.RunResult;
+import braid.launcher.notebook.TimeLimits;
+import braid.launcher.notebook.parameters.Parameters;
+import braid.launcher.session.RankCount;
+import braid.launcher.session.Session;
+import braid.launcher.session.SessionOptions;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/// `braid run`: everything that can be wrong with what the user gave is found before a rank starts.
+@Command(
+    name = "run",
+    description = "Runs a notebook on all ranks, without Jupyter, and saves it with its outputs.",
+    mixinStandardHelpOptions = true,
+    sortOptions = false,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      " 0:every cell ran",
+      " 1:a cell failed",
+      " 2:a mistake in the options, the parameters or the notebook; nothing was run",
+      " 3:a result is not the unfused reference's",
+      " 4:a time limit",
+      " 130:Ctrl-C; what ran is saved",
+      " 138:a rank died",
+      " 143:SIGTERM; what ran is saved",
+    },
+    footerHeading = "%nExamples:%n",
+    footer = {
+      "  braid run notebooks/02_tune_split_count.ipynb",
+      "  braid run tune.ipynb -n 8 -p m=8192 -p splits=1,2,4 -o tuned.ipynb",
+      "  braid run tune.ipynb -f sizes.yaml --cell-timeout 60 --junit tune.xml",
+    })
+final class RunCommand implements Callable<Integer> {
+  /// How long a run that the user ends may take to save and to end its ranks: an interrupt that is
+  /// not heeded, and what follows it.
+  private static final Duration STOP_PATIENCE = Duration.ofSeconds(20);
+
+  @picocli.CommandLine.Parameters(
+      paramLabel = "NOTEBOOK",
+      description = "The notebook; it is not changed.")
+  private Path file = Path.of("");
+
+  @Mixin private RankOptions ranks = new RankOptions();
+
+  @Option(
+      names = {"-p", "--parameters"},
+      paramLabel = "NAME=VALUE",
+      description = "Sets a parameter, as the notebook declares it: m=8192, splits=1,2,4.")
+  private List<String> typed = new ArrayList<>();
+
+  @Option(
+      names = {"-r", "--parameters_raw"},
+      paramLabel = "NAME=TEXT",
+      description = "Sets a String parameter, whatever its text looks like.")
+  private List<String> raw = new ArrayList<>();
+
+  @Option(
+      names = {"-f", "--parameters_file"},
+      paramLabel = "FILE",
+      description = "Sets parameters from a YAML or JSON file; -p and -r override it.")
+  private List<Path> files = new ArrayList<>();
+
+  @Option(
+      names = {"-y", "--parameters_yaml"},
+      paramLabel = "YAML",
+      description = "Sets parameters from YAML: -y '{m: 8192, splits: [1, 2, 4]}'.")
+  private List<String> yaml = new ArrayList<>();
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "OUT.ipynb",
+      description = "Where to save it. Default: NAME.out.ipynb in the current directory.")
+  private @Nullable Path output;
+
+  @Option(
+      names = "--timeout",
+      paramLabel = "SECONDS",
+      description = "Ends the run after this time.")
+  private @Nullable String timeout;
+
+  @Option(
+      names = "--cell-timeout",
+      paramLabel = "SECONDS",
+      description = "Ends the run where one cell takes longer than this.")
+  private @Nullable String cellTimeout;
+
+  @Option(
+      names = "--junit",
+      paramLabel = "FILE",
+      description = "Writes a JUnit XML report for CI: one test case a cell.")
+  private @Nullable Path junit;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() throws IOException {
+    var limits =
+        new TimeLimits(seconds("--cell-timeout", cellTimeout), seconds("--timeout", timeout));
+    var notebook = Notebook.read(file);
+    notebook.requireJava();
+    var note = ParameterCell.inject(parameters(), notebook);
+    var home = Path.of("").toAbsolutePath();
+    var options =
+        new SessionOptions(
+            ranks.count(Env.here(), RankCount.here()), ranks.backend(), ranks.link(), home);
+    var saved = writable("-o", output == null ? outputBeside(home) : output);
+    var report = junit == null ? Optional.<Path>empty() : Optional.of(writable("--junit", junit));
+
+    var err = spec.commandLine().getErr();
+    note.ifPresent(text -> err.println("braid: note: " + text));
+    var data = SavedData.before(home);
+    RunResult result;
+    try (var progress = progress()) {
+      result = run(new NotebookRunner(notebook, saved, limits, progress), options);
+    }
+    if (report.isPresent()) {
+      JUnitReport.write(result, report.get());
+    }
+    summarise(result, options.ranks(), data, report);
+    return result.exitCode().code();
+  }
+
+  private RunProgress progress() {
+    var err = spec.commandLine().getErr();
+    return Terminal.isStandardError()
+        ? new TerminalProgress(err, Terminal.columns(Env.here()))
+        : new PlainProgress(err);
+  }
+
+  /// Ctrl-C and SIGTERM end the JVM by its shutdown hooks: this one has the run saved and the ranks
+  /// ended first. The exit code is then the signal's.
+  private static RunResult run(NotebookRunner runner, SessionOptions options) throws IOException {
+    var ended = new CountDownLatch(1);
+    var hook = new Thread(() -> stop(runner, ended), "save the notebook");
+    Runtime.getRuntime().addShutdownHook(hook);
+    try (var session = Session.start(options)) {
+      return runner.run(session);
+    } finally {
+      ended.countDown();
+      removeUnlessRunning(hook);
+    }
+  }
+
+  private static void removeUnlessRunning(Thread hook) {
+    try {
+      Runtime.getRuntime().removeShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      // the JVM is ending, by the signal that the hook answers
+    }
+  }
+
+  private static void stop(NotebookRunner runner, CountDownLatch ended) {
+    runner.stop("braid run was told to end");
+    try {
+      if (!ended.await(STOP_PATIENCE.toSeconds(), TimeUnit.SECONDS)) {
+        System.err.println(
+            "braid: the ranks did not end within "
+                + STOP_PATIENCE.toSeconds()
+                + " s; leaving them");
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private Parameters parameters() {
+    var given = Parameters.given();
+    files.forEach(given::file);
+    yaml.forEach(given::yaml);
+    typed.forEach(given::typed);
+    raw.forEach(given::raw);
+    return given.build();
+  }
+
+  private Path outputBeside(Path directory) {
+    var name = String.valueOf(file.getFileName()).replaceFirst("\\.ipynb$", "");
+    return directory.resolve(name + ".out.ipynb");
+  }
+
+  private static Path writable(String option, Path file) {
+    var directory = file.toAbsolutePath().getParent();
+    var reason =
+        Files.isDirectory(file)
+            ? "is a directory; name a file in it"
+            : directory == null || !Files.isDirectory(directory)
+                ? "is in a directory that does not exist; try mkdir -p " + directory
+                : !Files.isWritable(Files.exists(file) ? file : directory)
+                    ? "cannot be written; name another place"
+                    : "";
+    if (!reason.isEmpty()) {
+      throw new BraidException(option + " must be a file to write but " + file + " " + reason);
+    }
+    return file;
+  }
+
+  private static Optional<Duration> seconds(String option, @Nullable String text) {
+    if (text == null) {
+      return Optional.empty();
+    }
+    double seconds;
+    try {
+      seconds = Double.parseDouble(text);
+    } catch (NumberFormatException e) {
+      seconds = Double.NaN;
+    }
+    if (!(seconds > 0 && seconds < Integer.MAX_VALUE)) {
+      throw new BraidException(
+          option
+              + " must be a positive number of seconds but was "
+              + text
+              + "; try "
+              + option
+              + " 600");
+    }
+    return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
+  }
+
+  private void summarise(RunResult result, int ranks, SavedData data, Optional<Path> report)
+      throws IOException {
+    var out = spec.commandLine().getOut();
+    out.println(RunSummary.line(result, ranks));
+    out.println("saved   " + result.output());
+    if (report.isPresent()) {
+      out.println("junit   " + report.get());
+    }
+    for (var directory : data.since()) {
+      out.println("data    " + directory);
+    }
+    out.flush();
+  }
+}

@@ -1,0 +1,103 @@
+package braid.launcher.cli.doctor;
+
+import braid.launcher.ExitCode;
+import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.Installation;
+import braid.launcher.session.RankCount;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonNull;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/// `braid doctor`. Its JSON is `{"doctor": 1, "braid": VERSION, "ok": BOOLEAN, "checks": [{"id",
+/// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …]}`; ids stay, new
+/// ones may come, and `doctor` is raised if the shape ever changes.
+@Command(
+    name = "doctor",
+    description = "Says what is here, or why not: JDK, memory, GPUs, libraries, Jupyter.",
+    mixinStandardHelpOptions = true,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {" 0:all that Braid needs is here", " 1:something that Braid needs is missing"},
+    footerHeading = "%nExamples:%n",
+    footer = {
+      "  braid doctor",
+      "  braid doctor --json | jq '.checks[] | select(.state != \"ok\")'"
+    })
+public final class DoctorCommand implements Callable<Integer> {
+  private static final int SHAPE = 1;
+
+  @Option(names = "--json", description = "Prints JSON, for programs.")
+  private boolean json;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() throws IOException {
+    var env = Env.here();
+    var machine = RankCount.here();
+    var checks = new ArrayList<Check>();
+    checks.addAll(MachineChecks.all(machine));
+    checks.addAll(LibraryChecks.all(env));
+    checks.addAll(GpuChecks.all(env, machine));
+    checks.addAll(JupyterChecks.all(env));
+
+    boolean ok = checks.stream().noneMatch(check -> check.state() == Check.State.MISSING);
+    var out = spec.commandLine().getOut();
+    if (json) {
+      out.println(json(checks, ok));
+    } else {
+      report(checks, ok, out);
+    }
+    out.flush();
+    return (ok ? ExitCode.OK : ExitCode.CELL_FAILED).code();
+  }
+
+  private static void report(List<Check> checks, boolean ok, PrintWriter out) {
+    int columns = checks.stream().mapToInt(check -> check.title().length()).max().orElse(0);
+    out.println("braid " + Installation.version());
+    for (var check : checks) {
+      out.printf(
+          "  %-" + columns + "s  %-7s  %s%n", check.title(), check.state().word(), check.value());
+      check
+          .remedy()
+          .ifPresent(remedy -> out.printf("  %" + columns + "s  %7s  try: %s%n", "", "", remedy));
+    }
+    out.println(ok ? "All that Braid needs is here." : "Something that Braid needs is missing.");
+  }
+
+  private static String json(List<Check> checks, boolean ok) {
+    var list = new JsonArray();
+    for (var check : checks) {
+      var item = new JsonObject();
+      item.addProperty("id", check.id());
+      item.addProperty("title", check.title());
+      item.addProperty("state", check.state().word());
+      item.addProperty("value", check.value());
+      item.add(
+          "remedy",
+          check.remedy().isPresent() ? new JsonPrimitive(check.remedy().get()) : JsonNull.INSTANCE);
+      list.add(item);
+    }
+    var report = new JsonObject();
+    report.addProperty("doctor", SHAPE);
+    report.addProperty("braid", Installation.version());
+    report.addProperty("ok", ok);
+    report.add("checks", list);
+    return new GsonBuilder()
+        .setPrettyPrinting()
+        .serializeNulls()
+        .disableHtmlEscaping()
+        .create()
+        .toJson(report);
+  }
+}

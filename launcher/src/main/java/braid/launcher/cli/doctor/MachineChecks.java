@@ -1,0 +1,77 @@
+package braid.launcher.cli.doctor;
+
+import braid.launcher.session.RankCount;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import javax.tools.ToolProvider;
+
+/// The JDK, the cores and the memory, which ranks are made of.
+final class MachineChecks {
+  private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+
+  /// Below this the smallest of the notebooks does not fit.
+  private static final long SHARED_MEMORY_NEEDED_MIB = 64;
+
+  private MachineChecks() {}
+
+  static List<Check> all(RankCount machine) {
+    return List.of(jdk(), cores(machine), memory(machine), ranks(machine), sharedMemory());
+  }
+
+  private static Check jdk() {
+    var java = Runtime.version() + ", " + System.getProperty("java.home");
+    return ToolProvider.getSystemJavaCompiler() != null
+        ? Check.ok("jdk", "JDK", java)
+        : Check.missing(
+            "jdk", "JDK", java + " has no compiler", "install a JDK 25, not only its runtime");
+  }
+
+  private static Check cores(RankCount machine) {
+    return Check.ok("cores", "cores", Integer.toString(machine.cores()));
+  }
+
+  private static Check memory(RankCount machine) {
+    var value = mib(machine.availableMiB()) + " available";
+    return machine.availableMiB() >= RankCount.MIB_PER_RANK
+        ? Check.ok("memory", "memory", value)
+        : Check.missing(
+            "memory", "memory", value, "free " + RankCount.MIB_PER_RANK + " MiB for each rank");
+  }
+
+  private static Check ranks(RankCount machine) {
+    return Check.ok(
+        "ranks",
+        "ranks",
+        "%d by default, at most %d".formatted(machine.byDefault("auto"), machine.most()));
+  }
+
+  private static Check sharedMemory() {
+    var id = "shared_memory";
+    var title = SHARED_MEMORY.toString();
+    try {
+      var store = Files.getFileStore(SHARED_MEMORY);
+      long freeMiB = store.getUsableSpace() >> 20;
+      var value = mib(freeMiB) + " free of " + mib(store.getTotalSpace() >> 20);
+      if (!Files.isWritable(SHARED_MEMORY)) {
+        return Check.missing(id, title, "cannot be written", "chmod 1777 " + SHARED_MEMORY);
+      }
+      return freeMiB >= SHARED_MEMORY_NEEDED_MIB
+          ? Check.ok(id, title, value)
+          : Check.missing(
+              id,
+              title,
+              value + ", less than " + SHARED_MEMORY_NEEDED_MIB + " MiB",
+              "free some, or give a container more: docker run --shm-size 1g");
+    } catch (IOException e) {
+      return Check.missing(
+          id, title, "is not there (" + e + ")", "mount it: mount -t tmpfs tmpfs " + SHARED_MEMORY);
+    }
+  }
+
+  static String mib(long mib) {
+    return mib < 1024 ? mib + " MiB" : String.format(Locale.ROOT, "%.1f GiB", mib / 1024.0);
+  }
+}

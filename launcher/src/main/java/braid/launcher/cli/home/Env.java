@@ -1,0 +1,80 @@
+package braid.launcher.cli.home;
+
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/// The environment that the `braid` command was started in. Nothing else of it reads a variable.
+public record Env(Map<String, String> variables) {
+  /// Ranks to start, where the command line does not say.
+  private static final String RANKS = "BRAID_RANKS";
+
+  public Env {
+    variables = Map.copyOf(variables);
+  }
+
+  public static Env here() {
+    return new Env(System.getenv());
+  }
+
+  /// A variable that is set to nothing counts as not set.
+  private Optional<String> get(String name) {
+    return Optional.ofNullable(variables.get(name)).filter(value -> !value.isBlank());
+  }
+
+  public Optional<String> ranks() {
+    return get(RANKS);
+  }
+
+  public Path userHome() {
+    return get("HOME").map(Path::of).orElse(Path.of(System.getProperty("user.home", "/")));
+  }
+
+  public Optional<Path> jupyterDataDirectory() {
+    return get("JUPYTER_DATA_DIR").map(Path::of);
+  }
+
+  public Optional<Path> xdgDataHome() {
+    return get("XDG_DATA_HOME").map(Path::of);
+  }
+
+  public List<Path> jupyterPath() {
+    return paths("JUPYTER_PATH");
+  }
+
+  public List<Path> libraryPath() {
+    return paths("LD_LIBRARY_PATH");
+  }
+
+  /// Where the user says a library is, for example `CUDA_HOME`.
+  public Optional<Path> homeOf(String library) {
+    return get(library + "_HOME").map(Path::of);
+  }
+
+  public int columns() {
+    return get("COLUMNS")
+        .filter(text -> text.matches("[1-9][0-9]{0,3}"))
+        .map(Integer::parseInt)
+        .orElse(80);
+  }
+
+  /// The program of that name that a shell would start.
+  public Optional<Path> program(String name) {
+    return paths("PATH").stream()
+        .map(directory -> directory.resolve(name))
+        .filter(file -> Files.isRegularFile(file) && Files.isExecutable(file))
+        .findFirst();
+  }
+
+  private List<Path> paths(String name) {
+    return get(name).stream()
+        .flatMap(list -> Arrays.stream(list.split(File.pathSeparator)))
+        .filter(entry -> !entry.isBlank())
+        .map(Path::of)
+        .toList();
+  }
+}

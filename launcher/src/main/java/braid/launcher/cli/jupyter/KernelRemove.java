@@ -1,0 +1,38 @@
+package braid.launcher.cli.jupyter;
+
+import braid.BraidException;
+import braid.launcher.cli.home.Env;
+import java.io.IOException;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+/// `braid kernel remove`.
+@Command(
+    name = "remove",
+    description = "Removes a kernelspec that Braid installed.",
+    mixinStandardHelpOptions = true)
+final class KernelRemove implements Callable<Integer> {
+  @Mixin private KernelPlace place = new KernelPlace();
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() throws IOException {
+    var directory = place.directory(new JupyterPaths(Env.here()));
+    var kernel =
+        KernelSpec.read(directory)
+            .orElseThrow(
+                () ->
+                    new BraidException(
+                        "kernel must be one that Braid installed but "
+                            + directory
+                            + " holds none; see braid kernel list"));
+    kernel.remove();
+    var out = spec.commandLine().getOut();
+    out.println("removed " + directory);
+    out.flush();
+    return 0;
+  }
+}

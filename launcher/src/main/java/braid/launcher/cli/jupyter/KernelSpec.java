@@ -1,0 +1,138 @@
+package braid.launcher.cli.jupyter;
+
+import braid.BraidException;
+import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonPrimitive;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.StreamSupport;
+
+/// A kernelspec of Braid's: the directory that tells Jupyter how to start the kernel. Braid
+/// replaces and removes its own only.
+public record KernelSpec(Path directory, String displayName, List<String> command) {
+  static final String DEFAULT_NAME = "braid";
+
+  private static final Gson JSON =
+      new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create();
+  private static final String FILE = "kernel.json";
+
+  /// Its `metadata` has this key, by which Braid knows it again.
+  private static final String MARK = "braid";
+
+  static void requireName(String name) {
+    if (!name.matches("[A-Za-z0-9._-]+")) {
+      throw new BraidException(
+          "--name must be letters, digits, ., _ and - but was \"%s\"; try --name %s"
+              .formatted(name, DEFAULT_NAME));
+    }
+  }
+
+  static Path directory(Path data, String name) {
+    return data.resolve("kernels").resolve(name.toLowerCase(Locale.ROOT));
+  }
+
+  public String name() {
+    return directory.getFileName().toString();
+  }
+
+  /// What is in that directory; empty where there is nothing, or another's kernel.
+  static Optional<KernelSpec> read(Path directory) throws IOException {
+    var file = directory.resolve(FILE);
+    if (!Files.isRegularFile(file)) {
+      return Optional.empty();
+    }
+    try {
+      var json = JSON.fromJson(Files.readString(file), JsonObject.class);
+      if (json != null
+          && json.get("metadata") instanceof JsonObject metadata
+          && metadata.has(MARK)
+          && json.get("argv") instanceof JsonArray argv
+          && json.get("display_name") instanceof JsonPrimitive displayName) {
+        var command = StreamSupport.stream(argv.spliterator(), false).map(a -> a.getAsString());
+        return Optional.of(new KernelSpec(directory, displayName.getAsString(), command.toList()));
+      }
+      return Optional.empty();
+    } catch (JsonParseException e) {
+      return Optional.empty(); // whoever wrote that, it was not Braid
+    }
+  }
+
+  /// All of Braid's that Jupyter can see, first those that win.
+  public static List<KernelSpec> all(JupyterPaths paths) throws IOException {
+    var found = new ArrayList<KernelSpec>();
+    for (var data : paths.data()) {
+      var kernels = data.resolve("kernels");
+      if (Files.isDirectory(kernels)) {
+        try (var directories = Files.list(kernels)) {
+          for (var directory : directories.sorted().toList()) {
+            read(directory).ifPresent(found::add);
+          }
+        }
+      }
+    }
+    return found;
+  }
+
+  private String json() {
+    var argv = new JsonArray();
+    command.forEach(argv::add);
+    var metadata = new JsonObject();
+    var mark = new JsonObject();
+    mark.addProperty("made_by", "braid kernel install");
+    metadata.add(MARK, mark);
+    var json = new JsonObject();
+    json.add("argv", argv);
+    json.addProperty("display_name", displayName);
+    json.addProperty("language", "java");
+    json.addProperty("interrupt_mode", "message");
+    json.add("metadata", metadata);
+    return JSON.toJson(json) + "\n";
+  }
+
+  /// Puts it into its directory, whole or not at all, in place of an older one.
+  void write() throws IOException {
+    if (Files.exists(directory) && read(directory).isEmpty()) {
+      throw new BraidException(
+          "%s must be free or Braid's own but holds another kernel; choose another --name"
+              .formatted(directory));
+    }
+    var kernels = Files.createDirectories(directory.toAbsolutePath().getParent());
+    var beside = kernels.resolve("." + name() + "." + ProcessHandle.current().pid());
+    try {
+      Files.createDirectory(beside);
+      Files.writeString(beside.resolve(FILE), json());
+      for (int pixels : Logo.SIZES_PIXELS) {
+        Files.write(beside.resolve("logo-%dx%d.png".formatted(pixels, pixels)), Logo.png(pixels));
+      }
+      delete(directory);
+      Files.move(beside, directory);
+    } finally {
+      delete(beside);
+    }
+  }
+
+  void remove() throws IOException {
+    delete(directory);
+  }
+
+  /// A kernelspec holds files and no directories.
+  private static void delete(Path directory) throws IOException {
+    if (Files.isDirectory(directory)) {
+      try (var files = Files.list(directory)) {
+        for (var file : files.toList()) {
+          Files.delete(file);
+        }
+      }
+      Files.delete(directory);
+    }
+  }
+}

@@ -1,0 +1,188 @@
+package braid.launcher.notebook;
+
+import braid.BraidException;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonNull;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
+import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/// A notebook of nbformat 4. What Braid does not know of, in any place, is kept as it was.
+public final class Notebook {
+  /// The first minor version whose cells have ids.
+  private static final int MINOR_WITH_CELL_IDS = 5;
+
+  private final String name;
+  private final JsonObject document;
+  private final List<NotebookCell> cells = new ArrayList<>();
+
+  private Notebook(String name, JsonObject document) {
+    this.name = name;
+    this.document = document;
+    require(document.get("nbformat"), "nbformat", "the number 4", Notebook::isNumber);
+    require(document.get("nbformat_minor"), "nbformat_minor", "a number", Notebook::isNumber);
+    requireNbformat4();
+    require(document.get("metadata"), "metadata", "an object", JsonElement::isJsonObject);
+    require(document.get("cells"), "cells", "a list", JsonElement::isJsonArray);
+    var elements = document.getAsJsonArray("cells");
+    for (int i = 0; i < elements.size(); i++) {
+      var place = "cells[" + i + "]";
+      require(elements.get(i), place, "an object", JsonElement::isJsonObject);
+      cells.add(new NotebookCell(this, place, elements.get(i).getAsJsonObject()));
+    }
+  }
+
+  /// @throws BraidException where there is no such file, or it is no notebook of nbformat 4
+  public static Notebook read(Path file) {
+    try {
+      return parse(Files.readString(file), file.toString());
+    } catch (NoSuchFileException e) {
+      throw new BraidException(
+          "notebook must be a file but " + file + " does not exist; check the path", e);
+    } catch (CharacterCodingException e) {
+      throw new BraidException(
+          file + " must be UTF-8 text but is not; save it from Jupyter, which writes UTF-8", e);
+    } catch (IOException e) {
+      var reason = Files.isDirectory(file) ? "is a directory" : "cannot be read (" + e + ")";
+      throw new BraidException("notebook must be a file but " + file + " " + reason, e);
+    }
+  }
+
+  /// `name` is how messages refer to it.
+  public static Notebook parse(String json, String name) {
+    var document = NotebookJson.read(json, name);
+    if (!document.isJsonObject()) {
+      throw new BraidException(
+          name
+              + " must hold one JSON object but holds "
+              + NotebookCell.kind(document)
+              + "; give a notebook that Jupyter saved");
+    }
+    return new Notebook(name, document.getAsJsonObject());
+  }
+
+  private void requireNbformat4() {
+    var version = document.get("nbformat").getAsString();
+    if (!version.equals("4")) {
+      var remedy =
+          version.equals("3") || version.equals("2")
+              ? "convert it: jupyter nbconvert --to notebook --nbformat 4 " + name
+              : "save it as nbformat 4";
+      throw new BraidException(name + ": nbformat must be 4 but was " + version + "; " + remedy);
+    }
+  }
+
+  void require(
+      @Nullable JsonElement element, String place, String what, Predicate<JsonElement> rule) {
+    if (element == null || !rule.test(element)) {
+      throw new BraidException(
+          "%s: %s must be %s but %s; mend it, or save the notebook from Jupyter"
+              .formatted(
+                  name,
+                  place,
+                  what,
+                  element == null ? "is missing" : "was " + NotebookCell.kind(element)));
+    }
+  }
+
+  private static boolean isNumber(JsonElement element) {
+    return element.isJsonPrimitive() && element.getAsJsonPrimitive().isNumber();
+  }
+
+  public String name() {
+    return name;
+  }
+
+  /// In order, of every type.
+  public List<NotebookCell> cells() {
+    return List.copyOf(cells);
+  }
+
+  public JsonObject metadata() {
+    return document.getAsJsonObject("metadata");
+  }
+
+  /// The language it is written in, as its kernelspec says or else its language_info; empty where
+  /// it says nothing, as a notebook no kernel has opened.
+  public Optional<String> language() {
+    var kernel = kernelName().orElse("").toLowerCase(Locale.ROOT);
+    if (kernel.startsWith("braid")) {
+      return Optional.of("java");
+    }
+    return text("kernelspec", "language")
+        .or(() -> text("language_info", "name"))
+        .or(() -> kernelName().filter(k -> !kernel.contains("java")))
+        .map(language -> language.toLowerCase(Locale.ROOT));
+  }
+
+  private Optional<String> kernelName() {
+    return text("kernelspec", "name");
+  }
+
+  private Optional<String> text(String section, String key) {
+    if (metadata().get(section) instanceof JsonObject object
+        && object.get(key) instanceof JsonPrimitive value) {
+      return Optional.of(value.getAsString());
+    }
+    return Optional.empty();
+  }
+
+  /// @throws BraidException where it is of another language, which it names
+  public void requireJava() {
+    var language = language().orElse("java");
+    if (!language.equals("java") && !language.equals("braid")) {
+      throw new BraidException(
+          "%s: language must be java but was %s%s; choose the Braid kernel in Jupyter and save it"
+              .formatted(name, language, kernelName().map(k -> " (kernel " + k + ")").orElse("")));
+    }
+  }
+
+  /// A new code cell before the cell that is at `index` now.
+  NotebookCell insertCode(int index, String source, String id) {
+    var cell = new JsonObject();
+    cell.addProperty("cell_type", "code");
+    cell.add("execution_count", JsonNull.INSTANCE);
+    cell.add("metadata", new JsonObject());
+    cell.add("outputs", new JsonArray());
+    cell.addProperty("source", source);
+    if (document.get("nbformat_minor").getAsInt() >= MINOR_WITH_CELL_IDS) {
+      cell.addProperty("id", unusedId(id));
+    }
+    var added = new NotebookCell(this, "cells[" + index + "]", cell);
+    added.source(source);
+    cells.add(index, added);
+    var elements = new JsonArray();
+    cells.forEach(c -> elements.add(c.json()));
+    document.add("cells", elements);
+    return added;
+  }
+
+  private String unusedId(String wanted) {
+    var used = cells.stream().map(NotebookCell::id).flatMap(Optional::stream).toList();
+    var id = wanted;
+    for (int i = 2; used.contains(id); i++) {
+      id = wanted + "-" + i;
+    }
+    return id;
+  }
+
+  public String toJson() {
+    return NotebookJson.write(document);
+  }
+
+  /// Saves it whole or not at all.
+  public void write(Path file) throws IOException {
+    WholeFile.write(file, toJson());
+  }
+}

@@ -1,0 +1,143 @@
+package braid.launcher.notebook;
+
+import braid.BraidException;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import com.google.gson.JsonPrimitive;
+import com.google.gson.Strictness;
+import com.google.gson.stream.JsonReader;
+import com.google.gson.stream.JsonToken;
+import java.io.IOException;
+import java.io.StringReader;
+import java.util.TreeMap;
+import java.util.regex.Pattern;
+
+/// A notebook's JSON: read strictly, written the way Jupyter writes it (one space of indent, sorted
+/// keys, a newline at the end), so that a notebook Jupyter saved comes back byte for byte. Gson's
+/// own writer is not used because it escapes characters that Jupyter does not, and loses unpaired
+/// surrogates.
+final class NotebookJson {
+  private static final Pattern PLACE =
+      Pattern.compile("(.*?) at line (\\d+) column (\\d+) path (\\S+).*", Pattern.DOTALL);
+  private static final Pattern GSON_ADVICE = Pattern.compile("Use JsonReader\\.setStrictness\\S*");
+
+  private NotebookJson() {}
+
+  static JsonElement read(String json, String file) {
+    var reader = new JsonReader(new StringReader(json));
+    reader.setStrictness(Strictness.STRICT);
+    try {
+      var document = JsonParser.parseReader(reader);
+      if (reader.peek() != JsonToken.END_DOCUMENT) {
+        throw new JsonParseException("there is more text after its end");
+      }
+      return document;
+    } catch (JsonParseException | IOException e) {
+      throw malformed(file, reason(e), e);
+    }
+  }
+
+  private static BraidException malformed(String file, String reason, Exception cause) {
+    return new BraidException(
+        file + " must be JSON but is not: " + reason + "; mend that place, or save it from Jupyter",
+        cause);
+  }
+
+  private static String reason(Exception failure) {
+    Throwable deepest = failure;
+    while (deepest.getCause() != null) {
+      deepest = deepest.getCause();
+    }
+    var message = String.valueOf(deepest.getMessage());
+    var place = PLACE.matcher(message);
+    if (!place.matches()) {
+      return message.lines().findFirst().orElse("it cannot be read");
+    }
+    var what = GSON_ADVICE.matcher(place.group(1)).replaceAll("").strip();
+    return "line %s column %s (%s): %s"
+        .formatted(
+            place.group(2),
+            place.group(3),
+            place.group(4),
+            what.isEmpty() ? "not a JSON value" : what);
+  }
+
+  static String write(JsonElement document) {
+    var text = new StringBuilder();
+    write(document, 0, text);
+    return text.append('\n').toString();
+  }
+
+  private static void write(JsonElement element, int depth, StringBuilder text) {
+    switch (element) {
+      case JsonObject object -> {
+        var separator = "{";
+        for (var member : new TreeMap<>(object.asMap()).entrySet()) {
+          startLine(text.append(separator), depth + 1);
+          quote(member.getKey(), text);
+          write(member.getValue(), depth + 1, text.append(": "));
+          separator = ",";
+        }
+        end(text, object.isEmpty() ? "{}" : "}", object.isEmpty(), depth);
+      }
+      case JsonArray array -> {
+        var separator = "[";
+        for (var item : array) {
+          startLine(text.append(separator), depth + 1);
+          write(item, depth + 1, text);
+          separator = ",";
+        }
+        end(text, array.isEmpty() ? "[]" : "]", array.isEmpty(), depth);
+      }
+      case JsonPrimitive string when string.isString() -> quote(string.getAsString(), text);
+      default -> text.append(element);
+    }
+  }
+
+  private static void end(StringBuilder text, String bracket, boolean empty, int depth) {
+    if (!empty) {
+      startLine(text, depth);
+    }
+    text.append(bracket);
+  }
+
+  private static void startLine(StringBuilder text, int depth) {
+    text.append('\n').repeat(' ', depth);
+  }
+
+  private static void quote(String string, StringBuilder text) {
+    text.append('"');
+    for (int i = 0; i < string.length(); i++) {
+      char c = string.charAt(i);
+      switch (c) {
+        case '"' -> text.append("\\\"");
+        case '\\' -> text.append("\\\\");
+        case '\n' -> text.append("\\n");
+        case '\r' -> text.append("\\r");
+        case '\t' -> text.append("\\t");
+        case '\b' -> text.append("\\b");
+        case '\f' -> text.append("\\f");
+        default -> {
+          if (c < ' ' || isUnpaired(string, i)) {
+            text.append("\\u%04x".formatted((int) c));
+          } else {
+            text.append(c);
+          }
+        }
+      }
+    }
+    text.append('"');
+  }
+
+  private static boolean isUnpaired(String string, int i) {
+    char c = string.charAt(i);
+    if (Character.isHighSurrogate(c)) {
+      return i + 1 == string.length() || !Character.isLowSurrogate(string.charAt(i + 1));
+    }
+    return Character.isLowSurrogate(c)
+        && (i == 0 || !Character.isHighSurrogate(string.charAt(i - 1)));
+  }
+}

@@ -1,0 +1,84 @@
+package braid.launcher.notebook;
+
+import braid.launcher.notebook.parameters.Injection;
+import braid.launcher.notebook.parameters.Parameters;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonNull;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// Puts parameters into a notebook where papermill does: into the cell tagged `injected-parameters`
+/// of an earlier run, else after the cell tagged `parameters`, else at the top.
+public final class ParameterCell {
+  private ParameterCell() {}
+
+  /// @return what the user should know of it
+  /// @throws braid.BraidException where the notebook does not declare a name, or not of that type
+  public static Optional<String> inject(Parameters parameters, Notebook notebook) {
+    if (parameters.isEmpty()) {
+      return Optional.empty();
+    }
+    int declaring = firstTagged(notebook, NotebookCell.PARAMETERS);
+    var injection =
+        Injection.of(
+            parameters,
+            declaring < 0 ? null : notebook.cells().get(declaring).source(),
+            notebook.name());
+    int earlier = firstTagged(notebook, NotebookCell.INJECTED_PARAMETERS);
+    if (earlier >= 0) {
+      var cell = notebook.cells().get(earlier);
+      cell.source(injection.source());
+      cell.clearOutputs();
+    } else {
+      var cell =
+          notebook.insertCode(declaring + 1, injection.source(), NotebookCell.INJECTED_PARAMETERS);
+      var tags = new JsonArray();
+      tags.add(NotebookCell.INJECTED_PARAMETERS);
+      cell.metadata().add("tags", tags);
+    }
+    RunRecord.papermill(notebook.metadata()).add("parameters", json(injection.values()));
+    return declaring >= 0
+        ? Optional.empty()
+        : Optional.of(
+            notebook.name()
+                + " has no cell tagged parameters, so "
+                + String.join(", ", injection.values().keySet())
+                + " was declared at its top; tag the cell that declares it to have it checked");
+  }
+
+  private static int firstTagged(Notebook notebook, String tag) {
+    var cells = notebook.cells();
+    for (int i = 0; i < cells.size(); i++) {
+      if (cells.get(i).isCode() && cells.get(i).hasTag(tag)) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  private static JsonElement json(@Nullable Object value) {
+    return switch (value) {
+      case null -> JsonNull.INSTANCE;
+      case Boolean truth -> new JsonPrimitive(truth);
+      // JSON has no word for them
+      case Double number when !Double.isFinite(number) -> new JsonPrimitive(number.toString());
+      case Number number -> new JsonPrimitive(number);
+      case List<?> list -> {
+        var array = new JsonArray();
+        list.forEach(item -> array.add(json(item)));
+        yield array;
+      }
+      case Map<?, ?> map -> {
+        var object = new JsonObject();
+        map.forEach((key, item) -> object.add(String.valueOf(key), json(item)));
+        yield object;
+      }
+      default -> new JsonPrimitive(value.toString());
+    };
+  }
+}

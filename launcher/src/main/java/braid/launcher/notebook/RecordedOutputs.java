@@ -1,0 +1,159 @@
+package braid.launcher.notebook;
+
+import braid.MimeBundle;
+import braid.launcher.session.CellFailure;
+import braid.launcher.session.CellOutput;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import com.google.gson.JsonPrimitive;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/// Writes what the cells of a run show into their outputs, as nbformat has it: text of one stream
+/// in a row becomes one output, and an update reaches every earlier output of that display id, in
+/// whichever cell.
+final class RecordedOutputs {
+  private final Map<String, List<JsonObject>> displayed = new HashMap<>();
+
+  /// What one cell shows. After `end`, what a cell that had to be given up still says is dropped.
+  final class OfCell implements CellOutput {
+    private final JsonArray outputs;
+    private final StringBuilder printed = new StringBuilder();
+    private final StringBuilder stream = new StringBuilder();
+    private String streamName = "";
+    private boolean closed;
+
+    private OfCell(JsonArray outputs) {
+      this.outputs = outputs;
+    }
+
+    @Override
+    public void stdout(String text) {
+      print("stdout", text);
+    }
+
+    @Override
+    public void stderr(String text) {
+      print("stderr", text);
+    }
+
+    private synchronized void print(String name, String text) {
+      if (closed || text.isEmpty()) {
+        return;
+      }
+      if (!streamName.equals(name)) {
+        endStream();
+        streamName = name;
+      }
+      stream.append(text);
+      printed.append(text);
+    }
+
+    /// Text is made an output when its stream ends, so that many small pieces cost no more than
+    /// one.
+    private void endStream() {
+      if (!stream.isEmpty()) {
+        var output = output("stream");
+        output.addProperty("name", streamName);
+        output.add("text", NotebookCell.lines(stream.toString()));
+        outputs.add(output);
+      }
+      stream.setLength(0);
+      streamName = "";
+    }
+
+    @Override
+    public synchronized void display(MimeBundle bundle, String displayId) {
+      if (closed) {
+        return;
+      }
+      endStream();
+      var output = output("display_data");
+      output.add("data", data(bundle));
+      output.add("metadata", new JsonObject());
+      outputs.add(output);
+      if (!displayId.isEmpty()) {
+        displayed.computeIfAbsent(displayId, id -> new ArrayList<>()).add(output);
+      }
+    }
+
+    @Override
+    public synchronized void update(MimeBundle bundle, String displayId) {
+      if (!closed) {
+        displayed
+            .getOrDefault(displayId, List.of())
+            .forEach(output -> output.add("data", data(bundle)));
+      }
+    }
+
+    @Override
+    public String readLine(String prompt) throws IOException {
+      throw new IOException(
+          "the cell asked \"%s\" but nobody can answer: the notebook runs headless; make it a parameter"
+              .formatted(prompt.strip()));
+    }
+
+    synchronized void result(MimeBundle bundle, int executionCount) {
+      endStream();
+      var output = output("execute_result");
+      output.add("data", data(bundle));
+      output.addProperty("execution_count", executionCount);
+      output.add("metadata", new JsonObject());
+      outputs.add(output);
+    }
+
+    synchronized void failure(CellFailure failure) {
+      endStream();
+      var output = output("error");
+      output.addProperty("ename", failure.name());
+      output.addProperty("evalue", failure.message());
+      var traceback = new JsonArray();
+      failure.traceback().forEach(traceback::add);
+      output.add("traceback", traceback);
+      outputs.add(output);
+    }
+
+    /// All text so far, of both streams.
+    synchronized String printed() {
+      return printed.toString();
+    }
+
+    synchronized void end() {
+      endStream();
+      closed = true;
+    }
+  }
+
+  OfCell of(NotebookCell cell) {
+    return new OfCell(cell.clearOutputs());
+  }
+
+  private static JsonObject output(String type) {
+    var output = new JsonObject();
+    output.addProperty("output_type", type);
+    return output;
+  }
+
+  /// Text is kept as lines and JSON as JSON, as Jupyter saves them.
+  private static JsonObject data(MimeBundle bundle) {
+    var data = new JsonObject();
+    bundle.data().forEach((type, content) -> data.add(type, content(type, content)));
+    return data;
+  }
+
+  private static JsonElement content(String type, String content) {
+    if (type.equals("application/json") || type.endsWith("+json")) {
+      return JsonParser.parseString(content);
+    }
+    boolean text =
+        type.startsWith("text/")
+            || type.equals(MimeBundle.SVG)
+            || type.equals("application/javascript");
+    return text ? NotebookCell.lines(content) : new JsonPrimitive(content);
+  }
+}

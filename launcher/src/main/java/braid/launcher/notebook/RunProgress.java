@@ -1,0 +1,15 @@
+package braid.launcher.notebook;
+
+/// Hears how a run goes, from the thread that runs it.
+public interface RunProgress extends AutoCloseable {
+  /// @param cells how many are to be run
+  void started(int cells, int ranks);
+
+  void cellStarted(String name, String firstLine);
+
+  void cellFinished(CellResult cell);
+
+  /// Nothing more is to come. Twice is harmless.
+  @Override
+  void close();
+}

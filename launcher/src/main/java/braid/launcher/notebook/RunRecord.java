@@ -1,0 +1,107 @@
+package braid.launcher.notebook;
+
+import com.google.gson.JsonNull;
+import com.google.gson.JsonObject;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.util.concurrent.TimeUnit;
+
+/// What a run leaves in a notebook's metadata: papermill's keys, which its readers look for, the
+/// times that Jupyter records, and what Jupyter needs to open the result with the Braid kernel.
+final class RunRecord {
+  private static final DateTimeFormatter TIME =
+      DateTimeFormatter.ofPattern("yyyy-MM-dd'T'HH:mm:ss.SSSSSSxxx").withZone(ZoneOffset.UTC);
+
+  private RunRecord() {}
+
+  static JsonObject papermill(JsonObject metadata) {
+    return section(metadata, "papermill");
+  }
+
+  private static JsonObject section(JsonObject metadata, String name) {
+    if (metadata.get(name) instanceof JsonObject section) {
+      return section;
+    }
+    var section = new JsonObject();
+    metadata.add(name, section);
+    return section;
+  }
+
+  static void notebookStarted(Notebook notebook, Path output, Instant start) {
+    var record = papermill(notebook.metadata());
+    if (!record.has("parameters")) {
+      record.add("parameters", new JsonObject());
+    }
+    record.addProperty("input_path", notebook.name());
+    record.addProperty("output_path", output.toString());
+    record.addProperty("start_time", TIME.format(start));
+    record.add("end_time", JsonNull.INSTANCE);
+    record.add("duration", JsonNull.INSTANCE);
+    record.add("exception", JsonNull.INSTANCE);
+    describeKernel(notebook.metadata());
+  }
+
+  static void notebookEnded(Notebook notebook, Instant start, Instant end, boolean failed) {
+    ended(papermill(notebook.metadata()), start, end, failed);
+  }
+
+  private static void ended(JsonObject record, Instant start, Instant end, boolean failed) {
+    record.addProperty("end_time", TIME.format(end));
+    record.addProperty("duration", seconds(Duration.between(start, end)));
+    record.addProperty("exception", failed);
+  }
+
+  private static double seconds(Duration duration) {
+    return TimeUnit.NANOSECONDS.toMicros(duration.toNanos()) / 1e6;
+  }
+
+  static void cellWaits(NotebookCell cell, CellResult.Status status) {
+    cell.metadata().remove("execution");
+    var record = papermill(cell.metadata());
+    record.add("start_time", JsonNull.INSTANCE);
+    record.add("end_time", JsonNull.INSTANCE);
+    record.add("duration", JsonNull.INSTANCE);
+    record.add("exception", JsonNull.INSTANCE);
+    record.addProperty("status", status.word());
+  }
+
+  static void cellStarted(NotebookCell cell, Instant start) {
+    var record = papermill(cell.metadata());
+    record.addProperty("start_time", TIME.format(start));
+    record.addProperty("status", "running");
+  }
+
+  static void cellEnded(NotebookCell cell, CellResult run, Instant start, Instant end) {
+    var record = papermill(cell.metadata());
+    ended(record, start, end, run.failure().isPresent());
+    record.addProperty("status", run.status().word());
+    var execution = section(cell.metadata(), "execution");
+    execution.addProperty("iopub.status.busy", TIME.format(start));
+    execution.addProperty("iopub.execute_input", TIME.format(start));
+    execution.addProperty("shell.execute_reply", TIME.format(end));
+    execution.addProperty("iopub.status.idle", TIME.format(end));
+  }
+
+  private static void describeKernel(JsonObject metadata) {
+    var kernel = section(metadata, "kernelspec");
+    absent(kernel, "name", "braid");
+    absent(kernel, "display_name", "Braid");
+    absent(kernel, "language", "java");
+    var language = section(metadata, "language_info");
+    absent(language, "name", "java");
+    language.addProperty("version", Integer.toString(Runtime.version().feature()));
+    absent(language, "mimetype", "text/x-java-source");
+    absent(language, "file_extension", ".jshell");
+    absent(language, "pygments_lexer", "java");
+    absent(language, "codemirror_mode", "text/x-java");
+  }
+
+  private static void absent(JsonObject object, String key, String value) {
+    if (!object.has(key)) {
+      object.addProperty(key, value);
+    }
+  }
+}

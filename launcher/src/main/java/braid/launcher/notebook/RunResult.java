@@ -1,0 +1,24 @@
+package braid.launcher.notebook;
+
+import braid.launcher.ExitCode;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+
+/// How a notebook's run ended, cell by cell, and where it was saved.
+public record RunResult(
+    String notebook, Path output, List<CellResult> cells, ExitCode exitCode, Duration elapsed) {
+  public RunResult {
+    cells = List.copyOf(cells);
+  }
+
+  public long count(CellResult.Status status) {
+    return cells.stream().filter(cell -> cell.status() == status).count();
+  }
+
+  /// The cell that ended the run.
+  public Optional<CellResult> failed() {
+    return cells.stream().filter(cell -> cell.status() == CellResult.Status.FAILED).findFirst();
+  }
+}

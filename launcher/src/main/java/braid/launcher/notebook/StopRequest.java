@@ -1,0 +1,22 @@
+package braid.launcher.notebook;
+
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+
+/// A wish, from another thread, that the run end. Made once; the first reason stands.
+final class StopRequest {
+  private final CompletableFuture<String> reason = new CompletableFuture<>();
+
+  void request(String why) {
+    reason.complete(why);
+  }
+
+  Optional<String> reason() {
+    return Optional.ofNullable(reason.getNow(null));
+  }
+
+  /// Completes with the reason.
+  CompletableFuture<String> whenRequested() {
+    return reason;
+  }
+}

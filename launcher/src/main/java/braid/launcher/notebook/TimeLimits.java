@@ -1,0 +1,42 @@
+package braid.launcher.notebook;
+
+import java.time.Duration;
+import java.util.Optional;
+
+/// How long a cell and a whole run may take. The run's clock starts when this is made.
+public final class TimeLimits {
+  private final Optional<Duration> cell;
+  private final Optional<Duration> total;
+  private final long startNanos = System.nanoTime();
+
+  public TimeLimits(Optional<Duration> cell, Optional<Duration> total) {
+    this.cell = cell;
+    this.total = total;
+  }
+
+  public static TimeLimits none() {
+    return new TimeLimits(Optional.empty(), Optional.empty());
+  }
+
+  /// The limit that a cell which starts now will meet first.
+  record Nearest(Duration left, String said) {}
+
+  Optional<Nearest> nearest() {
+    var ofCell = cell.map(limit -> new Nearest(limit, "--cell-timeout " + seconds(limit)));
+    var ofRun =
+        total.map(
+            limit ->
+                new Nearest(
+                    limit.minusNanos(System.nanoTime() - startNanos),
+                    "--timeout " + seconds(limit)));
+    if (ofCell.isPresent() && ofRun.isPresent()) {
+      return ofCell.get().left().compareTo(ofRun.get().left()) <= 0 ? ofCell : ofRun;
+    }
+    return ofCell.or(() -> ofRun);
+  }
+
+  static String seconds(Duration duration) {
+    var seconds = duration.toMillis() / 1e3;
+    return seconds == Math.rint(seconds) ? Long.toString((long) seconds) : Double.toString(seconds);
+  }
+}

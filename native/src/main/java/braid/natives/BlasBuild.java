@@ -1,0 +1,43 @@
+package braid.natives;
+
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import org.bytedeco.javacpp.Loader;
+import org.bytedeco.openblas.global.openblas_nolapack;
+
+/// What the OpenBLAS that is loaded here says of itself: its version, what it was built for and
+/// chose for this processor, and its threads.
+public record BlasBuild(String config, int threads) {
+  /// Longer than any that OpenBLAS makes.
+  private static final long CONFIG_BYTES = 1024;
+
+  /// Loads the library.
+  ///
+  /// @throws LinkageError where it cannot be, with the reason
+  @SuppressWarnings("restricted")
+  public static BlasBuild load() {
+    Loader.load(openblas_nolapack.class);
+    var symbols = SymbolLookup.loaderLookup();
+    var linker = Linker.nativeLinker();
+    try {
+      var config =
+          linker.downcallHandle(
+              symbols.findOrThrow("openblas_get_config"),
+              FunctionDescriptor.of(ValueLayout.ADDRESS));
+      var threads =
+          linker.downcallHandle(
+              symbols.findOrThrow("openblas_get_num_threads"),
+              FunctionDescriptor.of(ValueLayout.JAVA_INT));
+      var text = (MemorySegment) config.invokeExact();
+      return new BlasBuild(
+          text.reinterpret(CONFIG_BYTES).getString(0).strip(), (int) threads.invokeExact());
+    } catch (LinkageError e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new LinkageError("OpenBLAS is loaded but does not answer: " + e, e);
+    }
+  }
+}
