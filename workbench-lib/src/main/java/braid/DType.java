@@ -50,7 +50,7 @@ public enum DType {
   }
 
   /// The element at that place, widened.
-  float load(MemorySegment segment, long index) {
+  public float load(MemorySegment segment, long index) {
     return switch (this) {
       case FP32 -> segment.getAtIndex(ValueLayout.JAVA_FLOAT_UNALIGNED, index);
       case BF16 ->
@@ -61,7 +61,7 @@ public enum DType {
   }
 
   /// Puts the value at that place, rounded to this type.
-  void store(MemorySegment segment, long index, float value) {
+  public void store(MemorySegment segment, long index, float value) {
     switch (this) {
       case FP32 -> segment.setAtIndex(ValueLayout.JAVA_FLOAT_UNALIGNED, index, value);
       case BF16 -> segment.setAtIndex(ValueLayout.JAVA_SHORT_UNALIGNED, index, toBf16(value));

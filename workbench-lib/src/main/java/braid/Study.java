@@ -2,13 +2,13 @@ package braid;
 
 import braid.internal.report.ConfigurationColumns;
 import braid.internal.report.EvidenceDisplay;
-import braid.internal.report.OrderStatistics;
-import braid.internal.report.Ranking;
 import braid.internal.report.StudyJson;
 import braid.internal.report.StudyTable;
 import braid.internal.report.TimeScale;
 import braid.internal.report.chart.HeatmapChart;
 import braid.internal.report.chart.SplitsChart;
+import braid.internal.report.statistics.OrderStatistics;
+import braid.internal.report.statistics.Ranking;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -36,6 +36,8 @@ public record Study(
     List<Long> unfusedAgain,
     List<Trial> trials)
     implements Evidence {
+  /// As many ties as a line can name; the table marks all.
+  private static final int TIES_NAMED = 3;
 
   /// One configuration and its time in each round.
   public record Trial(Overlap overlap, List<Long> nanos) {
@@ -175,6 +177,12 @@ public record Study(
         .formatted(name(trials.get(best).overlap()), percent(saved().get(best).value()));
   }
 
+  /// What was tuned where, in one line.
+  public String setting() {
+    return ConfigurationColumns.label(problem)
+        + (ranks == 1 ? " on 1 rank" : " on " + ranks + " ranks");
+  }
+
   /// How the numbers came about, in one line.
   public String basis() {
     return "median of %d rounds in shuffled order, slowest rank; noise floor ±%s"
@@ -185,13 +193,7 @@ public record Study(
   public String headline() {
     var ranking = ranking();
     double unfused = OrderStatistics.quantile(unfusedNanos(), 0.5);
-    var ties =
-        ranking.ties().isEmpty()
-            ? ""
-            : "; as good within the noise: "
-                + ranking.ties().stream()
-                    .map(i -> name(trials.get(i).overlap()))
-                    .collect(Collectors.joining(", "));
+    var ties = ties(ranking);
     if (ranking.best() == Ranking.UNFUSED) {
       return "no overlap beats unfused (%s) here beyond the noise (±%s)%s"
           .formatted(TimeScale.format(unfused), percent(ranking.noiseFloor()), ties);
@@ -209,6 +211,19 @@ public record Study(
             TimeScale.percent(saved.confidence()),
             percent(ranking.noiseFloor()),
             ties);
+  }
+
+  private String ties(Ranking ranking) {
+    if (ranking.ties().isEmpty()) {
+      return "";
+    }
+    int more = ranking.ties().size() - TIES_NAMED;
+    return "; as good within the noise: "
+        + ranking.ties().stream()
+            .limit(TIES_NAMED)
+            .map(i -> name(trials.get(i).overlap()))
+            .collect(Collectors.joining(", "))
+        + (more > 0 ? " and " + more + " more" : "");
   }
 
   private String name(Overlap overlap) {

@@ -1,10 +1,15 @@
 package braid;
 
-import braid.internal.report.Rounds;
+import braid.internal.rank.RankContext;
+import braid.internal.report.TuningNews;
+import braid.internal.report.statistics.Rounds;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -107,34 +112,66 @@ public final class Tuner {
           "a tuner needs a problem but has none; call gemm(spec) before run()");
     }
     var overlaps = overlaps();
+    long seed = group.broadcast(ThreadLocalRandom.current().nextLong(), ROOT);
+    var rounds = new Rounds(orElse(repeats, DEFAULT_REPEATS), seed);
+    var news = news(overlaps.size() + 1, rounds);
     var candidates = new ArrayList<Candidate>();
     try {
       candidates.add(new Candidate(problem, Overlap.unfused()));
       for (var overlap : overlaps) {
         candidates.add(new Candidate(problem, overlap));
       }
-      return study(problem, overlaps, candidates);
+      candidates.forEach(c -> c.pipeline.verify());
+      var study = measure(candidates, rounds, news);
+      news.ifPresent(n -> n.found(study));
+      return study;
     } finally {
       candidates.reversed().forEach(c -> c.pipeline.close());
     }
   }
 
-  private Study study(GemmSpec problem, List<Overlap> overlaps, List<Candidate> candidates) {
-    candidates.forEach(c -> c.pipeline.verify());
-    long seed = group.broadcast(ThreadLocalRandom.current().nextLong(), ROOT);
+  /// One rank speaks for all.
+  private Optional<TuningNews> news(int configurations, Rounds rounds) {
+    return group.rank() == ROOT
+        ? Optional.of(
+            new TuningNews(
+                RankContext.current().outbox(),
+                "tuner-" + Long.toHexString(rounds.seed()),
+                configurations,
+                (configurations + 1) * rounds.repeats()))
+        : Optional.empty();
+  }
+
+  /// @param candidates the unfused reference first
+  private Study measure(List<Candidate> candidates, Rounds rounds, Optional<TuningNews> news) {
     var entries = new ArrayList<Candidate>();
     entries.add(candidates.getFirst());
     entries.addAll(candidates);
-    var rounds = new Rounds(orElse(repeats, DEFAULT_REPEATS), seed);
-    var mine = rounds.measure(entries, c -> {});
+    var mine =
+        rounds.measure(
+            entries, e -> news.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
     var slowest = slowestOfAllRanks(mine);
     var trials = new ArrayList<Study.Trial>();
-    for (int c = 0; c < overlaps.size(); c++) {
-      trials.add(new Study.Trial(overlaps.get(c), slowest.get(c + 2)));
+    for (int entry = 2; entry < entries.size(); entry++) {
+      trials.add(new Study.Trial(entries.get(entry).overlap(), slowest.get(entry)));
     }
     var study =
-        new Study(problem.columns(), group.size(), seed, slowest.get(0), slowest.get(1), trials);
+        new Study(
+            problem(candidates.getFirst()),
+            group.size(),
+            rounds.seed(),
+            slowest.get(0),
+            slowest.get(1),
+            trials);
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
+  }
+
+  /// The problem and what it ran on: a configuration without the tuning.
+  private static SequencedMap<String, String> problem(Candidate candidate) {
+    var columns = new LinkedHashMap<>(candidate.pipeline.configuration());
+    columns.keySet().removeAll(candidate.overlap().columns().keySet());
+    columns.remove("ranks");
+    return columns;
   }
 
   private List<List<Long>> slowestOfAllRanks(long[][] mine) {
@@ -175,6 +212,10 @@ public final class Tuner {
 
     Candidate(GemmSpec problem, Overlap overlap) {
       pipeline = Pipeline.on(group).gemm(problem).overlap(overlap).build();
+    }
+
+    Overlap overlap() {
+      return pipeline.overlap();
     }
 
     @Override

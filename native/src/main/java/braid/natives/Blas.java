@@ -11,8 +11,8 @@ import org.bytedeco.openblas.global.openblas_nolapack;
 /// OpenBLAS on memory that is ours. The library is unpacked and loaded by the first multiplication,
 /// not before: a rank that multiplies nothing stays small.
 ///
-/// JavaCPP brings the library and loads it; the calls go through FFM, which checks that a segment is
-/// alive and keeps it so for as long as the call takes.
+/// JavaCPP brings the library and loads it; the calls go through FFM, which checks that a segment
+/// is alive and keeps it so for as long as the call takes.
 public final class Blas {
   private Blas() {}
 

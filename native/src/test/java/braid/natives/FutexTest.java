@@ -70,8 +70,7 @@ class FutexTest {
     if (!Files.exists(file)) {
       Files.write(file, new byte[4096]);
     }
-    try (var channel =
-        FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+    try (var channel = FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
       return channel.map(FileChannel.MapMode.READ_WRITE, 0, 4096, arena);
     }
   }

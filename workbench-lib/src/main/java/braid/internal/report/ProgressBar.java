@@ -17,23 +17,29 @@ public final class ProgressBar {
   private final LongSupplier nanoClock;
   private final Consumer<MimeBundle> show;
   private final long startedNanos;
+  private long firstStepNanos;
   private long shownNanos;
   private int done;
 
-  /// @param show is called with what is to stand there from now on
-  public ProgressBar(String work, int steps, LongSupplier nanoClock, Consumer<MimeBundle> show) {
+  /// @param preparing what goes on before the first step
+  /// @param show is called with what is to stand there from now on, the first time at once
+  public ProgressBar(
+      String work, int steps, String preparing, LongSupplier nanoClock, Consumer<MimeBundle> show) {
     this.work = work;
     this.steps = steps;
     this.nanoClock = nanoClock;
     this.show = show;
     this.startedNanos = nanoClock.getAsLong();
     this.shownNanos = startedNanos;
-    show.accept(bundle("starting", startedNanos));
+    show.accept(bundle(preparing, startedNanos));
   }
 
   /// One step is beginning; those before it are done.
   public void step(String name) {
     long now = nanoClock.getAsLong();
+    if (done == 0) {
+      firstStepNanos = now;
+    }
     if (now - shownNanos >= SHORTEST_PAUSE_NANOS) {
       shownNanos = now;
       show.accept(bundle(name, now));
@@ -52,9 +58,8 @@ public final class ProgressBar {
     double elapsedSeconds = (now - startedNanos) / 1e9;
     var time = String.format(Locale.ROOT, "%.1f s", elapsedSeconds);
     if (done > 0 && done < steps) {
-      time +=
-          String.format(
-              Locale.ROOT, ", about %.0f s left", elapsedSeconds / share - elapsedSeconds);
+      double leftSeconds = (now - firstStepNanos) / 1e9 * (steps - done) / done;
+      time += String.format(Locale.ROOT, ", about %.0f s left", leftSeconds);
     }
     int filled = (int) Math.round(share * TEXT_BAR_WIDTH);
     var line = "%s %d/%d · %s · %s".formatted(work, done, steps, state, time);

@@ -2,6 +2,7 @@ package braid.internal.report;
 
 import braid.Overlap;
 import braid.Study;
+import braid.internal.report.statistics.OrderStatistics;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SequencedMap;
@@ -53,9 +54,6 @@ public final class StudyTable {
     }
     var columns = new ArrayList<Column<?>>(ConfigurationColumns.of(settings));
     columns.addAll(List.of(median, p10, p90, change, low, high, verdict));
-    return Table.create(
-        ConfigurationColumns.label(study.problem())
-            + (study.ranks() == 1 ? " on 1 rank" : " on " + study.ranks() + " ranks"),
-        columns);
+    return Table.create(study.setting(), columns);
   }
 }

@@ -2,7 +2,6 @@ package braid.internal.report.chart;
 
 import braid.BraidException;
 import braid.Study;
-import braid.internal.report.ConfigurationColumns;
 import braid.internal.report.TimeScale;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -69,7 +68,7 @@ public final class HeatmapChart {
     var chart =
         Theme.chart(
             study.finding(),
-            ConfigurationColumns.label(study.problem())
+            study.setting()
                 + "\nmedian time of an iteration in "
                 + scale.unit()
                 + ", darker is faster; "

@@ -2,8 +2,8 @@ package braid.internal.report.chart;
 
 import braid.Study;
 import braid.internal.report.ConfigurationColumns;
-import braid.internal.report.OrderStatistics;
 import braid.internal.report.TimeScale;
+import braid.internal.report.statistics.OrderStatistics;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.geom.Ellipse2D;
@@ -84,7 +84,9 @@ public final class SplitsChart {
     ring(plot, 2, ties, Theme.REFERENCE, Theme.HAIRLINE);
     plot.setDatasetRenderingOrder(DatasetRenderingOrder.FORWARD);
     addUnfused(plot, study, scale);
-    var chart = Theme.chart(study.finding(), subtitle(study), plot);
+    var chart =
+        Theme.chart(
+            study.finding(), study.setting() + "\n" + study.basis() + "; bars p10 to p90", plot);
     Theme.legend(chart);
     return chart;
   }
@@ -162,14 +164,5 @@ public final class SplitsChart {
     line.setLabelTextAnchor(TextAnchor.BOTTOM_RIGHT);
     line.setLabelOffset(new RectangleInsets(3, 6, 3, 6));
     plot.addRangeMarker(line, Layer.BACKGROUND);
-  }
-
-  private static String subtitle(Study study) {
-    return ConfigurationColumns.label(study.problem())
-        + " on "
-        + study.ranks()
-        + (study.ranks() == 1 ? " rank\n" : " ranks\n")
-        + study.basis()
-        + "; bars p10 to p90";
   }
 }

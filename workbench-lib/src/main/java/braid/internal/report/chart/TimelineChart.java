@@ -4,8 +4,8 @@ import braid.ProfileSet;
 import braid.Span;
 import braid.Stage;
 import braid.internal.report.ConfigurationColumns;
-import braid.internal.report.RankTimes;
 import braid.internal.report.TimeScale;
+import braid.internal.report.statistics.RankTimes;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -121,9 +121,7 @@ public final class TimelineChart {
         + "\n"
         + (iteration == set.medianIteration() ? "the median of " : "one of ")
         + set.iterations()
-        + (set.iterations() == 1 ? " iteration on " : " iterations on ")
-        + set.ranks()
-        + (set.ranks() == 1 ? " rank" : " ranks")
+        + (set.iterations() == 1 ? " iteration" : " iterations")
         + "; numbers are chunks; clocks agree within ±"
         + TimeScale.format(set.clockErrorNanos());
   }
