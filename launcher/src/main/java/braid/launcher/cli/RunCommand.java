@@ -124,9 +124,10 @@ final class RunCommand implements Callable<Integer> {
     notebook.requireJava();
     var note = ParameterCell.inject(parameters(), notebook);
     var home = Path.of("").toAbsolutePath();
+    var machine = RankCount.here();
     var options =
         new SessionOptions(
-            ranks.count(Env.here(), RankCount.here()), ranks.backend(), ranks.link(), home);
+            ranks.count(Env.here(), machine), ranks.backendOf(machine), ranks.link(), home);
     var saved = writable("-o", output == null ? outputBeside(home) : output);
     var report = junit == null ? Optional.<Path>empty() : Optional.of(writable("--junit", junit));
 
@@ -174,7 +175,7 @@ final class RunCommand implements Callable<Integer> {
   }
 
   private static void stop(NotebookRunner runner, CountDownLatch ended) {
-    runner.stop("braid run was told to end");
+    runner.stop("braid run was told to end by a signal");
     try {
       if (!ended.await(STOP_PATIENCE.toSeconds(), TimeUnit.SECONDS)) {
         System.err.println(

@@ -92,9 +92,9 @@ final class RunRecord {
     absent(kernel, "language", "java");
     var language = section(metadata, "language_info");
     absent(language, "name", "java");
-    language.addProperty("version", Integer.toString(Runtime.version().feature()));
+    language.addProperty("version", System.getProperty("java.version", ""));
     absent(language, "mimetype", "text/x-java-source");
-    absent(language, "file_extension", ".jshell");
+    absent(language, "file_extension", ".java");
     absent(language, "pygments_lexer", "java");
     absent(language, "codemirror_mode", "text/x-java");
   }

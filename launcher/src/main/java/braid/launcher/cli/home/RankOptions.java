@@ -63,6 +63,15 @@ public final class RankOptions {
     return name;
   }
 
+  /// @throws BraidException where it is asked for by name and cannot be had
+  public String backendOf(RankCount machine) {
+    if (backend().equals("cuda") && machine.gpus() == 0) {
+      throw new BraidException(
+          "--backend cuda needs a GPU but there is none (no /dev/nvidia0); try --backend host");
+    }
+    return backend();
+  }
+
   public Optional<String> link() {
     return Optional.ofNullable(link);
   }
