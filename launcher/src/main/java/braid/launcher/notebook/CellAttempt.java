@@ -117,9 +117,9 @@ final class CellAttempt {
       return new End("it was interrupted", running.join().failure());
     }
     session.close();
-    var said = "it did not heed the interrupt for %d s, so its ranks were ended";
     return new End(
-        said.formatted(INTERRUPTS * INTERRUPT_INTERVAL_MILLIS / 1000),
+        "it did not heed the interrupt for %d s, so its ranks were ended"
+            .formatted(INTERRUPTS * INTERRUPT_INTERVAL_MILLIS / 1000),
         ended(running, CLOSE_GRACE_MILLIS) && !running.isCompletedExceptionally()
             ? running.join().failure()
             : Optional.empty());

@@ -231,14 +231,21 @@ class NotebookRunnerTest {
   void reportsProgressInOrder() throws IOException {
     var heard = new Heard();
     new NotebookRunner(
-            Notebooks.of(new Code("// a\n1"), new Code("2", "skip-execution"), new Code("throw new Error();")),
+            Notebooks.of(
+                new Code("// a\n1"),
+                new Code("2", "skip-execution"),
+                new Code("throw new Error();")),
             out(),
             TimeLimits.none(),
             heard)
         .run(session);
     assertThat(heard.events)
         .containsExactly(
-            "started 2 on 2", "cell 1 1", "cell 1 COMPLETED", "cell 2 throw new Error();", "cell 2 FAILED");
+            "started 2 on 2",
+            "cell 1 1",
+            "cell 1 COMPLETED",
+            "cell 2 throw new Error();",
+            "cell 2 FAILED");
   }
 
   /// The file on disk, seen from inside the run.
