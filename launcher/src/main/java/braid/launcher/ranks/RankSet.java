@@ -9,7 +9,6 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -71,14 +70,7 @@ public final class RankSet implements AutoCloseable {
   private static Process launch(
       int rank, int count, int port, String token, Map<String, String> environment)
       throws IOException {
-    var command = new ArrayList<String>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(RankJvm.FLAGS);
-    command.add("-cp");
-    command.add(System.getProperty("java.class.path"));
-    command.add("braid.launcher.rank.RankMain");
-    command.add(Integer.toString(port));
-    var builder = new ProcessBuilder(command);
+    var builder = new ProcessBuilder(RankJvm.command(port));
     var env = builder.environment();
     env.putAll(environment);
     env.put("RANK", Integer.toString(rank));

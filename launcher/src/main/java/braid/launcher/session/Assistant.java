@@ -45,14 +45,14 @@ final class Assistant {
     int start = startOfSnippet(source, cursor);
     var code = source.substring(start);
     int at = cursor - start;
-    // Documentation is found from inside a call's brackets or at the end of a name: look from the
-    // end of the name.
+    // Documentation is found at the end of a class's name, and of a method's only inside its
+    // bracket: look from the end of the name, then as if the bracket had been opened.
     while (at < code.length() && Character.isJavaIdentifierPart(code.charAt(at))) {
       at++;
     }
     var docs = compiler.analysis().documentation(code, at, true);
-    if (docs.isEmpty() && at < code.length() && code.charAt(at) == '(') {
-      docs = compiler.analysis().documentation(code, at + 1, true);
+    if (docs.isEmpty()) {
+      docs = compiler.analysis().documentation(code.substring(0, at) + "(", at + 1, true);
     }
     if (docs.isEmpty()) {
       return Optional.empty();

@@ -24,7 +24,8 @@ final class FanOut implements ExecutionControl {
   private boolean render;
   private int epoch;
   private long ranNanos;
-  private volatile @Nullable Invocation running;
+  private @Nullable Invocation running;
+  private boolean stopWanted;
   private boolean interruptedBefore;
   private Optional<Map<Integer, Ending>> last = Optional.empty();
 
@@ -70,11 +71,17 @@ final class FanOut implements ExecutionControl {
     return ended;
   }
 
-  /// Ends the step that runs; one that has not begun yet ends as soon as it does.
-  void interrupt() {
-    var now = running;
-    if (now != null) {
-      now.interrupt();
+  /// A new cell begins: nobody wants it stopped yet.
+  synchronized void begin() {
+    stopWanted = false;
+  }
+
+  /// Ends the step that runs; one of this cell's that has not begun yet, because it is still being
+  /// compiled, ends as soon as it does.
+  synchronized void interrupt() {
+    stopWanted = true;
+    if (running != null) {
+      running.interrupt();
     }
   }
 
@@ -95,13 +102,20 @@ final class FanOut implements ExecutionControl {
   private Map<Integer, Ending> ask(List<RankProcess> whom, ToRank message)
       throws InterruptedException {
     var invocation = new Invocation(whom, message);
-    running = invocation;
+    synchronized (this) {
+      running = invocation;
+      if (stopWanted && message instanceof ToRank.Invoke) {
+        invocation.interrupt();
+      }
+    }
     try {
       var ended = invocation.await();
       interruptedBefore = invocation.wasInterrupted();
       return ended;
     } finally {
-      running = null;
+      synchronized (this) {
+        running = null;
+      }
     }
   }
 

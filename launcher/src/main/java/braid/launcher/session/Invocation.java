@@ -30,6 +30,9 @@ final class Invocation {
   /// A rank that runs on although its group has failed computes something nobody will get.
   private static final Duration STOP_AFTER = Duration.ofSeconds(3);
 
+  /// The stop is told again: a rank that hears it before it has begun has nothing to stop yet.
+  private static final Duration STOP_AGAIN = Duration.ofMillis(200);
+
   private static final Duration KILL_AFTER = Duration.ofSeconds(12);
 
   private final Map<Integer, RankProcess> asked = new TreeMap<>();
@@ -100,7 +103,6 @@ final class Invocation {
   /// Waits until every rank has answered or died.
   synchronized Map<Integer, Ending> await() throws InterruptedException {
     boolean released = false;
-    boolean stopped = false;
     boolean killed = false;
     while (endings.size() < asked.size()) {
       if (interrupted && troubleNanos == 0) {
@@ -120,8 +122,8 @@ final class Invocation {
         next = STOP_AFTER.toNanos();
       } else if (since < KILL_AFTER.toNanos()) {
         released = release(released);
-        stopped = stopped || tellPending(new ToRank.Interrupt());
-        next = KILL_AFTER.toNanos();
+        var _ = tellPending(new ToRank.Interrupt());
+        next = Math.min(KILL_AFTER.toNanos(), since + STOP_AGAIN.toNanos());
       } else {
         killed = killed || killPending();
         wait();

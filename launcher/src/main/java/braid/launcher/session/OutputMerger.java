@@ -105,10 +105,7 @@ final class OutputMerger {
       int match = find(hash(head.line), other.next);
       if (match >= 0) {
         other.next = match + 1;
-      } else if (!referenceTakesPart
-          || reference.size() > other.lines
-          || nowNanos == Long.MAX_VALUE
-          || nowNanos - head.sinceNanos > HOLD_NANOS) {
+      } else if (mayBeShown(other, head, nowNanos)) {
         show(rank, head.line);
       } else {
         return;
@@ -116,6 +113,13 @@ final class OutputMerger {
       other.held.remove();
       other.lines++;
     }
+  }
+
+  /// Not in the middle of a line of rank 0's, unless that line has not ended for long.
+  private boolean mayBeShown(Other other, Held head, long nowNanos) {
+    boolean waited = nowNanos == Long.MAX_VALUE || nowNanos - head.sinceNanos > HOLD_NANOS;
+    boolean unequal = !referenceTakesPart || reference.size() > other.lines;
+    return waited || (unequal && atLineStart);
   }
 
   private int find(long hash, int from) {

@@ -71,6 +71,7 @@ public final class Session implements AutoCloseable {
     oneCell.lock();
     try {
       interrupted = false;
+      crew.fanOut().begin();
       var header = CellHeader.of(cell, ranks().size());
       var run = new CellRun(output, ranks().size(), header.runsOn(0));
       current = run;

@@ -1,0 +1,64 @@
+package braid.launcher.cli;
+
+import braid.MimeBundle;
+import braid.launcher.session.Cell;
+import braid.launcher.session.CellOutput;
+import braid.launcher.session.Session;
+import braid.launcher.session.SessionOptions;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+
+/// What the build runs once so that the JVM can record which classes a session needs. It does a bit
+/// of everything a short notebook does; the last cell ends the rank from within, because a rank
+/// that is made to end records nothing.
+public final class Rehearsal {
+  private static final List<String> CELLS =
+      List.of(
+          "int rehearsed = 1;",
+          "rehearsed + 1",
+          "System.out.println(rehearsed);",
+          "int twice(int n) { return 2 * n; }",
+          "record Pair(int a, int b) {}",
+          "new Pair(twice(1), 2)",
+          "for (int i = 0; i < 3; i++) { System.err.println(i); }",
+          "var wrong = nothingOfThisName;",
+          "throw new IllegalStateException(\"rehearsed\");",
+          "%ranks",
+          "%who",
+          "System.exit(0);");
+
+  private static final class Unheard implements CellOutput {
+    @Override
+    public void stdout(String text) {}
+
+    @Override
+    public void stderr(String text) {}
+
+    @Override
+    public void display(MimeBundle bundle, String displayId) {}
+
+    @Override
+    public void update(MimeBundle bundle, String displayId) {}
+
+    @Override
+    public String readLine(String prompt) throws IOException {
+      throw new IOException("nobody is here");
+    }
+  }
+
+  private Rehearsal() {}
+
+  public static void main(String[] args) {
+    var options = new SessionOptions(1, "host", Optional.empty(), Path.of("."));
+    try (var session = Session.start(options)) {
+      for (int i = 0; i < CELLS.size(); i++) {
+        var outcome = session.run(new Cell("cell " + (i + 1), CELLS.get(i)), new Unheard());
+        var _ = session.complete("System.out.pri", 14);
+        System.out.println(CELLS.get(i) + " -> " + outcome);
+      }
+    }
+    System.exit(0);
+  }
+}

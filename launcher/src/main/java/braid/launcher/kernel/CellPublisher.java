@@ -1,0 +1,131 @@
+package braid.launcher.kernel;
+
+import braid.MimeBundle;
+import braid.launcher.kernel.channels.Channels;
+import braid.launcher.kernel.channels.Channels.Channel;
+import braid.launcher.kernel.channels.Message;
+import braid.launcher.session.CellOutput;
+import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.util.Optional;
+import java.util.concurrent.ScheduledExecutorService;
+
+/// Sends a cell's output to the cell. It keeps its cell for good: what a rank says after the cell
+/// ended still lands there, not in a later one.
+final class CellPublisher implements CellOutput {
+  private final Channels channels;
+  private final Prompts prompts;
+  private final Message cell;
+  private final boolean silent;
+  private final boolean stdinAllowed;
+  private final CoalescedText text;
+
+  CellPublisher(
+      Channels channels,
+      Prompts prompts,
+      ScheduledExecutorService timer,
+      Message cell,
+      boolean silent,
+      boolean stdinAllowed) {
+    this.channels = channels;
+    this.prompts = prompts;
+    this.cell = cell;
+    this.silent = silent;
+    this.stdinAllowed = stdinAllowed;
+    this.text = new CoalescedText(timer, this::publishText);
+  }
+
+  @Override
+  public void stdout(String more) {
+    text.append("stdout", more);
+  }
+
+  @Override
+  public void stderr(String more) {
+    text.append("stderr", more);
+  }
+
+  @Override
+  public void display(MimeBundle bundle, String displayId) {
+    show("display_data", bundle, displayId);
+  }
+
+  @Override
+  public void update(MimeBundle bundle, String displayId) {
+    show("update_display_data", bundle, displayId);
+  }
+
+  @Override
+  public String readLine(String prompt) throws IOException {
+    if (!stdinAllowed) {
+      throw new IOException(
+          "a line was read from System.in, but this client answers no questions (allow_stdin is"
+              + " false); run the cell in a notebook or console");
+    }
+    text.flush();
+    return prompts.ask(cell, prompt);
+  }
+
+  void input(String code, int executionCount) {
+    var content = new JsonObject();
+    content.addProperty("code", code);
+    content.addProperty("execution_count", executionCount);
+    publish("execute_input", content);
+  }
+
+  void result(MimeBundle bundle, int executionCount) {
+    var content = content(bundle);
+    content.addProperty("execution_count", executionCount);
+    publish("execute_result", content);
+  }
+
+  void error(JsonObject error) {
+    var content = error.deepCopy();
+    content.remove("status");
+    publish("error", content);
+  }
+
+  void flush() {
+    text.flush();
+  }
+
+  private void show(String type, MimeBundle bundle, String displayId) {
+    var content = content(bundle);
+    var transients = new JsonObject();
+    if (!displayId.isEmpty()) {
+      transients.addProperty("display_id", displayId);
+    }
+    content.add("transient", transients);
+    publish(type, content);
+  }
+
+  private JsonObject content(MimeBundle bundle) {
+    var display = DisplayContent.of(bundle);
+    for (var problem : display.problems()) {
+      stderr(problem + "\n");
+    }
+    var content = new JsonObject();
+    content.add("data", display.data());
+    content.add("metadata", new JsonObject());
+    return content;
+  }
+
+  /// Text comes first: what was printed before something was shown stands before it.
+  private void publish(String type, JsonObject content) {
+    text.flush();
+    send(type, content);
+  }
+
+  private void publishText(String stream, String more) {
+    var content = new JsonObject();
+    content.addProperty("name", stream);
+    content.addProperty("text", more);
+    send("stream", content);
+  }
+
+  private void send(String type, JsonObject content) {
+    if (!silent) {
+      channels.send(Channel.IOPUB, Message.publication(Optional.of(cell), type, content));
+    }
+  }
+}

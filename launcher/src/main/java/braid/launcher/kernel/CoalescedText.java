@@ -1,0 +1,63 @@
+package braid.launcher.kernel;
+
+import java.time.Duration;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
+
+/// Makes few messages of many prints: clients give up on a kernel that sends them one a line. What
+/// comes after a silence goes at once, so that a single print is not late; what follows is gathered
+/// for `GATHER`. The order of the two streams is kept.
+final class CoalescedText {
+  static final Duration GATHER = Duration.ofMillis(50);
+
+  /// More than this goes at once, so that no message is too large to be shown.
+  private static final int FULL_CHARS = 1 << 18;
+
+  private final ScheduledExecutorService timer;
+  private final BiConsumer<String, String> publish;
+  private final StringBuilder text = new StringBuilder();
+  private String stream = "";
+  private boolean gathering;
+
+  /// @param publish takes the stream's name and text; it must not wait
+  CoalescedText(ScheduledExecutorService timer, BiConsumer<String, String> publish) {
+    this.timer = timer;
+    this.publish = publish;
+  }
+
+  synchronized void append(String toStream, String more) {
+    if (!stream.equals(toStream)) {
+      flush();
+      stream = toStream;
+    }
+    text.append(more);
+    if (!gathering) {
+      gathering = true;
+      flush();
+      gather();
+    } else if (text.length() >= FULL_CHARS) {
+      flush();
+    }
+  }
+
+  synchronized void flush() {
+    if (!text.isEmpty()) {
+      publish.accept(stream, text.toString());
+      text.setLength(0);
+    }
+  }
+
+  private void gather() {
+    var _ = timer.schedule(this::gathered, GATHER.toMillis(), TimeUnit.MILLISECONDS);
+  }
+
+  private synchronized void gathered() {
+    if (text.isEmpty()) {
+      gathering = false;
+    } else {
+      flush();
+      gather();
+    }
+  }
+}

@@ -1,0 +1,42 @@
+package braid.launcher.kernel;
+
+import braid.MimeBundle;
+import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonPrimitive;
+import com.google.gson.Strictness;
+import java.util.ArrayList;
+import java.util.List;
+
+/// A bundle as Jupyter's `data`: JSON types hold JSON, not its text; all others hold a string.
+/// `problems` tells of content that is not what its type says; the text is then sent as it is.
+record DisplayContent(JsonObject data, List<String> problems) {
+  private static final Gson STRICT = new GsonBuilder().setStrictness(Strictness.STRICT).create();
+
+  static DisplayContent of(MimeBundle bundle) {
+    var data = new JsonObject();
+    var problems = new ArrayList<String>();
+    bundle
+        .data()
+        .forEach(
+            (type, content) -> {
+              if (isJson(type)) {
+                try {
+                  data.add(type, STRICT.fromJson(content, JsonElement.class));
+                  return;
+                } catch (JsonParseException e) {
+                  problems.add(type + " content must be JSON but is not: " + e.getMessage());
+                }
+              }
+              data.add(type, new JsonPrimitive(content));
+            });
+    return new DisplayContent(data, List.copyOf(problems));
+  }
+
+  private static boolean isJson(String mimeType) {
+    return mimeType.equals("application/json") || mimeType.endsWith("+json");
+  }
+}

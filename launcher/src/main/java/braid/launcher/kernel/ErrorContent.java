@@ -1,0 +1,60 @@
+package braid.launcher.kernel;
+
+import braid.BraidException;
+import braid.launcher.kernel.channels.MalformedMessage;
+import braid.launcher.session.CellFailure;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
+
+/// A failure as replies and `error` messages carry it. The traceback is coloured here and only
+/// lightly: what went wrong stands out, where it went through steps back.
+final class ErrorContent {
+  private static final String RED = "\u001b[1;31m";
+  private static final String FAINT = "\u001b[2m";
+  private static final String PLAIN = "\u001b[0m";
+
+  private ErrorContent() {}
+
+  static JsonObject of(CellFailure failure) {
+    return content(failure.name(), failure.message(), failure.traceback());
+  }
+
+  /// What the user can mend is told in its one line; anything else is a mistake of ours and shows
+  /// where it happened.
+  static JsonObject of(Throwable failure) {
+    var message = String.valueOf(failure.getMessage());
+    if (failure instanceof BraidException || failure instanceof MalformedMessage) {
+      return content(failure.getClass().getSimpleName(), message, List.of(message));
+    }
+    return content(failure.getClass().getName(), message, stackTrace(failure).lines().toList());
+  }
+
+  static String stackTrace(Throwable failure) {
+    var text = new StringWriter();
+    failure.printStackTrace(new PrintWriter(text));
+    return text.toString();
+  }
+
+  private static JsonObject content(String name, String message, List<String> traceback) {
+    var lines = new JsonArray();
+    for (int i = 0; i < traceback.size(); i++) {
+      lines.add(coloured(traceback.get(i), i == 0));
+    }
+    var content = new JsonObject();
+    content.addProperty("status", "error");
+    content.addProperty("ename", name);
+    content.addProperty("evalue", message);
+    content.add("traceback", lines);
+    return content;
+  }
+
+  private static String coloured(String line, boolean first) {
+    if (first || line.stripLeading().startsWith("Caused by")) {
+      return RED + line + PLAIN;
+    }
+    return line.stripLeading().startsWith("at ") ? FAINT + line + PLAIN : line;
+  }
+}

@@ -1,0 +1,193 @@
+package braid.launcher.kernel;
+
+import braid.BraidException;
+import braid.launcher.kernel.channels.Channels;
+import braid.launcher.kernel.channels.Channels.Channel;
+import braid.launcher.kernel.channels.MalformedMessage;
+import braid.launcher.kernel.channels.Message;
+import braid.launcher.session.Session;
+import com.google.gson.JsonObject;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.function.Supplier;
+import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
+import org.jspecify.annotations.Nullable;
+
+/// Jupyter's side of a `Session`. Requests go three ways, none of which waits for another: cells,
+/// one after the other; questions about code, which the front's compiler answers; and everything
+/// that is answered at once, `interrupt_request` and `kernel_info_request` among it. So a page that
+/// is loaded again while a long cell runs finds its kernel, and completion goes on working.
+public final class FrontKernel implements AutoCloseable {
+  /// Makes the content of a reply.
+  @FunctionalInterface
+  private interface Answer {
+    JsonObject to(Message request) throws MalformedMessage;
+  }
+
+  private final Channels channels;
+  private final KernelStatus status;
+  private final LazySession session;
+  private final CellRequests cells;
+  private final Prompts prompts;
+  private final Questions questions;
+  private final History history = new History();
+  private final ExecutorService asked = thread("kernel-questions");
+  private final ExecutorService atOnce = thread("kernel-control");
+  private final ScheduledExecutorService timer =
+      Executors.newSingleThreadScheduledExecutor(
+          Thread.ofPlatform().name("kernel-timer").daemon().factory());
+  private final CompletableFuture<Void> shutdown = new CompletableFuture<>();
+
+  /// Binds the sockets and begins to answer; the session is started beside it.
+  public FrontKernel(KernelConnectionProperties connection, Supplier<Session> start) {
+    channels = new Channels(connection, this::receive);
+    status = new KernelStatus(channels);
+    session = new LazySession(start);
+    prompts = new Prompts(channels);
+    questions = new Questions(session);
+    cells = new CellRequests(channels, status, session, history, prompts, timer);
+    channels.start();
+    status.starting();
+    var _ = session.get();
+    var _ = channels.ended().whenComplete(this::broke);
+  }
+
+  /// Done when a client asked the kernel to end, and has its reply; failed where the sockets broke.
+  public CompletableFuture<Void> shutdown() {
+    return shutdown;
+  }
+
+  /// Stops the running cell, as `interrupt_request` does.
+  public void interrupt() {
+    cells.interrupt();
+  }
+
+  /// Ends the ranks, sends what is left to be sent and closes the sockets. Twice is harmless.
+  @Override
+  public void close() {
+    cells.close();
+    prompts.release("the kernel ends");
+    session.close();
+    asked.shutdownNow();
+    timer.shutdownNow();
+    channels.close();
+    atOnce.shutdownNow();
+    if (channels.dropped() > 0) {
+      System.err.println("braid kernel: dropped " + channels.dropped() + " messages in all");
+    }
+  }
+
+  private void broke(@Nullable Void ended, @Nullable Throwable failure) {
+    if (failure != null) {
+      shutdown.completeExceptionally(failure);
+    }
+  }
+
+  /// On the thread of the sockets: only hands on.
+  private void receive(Channel channel, Message message) {
+    if (channel == Channel.STDIN) {
+      prompts.answered(message);
+      return;
+    }
+    switch (message.type()) {
+      case "execute_request" -> cells.submit(message);
+      case "complete_request" -> answer(asked, channel, message, questions::complete);
+      case "inspect_request" -> answer(asked, channel, message, questions::inspect);
+      case "is_complete_request" -> answer(asked, channel, message, questions::isComplete);
+      case "kernel_info_request" -> answer(atOnce, channel, message, _ -> KernelInfo.content());
+      case "history_request" -> answer(atOnce, channel, message, history::answer);
+      case "comm_info_request" -> answer(atOnce, channel, message, _ -> noComms());
+      case "comm_open" -> atOnce.execute(() -> during(message, () -> closeComm(message)));
+      case "comm_msg", "comm_close" -> atOnce.execute(() -> during(message, () -> {}));
+      case "interrupt_request" -> answer(atOnce, channel, message, _ -> interrupted());
+      case "shutdown_request" -> atOnce.execute(() -> shutDown(channel, message));
+      default -> answer(atOnce, channel, message, FrontKernel::unknown);
+    }
+  }
+
+  private void answer(Executor by, Channel channel, Message request, Answer answer) {
+    by.execute(() -> during(request, () -> reply(channel, request, content(request, answer))));
+  }
+
+  private void during(Message request, Runnable work) {
+    status.busy(request);
+    try {
+      work.run();
+    } finally {
+      status.idle(request);
+    }
+  }
+
+  private static JsonObject content(Message request, Answer answer) {
+    try {
+      var content = answer.to(request);
+      content.addProperty(
+          "status", content.has("status") ? content.get("status").getAsString() : "ok");
+      return content;
+    } catch (MalformedMessage e) {
+      return ErrorContent.of(e);
+    } catch (RuntimeException | Error e) {
+      var cause = e instanceof CompletionException && e.getCause() != null ? e.getCause() : e;
+      if (!(cause instanceof BraidException)) {
+        System.err.print("braid kernel: " + ErrorContent.stackTrace(cause));
+      }
+      return ErrorContent.of(cause);
+    }
+  }
+
+  private void reply(Channel channel, Message request, JsonObject content) {
+    var type = request.type().replaceFirst("_request$", "") + "_reply";
+    channels.send(channel, Message.reply(request, type, content));
+  }
+
+  private JsonObject interrupted() {
+    interrupt();
+    return new JsonObject();
+  }
+
+  private void shutDown(Channel channel, Message request) {
+    during(
+        request,
+        () -> {
+          var content =
+              content(
+                  request,
+                  asked -> {
+                    var restart = new JsonObject();
+                    restart.addProperty("restart", asked.flag("restart", false));
+                    return restart;
+                  });
+          reply(channel, request, content);
+          var told = Message.publication(Optional.of(request), "shutdown_reply", content);
+          channels.send(Channel.IOPUB, told);
+        });
+    shutdown.complete(null);
+  }
+
+  private static JsonObject noComms() {
+    var content = new JsonObject();
+    content.add("comms", new JsonObject());
+    return content;
+  }
+
+  /// No target is known to this kernel, and the protocol's answer to an unknown one is to close.
+  private void closeComm(Message request) {
+    var content = new JsonObject();
+    content.add("comm_id", request.content().get("comm_id"));
+    content.add("data", new JsonObject());
+    channels.send(Channel.IOPUB, Message.publication(Optional.of(request), "comm_close", content));
+  }
+
+  private static JsonObject unknown(Message request) throws MalformedMessage {
+    throw new MalformedMessage("this kernel knows no " + request.type());
+  }
+
+  private static ExecutorService thread(String name) {
+    return Executors.newSingleThreadExecutor(Thread.ofPlatform().name(name).daemon().factory());
+  }
+}

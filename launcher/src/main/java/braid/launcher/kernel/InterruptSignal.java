@@ -1,0 +1,35 @@
+package braid.launcher.kernel;
+
+import java.lang.invoke.MethodHandleProxies;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.reflect.InvocationTargetException;
+
+/// SIGINT as an interrupt of the cell: by default it would end the JVM. Clients send messages, but
+/// a Ctrl-C on the terminal reaches every process there, and `kill -INT` is what people know. The
+/// JDK's only handle on signals is looked up by name, because javac warns of any use of it.
+final class InterruptSignal {
+  private InterruptSignal() {}
+
+  static void handle(Runnable interrupt) {
+    try {
+      var signal = Class.forName("sun.misc.Signal");
+      var handler = Class.forName("sun.misc.SignalHandler");
+      var run =
+          MethodHandles.lookup()
+              .findVirtual(Runnable.class, "run", MethodType.methodType(void.class))
+              .bindTo(interrupt);
+      signal
+          .getMethod("handle", signal, handler)
+          .invoke(
+              null,
+              signal.getConstructor(String.class).newInstance("INT"),
+              MethodHandleProxies.asInterfaceInstance(
+                  handler, MethodHandles.dropArguments(run, 0, signal)));
+    } catch (InvocationTargetException e) {
+      throw new IllegalStateException("SIGINT cannot be handled", e.getCause());
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("this JDK has no jdk.unsupported module", e);
+    }
+  }
+}

@@ -1,0 +1,35 @@
+package braid.launcher.kernel;
+
+import braid.launcher.kernel.channels.Message;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+
+/// What the kernel says it is.
+final class KernelInfo {
+  private static final String VERSION = "0.1.0";
+
+  private KernelInfo() {}
+
+  static JsonObject content() {
+    var java = System.getProperty("java.version", "");
+    var language = new JsonObject();
+    language.addProperty("name", "java");
+    language.addProperty("version", java);
+    language.addProperty("mimetype", "text/x-java-source");
+    language.addProperty("file_extension", ".java");
+    language.addProperty("pygments_lexer", "java");
+    language.addProperty("codemirror_mode", "text/x-java");
+    language.addProperty("nbconvert_exporter", "script");
+
+    var content = new JsonObject();
+    content.addProperty("protocol_version", Message.PROTOCOL_VERSION);
+    content.addProperty("implementation", "braid");
+    content.addProperty("implementation_version", VERSION);
+    content.add("language_info", language);
+    content.addProperty(
+        "banner", "Braid " + VERSION + ", Java " + java + ": every cell runs on every rank; %help");
+    content.addProperty("debugger", false);
+    content.add("help_links", new JsonArray());
+    return content;
+  }
+}

@@ -1,0 +1,91 @@
+package braid.launcher.kernel;
+
+import braid.launcher.kernel.channels.Channels;
+import braid.launcher.kernel.channels.Channels.Channel;
+import braid.launcher.kernel.channels.MalformedMessage;
+import braid.launcher.kernel.channels.Message;
+import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/// Asks the user of the running cell for lines. One question is open at a time; it ends with an
+/// answer, or when the cell is interrupted or the kernel ends.
+final class Prompts {
+  private record Question(Message request, CompletableFuture<Answer> answer) {}
+
+  private sealed interface Answer {
+    record Line(String text) implements Answer {}
+
+    record None(String reason) implements Answer {}
+  }
+
+  private final Channels channels;
+  private @Nullable Question open;
+
+  Prompts(Channels channels) {
+    this.channels = channels;
+  }
+
+  /// @throws IOException where the question was left unanswered, with the reason
+  String ask(Message cell, String prompt) throws IOException {
+    var content = new JsonObject();
+    content.addProperty("prompt", prompt);
+    content.addProperty("password", false);
+    var request = Message.reply(cell, "input_request", content);
+    var question = new Question(request, new CompletableFuture<>());
+    synchronized (this) {
+      if (open != null) {
+        throw new IOException("only one line can be asked for at a time");
+      }
+      open = question;
+    }
+    try {
+      var _ =
+          channels
+              .deliver(Channel.STDIN, request)
+              .thenAccept(
+                  sent -> {
+                    if (!sent) {
+                      refuse(question, "the client that ran this cell has no stdin channel");
+                    }
+                  });
+      return switch (question.answer.join()) {
+        case Answer.Line line -> line.text;
+        case Answer.None none -> throw new IOException(none.reason);
+      };
+    } finally {
+      synchronized (this) {
+        open = null;
+      }
+    }
+  }
+
+  /// Takes what a client answered. Clients may leave the parent out; one that names another
+  /// question answers one that is no longer open.
+  synchronized void answered(Message reply) {
+    if (open == null || !reply.type().equals("input_reply")) {
+      return;
+    }
+    var parent = reply.parent().get("msg_id");
+    if (parent != null && !parent.equals(open.request.header().get("msg_id"))) {
+      return;
+    }
+    try {
+      open.answer.complete(new Answer.Line(reply.text("value")));
+    } catch (MalformedMessage e) {
+      refuse(open, String.valueOf(e.getMessage()));
+    }
+  }
+
+  /// Ends the open question, if there is one, without an answer.
+  synchronized void release(String reason) {
+    if (open != null) {
+      refuse(open, reason);
+    }
+  }
+
+  private static void refuse(Question question, String reason) {
+    question.answer.complete(new Answer.None(reason));
+  }
+}

@@ -1,0 +1,308 @@
+package braid.launcher.kernel.channels;
+
+import braid.BraidException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.Pipe;
+import java.security.GeneralSecurityException;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
+import org.zeromq.SocketType;
+import org.zeromq.ZContext;
+import org.zeromq.ZMQ;
+import org.zeromq.ZMQException;
+
+/// The five sockets of a kernel, and the one thread that owns them, because a ZeroMQ socket may be
+/// used by one thread only. It reads whatever has come, hands it on, then sends whatever others
+/// left to be sent, in the order they left it. So nothing waits for a poll interval, and every
+/// request that came before a reply was sent is known before the reply is.
+public final class Channels implements AutoCloseable {
+  public enum Channel {
+    SHELL,
+    CONTROL,
+    STDIN,
+    IOPUB
+  }
+
+  /// Takes what comes, on the thread of the sockets: it must not wait for anything.
+  @FunctionalInterface
+  public interface Receiver {
+    void receive(Channel channel, Message message);
+  }
+
+  private sealed interface Task {
+    record Send(Channel channel, Message message, CompletableFuture<Boolean> sent)
+        implements Task {}
+
+    record Close() implements Task {}
+  }
+
+  /// How long what was sent last may take to leave when the kernel ends.
+  private static final int LINGER_MS = 1000;
+
+  private final Receiver receiver;
+  private final MessageCodec codec;
+  private final ZContext context = new ZContext();
+  private final Map<Channel, ZMQ.Socket> sockets = new EnumMap<>(Channel.class);
+  private final ConcurrentLinkedQueue<Task> tasks = new ConcurrentLinkedQueue<>();
+  private final AtomicBoolean woken = new AtomicBoolean();
+  private final AtomicLong dropped = new AtomicLong();
+  private final CompletableFuture<Void> ended = new CompletableFuture<>();
+  private final Pipe wake;
+  private final ZMQ.Socket heartbeat;
+  private final Thread owner;
+
+  /// Binds all five.
+  ///
+  /// @throws BraidException where the connection file asks for what cannot be had
+  public Channels(KernelConnectionProperties connection, Receiver receiver) {
+    this.receiver = receiver;
+    if (!"tcp".equals(connection.getTransport())) {
+      throw new BraidException(
+          "transport must be tcp but was "
+              + connection.getTransport()
+              + "; start the kernel with --KernelManager.transport=tcp");
+    }
+    try {
+      codec = new MessageCodec(connection.createHMACGenerator());
+      wake = Pipe.open();
+      wake.source().configureBlocking(false);
+    } catch (GeneralSecurityException e) {
+      throw new BraidException(
+          "signature_scheme must be one this JDK has, such as hmac-sha256, but was "
+              + connection.getSignatureScheme(),
+          e);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    context.setLinger(LINGER_MS);
+    heartbeat = context.createSocket(SocketType.REP);
+    for (var channel : Channel.values()) {
+      var type = channel == Channel.IOPUB ? SocketType.PUB : SocketType.ROUTER;
+      var socket = context.createSocket(type);
+      // Without a mark nothing is thrown away, however much a cell prints.
+      socket.setHWM(0);
+      sockets.put(channel, socket);
+    }
+    // Where the client has no stdin, sending to it must fail rather than leave a cell waiting.
+    socket(Channel.STDIN).setRouterMandatory(true);
+    // A client that comes back under its old identity, as a restarted front end does, is let in.
+    socket(Channel.SHELL).setRouterHandover(true);
+    socket(Channel.CONTROL).setRouterHandover(true);
+    socket(Channel.STDIN).setRouterHandover(true);
+    bind(heartbeat, connection, connection.getHbPort());
+    bind(socket(Channel.SHELL), connection, connection.getShellPort());
+    bind(socket(Channel.CONTROL), connection, connection.getControlPort());
+    bind(socket(Channel.STDIN), connection, connection.getStdinPort());
+    bind(socket(Channel.IOPUB), connection, connection.getIopubPort());
+    owner = Thread.ofPlatform().name("kernel-channels").unstarted(this::serve);
+  }
+
+  /// Begins to receive; apart from the constructor so that the receiver can be complete by then.
+  public void start() {
+    owner.start();
+  }
+
+  /// Leaves a message to be sent after all that were left before.
+  public void send(Channel channel, Message message) {
+    leave(new Task.Send(channel, message, new CompletableFuture<>()));
+  }
+
+  /// As `send`; the future is true once the socket has taken the message, false where nobody is
+  /// there to have it.
+  public CompletableFuture<Boolean> deliver(Channel channel, Message message) {
+    var send = new Task.Send(channel, message, new CompletableFuture<>());
+    leave(send);
+    return send.sent;
+  }
+
+  /// How many messages came that were none.
+  public long dropped() {
+    return dropped.get();
+  }
+
+  /// Done when the sockets are closed; failed where they broke, which ends the kernel.
+  public CompletableFuture<Void> ended() {
+    return ended;
+  }
+
+  /// Sends what was left to be sent, then closes. Twice is harmless.
+  @Override
+  public void close() {
+    leave(new Task.Close());
+    boolean interrupted = false;
+    while (owner.isAlive()) {
+      try {
+        owner.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void leave(Task task) {
+    tasks.add(task);
+    if (ended.isDone()) {
+      forgetUnsent();
+    } else if (woken.compareAndSet(false, true)) {
+      try {
+        wake.sink().write(ByteBuffer.wrap(new byte[1]));
+      } catch (IOException e) {
+        throw new UncheckedIOException("the kernel's sockets cannot be woken", e);
+      }
+    }
+  }
+
+  private void serve() {
+    try (context) {
+      serveUntilClosed();
+      ended.complete(null);
+    } catch (RuntimeException | Error e) {
+      ended.completeExceptionally(e);
+      throw e;
+    } finally {
+      forgetUnsent();
+    }
+  }
+
+  private void serveUntilClosed() {
+    try (var poller = context.createPoller(5)) {
+      poller.register(socket(Channel.CONTROL), ZMQ.Poller.POLLIN);
+      poller.register(socket(Channel.SHELL), ZMQ.Poller.POLLIN);
+      poller.register(socket(Channel.STDIN), ZMQ.Poller.POLLIN);
+      poller.register(heartbeat, ZMQ.Poller.POLLIN);
+      poller.register(wake.source(), ZMQ.Poller.POLLIN);
+      boolean open = true;
+      while (open) {
+        poller.poll(-1);
+        settleWake();
+        receiveAll(Channel.CONTROL);
+        receiveAll(Channel.SHELL);
+        receiveAll(Channel.STDIN);
+        beat();
+        open = sendAll();
+      }
+    }
+  }
+
+  /// Lowers the flag before the tasks are read: whoever leaves one later wakes the poll again.
+  private void settleWake() {
+    if (woken.get()) {
+      try {
+        if (wake.source().read(ByteBuffer.allocate(1)) > 0) {
+          woken.set(false);
+        }
+      } catch (IOException e) {
+        throw new UncheckedIOException("the kernel's sockets cannot be woken", e);
+      }
+    }
+  }
+
+  private void beat() {
+    for (var pulse = heartbeat.recv(ZMQ.DONTWAIT);
+        pulse != null;
+        pulse = heartbeat.recv(ZMQ.DONTWAIT)) {
+      heartbeat.send(pulse);
+    }
+  }
+
+  private void receiveAll(Channel channel) {
+    var socket = socket(channel);
+    for (byte[] first = socket.recv(ZMQ.DONTWAIT);
+        first != null;
+        first = socket.recv(ZMQ.DONTWAIT)) {
+      var frames = new ArrayList<byte[]>(8);
+      frames.add(first);
+      while (socket.hasReceiveMore()) {
+        frames.add(socket.recv());
+      }
+      receive(channel, frames);
+    }
+  }
+
+  private void receive(Channel channel, List<byte[]> frames) {
+    Message message;
+    try {
+      message = codec.decode(frames);
+    } catch (MalformedMessage e) {
+      if (dropped.incrementAndGet() == 1) {
+        System.err.println(
+            "braid kernel: dropped a message on "
+                + channel
+                + ": "
+                + e.getMessage()
+                + "; more like it are only counted");
+      }
+      return;
+    }
+    receiver.receive(channel, message);
+  }
+
+  private boolean sendAll() {
+    for (var task = tasks.poll(); task != null; task = tasks.poll()) {
+      switch (task) {
+        case Task.Send send -> send.sent.complete(transmit(send.channel, send.message));
+        case Task.Close _ -> {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  private boolean transmit(Channel channel, Message message) {
+    var socket = socket(channel);
+    var frames = codec.encode(message);
+    int last = frames.size() - 1;
+    try {
+      for (int i = 0; i < last; i++) {
+        if (!socket.send(frames.get(i), ZMQ.SNDMORE)) {
+          return false;
+        }
+      }
+      return socket.send(frames.get(last), 0);
+    } catch (ZMQException e) {
+      if (e.getErrorCode() == ZMQ.Error.EHOSTUNREACH.getCode()) {
+        return false;
+      }
+      throw e;
+    }
+  }
+
+  private void forgetUnsent() {
+    for (var task = tasks.poll(); task != null; task = tasks.poll()) {
+      if (task instanceof Task.Send send) {
+        send.sent.complete(false);
+      }
+    }
+  }
+
+  private ZMQ.Socket socket(Channel channel) {
+    var socket = sockets.get(channel);
+    if (socket == null) {
+      throw new IllegalStateException("no socket for " + channel);
+    }
+    return socket;
+  }
+
+  private static void bind(ZMQ.Socket socket, KernelConnectionProperties connection, int port) {
+    var address = connection.getTransport() + "://" + connection.getIp() + ":" + port;
+    try {
+      socket.bind(address);
+    } catch (ZMQException e) {
+      throw new BraidException(
+          address + " must be free but is taken or not this machine's; start the kernel again", e);
+    }
+  }
+}

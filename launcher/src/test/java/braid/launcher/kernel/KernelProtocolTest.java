@@ -1,0 +1,159 @@
+package braid.launcher.kernel;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assertions.fail;
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
+
+import com.google.gson.Gson;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonSyntaxException;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The kernel as Jupyter's own clients find it. The tests are Python's, in src/test/python; one
+/// process runs them all, and each is shown here as a test of its own.
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class KernelProtocolTest {
+  /// Debian's, by its full name: another python3 may be first on the path and has no Jupyter.
+  private static final Path PYTHON = Path.of("/usr/bin/python3");
+
+  private static final String REMEDY =
+      "apt-get install -y python3 python3-jupyter-client python3-nbclient jupyter-nbconvert";
+  private static final Path TESTS = Path.of("src/test/python").toAbsolutePath();
+  private static final Duration LIMIT = Duration.ofMinutes(5);
+
+  @TempDir static Path home;
+
+  private final Map<String, CompletableFuture<JsonObject>> outcomes = new ConcurrentHashMap<>();
+  private @Nullable Process python;
+  private List<String> tests = List.of();
+
+  @BeforeAll
+  void startPython() throws IOException {
+    if (!Files.isExecutable(PYTHON)) {
+      fail("the kernel's tests need " + PYTHON + ": " + REMEDY);
+    }
+    var builder = new ProcessBuilder(PYTHON.toString(), TESTS.resolve("run_tests.py").toString());
+    var only = System.getProperty("braid.python.tests", "");
+    if (!only.isEmpty()) {
+      builder.command().addAll(List.of(only.split(",")));
+    }
+    var environment = builder.environment();
+    environment.put("BRAID_KERNEL_ARGV", new Gson().toJson(kernelCommand()));
+    environment.put("PYTHONDONTWRITEBYTECODE", "1");
+    environment.put("TMPDIR", home.toString());
+    for (var folder :
+        List.of(
+            "HOME",
+            "IPYTHONDIR",
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_PATH",
+            "JUPYTER_RUNTIME_DIR")) {
+      environment.put(folder, Files.createDirectories(home.resolve(folder)).toString());
+    }
+    builder.directory(home.toFile());
+    builder.redirectError(home.resolve("python.err").toFile());
+    python = builder.start();
+    var told = python.inputReader();
+    var first = told.readLine();
+    if (first == null) {
+      fail("the Python tests did not start: " + Files.readString(home.resolve("python.err")));
+    }
+    var event = event(first);
+    if (event.has("missing")) {
+      fail("the kernel's tests miss Jupyter (" + event.get("missing") + "): " + REMEDY);
+    }
+    tests =
+        event.getAsJsonArray("tests").asList().stream().map(test -> test.getAsString()).toList();
+    tests.forEach(test -> outcomes.put(test, new CompletableFuture<>()));
+    Thread.ofPlatform().name("python-tests").daemon().start(() -> read(told));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> python() {
+    assertThat(tests).isNotEmpty();
+    return tests.stream().map(test -> dynamicTest(test, () -> passed(test)));
+  }
+
+  /// Ends what the tests left, if one was given up on.
+  @AfterAll
+  void endPython() throws InterruptedException {
+    if (python != null && !python.waitFor(5, TimeUnit.SECONDS)) {
+      var below = python.descendants().toList();
+      python.destroyForcibly();
+      below.forEach(ProcessHandle::destroyForcibly);
+      python.waitFor();
+    }
+  }
+
+  private void passed(String test) throws InterruptedException, ExecutionException {
+    JsonObject outcome;
+    try {
+      outcome = outcome(test).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+    } catch (TimeoutException e) {
+      throw new AssertionError(test + " did not end in " + LIMIT.toSeconds() + " s", e);
+    }
+    if (!outcome.get("passed").getAsBoolean()) {
+      fail(outcome.get("text").getAsString());
+    }
+  }
+
+  private CompletableFuture<JsonObject> outcome(String test) {
+    return outcomes.computeIfAbsent(test, _ -> new CompletableFuture<>());
+  }
+
+  private void read(BufferedReader told) {
+    try (told) {
+      for (var line = told.readLine(); line != null; line = told.readLine()) {
+        var event = event(line);
+        outcome(event.get("test").getAsString()).complete(event);
+      }
+      end(
+          new AssertionError(
+              "Python ended early: " + Files.readString(home.resolve("python.err"))));
+    } catch (IOException | RuntimeException e) {
+      end(e);
+    }
+  }
+
+  private void end(Throwable reason) {
+    outcomes.values().forEach(outcome -> outcome.completeExceptionally(reason));
+  }
+
+  private static JsonObject event(String line) {
+    try {
+      return new Gson().fromJson(line, JsonObject.class);
+    } catch (JsonSyntaxException e) {
+      throw new AssertionError("run_tests.py printed what is no event: " + line, e);
+    }
+  }
+
+  /// The classes under test, on this JDK, with what the `braid` script gives every JVM.
+  private static List<String> kernelCommand() {
+    return List.of(
+        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+        "--enable-native-access=ALL-UNNAMED",
+        "-cp",
+        System.getProperty("java.class.path"),
+        KernelMain.class.getName());
+  }
+}

@@ -1,0 +1,101 @@
+package braid.launcher.session;
+
+import static braid.launcher.ranks.RankEvent.Channel.STDERR;
+import static braid.launcher.ranks.RankEvent.Channel.STDOUT;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+
+class OutputMergerTest {
+  private final StringBuilder out = new StringBuilder();
+  private final StringBuilder err = new StringBuilder();
+
+  private OutputMerger merger(int ranks, boolean rankZero) {
+    return new OutputMerger(
+        ranks, rankZero, (channel, text) -> (channel == STDOUT ? out : err).append(text));
+  }
+
+  @Test
+  void equalLinesAreShownOnceWhoeverComesFirst() {
+    var merger = merger(3, true);
+    merger.accept(1, STDOUT, "same\n", 0);
+    merger.accept(0, STDOUT, "same\n", 0);
+    merger.accept(2, STDOUT, "same\n", 0);
+    merger.finish();
+    assertThat(out).hasToString("same\n");
+  }
+
+  @Test
+  void aDifferentLineIsShownAsSoonAsRankZeroHasPrintedItsOwn() {
+    var merger = merger(2, true);
+    merger.accept(1, STDOUT, "rank 1\n", 0);
+    assertThat(out).isEmpty();
+    merger.accept(0, STDOUT, "rank 0\n", 0);
+    assertThat(out).hasToString("rank 0\n[1] rank 1\n");
+  }
+
+  @Test
+  void aLineThatRankZeroLacksDoesNotMakeTheNextOnesDiffer() {
+    var merger = merger(2, true);
+    merger.accept(0, STDOUT, "a\nb\n", 0);
+    merger.accept(1, STDOUT, "extra\na\nb\n", 0);
+    merger.finish();
+    assertThat(out).hasToString("a\nb\n[1] extra\n");
+  }
+
+  @Test
+  void aLineThatAnotherRankLeavesOutIsNotMissed() {
+    var merger = merger(2, true);
+    merger.accept(0, STDOUT, "a\nb\nc\n", 0);
+    merger.accept(1, STDOUT, "a\nc\n", 0);
+    merger.finish();
+    assertThat(out).hasToString("a\nb\nc\n");
+  }
+
+  @Test
+  void aLineWaitsForRankZeroOnlyForAWhile() {
+    var merger = merger(2, true);
+    merger.accept(1, STDOUT, "only here\n", 0);
+    merger.tick(OutputMerger.HOLD_NANOS);
+    assertThat(out).isEmpty();
+    merger.tick(OutputMerger.HOLD_NANOS + 1);
+    assertThat(out).hasToString("[1] only here\n");
+  }
+
+  @Test
+  void anUnfinishedLineOfRankZeroStreamsAndAnotherRanksLineBeginsBelowIt() {
+    var merger = merger(2, true);
+    merger.accept(0, STDOUT, "working..", 0);
+    assertThat(out).hasToString("working..");
+    merger.accept(1, STDOUT, "different\n", 0);
+    merger.finish();
+    assertThat(out).hasToString("working..\n[1] different\n");
+  }
+
+  @Test
+  void stderrIsAlwaysShownWithItsRankLineByLine() {
+    var merger = merger(2, true);
+    merger.accept(0, STDERR, "same\n", 0);
+    merger.accept(1, STDERR, "sa", 0);
+    merger.accept(1, STDERR, "me\ntail", 0);
+    merger.finish();
+    assertThat(err).hasToString("[0] same\n[1] same\n[1] tail\n");
+  }
+
+  @Test
+  void oneRankNeedsNoPrefixes() {
+    var merger = merger(1, true);
+    merger.accept(0, STDOUT, "out", 0);
+    merger.accept(0, STDERR, "err", 0);
+    merger.finish();
+    assertThat(out).hasToString("out");
+    assertThat(err).hasToString("err");
+  }
+
+  @Test
+  void withoutRankZeroEveryLineIsShownAtOnce() {
+    var merger = merger(3, false);
+    merger.accept(2, STDOUT, "two\n", 0);
+    assertThat(out).hasToString("[2] two\n");
+  }
+}

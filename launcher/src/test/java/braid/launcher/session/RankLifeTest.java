@@ -1,0 +1,171 @@
+package braid.launcher.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.BraidException;
+import braid.launcher.session.CellFailure.Kind;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// How ranks and fronts die, and what is left of them.
+class RankLifeTest {
+  private static final int RANKS = 3;
+
+  /// A collective that rank 1 never joins: the others wait in it.
+  private static final String STUCK =
+      """
+      System.out.println("begun");
+      if (world.rank() == 1) Thread.sleep(Long.MAX_VALUE); else world.barrier();
+      """;
+
+  @TempDir Path home;
+
+  private Session start() {
+    return Session.start(new SessionOptions(RANKS, "host", Optional.empty(), home));
+  }
+
+  private static void kill9(long pid) throws IOException, InterruptedException {
+    assertThat(new ProcessBuilder("kill", "-9", Long.toString(pid)).start().waitFor()).isZero();
+  }
+
+  private static List<Path> sharedFiles() throws IOException {
+    try (var files = Files.list(Path.of("/dev/shm"))) {
+      return files.filter(f -> f.getFileName().toString().startsWith("braid-")).toList();
+    }
+  }
+
+  @Test
+  void aRankKilledInACollectiveFailsTheCellFreesTheOthersAndRestartBringsNewOnes() throws Exception {
+    try (var session = start()) {
+      var begun = new CountDownLatch(1);
+      var output = new Recorded();
+      output.onStdout = begun::countDown;
+      var outcome =
+          CompletableFuture.supplyAsync(() -> session.run(new Cell("cell 1", STUCK), output));
+      begun.await();
+      long victim = session.ranks().get(1).pid();
+      kill9(victim);
+      var failure = outcome.get(5, TimeUnit.SECONDS).failure().orElseThrow();
+      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.message())
+          .startsWith("rank 1 (pid " + victim + ") was killed by SIGKILL (signal 9) while cell 1 ran");
+      assertThat(failure.traceback()).anyMatch(l -> l.startsWith("ranks 0, 2 waited for") && l.contains("barrier"));
+      var next = session.run(new Cell("cell 2", "1 + 1"), new Recorded());
+      assertThat(next.failure().orElseThrow().message()).contains("%restart");
+      assertThat(session.run(new Cell("cell 3", "%restart"), new Recorded()).failure()).isEmpty();
+      assertThat(session.run(new Cell("cell 4", "world.barrier(); 6 * 7"), new Recorded()).result().orElseThrow().text())
+          .isEqualTo("42");
+    }
+  }
+
+  @Test
+  void aRankThatDiesBetweenCellsIsReportedByTheNext() throws Exception {
+    try (var session = start()) {
+      long victim = session.ranks().get(2).pid();
+      kill9(victim);
+      var gone = ProcessHandle.of(victim).map(ProcessHandle::onExit);
+      if (gone.isPresent()) {
+        gone.get().get(5, TimeUnit.SECONDS);
+      }
+      var failure = session.run(new Cell("cell 1", "1 + 1"), new Recorded()).failure().orElseThrow();
+      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.message()).startsWith("rank 2").contains("%restart");
+    }
+  }
+
+  @Test
+  void aRankThatEndsItselfIsNotTakenForAResult() {
+    try (var session = start()) {
+      var failure =
+          session.run(new Cell("cell 1", "System.exit(7);"), new Recorded()).failure().orElseThrow();
+      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.message()).contains("exited with code 7");
+    }
+  }
+
+  @Test
+  void closingLeavesNoProcess() throws Exception {
+    var session = start();
+    var pids = session.ranks().all().stream().map(r -> r.pid()).toList();
+    session.close();
+    session.close();
+    assertThat(pids).noneMatch(pid -> ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
+  }
+
+  /// A front of its own process, to be killed: prints its ranks' pids and then waits in a collective.
+  public static final class Front {
+    private Front() {}
+
+    public static void main(String[] args) {
+      var session =
+          Session.start(new SessionOptions(RANKS, "host", Optional.empty(), Path.of(args[0])));
+      session.ranks().all().forEach(r -> System.out.println(r.pid()));
+      var output = new Recorded();
+      output.onStdout = () -> System.out.println("begun");
+      var outcome = session.run(new Cell("cell 1", STUCK), output);
+      System.out.println(outcome);
+    }
+  }
+
+  @Test
+  void kernelTrap12_aKilledFrontLeavesNoRankAndNoSharedFile() throws Exception {
+    var before = sharedFiles();
+    var front =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Front.class.getName(),
+                home.toString())
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    var ranks = new ArrayList<ProcessHandle>();
+    try (var said =
+        new BufferedReader(new InputStreamReader(front.getInputStream(), StandardCharsets.UTF_8))) {
+      for (var line = said.readLine(); line != null && !line.equals("begun"); line = said.readLine()) {
+        ranks.add(ProcessHandle.of(Long.parseLong(line)).orElseThrow());
+      }
+      assertThat(ranks).hasSize(RANKS);
+      kill9(front.pid());
+      for (var rank : ranks) {
+        rank.onExit().get(5, TimeUnit.SECONDS);
+      }
+    }
+    assertThat(sharedFiles()).isSubsetOf(before);
+  }
+
+  @Test
+  void kernelTrap13_everyRankIsWaitedForSoThatAFastFirstCellLosesNothing() {
+    try (var session = start()) {
+      var output = new Recorded();
+      session.run(
+          new Cell("cell 1", "System.out.println(\"first of \" + System.getenv(\"RANK\"));"), output);
+      assertThat(output.out.toString().lines())
+          .containsExactlyInAnyOrder("first of 0", "[1] first of 1", "[2] first of 2");
+    }
+  }
+
+  @Test
+  void ranksThatCannotStartAreOneClearError() {
+    assertThatThrownBy(
+            () ->
+                Session.start(
+                    new SessionOptions(2, "host", Optional.of("as fast as you like"), home)))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("as fast as you like");
+  }
+}

@@ -1,0 +1,40 @@
+package braid.launcher.session;
+
+import braid.MimeBundle;
+import java.util.ArrayList;
+import java.util.List;
+
+/// Keeps a cell's output for a test to look at.
+final class Recorded implements CellOutput {
+  final StringBuilder out = new StringBuilder();
+  final StringBuilder err = new StringBuilder();
+  final List<String> shown = new ArrayList<>();
+  String input = "";
+  Runnable onStdout = () -> {};
+
+  @Override
+  public void stdout(String text) {
+    out.append(text);
+    onStdout.run();
+  }
+
+  @Override
+  public void stderr(String text) {
+    err.append(text);
+  }
+
+  @Override
+  public void display(MimeBundle bundle, String displayId) {
+    shown.add(bundle.text());
+  }
+
+  @Override
+  public void update(MimeBundle bundle, String displayId) {
+    shown.add("update " + displayId + ": " + bundle.text());
+  }
+
+  @Override
+  public String readLine(String prompt) {
+    return input;
+  }
+}

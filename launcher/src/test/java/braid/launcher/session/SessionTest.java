@@ -1,0 +1,259 @@
+package braid.launcher.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.session.CellFailure.Kind;
+import braid.launcher.session.Session.Completeness.Status;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Cells on three real ranks.
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class SessionTest {
+  private static final String RANK = "System.getenv(\"RANK\")";
+
+  private Session session;
+  private int cells;
+  private Recorded output = new Recorded();
+
+  @BeforeAll
+  void start(@TempDir Path home) {
+    session = Session.start(new SessionOptions(3, "host", Optional.empty(), home));
+  }
+
+  @AfterAll
+  void close() {
+    session.close();
+  }
+
+  @BeforeEach
+  void fresh() {
+    output = new Recorded();
+  }
+
+  private Outcome run(String source) {
+    return session.run(new Cell("cell " + ++cells, source), output);
+  }
+
+  private String result(String source) {
+    var outcome = run(source);
+    assertThat(outcome.failure()).isEmpty();
+    return outcome.result().orElseThrow().text();
+  }
+
+  private CellFailure failure(String source) {
+    return run(source).failure().orElseThrow();
+  }
+
+  @Test
+  void whatACellDeclaresTheNextOneKnows() {
+    assertThat(run("int a = 20; int twice(int n) { return 2 * n; }").succeeded()).isTrue();
+    assertThat(result("twice(a) + 2")).isEqualTo("42");
+  }
+
+  @Test
+  void aResultThatDiffersBetweenRanksIsShownForEach() {
+    assertThat(result(RANK)).isEqualTo("[0] 0\n[1] 1\n[2] 2");
+  }
+
+  @Test
+  void aSemicolonKeepsTheResultBack() {
+    assertThat(run("1 + 1;").result()).isEmpty();
+    assertThat(result("1 + 1 // shown")).isEqualTo("2");
+  }
+
+  @Test
+  void onlyWhatDiffersFromRankZeroIsPrintedAgain() {
+    run("System.out.println(\"same\"); System.out.println(\"rank \" + " + RANK + ");");
+    assertThat(output.out.toString().lines())
+        .containsExactlyInAnyOrder("same", "rank 0", "[1] rank 1", "[2] rank 2");
+  }
+
+  @Test
+  void nativeOutputIsCapturedToo() {
+    run(
+        "new ProcessBuilder(\"sh\", \"-c\", \"echo from below; echo complaint >&2\").inheritIO().start().waitFor();");
+    assertThat(output.out).hasToString("from below\n");
+    assertThat(output.err.toString().lines())
+        .containsExactlyInAnyOrder("[0] complaint", "[1] complaint", "[2] complaint");
+  }
+
+  @Test
+  void twentyThousandLinesOnEveryRankLoseNone() {
+    run("for (int i = 0; i < 20_000; i++) System.out.println(" + RANK + " + \":\" + i);");
+    var lines = output.out.toString().lines().toList();
+    assertThat(lines).hasSize(60_000);
+    assertThat(lines.stream().filter(l -> l.startsWith("[2] 2:")).toList())
+        .first()
+        .isEqualTo("[2] 2:0");
+    assertThat(lines.stream().filter(l -> l.startsWith("0:"))).hasSize(20_000);
+    assertThat(lines.stream().filter(l -> l.startsWith("[1] 1:"))).hasSize(20_000);
+  }
+
+  @Test
+  void lateOutputOfACellNeverTurnsUpInALaterOne() throws Exception {
+    var first = output;
+    run(
+        """
+        var gate = new java.util.concurrent.CountDownLatch(1);
+        var printed = new java.util.concurrent.CountDownLatch(1);
+        Thread.startVirtualThread(() -> { try { gate.await(); } catch (InterruptedException e) { return; }
+          System.out.println("late"); System.out.flush(); printed.countDown(); });
+        """);
+    assertThat(first.out).isEmpty();
+    output = new Recorded();
+    run("gate.countDown(); printed.await();");
+    assertThat(first.out.toString() + output.out).isEqualTo("late\n");
+  }
+
+  @Test
+  void theRootCauseIsNamedWithRankLineAndCauses() {
+    run(
+        "int broken(int n) {\n  if (n == 1) throw new IllegalStateException(\"boom\", new java.io.IOException(\"disk\"));\n  return n; }");
+    int declared = cells;
+    var failure = failure("int fine = 1;\nbroken(Integer.parseInt(" + RANK + "));");
+    assertThat(failure.kind()).isEqualTo(Kind.EXCEPTION);
+    assertThat(failure.name()).isEqualTo("java.lang.IllegalStateException");
+    assertThat(failure.message()).isEqualTo("boom");
+    assertThat(failure.traceback().getFirst())
+        .isEqualTo("rank 1 failed in cell " + cells + ", line 2");
+    assertThat(failure.traceback())
+        .contains("->   2  broken(Integer.parseInt(" + RANK + "));")
+        .contains("IllegalStateException: boom")
+        .contains("    at broken, cell " + declared + ", line 2")
+        .contains("  caused by java.io.IOException: disk");
+  }
+
+  @Test
+  void equalFailuresAreFolded() {
+    var failure = failure("throw new java.io.IOException(\"no\");");
+    assertThat(failure.traceback().getFirst()).startsWith("all 3 ranks failed in cell");
+    assertThat(String.join("\n", failure.traceback())).containsOnlyOnce("IOException: no");
+  }
+
+  @Test
+  void aFailingRankDoesNotLeaveTheOthersHanging() {
+    var failure =
+        failure(
+            "if ("
+                + RANK
+                + ".equals(\"2\")) throw new IllegalStateException(\"early\");\n"
+                + "while (true) { }");
+    assertThat(failure.traceback().getFirst()).startsWith("rank 2 failed");
+    assertThat(failure.traceback()).contains("ranks 0, 1 were stopped.");
+    assertThat(result("40 + 2")).isEqualTo("42");
+  }
+
+  @Test
+  void compileErrorsPointAtTheCellsOwnLine() {
+    var failure = failure("int ok = 1;\n\nint bad = ok + nothing;");
+    assertThat(failure.kind()).isEqualTo(Kind.COMPILE);
+    assertThat(failure.message()).endsWith("line 3: error: cannot find symbol");
+    assertThat(failure.traceback()).contains("    int bad = ok + nothing;", "                   ^");
+  }
+
+  @Test
+  void aCellCutOffInTheMiddleRunsNothing() {
+    var failure = failure("System.out.println(\"half\");\nvoid f() {");
+    assertThat(failure.kind()).isEqualTo(Kind.COMPILE);
+    assertThat(output.out).isEmpty();
+  }
+
+  @Test
+  void whatIsNotDeclaredYetIsNamedWhenItIsCalled() {
+    run("int early() { return later(); }");
+    var failure = failure("early()");
+    assertThat(failure.message()).contains("`early`");
+    run("int later() { return 5; }");
+    assertThat(result("early()")).isEqualTo("5");
+  }
+
+  @Test
+  void aCellRunsOnSomeRanksOnly() {
+    assertThat(result("%%rank 1,2\n" + RANK)).isEqualTo("[1] 1\n[2] 2");
+    assertThat(failure("%%rank 3\n1").message()).contains("ranks are 0..2 but 3");
+    assertThat(failure("%%rank one\n1").message()).contains("`one`");
+  }
+
+  @Test
+  void theFrontHasCellsOfItsOwn() {
+    assertThat(result("%%front\nint inFront = 6; System.out.println(\"here\"); inFront * 7"))
+        .isEqualTo("42");
+    assertThat(output.out).hasToString("here\n");
+    assertThat(failure("inFront").kind()).isEqualTo(Kind.COMPILE);
+  }
+
+  @Test
+  void unknownMagicsNameTheKnownOnes() {
+    assertThat(failure("%nope").message()).contains("%nope").contains("%ranks");
+    assertThat(failure("%%nope").message()).contains("%%rank");
+    assertThat(failure("%jars /no/such.jar").message()).contains("/no/such.jar");
+  }
+
+  @Test
+  void aModuloAtTheStartOfALineIsNoMagic() {
+    assertThat(result("int sum = 17\n  % 5;\nsum")).isEqualTo("2");
+  }
+
+  @Test
+  void ranksAreListed() {
+    assertThat(result("%ranks").lines()).hasSize(4);
+  }
+
+  @Test
+  void rankZeroReadsALineFromTheUser() {
+    output.input = "typed";
+    run("%%rank 0\nvar typed = new java.util.Scanner(System.in).nextLine();");
+    assertThat(result("%%rank 0\ntyped")).isEqualTo("typed");
+  }
+
+  @Test
+  void kernelTrap4_anEndlessLoopAndASleepAreInterrupted() throws Exception {
+    for (var endless :
+        new String[] {
+          "while (true) { }", "Thread.sleep(Long.MAX_VALUE);", "Thread.sleep(10); while (true) { }"
+        }) {
+      var started = new CountDownLatch(1);
+      var watching = new Recorded();
+      watching.onStdout = started::countDown;
+      var outcome =
+          CompletableFuture.supplyAsync(
+              () ->
+                  session.run(
+                      new Cell("endless", "System.out.println(\"begun\");\n" + endless), watching));
+      started.await();
+      session.interrupt();
+      assertThat(outcome.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+      assertThat(result("6 * 7")).isEqualTo("42");
+    }
+  }
+
+  @Test
+  void kernelTrap10_causesKeepTheirClassAndMessage() {
+    var failure =
+        failure(
+            "throw new IllegalStateException(new java.util.NoSuchElementException(\"inner\"));");
+    assertThat(failure.name()).isEqualTo("java.lang.IllegalStateException");
+    assertThat(failure.traceback()).contains("  caused by java.util.NoSuchElementException: inner");
+  }
+
+  @Test
+  void anEditorsQuestionsAreAnswered() {
+    run("var quantity = new java.util.ArrayList<String>();");
+    assertThat(session.complete("quantity.addA", 13).replacements()).contains("addAll(");
+    assertThat(session.complete("%ra", 3).replacements()).contains("%ranks");
+    assertThat(session.inspect("Math.max(1, 2)", 8).orElseThrow().text()).contains("max");
+    assertThat(session.completeness("int f() {").status()).isEqualTo(Status.INCOMPLETE);
+    assertThat(session.completeness("int f() {").indent()).isNotEmpty();
+    assertThat(session.completeness("1 + 1").status()).isEqualTo(Status.COMPLETE);
+    assertThat(session.completeness("int int int").status()).isEqualTo(Status.INVALID);
+  }
+}

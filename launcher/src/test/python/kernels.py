@@ -1,0 +1,206 @@
+"""Kernels under test, started as Jupyter starts them, and what they say to a client."""
+
+import json
+import os
+import select
+import subprocess
+import tempfile
+import unittest
+
+from jupyter_client import KernelManager
+from jupyter_client.kernelspec import KernelSpecManager
+
+ARGV = json.loads(os.environ["BRAID_KERNEL_ARGV"])
+TIMEOUT_S = 30
+
+
+def install_kernelspec(name, ranks):
+    """A kernelspec where JUPYTER_PATH points, as `braid kernel install` would write one."""
+    folder = os.path.join(os.environ["JUPYTER_PATH"], "kernels", name)
+    os.makedirs(folder, exist_ok=True)
+    spec = {
+        "argv": ARGV + ["{connection_file}", "-n", str(ranks)],
+        "display_name": f"Braid, {ranks} ranks",
+        "language": "java",
+        "interrupt_mode": "message",
+    }
+    with open(os.path.join(folder, "kernel.json"), "w") as f:
+        json.dump(spec, f)
+
+
+def start_process(*arguments):
+    """The kernel's command with arguments of our own; for what Jupyter would never pass."""
+    return subprocess.run(
+        ARGV + list(arguments), capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+
+
+def children(pid):
+    """The processes below one, as pids, deepest last."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as f:
+                    # The command may hold spaces and brackets; what follows the last bracket does not.
+                    parents[int(entry)] = int(f.read().rsplit(")", 1)[1].split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+    found, frontier = [], [pid]
+    while frontier:
+        frontier = [child for child, parent in parents.items() if parent in frontier]
+        found += frontier
+    return found
+
+
+def wait_for_end(pid_descriptors, seconds):
+    """Waits until all of them ended; says how many did not."""
+    waiting = set(pid_descriptors)
+    while waiting:
+        ready, _, _ = select.select(list(waiting), [], [], seconds)
+        if not ready:
+            break
+        waiting -= set(ready)
+    return len(waiting)
+
+
+class Ran:
+    """What one request brought: the reply, and all that was published for it up to its idle."""
+
+    def __init__(self, reply, published):
+        self.reply = reply["content"]
+        self.parent = reply["parent_header"]
+        self.published = published
+
+    def of(self, msg_type):
+        return [m["content"] for m in self.published if m["msg_type"] == msg_type]
+
+    def text(self, stream):
+        return "".join(c["text"] for c in self.of("stream") if c["name"] == stream)
+
+    @property
+    def stdout(self):
+        return self.text("stdout")
+
+    @property
+    def stderr(self):
+        return self.text("stderr")
+
+    @property
+    def types(self):
+        return [m["msg_type"] for m in self.published]
+
+    def result(self, mime="text/plain"):
+        (content,) = self.of("execute_result")
+        return content["data"][mime]
+
+
+class Kernel:
+    def __init__(self, ranks=2):
+        name = f"braid{ranks}"
+        install_kernelspec(name, ranks)
+        self.log = tempfile.TemporaryFile("w+")
+        self.manager = KernelManager(kernel_name=name)
+        # One that looked earlier does not see what was installed since.
+        self.manager.kernel_spec_manager = KernelSpecManager()
+        self.manager.start_kernel(stderr=self.log)
+        self.client = self.new_client()
+
+    def new_client(self):
+        client = self.manager.blocking_client()
+        client.start_channels()
+        client.wait_for_ready(timeout=TIMEOUT_S)
+        return client
+
+    @property
+    def pid(self):
+        return self.manager.provisioner.process.pid
+
+    def stderr(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def ask(self, msg_type, content, channel="shell", client=None):
+        """Sends any request; the id of the message."""
+        client = client or self.client
+        sender = getattr(client, channel + "_channel")
+        message = client.session.msg(msg_type, content)
+        sender.send(message)
+        return message["header"]["msg_id"]
+
+    def execute(self, code, **options):
+        options.setdefault("allow_stdin", False)
+        return self.client.execute(code, **options)
+
+    def reply(self, msg_id, channel="shell"):
+        receive = getattr(self.client, f"get_{channel}_msg")
+        while True:
+            message = receive(timeout=TIMEOUT_S)
+            if message["parent_header"].get("msg_id") == msg_id:
+                return message
+
+    def until(self, wanted):
+        """Publications in order, up to and with the first that is wanted."""
+        published = []
+        while True:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
+            published.append(message)
+            if wanted(message):
+                return published
+
+    def until_idle(self, msg_id):
+        def idle(message):
+            return (
+                message["msg_type"] == "status"
+                and message["content"]["execution_state"] == "idle"
+                and message["parent_header"].get("msg_id") == msg_id
+            )
+
+        return [m for m in self.until(idle) if m["parent_header"].get("msg_id") == msg_id]
+
+    def finish(self, msg_id, channel="shell"):
+        published = self.until_idle(msg_id)
+        return Ran(self.reply(msg_id, channel), published)
+
+    def run(self, code, **options):
+        return self.finish(self.execute(code, **options))
+
+    def until_printed(self, text):
+        """Waits until a cell printed the text."""
+        seen = []
+
+        def printed(message):
+            if message["msg_type"] == "stream":
+                seen.append(message["content"]["text"])
+            return text in "".join(seen)
+
+        return self.until(printed)
+
+    def close(self):
+        self.client.stop_channels()
+        if self.manager.has_kernel:
+            self.manager.shutdown_kernel(now=False)
+        self.manager.cleanup_resources()
+        self.log.close()
+
+
+class KernelCase(unittest.TestCase):
+    """Tests that share one kernel; what it wrote to stderr is shown where a test fails."""
+
+    RANKS = 2
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kernel = Kernel(cls.RANKS)
+        cls.addClassCleanup(cls.kernel.close)
+
+    def tearDown(self):
+        log = self.kernel.stderr()
+        print("the kernel's stderr:\n" + log[-4000:] if log else "the kernel's stderr is empty")
+
+    def own_kernel(self, ranks=2):
+        """A kernel that the test may break."""
+        kernel = Kernel(ranks)
+        self.addCleanup(kernel.close)
+        self.addCleanup(lambda: print("its own kernel's stderr:\n" + kernel.stderr()[-4000:]))
+        return kernel

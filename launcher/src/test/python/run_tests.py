@@ -1,0 +1,98 @@
+"""Runs the tests beside this file and tells of each as it ends, one JSON object a line.
+
+The first line lists the tests. JUnit reads these lines (KernelProtocolTest); to run tests by hand:
+    BRAID_KERNEL_ARGV='["java", "-cp", "…", "braid.launcher.kernel.KernelMain"]' \
+        /usr/bin/python3 run_tests.py [NAME…]
+"""
+
+import io
+import json
+import os
+import sys
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def each(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from each(item)
+        else:
+            yield item
+
+
+class Telling(unittest.TestResult):
+    """Tells the outcome of every test, with what it printed where it did not pass."""
+
+    def __init__(self, tell):
+        super().__init__()
+        self.tell = tell
+        self.class_failures = []
+        self.told = set()
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.problems = []
+        self.began = time.monotonic()
+        self.printed = io.StringIO()
+        sys.stdout = sys.stderr = self.printed
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        self.told.add(test.id())
+        text = "\n".join(self.problems + [self.printed.getvalue()]) if self.problems else ""
+        seconds = round(time.monotonic() - self.began, 3)
+        self.tell({"test": test.id(), "passed": not self.problems, "text": text, "seconds": seconds})
+
+    def note(self, test, text):
+        if isinstance(test, unittest.TestCase) or hasattr(test, "test_case"):
+            self.problems.append(text)
+        else:
+            self.class_failures.append(f"{test}: {text}")
+
+    def addError(self, test, err):
+        self.note(test, self._exc_info_to_string(err, test))
+
+    def addFailure(self, test, err):
+        self.note(test, self._exc_info_to_string(err, test))
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self.note(subtest, f"{subtest}\n" + self._exc_info_to_string(err, test))
+
+    def addSkip(self, test, reason):
+        self.note(test, f"skipped, which counts as failed: {reason}")
+
+    def addUnexpectedSuccess(self, test):
+        self.note(test, "passed, though marked as expected to fail")
+
+
+def main(names):
+    def tell(event):
+        sys.__stdout__.write(json.dumps(event) + "\n")
+        sys.__stdout__.flush()
+
+    try:
+        import jupyter_client  # noqa: F401
+        import nbclient  # noqa: F401
+        import nbconvert  # noqa: F401
+    except ImportError as e:
+        tell({"missing": str(e)})
+        return
+    sys.path.insert(0, HERE)
+    loader = unittest.defaultTestLoader
+    suite = loader.loadTestsFromNames(names) if names else loader.discover(HERE)
+    tests = [test.id() for test in each(suite)]
+    tell({"tests": tests})
+    result = Telling(tell)
+    suite.run(result)
+    for test in tests:
+        if test not in result.told:
+            tell({"test": test, "passed": False, "text": "did not run\n" + "\n".join(result.class_failures)})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,312 @@
+package braid;
+
+import braid.internal.backend.Backend;
+import braid.internal.backend.Gemm;
+import braid.internal.backend.Operand;
+import braid.internal.backend.Signals;
+import braid.internal.backend.Stream;
+import braid.internal.backend.SymmetricMemory;
+import braid.internal.backend.Work;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.function.Supplier;
+
+/// What the three ways of an all-gather→GEMM share: the memory, the streams, the signals between
+/// the ranks, and the pieces of work that a schedule lays out.
+///
+/// The input of every rank lies in symmetric memory, and its peers read it from there. So two
+/// signals a pair of ranks are enough, whatever the chunks are:
+///
+/// | signal | raised by | waited for by | says |
+/// |---|---|---|---|
+/// | `ready` of s | source s, to each reader | the reader's first copy from s | s's input of this iteration is written |
+/// | `read` of r | reader r, to each source | the source, at the end of the iteration | r needs the input no more |
+///
+/// That a chunk has landed is known on this rank alone, and an event says it.
+final class AllGatherGemm implements AutoCloseable {
+  /// Large enough that OpenBLAS takes the path it takes for real work, and sets up for it.
+  private static final int WARM_UP_SIZE = 64;
+
+  final GemmSpec spec;
+  final Overlap how;
+  final Place place;
+  final Backend backend;
+  final Slice columns;
+  final Stream communication;
+  final List<Stream> compute = new ArrayList<>();
+  final SymmetricTensor shards;
+  private final Tensor weight;
+  private final Tensor output;
+  private final Tensor gathered;
+  private final Operand operand;
+  private final Signals signals;
+  private final Deque<AutoCloseable> made = new ArrayDeque<>();
+
+  /// In phases, all undone where one fails, so that it can be tried again.
+  AllGatherGemm(ProcessGroup group, GemmSpec spec, Overlap how) {
+    this.spec = spec;
+    this.how = how;
+    this.place = group.place();
+    this.columns = Slice.of(spec.n(), place.size(), place.rank());
+    this.backend = group.context().backend();
+    try {
+      // Memory of this rank
+      weight = matrix(spec.k(), columns.length());
+      output = matrix(spec.m(), columns.length());
+      gathered = matrix(spec.m(), spec.k());
+      operand = keep(backend.operand(spec.dtype(), weight.segment()));
+      // Memory of all ranks: every part has room for the longest shard
+      shards =
+          keep(
+              SymmetricTensor.on(group)
+                  .name("input of " + spec)
+                  .shape(Slice.of(spec.m(), place.size(), 0).length(), spec.k())
+                  .dtype(spec.dtype())
+                  .allocate());
+      signals = keep(new Signals(words(group), place.rank(), 2 * place.size()));
+      // Streams
+      communication = keep(backend.stream("comm"));
+      for (int i = 0; i < how.streams(); i++) {
+        compute.add(keep(backend.stream("gemm-" + i)));
+      }
+      warmUp();
+    } catch (RuntimeException | Error e) {
+      undo(e);
+      throw e;
+    }
+  }
+
+  private SymmetricMemory words(ProcessGroup group) {
+    return backend.allocate(
+        MemoryKind.NATIVE,
+        "allocate signals of %s".formatted(group),
+        Signals.bytes(2 * group.size()),
+        group.rendezvous());
+  }
+
+  private Tensor matrix(int rows, int columns) {
+    long bytes = (long) rows * columns * spec.dtype().bytes();
+    var memory = keep(backend.allocate(bytes));
+    return new Tensor(List.of((long) rows, (long) columns), spec.dtype(), memory.segment());
+  }
+
+  private <T extends AutoCloseable> T keep(T resource) {
+    made.push(resource);
+    return resource;
+  }
+
+  /// The first multiplication of a process loads a library, the first of a stream takes buffers:
+  /// that is no iteration's time.
+  private void warmUp() {
+    int size = WARM_UP_SIZE;
+    long bytes = (long) size * size * spec.dtype().bytes();
+    try (var memory = backend.allocate(3 * bytes)) {
+      var all = memory.segment();
+      try (var right = backend.operand(spec.dtype(), all.asSlice(0, bytes))) {
+        var gemm =
+            new Gemm(size, size, size, all.asSlice(bytes, bytes), right, all.asSlice(2 * bytes));
+        for (var stream : compute) {
+          var work = new Work(0, -1, () -> "the warm-up on " + stream.name());
+          stream.prepare(work, right);
+          stream.gemm(work, gemm);
+          stream.synchronize(work::toString);
+        }
+      }
+    }
+  }
+
+  Slice rows(int source) {
+    return Slice.of(spec.m(), place.size(), source);
+  }
+
+  /// The other ranks, the next one first: so no rank is read by all the others at once.
+  List<Integer> peers() {
+    var peers = new ArrayList<Integer>();
+    for (int i = 1; i < place.size(); i++) {
+      peers.add((place.rank() + i) % place.size());
+    }
+    return peers;
+  }
+
+  /// This rank's input, as many rows as its shard has.
+  Tensor input() {
+    return shards.local().rows(0, rows(place.rank()).length());
+  }
+
+  Tensor weight() {
+    return weight;
+  }
+
+  Tensor output() {
+    return output;
+  }
+
+  /// Where the peers' shards land, each at its rows.
+  Tensor gathered() {
+    return gathered;
+  }
+
+  /// Begins an iteration: tells the peers that this rank's input is written.
+  void announce(int iteration, int step) {
+    for (int peer : peers()) {
+      // Matches the wait in [#awaitInput] on the peer.
+      communication.raise(
+          new Work(iteration, -1, () -> "signal ready to rank " + peer),
+          signals,
+          peer,
+          place.rank(),
+          step);
+    }
+    compute.getFirst().prepare(new Work(iteration, -1, () -> "widening the weight"), operand);
+    if (operand.widened().isPresent()) {
+      var ready = compute.getFirst().mark();
+      for (var stream : compute.subList(1, compute.size())) {
+        stream.await(new Work(iteration, -1, () -> "the widened weight"), ready);
+      }
+    }
+  }
+
+  /// Holds copies from that source until its input is written.
+  void awaitInput(int iteration, int step, int source) {
+    // Matches the signal in [#announce] on the source.
+    communication.await(
+        new Work(
+            iteration,
+            -1,
+            () -> "all-gather of `%s`: signal ready from rank %d".formatted(spec, source)),
+        signals,
+        source,
+        step);
+  }
+
+  /// Copies those rows of the whole input from their source.
+  void copy(int iteration, int chunk, int source, Slice rows) {
+    communication.copy(
+        new Work(
+            iteration,
+            chunk,
+            () -> "all-gather of `%s`: chunk %d from rank %d".formatted(spec, chunk, source)),
+        shard(source, rows),
+        segment(gathered, rows));
+  }
+
+  /// Puts this rank's own rows among the gathered ones.
+  void copyOwn(int iteration) {
+    var rows = rows(place.rank());
+    communication.copyLocal(
+        new Work(iteration, -1, () -> "all-gather of `%s`: own rows".formatted(spec)),
+        shard(place.rank(), rows),
+        segment(gathered, rows));
+  }
+
+  /// Holds further work of that stream until all copies so far have landed.
+  void awaitLanding(int iteration, int chunk, Stream stream) {
+    var landed = communication.mark();
+    stream.await(
+        new Work(iteration, chunk, () -> "all-gather of `%s`: chunk %d".formatted(spec, chunk)),
+        landed);
+  }
+
+  /// Multiplies this rank's own rows, from where they are.
+  void multiplyOwn(int iteration, int chunk, Slice rows, Stream stream) {
+    multiply(iteration, chunk, rows, shard(place.rank(), rows), stream);
+  }
+
+  /// Multiplies rows that have landed.
+  void multiplyGathered(int iteration, int chunk, Slice rows, Stream stream) {
+    multiply(iteration, chunk, rows, segment(gathered, rows), stream);
+  }
+
+  private void multiply(int iteration, int chunk, Slice rows, MemorySegment left, Stream stream) {
+    stream.gemm(
+        new Work(iteration, chunk, () -> "gemm of `%s`: chunk %d".formatted(spec, chunk)),
+        new Gemm(rows.length(), columns.length(), spec.k(), left, operand, segment(output, rows)));
+  }
+
+  /// Ends the copies from that source: tells it that this rank needs its input no more.
+  void release(int iteration, int step, int source) {
+    // Matches the wait in [#awaitReaders] on the source.
+    communication.raise(
+        new Work(iteration, -1, () -> "signal read to rank " + source),
+        signals,
+        source,
+        place.size() + place.rank(),
+        step);
+  }
+
+  /// Ends an iteration: this rank's input may be written again when all have read it.
+  void awaitReaders(int iteration, int step) {
+    for (int peer : peers()) {
+      // Matches the signal in [#release] on the peer.
+      communication.await(
+          new Work(
+              iteration,
+              -1,
+              () -> "all-gather of `%s`: signal read from rank %d".formatted(spec, peer)),
+          signals,
+          place.size() + peer,
+          step);
+    }
+  }
+
+  /// Waits until all that was laid out is done. Communication comes first, since what it waits for
+  /// is what people want to know.
+  void synchronize(Supplier<String> description) {
+    communication.synchronize(description);
+    compute.forEach(stream -> stream.synchronize(description));
+  }
+
+  List<Stream> streams() {
+    var all = new ArrayList<Stream>();
+    all.add(communication);
+    all.addAll(compute);
+    return all;
+  }
+
+  /// The unfused result of the inputs as they are: gathers them all, then multiplies once.
+  void reference(MemorySegment wholeInput, MemorySegment expected) {
+    var stream = compute.getFirst();
+    for (int source = 0; source < place.size(); source++) {
+      var rows = rows(source);
+      var from = shard(source, rows);
+      stream.copyLocal(
+          new Work(0, -1, () -> "the reference's all-gather"),
+          from,
+          wholeInput.asSlice(rows.start() * rowBytes(), from.byteSize()));
+    }
+    var work = new Work(0, -1, () -> "the reference's gemm");
+    stream.prepare(work, operand);
+    stream.gemm(
+        work, new Gemm(spec.m(), columns.length(), spec.k(), wholeInput, operand, expected));
+    stream.synchronize(work::toString);
+  }
+
+  private long rowBytes() {
+    return (long) spec.k() * spec.dtype().bytes();
+  }
+
+  private MemorySegment shard(int source, Slice rows) {
+    return shards.on(source).rows(rows.start() - rows(source).start(), rows.length()).segment();
+  }
+
+  private static MemorySegment segment(Tensor matrix, Slice rows) {
+    return matrix.rows(rows.start(), rows.length()).segment();
+  }
+
+  private void undo(Throwable cause) {
+    try {
+      close();
+    } catch (BraidException e) {
+      cause.addSuppressed(e);
+    }
+  }
+
+  /// Frees everything, streams first. No rank waits for another: the peers keep their own views.
+  @Override
+  public void close() {
+    Closing.all(made::poll);
+  }
+}

@@ -1,0 +1,38 @@
+package braid;
+
+/// How this rank's clock stands to the group's, which is rank 0's: subtract the offset from a time
+/// of this rank. Ranks of one machine share a clock; that they do is measured all the same, and how
+/// far the measurement could not tell is the error.
+///
+/// The measurement: everybody notes the time, meets, and notes the time again. Nobody leaves a
+/// meeting before the last has come, so what rank 0 noted before it is earlier than what this rank
+/// noted after it, and the other way round. Each meeting bounds the offset from both sides; the
+/// narrowest bounds of several count.
+record ClockAlignment(long offsetNanos, long errorNanos) {
+  private static final int MEETINGS = 8;
+
+  /// All members call it together.
+  static ClockAlignment measure(ProcessGroup group) {
+    long least = Long.MIN_VALUE;
+    long most = Long.MAX_VALUE;
+    for (int i = 0; i < MEETINGS; i++) {
+      long mineBefore = System.nanoTime();
+      long before = group.gather(mineBefore)[0];
+      long mineAfter = System.nanoTime();
+      long after = group.gather(mineAfter)[0];
+      least = Math.max(least, mineBefore - after);
+      most = Math.min(most, mineAfter - before);
+    }
+    return group.rank() == 0 ? new ClockAlignment(0, 0) : of(least, most);
+  }
+
+  /// The alignment where the offset is known to lie between the two.
+  static ClockAlignment of(long least, long most) {
+    // A clock that may be the same is the same: there is no better guess on one machine.
+    if (least <= 0 && most >= 0) {
+      return new ClockAlignment(0, Math.max(-least, most));
+    }
+    long middle = least + (most - least) / 2;
+    return new ClockAlignment(middle, most - middle);
+  }
+}

@@ -1,0 +1,104 @@
+package braid;
+
+import braid.internal.rank.RankContext;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Pattern;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/// A rank's groups by name. A name that is closed is forgotten; asked for again it is a new group
+/// of the next generation, so that nothing said to the old one reaches it.
+final class GroupRegistry implements RankContext.Kept {
+  private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-]{1,64}");
+  private static final String WORLD = "world";
+
+  private final RankContext context;
+  private final Map<String, ProcessGroup> groups = new HashMap<>();
+  private final Map<String, Integer> generations = new HashMap<>();
+
+  GroupRegistry(RankContext context) {
+    this.context = context;
+  }
+
+  static GroupRegistry current() {
+    return of(RankContext.current());
+  }
+
+  static GroupRegistry of(RankContext context) {
+    return context.keep(GroupRegistry.class, GroupRegistry::new);
+  }
+
+  RankContext context() {
+    return context;
+  }
+
+  synchronized ProcessGroup world() {
+    return get(null, WORLD, IntStream.range(0, context.place().size()).boxed().toList());
+  }
+
+  synchronized ProcessGroup subset(ProcessGroup parent, String name, int... ranks) {
+    if (!NAME.matcher(name).matches() || name.equals(WORLD)) {
+      throw new BraidException(
+          "a group's name must be 1 to 64 letters, digits, - or _, and not world, but was `%s`"
+              .formatted(name));
+    }
+    var members = members(parent, name, ranks);
+    return get(parent, full(parent, name), members);
+  }
+
+  private static String full(ProcessGroup parent, String name) {
+    return parent.name().equals(WORLD) ? name : parent.name() + "." + name;
+  }
+
+  private static List<Integer> members(ProcessGroup parent, String name, int... ranks) {
+    int[] sorted = Arrays.stream(ranks).sorted().distinct().toArray();
+    if (ranks.length == 0 || sorted.length != ranks.length) {
+      throw new BraidException(
+          "group `%s` needs 1 or more ranks, each once, but was given %s"
+              .formatted(name, Arrays.toString(ranks)));
+    }
+    if (sorted[0] < 0 || sorted[sorted.length - 1] >= parent.size()) {
+      throw new BraidException(
+          "ranks of group `%s` must be 0..%d (those of group `%s`) but were %s"
+              .formatted(name, parent.size() - 1, parent.name(), Arrays.toString(ranks)));
+    }
+    return Arrays.stream(sorted).mapToObj(parent.members()::get).toList();
+  }
+
+  private ProcessGroup get(@Nullable ProcessGroup parent, String name, List<Integer> members) {
+    var existing = groups.get(name);
+    if (existing != null) {
+      if (!existing.members().equals(members)) {
+        throw new BraidException(
+            "group `%s` is of ranks %s but was asked for with %s; close it first, or take another name"
+                .formatted(
+                    name, ProcessGroup.numbers(existing.members()), ProcessGroup.numbers(members)));
+      }
+      return existing;
+    }
+    int generation = generations.merge(name, 1, Integer::sum);
+    var group = new ProcessGroup(this, parent, name, generation, members);
+    groups.put(name, group);
+    if (parent != null) {
+      parent.own(group);
+    }
+    return group;
+  }
+
+  synchronized void forget(ProcessGroup group) {
+    groups.remove(group.name(), group);
+  }
+
+  @Override
+  public void close() {
+    List<ProcessGroup> open;
+    synchronized (this) {
+      open = List.copyOf(groups.values());
+    }
+    var left = open.iterator();
+    Closing.all(() -> left.hasNext() ? left.next() : null);
+  }
+}

@@ -1,0 +1,120 @@
+package braid;
+
+import braid.internal.rank.Env;
+import braid.internal.rank.RankContext;
+import braid.internal.store.MeetingTable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Queue;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentLinkedQueue;
+
+/// Ranks that are threads of this process: the same groups, memory, streams and signals as ranks
+/// that are processes have, for tests.
+///
+/// ```java
+/// LocalRanks.run(4, world -> assertThat(world.gather(1L)).hasSize(4));
+/// ```
+public final class LocalRanks {
+  private LocalRanks() {}
+
+  /// What each rank does.
+  @FunctionalInterface
+  public interface Body {
+    void run(ProcessGroup world) throws Exception;
+  }
+
+  /// Runs the body on that many ranks, over links without limits.
+  public static void run(int ranks, Body body) {
+    run(ranks, Link.UNLIMITED, body);
+  }
+
+  /// Runs the body on that many ranks over such links, to the end of all of them. When one fails,
+  /// the others' waits are released; what is thrown is the failure of the first, which is the cause
+  /// of the others', and these are suppressed in it.
+  public static void run(int ranks, Link link, Body body) {
+    if (ranks < 1) {
+      throw new BraidException("ranks must be 1 or more but was %d; try 4".formatted(ranks));
+    }
+    var table = new MeetingTable();
+    var token = UUID.randomUUID().toString();
+    var contexts = new ArrayList<RankContext>();
+    for (int rank = 0; rank < ranks; rank++) {
+      var place = new Place(rank, ranks);
+      contexts.add(
+          RankContext.ofThread(
+              new Env(
+                  place,
+                  place,
+                  Optional.empty(),
+                  "host",
+                  link,
+                  MemoryKind.AUTO,
+                  Env.DEFAULT_TIMEOUT),
+              token,
+              table));
+    }
+    run(contexts, body);
+  }
+
+  private static void run(List<RankContext> contexts, Body body) {
+    var failures = new ConcurrentLinkedQueue<Throwable>();
+    var threads =
+        contexts.stream()
+            .map(
+                context ->
+                    Thread.ofPlatform()
+                        .name("rank-" + context.place().rank())
+                        .start(() -> run(context, contexts, body, failures)))
+            .toList();
+    try {
+      for (var thread : threads) {
+        thread.join();
+      }
+    } catch (InterruptedException e) {
+      contexts.forEach(each -> each.release("the caller of LocalRanks.run was interrupted"));
+      Thread.currentThread().interrupt();
+      failures.add(new BraidException("interrupted while ranks ran", e));
+    }
+    var left = contexts.iterator();
+    try {
+      Closing.all(() -> left.hasNext() ? left.next() : null);
+    } catch (BraidException e) {
+      failures.add(e);
+    }
+    rethrow(failures);
+  }
+
+  private static void run(
+      RankContext context, List<RankContext> all, Body body, Queue<Throwable> failures) {
+    try {
+      context.run(
+          () -> {
+            body.run(GroupRegistry.of(context).world());
+            return true;
+          });
+    } catch (Throwable e) {
+      failures.add(e);
+      var reason = "rank %d failed: %s".formatted(context.place().rank(), e);
+      all.forEach(each -> each.release(reason));
+    }
+  }
+
+  private static void rethrow(Queue<Throwable> failures) {
+    var first =
+        failures.stream()
+            .filter(e -> !(e instanceof GroupAborted))
+            .findFirst()
+            .orElse(failures.peek());
+    if (first == null) {
+      return;
+    }
+    failures.stream().filter(e -> !e.equals(first)).forEach(first::addSuppressed);
+    switch (first) {
+      case RuntimeException unchecked -> throw unchecked;
+      case Error error -> throw error;
+      default -> throw new BraidException("a rank failed: " + first, first);
+    }
+  }
+}

@@ -1,0 +1,266 @@
+package braid;
+
+import braid.internal.backend.Rendezvous;
+import braid.internal.rank.RankContext;
+import braid.internal.store.Meeting;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// Ranks that work together. All members make the same calls on a group in the same order; a member
+/// that calls something else is told so, with the rank and the call it differs from.
+///
+/// A group closes what was made on it, the latest first.
+public final class ProcessGroup implements AutoCloseable {
+  private static final int NOT_A_MEMBER = -1;
+
+  private final RankContext context;
+  private final GroupRegistry registry;
+  private final @Nullable ProcessGroup parent;
+  private final String name;
+  private final int generation;
+  private final List<Integer> members;
+  private final int rank;
+  private final Deque<AutoCloseable> made = new ArrayDeque<>();
+  private int epoch;
+  private int sequence;
+  private boolean closed;
+
+  ProcessGroup(
+      GroupRegistry registry,
+      @Nullable ProcessGroup parent,
+      String name,
+      int generation,
+      List<Integer> members) {
+    this.parent = parent;
+    this.context = registry.context();
+    this.registry = registry;
+    this.name = name;
+    this.generation = generation;
+    this.members = List.copyOf(members);
+    this.rank = members.indexOf(context.place().rank());
+  }
+
+  /// All ranks.
+  public static ProcessGroup world() {
+    return GroupRegistry.current().world();
+  }
+
+  /// The group of that name of those ranks of this group, numbered in ascending order. No rank
+  /// waits for another here, and ranks that are no members may ask too, but not use it. Asked for
+  /// twice it is the same group.
+  public ProcessGroup subset(String name, int... ranks) {
+    checkOpen();
+    return registry.subset(this, name, ranks);
+  }
+
+  public String name() {
+    return name;
+  }
+
+  /// This rank's number in the group.
+  public int rank() {
+    checkMember();
+    return rank;
+  }
+
+  public int size() {
+    return members.size();
+  }
+
+  public Place place() {
+    return new Place(rank(), size());
+  }
+
+  /// Whether this rank is in the group.
+  public boolean isMember() {
+    return rank != NOT_A_MEMBER;
+  }
+
+  /// The members' ranks in the world, by their rank in this group.
+  public List<Integer> members() {
+    return members;
+  }
+
+  /// Waits until every member has come here.
+  public void barrier() {
+    var _ = exchange("barrier", new byte[0]);
+  }
+
+  /// The root's value, on every member.
+  public byte[] broadcast(byte[] value, int root) {
+    return broadcast("bytes", value, root);
+  }
+
+  public String broadcast(String value, int root) {
+    return text(broadcast("a string", bytes(value), root));
+  }
+
+  public double broadcast(double value, int root) {
+    return Double.longBitsToDouble(
+        number(broadcast("a double", bytes(Double.doubleToRawLongBits(value)), root)));
+  }
+
+  public long broadcast(long value, int root) {
+    return number(broadcast("a long", bytes(value), root));
+  }
+
+  /// Every member's value, by rank, on every member.
+  public List<byte[]> gather(byte[] value) {
+    return exchange("gather of bytes", value);
+  }
+
+  public List<String> gather(String value) {
+    return exchange("gather of strings", bytes(value)).stream().map(ProcessGroup::text).toList();
+  }
+
+  public double[] gather(double value) {
+    return exchange("gather of doubles", bytes(Double.doubleToRawLongBits(value))).stream()
+        .mapToDouble(each -> Double.longBitsToDouble(number(each)))
+        .toArray();
+  }
+
+  public long[] gather(long value) {
+    return exchange("gather of longs", bytes(value)).stream()
+        .mapToLong(ProcessGroup::number)
+        .toArray();
+  }
+
+  private byte[] broadcast(String what, byte[] value, int root) {
+    checkMember();
+    if (root < 0 || root >= size()) {
+      throw new BraidException(
+          "the root of a broadcast in group `%s` must be 0..%d but was %d"
+              .formatted(name, size() - 1, root));
+    }
+    return exchange(
+            "broadcast of %s from rank %d".formatted(what, root),
+            rank == root ? value : new byte[0])
+        .get(root);
+  }
+
+  private List<byte[]> exchange(String call, byte[] value) {
+    checkMember();
+    return context.exchange(
+        new Meeting(
+            context.waits().epoch(), next(), "%s in group `%s`".formatted(call, name), members),
+        value);
+  }
+
+  /// A name for the next thing the members do together; the epoch's first is the same on all,
+  /// however many things each of them did before.
+  private synchronized String next() {
+    int current = context.waits().epoch();
+    if (epoch != current) {
+      epoch = current;
+      sequence = 0;
+    }
+    return "%s.%d.%d.%d".formatted(name, generation, epoch, sequence++);
+  }
+
+  /// For what the members set up together.
+  Rendezvous rendezvous() {
+    checkMember();
+    var unique = next();
+    return new Rendezvous() {
+      @Override
+      public Place place() {
+        return ProcessGroup.this.place();
+      }
+
+      @Override
+      public String unique() {
+        return unique;
+      }
+
+      @Override
+      public List<String> exchange(String label, String value) {
+        return ProcessGroup.this.exchange(label, bytes(value)).stream()
+            .map(ProcessGroup::text)
+            .toList();
+      }
+    };
+  }
+
+  RankContext context() {
+    return context;
+  }
+
+  /// Keeps what was made on this group, to close it with the group. The latest comes first.
+  synchronized void own(AutoCloseable resource) {
+    checkOpen();
+    made.push(resource);
+  }
+
+  /// Forgets what has been closed before the group.
+  synchronized void disown(AutoCloseable resource) {
+    made.remove(resource);
+  }
+
+  void checkMember() {
+    checkOpen();
+    if (!isMember()) {
+      throw new BraidException(
+          "group `%s` is of ranks %s but this is rank %d; use it on its members only"
+              .formatted(name, numbers(members), context.place().rank()));
+    }
+  }
+
+  private synchronized void checkOpen() {
+    if (closed) {
+      throw new BraidException(
+          "group `%s` is closed; ask for it again with %s"
+              .formatted(name, name.equals("world") ? "ProcessGroup.world()" : "subset(...)"));
+    }
+  }
+
+  /// Closes what was made on this group and forgets its name. Twice is harmless, and no rank waits
+  /// for another.
+  @Override
+  public void close() {
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+    }
+    registry.forget(this);
+    if (parent != null) {
+      parent.disown(this);
+    }
+    Closing.all(this::pop);
+  }
+
+  private synchronized @Nullable AutoCloseable pop() {
+    return made.poll();
+  }
+
+  static String numbers(List<Integer> ranks) {
+    return ranks.stream().map(String::valueOf).collect(Collectors.joining(", "));
+  }
+
+  private static byte[] bytes(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static String text(byte[] bytes) {
+    return new String(bytes, StandardCharsets.UTF_8);
+  }
+
+  private static byte[] bytes(long number) {
+    return ByteBuffer.allocate(Long.BYTES).putLong(number).array();
+  }
+
+  private static long number(byte[] bytes) {
+    return ByteBuffer.wrap(bytes).getLong();
+  }
+
+  @Override
+  public String toString() {
+    return "group `%s` of ranks %s".formatted(name, numbers(members));
+  }
+}

@@ -1,0 +1,60 @@
+package braid;
+
+import braid.internal.report.ProfileJson;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.SequencedMap;
+
+/// What one rank did while a pipeline ran: the wall time of every iteration and the spans in it.
+/// `configuration` is the problem and the tuning as table columns; `clockErrorNanos` is how far
+/// this rank's clock may be from the group's, and so how far spans of two ranks may be out of
+/// place.
+public record Profile(
+    Place place,
+    SequencedMap<String, String> configuration,
+    List<Long> iterationNanos,
+    List<Span> spans,
+    long clockErrorNanos)
+    implements Displayable {
+
+  public Profile {
+    configuration = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(configuration));
+    iterationNanos = List.copyOf(iterationNanos);
+    spans = List.copyOf(spans);
+    if (iterationNanos.isEmpty()) {
+      throw new BraidException(
+          "a profile needs at least 1 iteration but rank " + place + " has 0; profile(1) or more");
+    }
+    if (clockErrorNanos < 0) {
+      throw new BraidException("clockErrorNanos must be 0 or more but was " + clockErrorNanos);
+    }
+    for (var span : spans) {
+      if (span.iteration() < 0 || span.iteration() >= iterationNanos.size()) {
+        throw new BraidException(
+            "a span's iteration must be 0.."
+                + (iterationNanos.size() - 1)
+                + " but was "
+                + span.iteration());
+      }
+      if (span.endNanos() < span.startNanos()) {
+        throw new BraidException("a span must not end before it starts but this does: " + span);
+      }
+    }
+  }
+
+  public int iterations() {
+    return iterationNanos.size();
+  }
+
+  @Override
+  public MimeBundle display() {
+    return MimeBundle.text(toString()).with(ProfileJson.MIME, ProfileJson.write(this));
+  }
+
+  @Override
+  public String toString() {
+    return "profile of rank %s: %d iterations, %d spans"
+        .formatted(place, iterations(), spans.size());
+  }
+}

@@ -1,0 +1,117 @@
+package braid;
+
+import braid.internal.backend.Stream;
+
+/// One way to lay out an iteration on the streams. It only gives out work and waits for nothing.
+sealed interface Schedule {
+  /// `iteration` counts within a measurement, `step` within the epoch: signals are of a step.
+  void enqueue(int iteration, int step);
+
+  static Schedule of(AllGatherGemm on) {
+    return switch (on.how.method()) {
+      case PIPELINED -> new Pipelined(on);
+      case DIRECT -> new Direct(on);
+      case UNFUSED -> new Unfused(on);
+    };
+  }
+
+  /// The collective in chunks: chunk c is the c-th part of every rank's shard.
+  ///
+  /// ```
+  /// comm    | copy chunk 0 | copy chunk 1 | copy chunk 2 |
+  /// gemm-0               | gemm 0      |        | gemm 2      |
+  /// gemm-1                              | gemm 1      |
+  ///                      ^ landed 0     ^ landed 1
+  /// ```
+  ///
+  /// A chunk's multiplications begin when all of it has landed, as behind a collective of a
+  /// library; own rows are multiplied with their chunk, from where they are. The first chunk's copy
+  /// and the last one's multiplication have nothing beside them: more chunks make both shorter,
+  /// until what each costs by itself (the link's latency, smaller multiplications) is more.
+  record Pipelined(AllGatherGemm on) implements Schedule {
+    @Override
+    public void enqueue(int iteration, int step) {
+      on.announce(iteration, step);
+      on.peers().forEach(peer -> on.awaitInput(iteration, step, peer));
+      for (int chunk = 0; chunk < on.how.splits(); chunk++) {
+        var stream = turn(on, chunk);
+        for (int peer : on.peers()) {
+          on.copy(iteration, chunk, peer, part(peer, chunk));
+        }
+        on.awaitLanding(iteration, chunk, stream);
+        on.multiplyOwn(iteration, chunk, part(on.place.rank(), chunk), stream);
+        for (int peer : on.peers()) {
+          on.multiplyGathered(iteration, chunk, part(peer, chunk), stream);
+        }
+      }
+      on.peers().forEach(peer -> on.release(iteration, step, peer));
+      on.awaitReaders(iteration, step);
+    }
+
+    private Slice part(int source, int chunk) {
+      return on.rows(source).part(on.how.splits(), chunk);
+    }
+  }
+
+  /// Peer by peer, the next rank first; each peer's shard in `splits` pieces.
+  ///
+  /// ```
+  /// comm    | copy r+1  | copy r+2  | copy r+3  |
+  /// gemm-0  | gemm own  | gemm r+1  | gemm r+2  | gemm r+3  |
+  ///                     ^ landed    ^ landed    ^ landed
+  /// ```
+  ///
+  /// Own rows are multiplied while the first peer's come, so little is left without company. Unlike
+  /// a collective's, the pieces come from one peer at a time, which wants links between each pair.
+  record Direct(AllGatherGemm on) implements Schedule {
+    @Override
+    public void enqueue(int iteration, int step) {
+      on.announce(iteration, step);
+      int piece = 0;
+      on.multiplyOwn(iteration, piece, on.rows(on.place.rank()), turn(on, piece));
+      for (int peer : on.peers()) {
+        on.awaitInput(iteration, step, peer);
+        for (int split = 0; split < on.how.splits(); split++) {
+          piece++;
+          var rows = on.rows(peer).part(on.how.splits(), split);
+          var stream = turn(on, piece);
+          on.copy(iteration, piece, peer, rows);
+          on.awaitLanding(iteration, piece, stream);
+          on.multiplyGathered(iteration, piece, rows, stream);
+        }
+        on.release(iteration, step, peer);
+      }
+      on.awaitReaders(iteration, step);
+    }
+  }
+
+  /// All of the communication, then all of the multiplication: the reference that overlap is to
+  /// beat.
+  ///
+  /// ```
+  /// comm    | copy r+1  | copy r+2  | copy r+3  |
+  /// gemm-0                                      | gemm                                |
+  ///                                             ^ landed
+  /// ```
+  record Unfused(AllGatherGemm on) implements Schedule {
+    @Override
+    public void enqueue(int iteration, int step) {
+      on.announce(iteration, step);
+      for (int peer : on.peers()) {
+        on.awaitInput(iteration, step, peer);
+        on.copy(iteration, 0, peer, on.rows(peer));
+        on.release(iteration, step, peer);
+      }
+      on.copyOwn(iteration);
+      var stream = on.compute.getFirst();
+      on.awaitLanding(iteration, 0, stream);
+      on.multiplyGathered(iteration, 0, new Slice(0, on.spec.m()), stream);
+      on.awaitReaders(iteration, step);
+    }
+  }
+
+  /// Pieces take turns on the streams, so that a later one may begin while an earlier one ends.
+  private static Stream turn(AllGatherGemm on, int piece) {
+    return on.compute.get(piece % on.compute.size());
+  }
+}

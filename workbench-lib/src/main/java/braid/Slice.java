@@ -1,0 +1,17 @@
+package braid;
+
+/// A balanced part of a range: the first `total % parts` parts have one more than the others.
+record Slice(int start, int length) {
+  static Slice of(int total, int parts, int index) {
+    int shortest = total / parts;
+    int longer = total % parts;
+    return new Slice(
+        index * shortest + Math.min(index, longer), shortest + (index < longer ? 1 : 0));
+  }
+
+  /// A balanced part of this range.
+  Slice part(int parts, int index) {
+    var inner = of(length, parts, index);
+    return new Slice(start + inner.start, inner.length);
+  }
+}

@@ -1,0 +1,273 @@
+package braid;
+
+import braid.internal.report.ConfigurationColumns;
+import braid.internal.report.EvidenceDisplay;
+import braid.internal.report.OrderStatistics;
+import braid.internal.report.Ranking;
+import braid.internal.report.StudyJson;
+import braid.internal.report.StudyTable;
+import braid.internal.report.TimeScale;
+import braid.internal.report.chart.HeatmapChart;
+import braid.internal.report.chart.SplitsChart;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.SequencedMap;
+import java.util.SequencedSet;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
+import org.jfree.chart.JFreeChart;
+import tech.tablesaw.api.Table;
+
+/// What the tuner measured: every configuration in every round, beside the unfused reference, which
+/// was measured twice a round to learn how much two measurements of the same thing differ. A time
+/// is always that of the slowest rank.
+///
+/// @param problem the GEMM as table columns
+/// @param seed what shuffled the order of measurement
+public record Study(
+    SequencedMap<String, String> problem,
+    int ranks,
+    long seed,
+    List<Long> unfusedFirst,
+    List<Long> unfusedAgain,
+    List<Trial> trials)
+    implements Evidence {
+  /// As many ties as a line can name; the table marks all.
+  private static final int TIES_NAMED = 3;
+
+  /// One configuration and its time in each round.
+  public record Trial(Overlap overlap, List<Long> nanos) {
+    public Trial {
+      nanos = List.copyOf(nanos);
+    }
+
+    public double medianNanos() {
+      return OrderStatistics.quantile(array(nanos), 0.5);
+    }
+
+    public double p10Nanos() {
+      return OrderStatistics.quantile(array(nanos), 0.1);
+    }
+
+    public double p90Nanos() {
+      return OrderStatistics.quantile(array(nanos), 0.9);
+    }
+  }
+
+  public Study {
+    problem = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(problem));
+    unfusedFirst = List.copyOf(unfusedFirst);
+    unfusedAgain = List.copyOf(unfusedAgain);
+    trials = List.copyOf(trials);
+    if (trials.isEmpty() || unfusedFirst.isEmpty()) {
+      throw new BraidException("a study needs at least 1 configuration and 1 round but has none");
+    }
+    requireRounds("the unfused reference's second time", unfusedFirst.size(), unfusedAgain);
+    var seen = new HashSet<Overlap>();
+    for (var trial : trials) {
+      requireRounds(trial.overlap().toString(), unfusedFirst.size(), trial.nanos());
+      if (!seen.add(trial.overlap())) {
+        throw new BraidException(
+            "a study has each configuration once but twice " + trial.overlap());
+      }
+    }
+  }
+
+  private static void requireRounds(String what, int rounds, List<Long> nanos) {
+    if (nanos.size() != rounds) {
+      throw new BraidException(
+          "a study needs %d times of each configuration but has %d of %s"
+              .formatted(rounds, nanos.size(), what));
+    }
+    if (nanos.stream().anyMatch(n -> n <= 0)) {
+      throw new BraidException("a time must be positive but " + what + " has " + nanos);
+    }
+  }
+
+  public int repeats() {
+    return unfusedFirst.size();
+  }
+
+  /// All times of the unfused reference.
+  public long[] unfusedNanos() {
+    return LongStream.concat(
+            unfusedFirst.stream().mapToLong(Long::longValue),
+            unfusedAgain.stream().mapToLong(Long::longValue))
+        .toArray();
+  }
+
+  /// Reads what `display()` published or [Runs] saved.
+  public static Study fromJson(String json) {
+    return StudyJson.read(json);
+  }
+
+  public String toJson() {
+    return StudyJson.write(this);
+  }
+
+  /// What to use: the fastest configuration that beats the unfused reference beyond the noise, or
+  /// the unfused reference if none does.
+  public Overlap best() {
+    int best = ranking().best();
+    return best == Ranking.UNFUSED ? Overlap.unfused() : trials.get(best).overlap();
+  }
+
+  /// Configurations that these measurements cannot tell from the best, fastest first.
+  public List<Overlap> ties() {
+    return ranking().ties().stream().map(i -> trials.get(i).overlap()).toList();
+  }
+
+  /// The noise floor as a share of the time: within it lies, with 95% confidence, the median
+  /// difference of two measurements of the same thing.
+  public double noise() {
+    return ranking().noiseFloor();
+  }
+
+  /// For each trial the share of the unfused time that it saves; negative where it loses.
+  public List<Estimate> saved() {
+    return ranking().saved();
+  }
+
+  private Ranking ranking() {
+    return Ranking.of(
+        doubles(unfusedFirst),
+        doubles(unfusedAgain),
+        trials.stream().map(t -> doubles(t.nanos())).toList());
+  }
+
+  /// The settings in which the configurations differ.
+  public SequencedSet<String> varying() {
+    var first = trials.getFirst().overlap().columns();
+    var varying = new LinkedHashSet<String>();
+    for (var name : first.keySet()) {
+      var value = first.get(name);
+      if (trials.stream().anyMatch(t -> !value.equals(t.overlap().columns().get(name)))) {
+        varying.add(name);
+      }
+    }
+    return varying;
+  }
+
+  /// A row for the unfused reference and each configuration.
+  public Table table() {
+    return StudyTable.of(this);
+  }
+
+  /// Time against split count.
+  public JFreeChart chart() {
+    return SplitsChart.of(this);
+  }
+
+  /// Split count × stream count; needs two stream counts at least.
+  public JFreeChart heatmap() {
+    return HeatmapChart.of(this);
+  }
+
+  /// The finding in a few words, as a chart's title says it.
+  public String finding() {
+    int best = ranking().best();
+    if (best == Ranking.UNFUSED) {
+      return "No overlap beats unfused here beyond the noise";
+    }
+    return "%s: %s less time than unfused"
+        .formatted(name(trials.get(best).overlap()), percent(saved().get(best).value()));
+  }
+
+  /// What was tuned where, in one line.
+  public String setting() {
+    return ConfigurationColumns.label(problem)
+        + (ranks == 1 ? " on 1 rank" : " on " + ranks + " ranks");
+  }
+
+  /// How the numbers came about, in one line.
+  public String basis() {
+    return "median of %d rounds in shuffled order, slowest rank; noise floor ±%s"
+        .formatted(repeats(), percent(noise()));
+  }
+
+  @Override
+  public String headline() {
+    var ranking = ranking();
+    double unfused = OrderStatistics.quantile(unfusedNanos(), 0.5);
+    var ties = ties(ranking);
+    if (ranking.best() == Ranking.UNFUSED) {
+      return "no overlap beats unfused (%s) here beyond the noise (±%s)%s"
+          .formatted(TimeScale.format(unfused), percent(ranking.noiseFloor()), ties);
+    }
+    var trial = trials.get(ranking.best());
+    var saved = ranking.saved().get(ranking.best());
+    return "%s: %s, %s less than unfused's %s (%s to %s with %s confidence; noise ±%s)%s"
+        .formatted(
+            name(trial.overlap()),
+            TimeScale.format(trial.medianNanos()),
+            percent(saved.value()),
+            TimeScale.format(unfused),
+            percent(saved.low()),
+            percent(saved.high()),
+            TimeScale.percent(saved.confidence()),
+            percent(ranking.noiseFloor()),
+            ties);
+  }
+
+  private String ties(Ranking ranking) {
+    if (ranking.ties().isEmpty()) {
+      return "";
+    }
+    int more = ranking.ties().size() - TIES_NAMED;
+    return "; as good within the noise: "
+        + ranking.ties().stream()
+            .limit(TIES_NAMED)
+            .map(i -> name(trials.get(i).overlap()))
+            .collect(Collectors.joining(", "))
+        + (more > 0 ? " and " + more + " more" : "");
+  }
+
+  private String name(Overlap overlap) {
+    var columns = new LinkedHashMap<>(overlap.columns());
+    columns.keySet().retainAll(varying());
+    return columns.isEmpty() ? overlap.toString() : ConfigurationColumns.label(columns);
+  }
+
+  private static String percent(double share) {
+    return String.format(Locale.ROOT, "%.1f%%", 100 * share);
+  }
+
+  @Override
+  public SequencedMap<String, Table> tables() {
+    var tables = new LinkedHashMap<String, Table>();
+    tables.put("study", table());
+    return tables;
+  }
+
+  @Override
+  public SequencedMap<String, JFreeChart> charts() {
+    var charts = new LinkedHashMap<String, JFreeChart>();
+    charts.put("splits", chart());
+    if (trials.stream().map(t -> t.overlap().streams()).distinct().count() > 1) {
+      charts.put("heatmap", heatmap());
+    }
+    return charts;
+  }
+
+  @Override
+  public MimeBundle display() {
+    return EvidenceDisplay.of(this, table()).with(StudyJson.MIME, toJson());
+  }
+
+  @Override
+  public String toString() {
+    return headline();
+  }
+
+  private static long[] array(List<Long> nanos) {
+    return nanos.stream().mapToLong(Long::longValue).toArray();
+  }
+
+  private static double[] doubles(List<Long> nanos) {
+    return nanos.stream().mapToDouble(Long::doubleValue).toArray();
+  }
+}

@@ -1,0 +1,225 @@
+package braid;
+
+import braid.internal.backend.SymmetricMemory;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
+
+/// A tensor of the same shape on every rank of a group, each of them within reach of all:
+///
+/// ```java
+/// var x = SymmetricTensor.on(group).shape(2048, 8192).dtype(BF16).allocate();
+/// x.local(); x.on(3); x.all();      // mine, rank 3's, all as one contiguous view
+/// ```
+///
+/// It begins as zeroes. Who reads another rank's part must know that it has been written: a barrier
+/// or a pipeline's signals say so, the tensor does not.
+public final class SymmetricTensor implements AutoCloseable {
+  private final ProcessGroup group;
+  private final String name;
+  private final List<Long> shape;
+  private final DType dtype;
+  private final MemoryKind kind;
+  private final SymmetricMemory memory;
+  private boolean closed;
+
+  private SymmetricTensor(Builder how, String name, MemoryKind kind, SymmetricMemory memory) {
+    this.group = how.group;
+    this.name = name;
+    this.shape = how.shape();
+    this.dtype = how.dtype();
+    this.kind = kind;
+    this.memory = memory;
+  }
+
+  /// Begins a tensor on that group; all its members must make it together.
+  public static Builder on(ProcessGroup group) {
+    group.checkMember();
+    return new Builder(group);
+  }
+
+  /// Collects what a tensor is; each thing is said at most once.
+  public static final class Builder {
+    private final ProcessGroup group;
+    private @Nullable List<Long> shape;
+    private @Nullable DType dtype;
+    private @Nullable MemoryKind kind;
+    private @Nullable String name;
+
+    private Builder(ProcessGroup group) {
+      this.group = group;
+    }
+
+    /// The sizes of one rank's part; required.
+    public Builder shape(long... sizes) {
+      once("shape", shape);
+      if (sizes.length == 0) {
+        throw new BraidException(
+            "shape needs 1 or more sizes but has none; say shape(1) for one number");
+      }
+      if (Arrays.stream(sizes).anyMatch(size -> size < 1)) {
+        throw new BraidException(
+            "every size of shape must be 1 or more but it was %s"
+                .formatted(Tensor.text(boxed(sizes))));
+      }
+      shape = boxed(sizes);
+      return this;
+    }
+
+    /// [GemmSpec#DEFAULT_DTYPE] where it is not said.
+    public Builder dtype(DType type) {
+      once("dtype", dtype);
+      dtype = type;
+      return this;
+    }
+
+    /// What it is made of; where it is not said, `BRAID_SYMMETRIC_MEMORY` decides, else the
+    /// backend.
+    public Builder memory(MemoryKind what) {
+      once("memory", kind);
+      kind = what;
+      return this;
+    }
+
+    /// How messages call it.
+    public Builder name(String what) {
+      once("name", name);
+      name = what;
+      return this;
+    }
+
+    /// Makes it, on all ranks of the group together.
+    public SymmetricTensor allocate() {
+      group.checkMember();
+      var context = group.context();
+      var resolved = context.backend().resolve(kind == null ? context.memory() : kind);
+      var called = name == null ? "tensor" : name;
+      long bytes = bytes();
+      var label =
+          "allocate `%s` %s %s %s".formatted(called, Tensor.text(shape()), dtype(), resolved);
+      var memory = context.backend().allocate(resolved, label, bytes, group.rendezvous());
+      var tensor = new SymmetricTensor(this, called, resolved, memory);
+      group.own(tensor);
+      return tensor;
+    }
+
+    private List<Long> shape() {
+      if (shape == null) {
+        throw new BraidException("shape is missing; say shape(rows, columns) before allocate()");
+      }
+      return shape;
+    }
+
+    private DType dtype() {
+      return dtype == null ? GemmSpec.DEFAULT_DTYPE : dtype;
+    }
+
+    private long bytes() {
+      try {
+        long bytes = dtype().bytes();
+        for (long size : shape()) {
+          bytes = Math.multiplyExact(bytes, size);
+        }
+        // All ranks' parts are one view, so it is their sum that must be countable.
+        var _ = Math.multiplyExact(bytes, (long) group.size());
+        return bytes;
+      } catch (ArithmeticException e) {
+        throw new BraidException(
+            "shape %s of %s on %d ranks must be less than 2^63 bytes; is it in elements?"
+                .formatted(Tensor.text(shape()), dtype(), group.size()),
+            e);
+      }
+    }
+
+    private static void once(String what, @Nullable Object before) {
+      if (before != null) {
+        throw new BraidException("%s was said already: %s; say it once".formatted(what, before));
+      }
+    }
+  }
+
+  private static List<Long> boxed(long... sizes) {
+    return LongStream.of(sizes).boxed().toList();
+  }
+
+  /// This rank's part.
+  public Tensor local() {
+    return on(group.rank());
+  }
+
+  /// That rank's part, as it is in this rank's reach.
+  public Tensor on(int rank) {
+    checkOpen();
+    if (rank < 0 || rank >= group.size()) {
+      throw new BraidException(
+          "`%s` is on ranks 0..%d of group `%s` but was asked for on %d"
+              .formatted(name, group.size() - 1, group.name(), rank));
+    }
+    return new Tensor(shape, dtype, memory.on(rank));
+  }
+
+  /// All parts as one: the shape with the ranks as its first size.
+  public Tensor all() {
+    checkOpen();
+    var whole = new ArrayList<Long>();
+    whole.add((long) group.size());
+    whole.addAll(shape);
+    return new Tensor(whole, dtype, memory.all());
+  }
+
+  /// A view whose writes go to every rank's part; reads are from mine. The host backend writes to
+  /// one after the other.
+  public Tensor multicast() {
+    checkOpen();
+    // Mine comes first, since the first is what is read.
+    return new Tensor(
+        shape,
+        dtype,
+        IntStream.range(0, group.size())
+            .mapToObj(i -> memory.on((group.rank() + i) % group.size()))
+            .toList());
+  }
+
+  public String name() {
+    return name;
+  }
+
+  public List<Long> shape() {
+    return shape;
+  }
+
+  public DType dtype() {
+    return dtype;
+  }
+
+  /// What it is made of; never [MemoryKind#AUTO].
+  public MemoryKind kind() {
+    return kind;
+  }
+
+  private synchronized void checkOpen() {
+    if (closed) {
+      throw new BraidException(
+          "symmetric tensor `%s` is closed; allocate it again".formatted(name));
+    }
+  }
+
+  /// Frees this rank's view of it; other ranks keep theirs. Twice is harmless.
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      group.disown(this);
+      memory.close();
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "symmetric tensor `%s` %s %s %s on %s"
+        .formatted(name, Tensor.text(shape), dtype, kind, group);
+  }
+}

@@ -1,0 +1,156 @@
+package braid;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
+
+/// A view of memory as numbers in rows: it owns nothing, and ends with what it is a view of. A view
+/// may stand for several places at once (a multicast): writes go to each of them, reads are from
+/// the first.
+public final class Tensor {
+  /// Integers of at most this size are what [#fillIntegers] fills with: small enough that sums of
+  /// their products are exact in fp32 for any depth in use.
+  public static final int MAX_FILLED_INTEGER = 3;
+
+  private static final int SHOWN_ELEMENTS = 8;
+
+  private final List<Long> shape;
+  private final DType dtype;
+  private final List<MemorySegment> places;
+
+  Tensor(List<Long> shape, DType dtype, List<MemorySegment> places) {
+    this.shape = List.copyOf(shape);
+    this.dtype = dtype;
+    this.places = List.copyOf(places);
+  }
+
+  Tensor(List<Long> shape, DType dtype, MemorySegment place) {
+    this(shape, dtype, List.of(place));
+  }
+
+  public List<Long> shape() {
+    return shape;
+  }
+
+  public DType dtype() {
+    return dtype;
+  }
+
+  /// The memory itself; of a multicast, this rank's.
+  public MemorySegment segment() {
+    return places.getFirst();
+  }
+
+  /// How many numbers it holds.
+  public long elements() {
+    return shape.stream().reduce(1L, (a, b) -> a * b);
+  }
+
+  public float get(long... index) {
+    return dtype.load(segment(), offset(index));
+  }
+
+  public Tensor set(float value, long... index) {
+    long offset = offset(index);
+    places.forEach(place -> dtype.store(place, offset, value));
+    return this;
+  }
+
+  public Tensor fill(float value) {
+    return each(i -> value);
+  }
+
+  /// Fills with the integers -3 to 3 by a random sequence that the seed decides, so that sums of
+  /// products are exact and two ways to compute them must agree to the last bit.
+  public Tensor fillIntegers(long seed) {
+    var random = new SplittableRandom(seed);
+    return each(i -> random.nextInt(2 * MAX_FILLED_INTEGER + 1) - MAX_FILLED_INTEGER);
+  }
+
+  /// Takes as many values as it holds, row by row, each rounded to the type.
+  public Tensor copyFrom(float... values) {
+    if (values.length != elements()) {
+      throw new BraidException(
+          "copyFrom needs %d values for shape %s but was given %d"
+              .formatted(elements(), text(shape), values.length));
+    }
+    return each(i -> values[(int) i]);
+  }
+
+  /// All values, row by row, widened.
+  public float[] toFloats() {
+    var values = new float[Math.toIntExact(elements())];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = dtype.load(segment(), i);
+    }
+    return values;
+  }
+
+  /// The rows from `start` on: a view of the first dimension.
+  public Tensor rows(long start, long count) {
+    if (start < 0 || count < 0 || start + count > shape.getFirst()) {
+      throw new BraidException(
+          "rows must lie in 0..%d but were %d..%d"
+              .formatted(shape.getFirst() - 1, start, start + count - 1));
+    }
+    long rowBytes = shape.getFirst() == 0 ? 0 : elements() / shape.getFirst() * dtype.bytes();
+    return new Tensor(
+        LongStream.concat(LongStream.of(count), sizes().skip(1)).boxed().toList(),
+        dtype,
+        places.stream().map(place -> place.asSlice(start * rowBytes, count * rowBytes)).toList());
+  }
+
+  @FunctionalInterface
+  private interface Element {
+    float at(long index);
+  }
+
+  private Tensor each(Element element) {
+    long count = elements();
+    for (long i = 0; i < count; i++) {
+      float value = element.at(i);
+      for (var place : places) {
+        dtype.store(place, i, value);
+      }
+    }
+    return this;
+  }
+
+  private long offset(long... index) {
+    if (index.length != shape.size()) {
+      throw new BraidException(
+          "an index into shape %s needs %d numbers but has %d"
+              .formatted(text(shape), shape.size(), index.length));
+    }
+    long offset = 0;
+    for (int d = 0; d < index.length; d++) {
+      if (index[d] < 0 || index[d] >= shape.get(d)) {
+        throw new BraidException(
+            "index %s must lie in shape %s".formatted(Arrays.toString(index), text(shape)));
+      }
+      offset = offset * shape.get(d) + index[d];
+    }
+    return offset;
+  }
+
+  private LongStream sizes() {
+    return shape.stream().mapToLong(Long::longValue);
+  }
+
+  static String text(List<Long> shape) {
+    return shape.stream().map(String::valueOf).collect(Collectors.joining("x"));
+  }
+
+  @Override
+  public String toString() {
+    long shown = Math.min(elements(), SHOWN_ELEMENTS);
+    var values =
+        LongStream.range(0, shown)
+            .mapToObj(i -> Float.toString(dtype.load(segment(), i)))
+            .collect(Collectors.joining(", "));
+    return "%s %s [%s%s]".formatted(text(shape), dtype, values, shown < elements() ? ", ..." : "");
+  }
+}

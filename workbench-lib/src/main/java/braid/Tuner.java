@@ -1,0 +1,259 @@
+package braid;
+
+import braid.internal.rank.RankContext;
+import braid.internal.report.Rounds;
+import braid.internal.report.TuningNews;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// Finds out which overlap is fastest for a problem, and whether that can be told at all.
+///
+/// Every configuration is built and verified once; a wrong one is an error, not a result. Then all
+/// are measured in rounds whose order a seed shuffles, the unfused reference twice a round. Every
+/// rank calls it alike and every rank gets the same [Study]: rank 0 decides and broadcasts.
+///
+/// All pipelines exist at once, so their buffers must fit together.
+public final class Tuner {
+  public static final List<Integer> DEFAULT_SPLITS = List.of(1, 2, 4, 8, 16);
+  public static final List<Integer> DEFAULT_STREAMS = List.of(1);
+  public static final List<Method> DEFAULT_METHODS = List.of(Method.PIPELINED);
+
+  /// Rounds where nothing is said: enough for a 95% interval that leaves out two outliers on each
+  /// side.
+  public static final int DEFAULT_REPEATS = 12;
+
+  /// With fewer rounds no interval of order statistics holds the median with 95% confidence.
+  public static final int MIN_REPEATS = 6;
+
+  public static final int MAX_REPEATS = 10_000;
+
+  /// Untimed iterations before each measurement, to bring back caches that others used.
+  public static final int DEFAULT_WARMUP = 1;
+
+  public static final int MAX_WARMUP = 1_000;
+
+  private static final int ROOT = 0;
+
+  private final ProcessGroup group;
+  private @Nullable GemmSpec spec;
+  private @Nullable List<Integer> splits;
+  private @Nullable List<Integer> streams;
+  private @Nullable List<Method> methods;
+  private @Nullable Integer repeats;
+  private @Nullable Integer warmup;
+
+  private Tuner(ProcessGroup group) {
+    this.group = group;
+  }
+
+  public static Tuner on(ProcessGroup group) {
+    return new Tuner(group);
+  }
+
+  /// The problem to solve fastest.
+  public Tuner gemm(GemmSpec problem) {
+    requireUnset("gemm", spec);
+    spec = problem;
+    return this;
+  }
+
+  public Tuner splits(int... counts) {
+    requireUnset("splits", splits);
+    splits = distinct("splits", Arrays.stream(counts).boxed().toList());
+    return this;
+  }
+
+  public Tuner streams(int... counts) {
+    requireUnset("streams", streams);
+    streams = distinct("streams", Arrays.stream(counts).boxed().toList());
+    return this;
+  }
+
+  /// The ways to overlap; unfused is always measured beside them.
+  public Tuner methods(Method... ways) {
+    requireUnset("methods", methods);
+    methods = distinct("methods", List.of(ways));
+    if (methods.contains(Method.UNFUSED)) {
+      throw new BraidException(
+          "methods must be ways to overlap but were "
+              + methods
+              + "; leave out unfused, it is"
+              + " always measured");
+    }
+    return this;
+  }
+
+  /// Rounds of measurement.
+  public Tuner repeats(int rounds) {
+    requireUnset("repeats", repeats);
+    repeats = within("repeats", rounds, MIN_REPEATS, MAX_REPEATS, DEFAULT_REPEATS);
+    return this;
+  }
+
+  /// Untimed iterations before each measurement.
+  public Tuner warmup(int iterations) {
+    requireUnset("warmup", warmup);
+    warmup = within("warmup", iterations, 0, MAX_WARMUP, DEFAULT_WARMUP);
+    return this;
+  }
+
+  public Study run() {
+    var problem = spec;
+    if (problem == null) {
+      throw new BraidException(
+          "a tuner needs a problem but has none; call gemm(spec) before run()");
+    }
+    var overlaps = overlaps();
+    long seed = group.broadcast(ThreadLocalRandom.current().nextLong(), ROOT);
+    var rounds = new Rounds(orElse(repeats, DEFAULT_REPEATS), seed);
+    var news = news(overlaps.size() + 1, rounds);
+    var candidates = new ArrayList<Candidate>();
+    try {
+      candidates.add(new Candidate(problem, Overlap.unfused()));
+      for (var overlap : overlaps) {
+        candidates.add(new Candidate(problem, overlap));
+      }
+      candidates.forEach(c -> c.pipeline.verify());
+      var study = measure(candidates, rounds, news);
+      news.ifPresent(n -> n.found(study));
+      return study;
+    } finally {
+      candidates.reversed().forEach(c -> c.pipeline.close());
+    }
+  }
+
+  /// One rank speaks for all.
+  private Optional<TuningNews> news(int configurations, Rounds rounds) {
+    return group.rank() == ROOT
+        ? Optional.of(
+            new TuningNews(
+                RankContext.current().outbox(),
+                "tuner-" + Long.toHexString(rounds.seed()),
+                configurations,
+                (configurations + 1) * rounds.repeats()))
+        : Optional.empty();
+  }
+
+  /// @param candidates the unfused reference first
+  private Study measure(List<Candidate> candidates, Rounds rounds, Optional<TuningNews> news) {
+    var entries = new ArrayList<Candidate>();
+    entries.add(candidates.getFirst());
+    entries.addAll(candidates);
+    var mine =
+        rounds.measure(
+            entries, e -> news.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
+    var slowest = slowestOfAllRanks(mine);
+    var trials = new ArrayList<Study.Trial>();
+    for (int entry = 2; entry < entries.size(); entry++) {
+      trials.add(new Study.Trial(entries.get(entry).overlap(), slowest.get(entry)));
+    }
+    var study =
+        new Study(
+            problem(candidates.getFirst()),
+            group.size(),
+            rounds.seed(),
+            slowest.get(0),
+            slowest.get(1),
+            trials);
+    return Study.fromJson(group.broadcast(study.toJson(), ROOT));
+  }
+
+  /// The problem and what it ran on: a configuration without the tuning.
+  private static SequencedMap<String, String> problem(Candidate candidate) {
+    var columns = new LinkedHashMap<>(candidate.pipeline.configuration());
+    columns.keySet().removeAll(candidate.overlap().columns().keySet());
+    columns.remove("ranks");
+    return columns;
+  }
+
+  private List<List<Long>> slowestOfAllRanks(long[][] mine) {
+    int rounds = mine[0].length;
+    var bytes = ByteBuffer.allocate(mine.length * rounds * Long.BYTES);
+    for (var row : mine) {
+      bytes.asLongBuffer().put(row);
+      bytes.position(bytes.position() + rounds * Long.BYTES);
+    }
+    var ofRanks =
+        group.gather(bytes.array()).stream().map(b -> ByteBuffer.wrap(b).asLongBuffer()).toList();
+    var slowest = new ArrayList<List<Long>>();
+    for (int row = 0; row < mine.length; row++) {
+      var times = new ArrayList<Long>();
+      for (int round = 0; round < rounds; round++) {
+        int at = row * rounds + round;
+        times.add(ofRanks.stream().mapToLong(b -> b.get(at)).max().orElseThrow());
+      }
+      slowest.add(times);
+    }
+    return slowest;
+  }
+
+  private List<Overlap> overlaps() {
+    var overlaps = new ArrayList<Overlap>();
+    for (var method : orElse(methods, DEFAULT_METHODS)) {
+      for (int stream : orElse(streams, DEFAULT_STREAMS)) {
+        for (int split : orElse(splits, DEFAULT_SPLITS)) {
+          overlaps.add(new Overlap(method, split, stream, Overlap.DEFAULT_TRANSPORT));
+        }
+      }
+    }
+    return overlaps;
+  }
+
+  private final class Candidate implements Rounds.Candidate {
+    private final Pipeline pipeline;
+
+    Candidate(GemmSpec problem, Overlap overlap) {
+      pipeline = Pipeline.on(group).gemm(problem).overlap(overlap).build();
+    }
+
+    Overlap overlap() {
+      return pipeline.overlap();
+    }
+
+    @Override
+    public long nanos() {
+      int untimed = orElse(warmup, DEFAULT_WARMUP);
+      return pipeline.time(untimed + 1)[untimed];
+    }
+  }
+
+  private static <T> T orElse(@Nullable T said, T otherwise) {
+    return said == null ? otherwise : said;
+  }
+
+  private static void requireUnset(String name, @Nullable Object value) {
+    if (value != null) {
+      throw new BraidException(name + " was given already, as " + value + "; give it once");
+    }
+  }
+
+  private static <T> List<T> distinct(String name, List<T> values) {
+    if (values.isEmpty() || values.stream().distinct().count() < values.size()) {
+      throw new BraidException(
+          "%s must be one or more different values but were %s"
+              .formatted(
+                  name,
+                  values.stream()
+                      .map(String::valueOf)
+                      .collect(Collectors.joining(", ", "(", ")"))));
+    }
+    return values;
+  }
+
+  private static int within(String name, int value, int least, int most, int usual) {
+    if (value < least || value > most) {
+      throw new BraidException(
+          "%s must be %d..%d but was %d; try %s(%d)"
+              .formatted(name, least, most, value, name, usual));
+    }
+    return value;
+  }
+}

@@ -1,0 +1,39 @@
+package braid.internal.backend;
+
+import braid.DType;
+import braid.MemoryKind;
+import java.lang.foreign.MemorySegment;
+
+/// Where a rank's work runs. It is sealed: what works differently from one to the other is found by
+/// the compiler, not at run time. (The permitted classes share this package because Java asks for
+/// that outside named modules.)
+public sealed interface Backend permits HostBackend {
+  /// Its name as `BRAID_BACKEND` knows it.
+  String name();
+
+  /// The speed of the links as it goes into tables, or the links' name.
+  String link();
+
+  /// The kind that is made where that one is asked for; an explicit kind that cannot be had is an
+  /// error that says why.
+  MemoryKind resolve(MemoryKind asked);
+
+  /// A queue of work that goes on beside the caller. Several may run at once.
+  Stream stream(String name);
+
+  /// Allocates `bytesPerRank` on every member, mapped into each. All members call it together; a
+  /// member's part is zeroed.
+  SymmetricMemory allocate(MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous);
+
+  /// Memory of this rank alone. It lives until it is closed.
+  PrivateMemory allocate(long bytes);
+
+  /// What a multiplication reads its right side from.
+  Operand operand(DType dtype, MemorySegment source);
+
+  /// Drops what streams have not begun and waits for what they have.
+  void quiesce();
+
+  /// Frees everything made here. Twice is harmless.
+  void close();
+}

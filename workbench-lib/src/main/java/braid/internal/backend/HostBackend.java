@@ -1,0 +1,107 @@
+package braid.internal.backend;
+
+import braid.BraidException;
+import braid.DType;
+import braid.MemoryKind;
+import braid.internal.host.CopyEngine;
+import braid.internal.host.Once;
+import braid.internal.host.SharedFile;
+import braid.internal.rank.Env;
+import braid.internal.rank.Waits;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/// Ranks that are processes of one machine, or threads of one process: shared memory, OpenBLAS, and
+/// links paced to a stated speed.
+public final class HostBackend implements Backend {
+  private static final long ALIGNMENT_BYTES = 64;
+
+  private final Env env;
+  private final String token;
+  private final Waits waits;
+  private final CopyEngine engine;
+  private final int gemmThreads;
+  private final Set<HostStream> streams = ConcurrentHashMap.newKeySet();
+
+  public HostBackend(Env env, String token, Waits waits) {
+    this.env = env;
+    this.token = token;
+    this.waits = waits;
+    this.engine = new CopyEngine(env.link(), waits);
+    this.gemmThreads = Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
+  }
+
+  @Override
+  public String name() {
+    return "host";
+  }
+
+  @Override
+  public String link() {
+    return env.link().toString();
+  }
+
+  @Override
+  public MemoryKind resolve(MemoryKind asked) {
+    return switch (asked) {
+      case AUTO, NATIVE -> MemoryKind.NATIVE;
+      case IPC, NCCL, NVSHMEM ->
+          throw new BraidException(
+              "memory kind %s needs CUDA but the backend is host; use native or auto"
+                  .formatted(asked));
+    };
+  }
+
+  @Override
+  public Stream stream(String name) {
+    var stream =
+        new HostStream(
+            env.world().rank() + "-" + name, waits, engine, gemmThreads, streams::remove);
+    streams.add(stream);
+    return stream;
+  }
+
+  @Override
+  public SymmetricMemory allocate(
+      MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
+    resolve(kind);
+    return SharedFile.allocate(token, label, bytesPerRank, rendezvous);
+  }
+
+  @Override
+  public PrivateMemory allocate(long bytes) {
+    var arena = Arena.ofShared();
+    try {
+      return new PrivateMemory(arena.allocate(bytes, ALIGNMENT_BYTES), new Once(arena::close));
+    } catch (RuntimeException | Error e) {
+      arena.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public Operand operand(DType dtype, MemorySegment source) {
+    return switch (dtype) {
+      case FP32 -> new Operand(dtype, source, Optional.empty());
+      case BF16, FP16 ->
+          new Operand(
+              dtype,
+              source,
+              Optional.of(allocate(source.byteSize() / dtype.bytes() * Float.BYTES)));
+    };
+  }
+
+  @Override
+  public void quiesce() {
+    streams.forEach(HostStream::rest);
+  }
+
+  @Override
+  public void close() {
+    List.copyOf(streams).forEach(HostStream::close);
+  }
+}

@@ -1,0 +1,11 @@
+package braid.internal.backend;
+
+import java.lang.foreign.MemorySegment;
+
+/// Memory of this rank alone.
+public record PrivateMemory(MemorySegment segment, Runnable free) implements AutoCloseable {
+  @Override
+  public void close() {
+    free.run();
+  }
+}

@@ -1,0 +1,16 @@
+package braid.internal.backend;
+
+import braid.Place;
+import java.util.List;
+
+/// How the members of a group set something up together.
+public interface Rendezvous {
+  Place place();
+
+  /// A name that no other set-up has, the same on all members.
+  String unique();
+
+  /// Every member's value. Labels must agree, so what must be the same on all members belongs into
+  /// the label.
+  List<String> exchange(String label, String value);
+}

@@ -1,0 +1,26 @@
+package braid.internal.backend;
+
+/// Words by which ranks tell each other how far they are. Every member holds `slots` of them in
+/// symmetric memory; each is raised by one other member and waited for by its holder, here `self`.
+public record Signals(SymmetricMemory memory, int self, int slots) implements AutoCloseable {
+  /// A word has its cache line, so that raising one does not slow a wait for its neighbour.
+  private static final int BYTES_PER_SLOT = 64;
+
+  /// Bytes a member needs for that many.
+  public static long bytes(int slots) {
+    return (long) slots * BYTES_PER_SLOT;
+  }
+
+  /// Where a member's word is in the memory of all.
+  long offset(int rank, int slot) {
+    if (slot < 0 || slot >= slots) {
+      throw new IllegalArgumentException("slot must be 0.." + (slots - 1) + " but was " + slot);
+    }
+    return rank * memory.bytesPerRank() + (long) slot * BYTES_PER_SLOT;
+  }
+
+  @Override
+  public void close() {
+    memory.close();
+  }
+}

@@ -1,0 +1,49 @@
+package braid.internal.backend;
+
+import braid.Span;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.function.Supplier;
+
+/// Work done in the order it was given, beside the caller and beside other streams. What fails is
+/// thrown by the next [#synchronize]; the work after it is dropped, and streams that wait for it
+/// fail with it.
+public sealed interface Stream extends AutoCloseable permits HostStream {
+  String name();
+
+  /// Moves bytes from another rank over the link.
+  void copy(Work work, MemorySegment from, MemorySegment to);
+
+  /// Moves bytes within this rank's memory.
+  void copyLocal(Work work, MemorySegment from, MemorySegment to);
+
+  /// Makes the operand ready for multiplications after its source has changed.
+  void prepare(Work work, Operand operand);
+
+  void gemm(Work work, Gemm gemm);
+
+  /// Sets `rank`'s word to this epoch and `step`, after all work given before.
+  void raise(Work work, Signals signals, int rank, int slot, int step);
+
+  /// Holds further work until this rank's word `slot` has come to `step` of this epoch.
+  void await(Work work, Signals signals, int slot, int step);
+
+  /// The point that all work given so far is done.
+  Event mark();
+
+  /// Holds further work until another stream has come to that point.
+  void await(Work work, Event event);
+
+  /// Waits until all work is done, and throws what failed.
+  void synchronize(Supplier<String> description);
+
+  /// Keeps a span of each piece of work from here on, with times after `originNanos`.
+  void record(long originNanos);
+
+  /// What was kept; nothing more is.
+  List<Span> recorded();
+
+  /// Drops what has not begun, waits for what has, and ends.
+  @Override
+  void close();
+}

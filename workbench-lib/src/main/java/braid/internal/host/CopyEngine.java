@@ -1,0 +1,30 @@
+package braid.internal.host;
+
+import braid.Link;
+import braid.internal.rank.Waits;
+import java.lang.foreign.MemorySegment;
+import java.util.function.Supplier;
+
+/// Moves bytes to this rank at the speed of the link it plays. The thread of a stream that copies
+/// is the engine's while it does: it moves the bytes and then sleeps until the link would have
+/// brought them, so that a GEMM of another stream has the core.
+///
+/// All copies of a rank share one link, that by which bytes come to it.
+public final class CopyEngine {
+  private final Pacer pacer;
+  private final Waits waits;
+
+  public CopyEngine(Link link, Waits waits) {
+    this.pacer = new Pacer(link);
+    this.waits = waits;
+  }
+
+  /// Copies what was ready at that time of [System#nanoTime], and says when the link was through
+  /// with it.
+  public long copy(Supplier<String> what, MemorySegment from, MemorySegment to, long readyNanos) {
+    long deadline = pacer.reserve(readyNanos, from.byteSize());
+    MemorySegment.copy(from, 0, to, 0, from.byteSize());
+    waits.sleepUntil(what, deadline);
+    return deadline;
+  }
+}

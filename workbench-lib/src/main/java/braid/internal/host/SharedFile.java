@@ -1,0 +1,148 @@
+package braid.internal.host;
+
+import braid.BraidException;
+import braid.internal.backend.Rendezvous;
+import braid.internal.backend.SymmetricMemory;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.Set;
+
+/// Memory that several processes map: a file of /dev/shm which is unlinked as soon as all of them
+/// have it, so that it ends with the last of them however they end. A session whose ranks are
+/// killed in between finds what they left by the prefix that its token gives the names, and sweeps
+/// it.
+///
+/// One meeting sets it up. Every member makes or opens the file by a name all of them know, maps it
+/// and zeroes its part; then they tell each other how that went; then it is unlinked. What fails on
+/// one is undone on all, and the next try has another name.
+public final class SharedFile {
+  private static final Path FOLDER = Path.of("/dev/shm");
+  private static final int PREFIX_DIGITS = 12;
+  private static final int ZEROES_BYTES = 1 << 20;
+
+  private SharedFile() {}
+
+  /// What the names of all files begin with that ranks of that token make.
+  public static String prefix(String token) {
+    try {
+      var digest =
+          MessageDigest.getInstance("SHA-256").digest(token.getBytes(StandardCharsets.UTF_8));
+      return "braid-" + HexFormat.of().formatHex(digest).substring(0, PREFIX_DIGITS) + "-";
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every JDK has SHA-256", e);
+    }
+  }
+
+  /// Removes what ranks of that token left behind, and says how many files that was. Only for when
+  /// none of them runs any more.
+  public static int sweep(String token) {
+    int removed = 0;
+    try (DirectoryStream<Path> left = Files.newDirectoryStream(FOLDER, prefix(token) + "*")) {
+      for (var file : left) {
+        if (Files.deleteIfExists(file)) {
+          removed++;
+        }
+      }
+      return removed;
+    } catch (IOException e) {
+      throw new BraidException("cannot sweep " + FOLDER + ": " + e.getMessage(), e);
+    }
+  }
+
+  /// Allocates that many bytes for each member, zeroed. All members call it together.
+  public static SymmetricMemory allocate(
+      String token, String label, long bytesPerRank, Rendezvous rendezvous) {
+    var place = rendezvous.place();
+    var file = FOLDER.resolve(prefix(token) + rendezvous.unique());
+    var arena = Arena.ofShared();
+    try {
+      var mapped = MemorySegment.NULL;
+      var failure = "";
+      try {
+        mapped = map(file, bytesPerRank, place.rank(), place.size(), arena);
+      } catch (IOException | UncheckedIOException e) {
+        failure = e.getMessage() == null ? e.toString() : e.getMessage();
+      }
+      agree(label, bytesPerRank, failure, rendezvous);
+      unlink(file);
+      return new SymmetricMemory(mapped, bytesPerRank, new Once(arena::close));
+    } catch (RuntimeException | Error e) {
+      try {
+        unlink(file);
+      } catch (BraidException unlinked) {
+        e.addSuppressed(unlinked);
+      }
+      arena.close();
+      throw e;
+    }
+  }
+
+  private static MemorySegment map(Path file, long bytesPerRank, int rank, int size, Arena arena)
+      throws IOException {
+    var options =
+        Set.of(
+            StandardOpenOption.CREATE,
+            StandardOpenOption.READ,
+            StandardOpenOption.WRITE,
+            LinkOption.NOFOLLOW_LINKS);
+    var onlyOwner =
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
+    try (var channel = FileChannel.open(file, options, onlyOwner)) {
+      // Written, not only reserved: a mapping of pages that are not there would end the process at
+      // the first touch, where a write says that there is no room.
+      var zeroes = ByteBuffer.allocateDirect((int) Math.min(bytesPerRank, ZEROES_BYTES));
+      for (long written = 0; written < bytesPerRank; ) {
+        zeroes.clear().limit((int) Math.min(bytesPerRank - written, zeroes.capacity()));
+        written += channel.write(zeroes, rank * bytesPerRank + written);
+      }
+      return channel.map(FileChannel.MapMode.READ_WRITE, 0, size * bytesPerRank, arena);
+    }
+  }
+
+  private static void agree(
+      String label, long bytesPerRank, String failure, Rendezvous rendezvous) {
+    var failures = rendezvous.exchange(label, failure);
+    var said = new ArrayList<String>();
+    for (int rank = 0; rank < failures.size(); rank++) {
+      if (!failures.get(rank).isEmpty()) {
+        said.add("rank " + rank + ": " + failures.get(rank));
+      }
+    }
+    if (!said.isEmpty()) {
+      throw new BraidException(
+          "%s needs %d bytes a rank of %s, where %d are free, and failed (%s); close what is not needed"
+              .formatted(label, bytesPerRank, FOLDER, free(), String.join("; ", said)));
+    }
+  }
+
+  private static long free() {
+    try {
+      return Files.getFileStore(FOLDER).getUsableSpace();
+    } catch (IOException e) {
+      return 0;
+    }
+  }
+
+  private static void unlink(Path file) {
+    try {
+      Files.deleteIfExists(file);
+    } catch (IOException e) {
+      throw new BraidException("cannot unlink " + file + ": " + e.getMessage(), e);
+    }
+  }
+}

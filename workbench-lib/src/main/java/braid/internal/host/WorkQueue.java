@@ -1,0 +1,187 @@
+package braid.internal.host;
+
+import braid.BraidException;
+import braid.GroupAborted;
+import braid.internal.rank.Waits;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// Tasks and a thread that does them in order.
+///
+/// After a failure the thread goes on taking tasks but drops them, and fails the marks between
+/// them, so that nobody waits for a queue that will not come. The failure is thrown by the next
+/// [#synchronize], and with that the queue is as new.
+public final class WorkQueue {
+  /// Longer than any task that ends by itself: one that was begun cannot be stopped.
+  private static final Duration REST = Duration.ofMinutes(1);
+
+  /// Something to do. It may sleep, but waits for others only through [Waits].
+  @FunctionalInterface
+  public interface Task {
+    void run();
+  }
+
+  private record Entry(Supplier<String> what, Task task, boolean evenAfterFailure) {}
+
+  private final String name;
+  private final Waits waits;
+  private final LinkedBlockingQueue<Entry> entries = new LinkedBlockingQueue<>();
+  private final Thread thread;
+  private volatile @Nullable RuntimeException failure;
+  private volatile @Nullable Supplier<String> doing;
+  private volatile boolean closed;
+
+  public WorkQueue(String name, Waits waits) {
+    this.name = name;
+    this.waits = waits;
+    thread = Thread.ofPlatform().daemon().name("braid-" + name).start(this::work);
+  }
+
+  /// Queues a task; `what` is for messages.
+  public void add(Supplier<String> what, Task task) {
+    put(new Entry(what, task, false));
+  }
+
+  /// A future that is complete when all tasks added so far are done, or fails as they did.
+  public CompletableFuture<Boolean> mark() {
+    var reached = new CompletableFuture<Boolean>();
+    put(
+        new Entry(
+            () -> "a mark",
+            () -> {
+              var failed = failure;
+              if (failed == null) {
+                reached.complete(true);
+              } else {
+                reached.completeExceptionally(failed);
+              }
+            },
+            true));
+    return reached;
+  }
+
+  /// For tasks that wait: fails where the queue is being closed.
+  public void checkOpen(Supplier<String> what) {
+    if (closed) {
+      throw new GroupAborted(what.get(), "stream " + name + " was closed");
+    }
+  }
+
+  /// Waits for all tasks added so far, and throws what the first of them that failed failed with.
+  public void synchronize(Supplier<String> description) {
+    var reached = mark();
+    try {
+      waits.until(
+          () -> {
+            var task = doing;
+            return task == null ? description.get() : task.get();
+          },
+          nanos -> waits.poll(reached, nanos));
+    } catch (GroupAborted released) {
+      // The task that was released knows better what was waited for.
+      throw failure instanceof GroupAborted known ? known : released;
+    } catch (RuntimeException failed) {
+      put(new Entry(() -> "a fresh start", () -> failure = null, true));
+      throw failed;
+    }
+  }
+
+  /// Drops the tasks that have not begun and waits for the one that has; then the queue is as new.
+  public void rest() {
+    if (closed) {
+      return;
+    }
+    drop();
+    var rested = new CountDownLatch(1);
+    put(
+        new Entry(
+            () -> "a rest",
+            () -> {
+              failure = null;
+              rested.countDown();
+            },
+            true));
+    try {
+      if (!rested.await(REST.toSeconds(), TimeUnit.SECONDS)) {
+        var task = doing;
+        throw new BraidException(
+            "stream %s is still busy with %s after %d s; restart the ranks"
+                .formatted(name, task == null ? "its work" : task.get(), REST.toSeconds()));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new BraidException("interrupted while stream " + name + " came to rest", e);
+    }
+  }
+
+  /// Ends the queue: tasks that have not begun are dropped. Twice is harmless.
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    drop();
+    entries.add(new Entry(() -> "the end", () -> {}, true));
+    try {
+      thread.join(REST);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new BraidException("interrupted while stream " + name + " was closed", e);
+    }
+    if (thread.isAlive()) {
+      throw new BraidException(
+          "stream %s does not end within %d s; restart the ranks"
+              .formatted(name, REST.toSeconds()));
+    }
+  }
+
+  private void drop() {
+    failure = new GroupAborted("stream " + name, "its work was dropped");
+  }
+
+  private void put(Entry entry) {
+    if (closed) {
+      throw new BraidException("stream " + name + " is closed; make a new one");
+    }
+    entries.add(entry);
+  }
+
+  private void work() {
+    try {
+      while (!closed || !entries.isEmpty()) {
+        perform(entries.take());
+      }
+    } catch (InterruptedException e) {
+      // Nobody but an ending JVM interrupts this thread.
+      failure = new BraidException("stream " + name + " was interrupted", e);
+    }
+  }
+
+  private void perform(Entry entry) {
+    if (entry.evenAfterFailure()) {
+      entry.task().run();
+      return;
+    }
+    if (failure != null) {
+      return;
+    }
+    doing = entry.what();
+    try {
+      waits.check(entry.what());
+      entry.task().run();
+    } catch (BraidException e) {
+      failure = e;
+    } catch (Throwable e) {
+      failure =
+          new BraidException(
+              "stream %s failed in %s: %s".formatted(name, entry.what().get(), e), e);
+    } finally {
+      doing = null;
+    }
+  }
+}

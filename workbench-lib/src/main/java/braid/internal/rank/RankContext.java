@@ -1,0 +1,224 @@
+package braid.internal.rank;
+
+import braid.BraidException;
+import braid.GroupAborted;
+import braid.MemoryKind;
+import braid.Place;
+import braid.internal.backend.Backend;
+import braid.internal.backend.HostBackend;
+import braid.internal.store.LocalStore;
+import braid.internal.store.Meeting;
+import braid.internal.store.MeetingTable;
+import braid.internal.store.Store;
+import braid.internal.store.StoreClient;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// All that one rank has: a process has one, made from its environment the first time somebody
+/// asks; a rank that is a thread has its own, which the threads it starts inherit.
+public final class RankContext implements AutoCloseable {
+  private static final InheritableThreadLocal<@Nullable RankContext> OF_THREAD =
+      new InheritableThreadLocal<>();
+  private static final Object PROCESS = new Object();
+  private static @Nullable RankContext ofProcess;
+
+  /// How long a meeting that was given up may take to say who was missing.
+  private static final Duration LAST_WORD = Duration.ofSeconds(5);
+
+  private final Env env;
+  private final String token;
+  private final Store store;
+  private final Waits waits;
+  private final Map<Class<?>, Kept> kept = new HashMap<>();
+  private volatile Outbox outbox = Outbox.CONSOLE;
+  private @Nullable Backend backend;
+  private boolean closed;
+
+  private RankContext(Env env, String token, Store store) {
+    this.env = env;
+    this.token = token;
+    this.store = store;
+    this.waits = new Waits(env.timeout());
+  }
+
+  /// This thread's rank. One that cannot be set up (its store refuses it) is tried again next time.
+  public static RankContext current() {
+    var ofThread = OF_THREAD.get();
+    if (ofThread != null) {
+      return ofThread;
+    }
+    synchronized (PROCESS) {
+      var context = ofProcess;
+      if (context == null) {
+        context = open(Env.ofProcess());
+        ofProcess = context;
+      }
+      return context;
+    }
+  }
+
+  /// A rank of its own, for that environment; the caller closes it.
+  public static RankContext open(Env env) {
+    int rank = env.world().rank();
+    return env.store()
+        .map(
+            at ->
+                new RankContext(
+                    env, at.token(), StoreClient.connect(at.host(), at.port(), at.token(), rank)))
+        .orElseGet(
+            () ->
+                new RankContext(
+                    env, UUID.randomUUID().toString(), new LocalStore(new MeetingTable(), rank)));
+  }
+
+  /// A rank that shares a process and a table with others.
+  public static RankContext ofThread(Env env, String token, MeetingTable table) {
+    return new RankContext(env, token, new LocalStore(table, env.world().rank()));
+  }
+
+  /// Runs the body as this rank.
+  public <T> T run(Callable<T> body) throws Exception {
+    var before = OF_THREAD.get();
+    OF_THREAD.set(this);
+    try {
+      return body.call();
+    } finally {
+      if (before == null) {
+        OF_THREAD.remove();
+      } else {
+        OF_THREAD.set(before);
+      }
+    }
+  }
+
+  public Place place() {
+    return env.world();
+  }
+
+  public Env env() {
+    return env;
+  }
+
+  public Waits waits() {
+    return waits;
+  }
+
+  public Outbox outbox() {
+    return outbox;
+  }
+
+  public void outbox(Outbox other) {
+    outbox = other;
+  }
+
+  /// The kind of symmetric memory where the code names none.
+  public MemoryKind memory() {
+    return env.memory();
+  }
+
+  /// Made when it is first needed, so that a rank that computes nothing stays small.
+  public synchronized Backend backend() {
+    var existing = backend;
+    if (existing == null) {
+      if (closed) {
+        throw new IllegalStateException("rank " + place() + " is closed");
+      }
+      existing = new HostBackend(env, token, waits);
+      backend = existing;
+    }
+    return existing;
+  }
+
+  /// Brings a value to a meeting and waits for everybody's.
+  public List<byte[]> exchange(Meeting meeting, byte[] value) {
+    waits.check(meeting::label);
+    var ticket = store.join(meeting, value);
+    try {
+      var values = waits.within(env.timeout(), meeting::label, ticket.values());
+      if (values != null) {
+        return values;
+      }
+      ticket.giveUp().run();
+      values = waits.within(LAST_WORD, meeting::label, ticket.values());
+      if (values != null) {
+        return values;
+      }
+      throw new BraidException(
+          "waited %d s for %s and the store does not answer; raise BRAID_TIMEOUT_SECONDS"
+              .formatted(env.timeout().toSeconds(), meeting.label()));
+    } catch (GroupAborted e) {
+      ticket.giveUp().run();
+      throw e;
+    }
+  }
+
+  /// Something a higher room keeps for each rank.
+  public interface Kept {
+    /// The rank is closed.
+    void close();
+  }
+
+  /// The rank's one of that type, made at its first use and closed with the rank.
+  public <T extends Kept> T keep(Class<T> type, Function<RankContext, T> maker) {
+    synchronized (kept) {
+      var existing = kept.get(type);
+      if (existing == null) {
+        existing = maker.apply(this);
+        kept.put(type, existing);
+      }
+      return type.cast(existing);
+    }
+  }
+
+  /// Ends all waits of this rank, present and future, because somebody else failed or the user
+  /// stopped the cell. May be called from any thread.
+  public void release(String reason) {
+    waits.release(reason);
+  }
+
+  /// Goes on after a release: what streams have not done is dropped, and with the epoch all
+  /// counters begin anew. Call it on every rank, with one number that is larger than any before,
+  /// after every rank's cell has ended; the ranks need not do it at the same time.
+  public void resume(int epoch) {
+    // Streams must have come to rest before waits are waits again, or work of the old epoch would
+    // go on in the new one.
+    waits.release("the session goes on with epoch " + epoch);
+    quiesce();
+    waits.resume(epoch);
+  }
+
+  private synchronized void quiesce() {
+    if (backend != null) {
+      backend.quiesce();
+    }
+  }
+
+  /// Frees everything of this rank. Twice is harmless.
+  @Override
+  public void close() {
+    waits.release("rank " + place() + " was closed");
+    List<Kept> keepers;
+    synchronized (kept) {
+      keepers = List.copyOf(kept.values());
+      kept.clear();
+    }
+    for (var keeper : keepers) {
+      keeper.close();
+    }
+    synchronized (this) {
+      if (!closed) {
+        closed = true;
+        if (backend != null) {
+          backend.close();
+        }
+        store.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,160 @@
+package braid.internal.rank;
+
+import braid.BraidException;
+import braid.GroupAborted;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// Every wait of a rank, so that all of them can be ended at once and asked what they are for.
+/// Whoever waits for another rank, a stream or a link in any other way than through this class can
+/// hang for ever when that other fails.
+///
+/// After a failure the ranks of a session stand at different steps, and yet go on. So a rank's
+/// waits belong to an epoch: [#release] ends the waits of the current one, present and future,
+/// until [#resume] begins the next. Keys of the store and values of signals carry the epoch, so
+/// what was sent in an earlier one can neither satisfy nor spoil a wait of a later one.
+public final class Waits {
+  /// How late a release can reach a wait that sleeps in the kernel.
+  private static final long POLL_NANOS = 50_000_000;
+
+  private record Going(Supplier<String> description) {}
+
+  private final Duration timeout;
+  private final Map<Long, Going> going = new ConcurrentSkipListMap<>();
+  private final AtomicLong ids = new AtomicLong();
+  private volatile @Nullable String reason;
+  private volatile int epoch = 1;
+
+  public Waits(Duration timeout) {
+    this.timeout = timeout;
+  }
+
+  /// One look at what is waited for, which may sleep for at most `nanos`; null where it has not
+  /// come yet.
+  @FunctionalInterface
+  public interface Attempt<T> {
+    @Nullable T within(long nanos) throws InterruptedException;
+  }
+
+  /// Waits until the attempt gives something; the description is for people, "all-gather `x`, chunk
+  /// 3".
+  public <T> T until(Supplier<String> description, Attempt<T> attempt) {
+    var result = within(timeout, description, attempt);
+    if (result == null) {
+      throw new BraidException(
+          "waited %d s for %s in vain; see what the other ranks do, or raise BRAID_TIMEOUT_SECONDS"
+              .formatted(timeout.toSeconds(), description.get()));
+    }
+    return result;
+  }
+
+  /// As `until`, but null where it has not come in that time.
+  public <T> @Nullable T within(Duration limit, Supplier<String> description, Attempt<T> attempt) {
+    long end = System.nanoTime() + limit.toNanos();
+    long id = ids.incrementAndGet();
+    going.put(id, new Going(description));
+    try {
+      for (long left = limit.toNanos(); ; left = end - System.nanoTime()) {
+        check(description);
+        var result = attempt.within(Math.clamp(left, 0, POLL_NANOS));
+        if (result != null || left <= 0) {
+          return result;
+        }
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new GroupAborted(description.get(), "its thread was interrupted");
+    } finally {
+      going.remove(id);
+    }
+  }
+
+  /// Waits for a future; what it failed with is thrown here. Null where it has not come in time.
+  public <T> @Nullable T within(
+      Duration limit, Supplier<String> description, CompletableFuture<T> future) {
+    return within(limit, description, nanos -> poll(future, nanos));
+  }
+
+  /// One look at a future: null where it is not complete, and what it failed with is thrown.
+  public <T> @Nullable T poll(CompletableFuture<T> future, long nanos) throws InterruptedException {
+    try {
+      return future.get(nanos, TimeUnit.NANOSECONDS);
+    } catch (TimeoutException e) {
+      return null;
+    } catch (ExecutionException e) {
+      throw switch (e.getCause()) {
+        case RuntimeException failure -> failure;
+        case Error error -> throw error;
+        case null, default -> new IllegalStateException("a future failed without a reason", e);
+      };
+    }
+  }
+
+  /// Sleeps until that time of [System#nanoTime]: the one sleep of the library, that of a link
+  /// which plays its speed.
+  public void sleepUntil(Supplier<String> description, long deadlineNanos) {
+    if (deadlineNanos - System.nanoTime() <= 0) {
+      return;
+    }
+    until(
+        description,
+        nanos -> {
+          long left = deadlineNanos - System.nanoTime();
+          if (left > 0) {
+            TimeUnit.NANOSECONDS.sleep(Math.min(left, nanos));
+          }
+          return deadlineNanos - System.nanoTime() <= 0 ? Boolean.TRUE : null;
+        });
+  }
+
+  /// Fails where this rank's waits are released: for work that takes long without waiting.
+  public void check(Supplier<String> description) {
+    var why = reason;
+    if (why != null) {
+      throw new GroupAborted(description.get(), why);
+    }
+    if (Thread.currentThread().isInterrupted()) {
+      throw new GroupAborted(description.get(), "its thread was interrupted");
+    }
+  }
+
+  /// Ends all waits of this epoch, those going on and those to come. The first reason stays.
+  synchronized void release(String why) {
+    if (reason == null) {
+      reason = why;
+    }
+  }
+
+  /// Begins an epoch; waits are waits again.
+  synchronized void resume(int next) {
+    if (next <= epoch) {
+      throw new BraidException(
+          "the epoch must be later than %d but was %d; count up with every resume"
+              .formatted(epoch, next));
+    }
+    epoch = next;
+    reason = null;
+  }
+
+  boolean released() {
+    return reason != null;
+  }
+
+  public int epoch() {
+    return epoch;
+  }
+
+  /// What each wait going on is for, the longest first.
+  public List<String> current() {
+    return going.values().stream().map(one -> one.description().get()).distinct().toList();
+  }
+}

@@ -1,0 +1,25 @@
+package braid.internal.report;
+
+import braid.Span;
+import java.util.Comparator;
+import java.util.List;
+
+/// How long at least one of several spans was going on: spans of two streams that run at once count
+/// once.
+public final class BusyTime {
+  private BusyTime() {}
+
+  public static long nanos(List<Span> spans) {
+    var byStart = spans.stream().sorted(Comparator.comparingLong(Span::startNanos)).toList();
+    long busy = 0;
+    long until = Long.MIN_VALUE;
+    for (var span : byStart) {
+      long from = Math.max(span.startNanos(), until);
+      if (span.endNanos() > from) {
+        busy += span.endNanos() - from;
+        until = span.endNanos();
+      }
+    }
+    return busy;
+  }
+}

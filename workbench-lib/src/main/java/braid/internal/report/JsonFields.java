@@ -1,0 +1,206 @@
+package braid.internal.report;
+
+import braid.BraidException;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import com.google.gson.JsonPrimitive;
+import com.google.gson.Strictness;
+import com.google.gson.stream.JsonReader;
+import com.google.gson.stream.JsonToken;
+import java.io.IOException;
+import java.io.StringReader;
+import java.math.BigDecimal;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.StreamSupport;
+
+/// A JSON object read strictly: each field must be there, of its type, and no other may be. A saved
+/// run is evidence, so what is not understood is refused rather than skipped.
+record JsonFields(String what, JsonObject object) {
+
+  /// Parses a whole document that must be `what` in this very `format`.
+  static JsonFields document(String what, String format, String json) {
+    var fields = new JsonFields(what, parse(what, json));
+    var found = fields.object.get("format");
+    if (found == null || !found.equals(new JsonPrimitive(format))) {
+      throw new BraidException(
+          what
+              + ": field `format` must be \""
+              + format
+              + "\" but was "
+              + (found == null ? "missing" : abbreviated(found))
+              + "; it is not Braid's or another version wrote it");
+    }
+    return fields;
+  }
+
+  private static JsonObject parse(String what, String json) {
+    try (var reader = new JsonReader(new StringReader(json))) {
+      reader.setStrictness(Strictness.STRICT);
+      var element = JsonParser.parseReader(reader);
+      if (reader.peek() != JsonToken.END_DOCUMENT) {
+        throw new BraidException(what + ": more follows after the end of the JSON object");
+      }
+      return asObject(what, element);
+    } catch (JsonParseException | IOException e) {
+      throw new BraidException(what + ": not JSON: " + firstLine(e), e);
+    }
+  }
+
+  private static String firstLine(Exception e) {
+    return String.valueOf(e.getMessage()).lines().findFirst().orElse("no reason given");
+  }
+
+  JsonFields only(String... names) {
+    var known = Set.of(names);
+    for (var name : object.keySet()) {
+      if (!known.contains(name)) {
+        throw new BraidException(
+            what + ": unknown field `" + name + "`; known are " + String.join(", ", names));
+      }
+    }
+    return this;
+  }
+
+  String text(String name) {
+    var value = field(name);
+    if (!(value instanceof JsonPrimitive p) || !p.isString()) {
+      throw wrong(name, "a string", value);
+    }
+    return value.getAsString();
+  }
+
+  /// The constant of that very name.
+  <E extends Enum<E>> E oneOf(String name, E[] constants) {
+    return constant(text(name), name, constants);
+  }
+
+  <E extends Enum<E>> List<E> listOf(String name, E[] constants) {
+    return textList(name).stream().map(text -> constant(text, name, constants)).toList();
+  }
+
+  private <E extends Enum<E>> E constant(String text, String name, E[] constants) {
+    for (var constant : constants) {
+      if (constant.name().equals(text)) {
+        return constant;
+      }
+    }
+    var names = Arrays.stream(constants).map(Enum::name).collect(Collectors.joining(", "));
+    throw new BraidException(
+        what + ": field `" + name + "` must be one of " + names + " but was " + text);
+  }
+
+  int whole(String name) {
+    var value = wholeOf("`" + name + "`", field(name));
+    if (value != (int) value) {
+      throw wrong(name, "a 32-bit whole number", field(name));
+    }
+    return (int) value;
+  }
+
+  long wholeLong(String name) {
+    return wholeOf("`" + name + "`", field(name));
+  }
+
+  SequencedMap<String, String> texts(String name) {
+    var inner = asObject(what + " field `" + name + "`", field(name));
+    var map = new LinkedHashMap<String, String>();
+    for (var key : inner.keySet()) {
+      map.put(key, new JsonFields(what + " `" + name + "`", inner).text(key));
+    }
+    return Collections.unmodifiableSequencedMap(map);
+  }
+
+  List<String> textList(String name) {
+    return elements(name).stream()
+        .map(
+            e -> {
+              if (!(e instanceof JsonPrimitive p) || !p.isString()) {
+                throw wrong(name, "an array of strings", e);
+              }
+              return e.getAsString();
+            })
+        .toList();
+  }
+
+  List<Long> wholes(String name) {
+    return elements(name).stream().map(e -> wholeOf("`" + name + "`", e)).toList();
+  }
+
+  List<JsonFields> objects(String name) {
+    return elements(name).stream()
+        .map(e -> new JsonFields(what + " `" + name + "`", asObject(what + " `" + name + "`", e)))
+        .toList();
+  }
+
+  /// Rows of exactly `width` whole numbers.
+  List<long[]> rows(String name, int width) {
+    return elements(name).stream()
+        .map(
+            row -> {
+              if (!(row instanceof JsonArray a) || a.size() != width) {
+                throw wrong(name, "rows of " + width + " whole numbers", row);
+              }
+              var values = new long[width];
+              for (int i = 0; i < width; i++) {
+                values[i] = wholeOf("`" + name + "`", a.get(i));
+              }
+              return values;
+            })
+        .toList();
+  }
+
+  private List<JsonElement> elements(String name) {
+    var value = field(name);
+    if (!(value instanceof JsonArray array)) {
+      throw wrong(name, "an array", value);
+    }
+    return StreamSupport.stream(array.spliterator(), false).toList();
+  }
+
+  private JsonElement field(String name) {
+    var value = object.get(name);
+    if (value == null) {
+      throw new BraidException(what + ": field `" + name + "` is missing");
+    }
+    return value;
+  }
+
+  private long wholeOf(String name, JsonElement value) {
+    if (value instanceof JsonPrimitive p && p.isNumber()) {
+      try {
+        return new BigDecimal(p.getAsString()).longValueExact();
+      } catch (ArithmeticException e) {
+        throw new BraidException(
+            what + ": " + name + " must be a whole number but was " + abbreviated(value), e);
+      }
+    }
+    throw new BraidException(
+        what + ": " + name + " must be a whole number but was " + abbreviated(value));
+  }
+
+  private static JsonObject asObject(String what, JsonElement value) {
+    if (value instanceof JsonObject o) {
+      return o;
+    }
+    throw new BraidException(what + " must be a JSON object but was " + abbreviated(value));
+  }
+
+  private BraidException wrong(String name, String rule, JsonElement value) {
+    return new BraidException(
+        what + ": field `" + name + "` must be " + rule + " but was " + abbreviated(value));
+  }
+
+  private static String abbreviated(JsonElement value) {
+    var text = value.toString().replace('\n', ' ');
+    return text.length() <= 40 ? text : text.substring(0, 40) + "…";
+  }
+}

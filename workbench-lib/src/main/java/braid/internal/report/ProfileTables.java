@@ -1,0 +1,105 @@
+package braid.internal.report;
+
+import braid.ProfileSet;
+import braid.Stage;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.SequencedMap;
+import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.IntColumn;
+import tech.tablesaw.api.LongColumn;
+import tech.tablesaw.api.StringColumn;
+import tech.tablesaw.api.Table;
+import tech.tablesaw.columns.Column;
+
+/// The tables of a profile set.
+public final class ProfileTables {
+  private static final double NANOS_PER_MILLI = 1e6;
+
+  private ProfileTables() {}
+
+  public static Table spans(ProfileSet set) {
+    var rank = IntColumn.create("rank");
+    var iteration = IntColumn.create("iteration");
+    var chunk = IntColumn.create("chunk");
+    var stage = StringColumn.create("stage");
+    var stream = StringColumn.create("stream");
+    var start = DoubleColumn.create("start ms");
+    var took = DoubleColumn.create("ms");
+    var bytes = LongColumn.create("bytes");
+    var flops = LongColumn.create("flops");
+    for (var profile : set.profiles()) {
+      for (var span : profile.spans()) {
+        rank.append(profile.place().rank());
+        iteration.append(span.iteration());
+        if (span.chunk() < 0) {
+          chunk.appendMissing();
+        } else {
+          chunk.append(span.chunk());
+        }
+        stage.append(name(span.stage()));
+        stream.append(span.stream());
+        start.append(span.startNanos() / NANOS_PER_MILLI);
+        took.append(span.nanos() / NANOS_PER_MILLI);
+        bytes.append(span.bytes());
+        flops.append(span.flops());
+      }
+    }
+    var table =
+        Table.create("spans", rank, iteration, chunk, stage, stream, start, took, bytes, flops);
+    List<SequencedMap<String, String>> rows =
+        Collections.nCopies(table.rowCount(), set.configuration());
+    return table.addColumns(ConfigurationColumns.of(rows).toArray(Column<?>[]::new));
+  }
+
+  /// Times are those of a mean iteration; a share is of the iteration's wall time. A stage that
+  /// took no time on any rank has no columns.
+  public static Table stages(ProfileSet set, ProfileSet unfused) {
+    var ranks = set.profiles().stream().map(RankTimes::of).toList();
+    var alone = unfused.profiles().stream().map(RankTimes::of).toList();
+    var present = EnumSet.noneOf(Stage.class);
+    for (var times : ranks) {
+      for (var stage : times.busy().entrySet()) {
+        if (stage.getValue() > 0) {
+          present.add(stage.getKey());
+        }
+      }
+    }
+
+    var columns = new ArrayList<Column<?>>();
+    columns.add(IntColumn.create("rank", ranks.stream().mapToInt(RankTimes::rank).toArray()));
+    columns.add(millis("iteration ms", ranks.stream().map(RankTimes::iteration).toList()));
+    for (var stage : present) {
+      var busy = ranks.stream().map(t -> t.busy().getOrDefault(stage, 0.0)).toList();
+      columns.add(millis(name(stage) + " ms", busy));
+      var share = DoubleColumn.create(name(stage) + " %");
+      for (int r = 0; r < ranks.size(); r++) {
+        share.append(100 * busy.get(r) / ranks.get(r).iteration());
+      }
+      columns.add(share);
+    }
+    columns.add(millis("overlapped ms", ranks.stream().map(RankTimes::overlapped).toList()));
+    columns.add(millis("idle ms", ranks.stream().map(RankTimes::idle).toList()));
+    var saved = DoubleColumn.create("saved ÷ savable");
+    var hidden = DoubleColumn.create("overlapped ÷ communication");
+    for (int r = 0; r < ranks.size(); r++) {
+      saved.append(ranks.get(r).savedToSavable(alone.get(r)));
+      hidden.append(ranks.get(r).overlappedToCommunication());
+    }
+    columns.add(saved);
+    columns.add(hidden);
+    return Table.create("mean iteration of each rank", columns);
+  }
+
+  private static DoubleColumn millis(String name, List<Double> nanos) {
+    return DoubleColumn.create(
+        name, nanos.stream().mapToDouble(n -> n / NANOS_PER_MILLI).toArray());
+  }
+
+  private static String name(Stage stage) {
+    return stage.name().toLowerCase(Locale.ROOT);
+  }
+}

@@ -1,0 +1,91 @@
+package braid.internal.report;
+
+import braid.Profile;
+import braid.Span;
+import braid.Stage;
+import java.util.Collections;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+
+/// Where one rank's time went, as nanoseconds of a mean iteration. A stage's time is that in which
+/// at least one of its spans ran; communication is copying and reducing.
+///
+/// @param iteration wall time
+/// @param either time in which the rank multiplied, communicated or both
+public record RankTimes(
+    int rank,
+    double iteration,
+    Map<Stage, Double> busy,
+    double gemm,
+    double communication,
+    double either,
+    long bytes,
+    long flops) {
+
+  /// The mean over all iterations.
+  public static RankTimes of(Profile profile) {
+    return of(profile.place().rank(), profile.iterationNanos(), profile.spans());
+  }
+
+  public static RankTimes of(Profile profile, int iteration) {
+    return of(
+        profile.place().rank(),
+        List.of(profile.iterationNanos().get(iteration)),
+        profile.spans().stream().filter(s -> s.iteration() == iteration).toList());
+  }
+
+  private static RankTimes of(int rank, List<Long> iterationNanos, List<Span> spans) {
+    int iterations = iterationNanos.size();
+    var busy = new EnumMap<Stage, Double>(Stage.class);
+    for (var stage : Stage.values()) {
+      var own = of(spans, stage);
+      if (!own.isEmpty()) {
+        busy.put(stage, BusyTime.nanos(own) / (double) iterations);
+      }
+    }
+    var gemm = of(spans, Stage.GEMM);
+    var communication = of(spans, Stage.COPY, Stage.REDUCE);
+    var either = of(spans, Stage.GEMM, Stage.COPY, Stage.REDUCE);
+    return new RankTimes(
+        rank,
+        iterationNanos.stream().mapToLong(Long::longValue).average().orElseThrow(),
+        Collections.unmodifiableMap(busy),
+        BusyTime.nanos(gemm) / (double) iterations,
+        BusyTime.nanos(communication) / (double) iterations,
+        BusyTime.nanos(either) / (double) iterations,
+        communication.stream().mapToLong(Span::bytes).sum() / iterations,
+        gemm.stream().mapToLong(Span::flops).sum() / iterations);
+  }
+
+  private static List<Span> of(List<Span> spans, Stage... stages) {
+    var wanted = List.of(stages);
+    return spans.stream().filter(s -> wanted.contains(s.stage())).toList();
+  }
+
+  /// Time in which the rank multiplied and communicated at once.
+  public double overlapped() {
+    return Math.max(0, gemm + communication - either);
+  }
+
+  public double idle() {
+    return Math.max(0, iteration - either);
+  }
+
+  /// (T_gemm + T_comm − T_overlapped) ÷ min(T_gemm, T_comm), the first two as timed in `alone`:
+  /// pass this rank's times of the unfused run to charge overlap for slowing both down, or `this`.
+  /// It is NaN where there was nothing to overlap.
+  public double savedToSavable(RankTimes alone) {
+    return (alone.gemm + alone.communication - iteration)
+        / positive(Math.min(alone.gemm, alone.communication));
+  }
+
+  /// The share of communication that ran beside a GEMM; NaN where there was no communication.
+  public double overlappedToCommunication() {
+    return overlapped() / positive(communication);
+  }
+
+  private static double positive(double nanos) {
+    return nanos > 0 ? nanos : Double.NaN;
+  }
+}

@@ -1,0 +1,114 @@
+package braid.internal.report;
+
+import braid.Displayable;
+import braid.Evidence;
+import braid.MimeBundle;
+import braid.ProfileSet;
+import braid.Study;
+import braid.internal.report.chart.ChartImage;
+import java.awt.image.BufferedImage;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import org.jfree.chart.JFreeChart;
+import org.jspecify.annotations.Nullable;
+import tech.tablesaw.api.Table;
+
+/// How any value is shown. A rank shows evidence by its text and its JSON alone; the front makes
+/// tables and charts of them, so that ranks need neither memory nor time for drawing.
+public final class Renderings {
+  private Renderings() {}
+
+  /// The value in every form it has.
+  public static MimeBundle of(@Nullable Object value) {
+    if (value instanceof Displayable displayable) {
+      return displayable.display();
+    }
+    // By name, so that showing a number loads neither Tablesaw nor JFreeChart nor AWT.
+    if (value != null) {
+      for (Class<?> type = value.getClass(); type != null; type = type.getSuperclass()) {
+        switch (type.getName()) {
+          case "tech.tablesaw.api.Table" -> {
+            return Rich.table(value);
+          }
+          case "org.jfree.chart.JFreeChart" -> {
+            return Rich.chart(value);
+          }
+          case "java.awt.image.BufferedImage" -> {
+            return Rich.image(value);
+          }
+          default -> {}
+        }
+      }
+    }
+    return MimeBundle.text(plain(value));
+  }
+
+  /// The value as a rank hands it to the front.
+  public static MimeBundle onRank(@Nullable Object value) {
+    return value instanceof Study study
+        ? MimeBundle.text(study.headline()).with(StudyJson.MIME, study.toJson())
+        : of(value);
+  }
+
+  /// The evidence in what ranks handed over, in any order: the study that any of them sent, or the
+  /// profiles of all. Empty where there is none of it.
+  public static Optional<Evidence> evidence(List<MimeBundle> ofRanks) {
+    for (var bundle : ofRanks) {
+      var study = bundle.data().get(StudyJson.MIME);
+      if (study != null) {
+        return Optional.of(StudyJson.read(study));
+      }
+    }
+    var profiles =
+        ofRanks.stream()
+            .map(bundle -> bundle.data().get(ProfileJson.MIME))
+            .filter(Objects::nonNull)
+            .map(ProfileJson::read)
+            .toList();
+    return profiles.isEmpty() ? Optional.empty() : Optional.of(ProfileSet.of(profiles));
+  }
+
+  /// Loads what drawing needs, so that the first table or chart need not wait for it. A front may
+  /// call it in a thread of its own after it has started.
+  public static void preload() {
+    Rich.preload();
+  }
+
+  private static String plain(@Nullable Object value) {
+    if (value != null && value.getClass().isArray()) {
+      var wrapped = Arrays.deepToString(new @Nullable Object[] {value});
+      return wrapped.substring(1, wrapped.length() - 1);
+    }
+    return String.valueOf(value);
+  }
+
+  /// Everything that mentions a library, in a class of its own, loaded when first needed.
+  private static final class Rich {
+    private Rich() {}
+
+    static MimeBundle table(Object value) {
+      var table = (Table) value;
+      return MimeBundle.text(HtmlTable.text(table, HtmlTable.DEFAULT_ROWS))
+          .with(MimeBundle.HTML, HtmlTable.html(table, HtmlTable.DEFAULT_ROWS));
+    }
+
+    static MimeBundle chart(Object value) {
+      return ChartImage.bundle((JFreeChart) value);
+    }
+
+    static MimeBundle image(Object value) {
+      var image = (BufferedImage) value;
+      return MimeBundle.text("image of " + image.getWidth() + "×" + image.getHeight() + " pixels")
+          .with(MimeBundle.PNG, ChartImage.png(image));
+    }
+
+    static void preload() {
+      var _ = HtmlTable.text(Table.create(""), 0);
+      if (ChartImage.noFonts().isEmpty()) {
+        ChartImage.preload();
+      }
+    }
+  }
+}

@@ -1,0 +1,99 @@
+package braid.internal.report;
+
+import braid.Method;
+import braid.Overlap;
+import braid.Study;
+import braid.Transport;
+import com.google.gson.stream.JsonWriter;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.util.List;
+import java.util.Map;
+
+/// A study as JSON: every time that was measured, none that was computed from them.
+public final class StudyJson {
+  public static final String MIME = "application/vnd.braid.study+json";
+  static final String FORMAT = "braid.study/1";
+
+  private StudyJson() {}
+
+  public static String write(Study study) {
+    var out = new StringWriter();
+    try (var json = new JsonWriter(out)) {
+      json.beginObject();
+      json.name("format").value(FORMAT);
+      texts(json, "problem", study.problem());
+      json.name("ranks").value(study.ranks());
+      json.name("seed").value(study.seed());
+      numbers(json, "unfusedNanos", study.unfusedFirst());
+      numbers(json, "unfusedAgainNanos", study.unfusedAgain());
+      json.name("trials").beginArray();
+      for (var trial : study.trials()) {
+        json.beginObject();
+        var how = trial.overlap();
+        json.name("method").value(how.method().name());
+        json.name("splits").value(how.splits());
+        json.name("streams").value(how.streams());
+        json.name("transport").value(how.transport().name());
+        numbers(json, "nanos", trial.nanos());
+        json.endObject();
+      }
+      json.endArray();
+      json.endObject();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return out.toString();
+  }
+
+  public static Study read(String json) {
+    var fields =
+        JsonFields.document("study", FORMAT, json)
+            .only(
+                "format",
+                "problem",
+                "ranks",
+                "seed",
+                "unfusedNanos",
+                "unfusedAgainNanos",
+                "trials");
+    var trials =
+        fields.objects("trials").stream()
+            .map(t -> t.only("method", "splits", "streams", "transport", "nanos"))
+            .map(t -> new Study.Trial(overlap(t), t.wholes("nanos")))
+            .toList();
+    return new Study(
+        fields.texts("problem"),
+        fields.whole("ranks"),
+        fields.wholeLong("seed"),
+        fields.wholes("unfusedNanos"),
+        fields.wholes("unfusedAgainNanos"),
+        trials);
+  }
+
+  private static Overlap overlap(JsonFields trial) {
+    return new Overlap(
+        trial.oneOf("method", Method.values()),
+        trial.whole("splits"),
+        trial.whole("streams"),
+        trial.oneOf("transport", Transport.values()));
+  }
+
+  private static void texts(JsonWriter json, String name, Map<String, String> values)
+      throws IOException {
+    json.name(name).beginObject();
+    for (var value : values.entrySet()) {
+      json.name(value.getKey()).value(value.getValue());
+    }
+    json.endObject();
+  }
+
+  private static void numbers(JsonWriter json, String name, List<Long> values) throws IOException {
+    json.name(name).beginArray();
+    for (var value : values) {
+      json.value(value);
+    }
+    json.endArray();
+  }
+}

@@ -1,0 +1,46 @@
+package braid.internal.report;
+
+import braid.MimeBundle;
+import braid.Study;
+import braid.internal.rank.Outbox;
+
+/// What the rank that speaks for all tells while the tuner works: how far it is, in one place that
+/// is updated, and in the end the study, for the front to keep.
+public final class TuningNews {
+  private final Outbox outbox;
+  private final String displayId;
+  private final ProgressBar bar;
+  private boolean shown;
+
+  /// @param configurations how many are built, the unfused reference among them
+  /// @param measurements how many will be made
+  public TuningNews(Outbox outbox, String displayId, int configurations, int measurements) {
+    this.outbox = outbox;
+    this.displayId = displayId;
+    this.bar =
+        new ProgressBar(
+            "tuning",
+            measurements,
+            "building and verifying " + configurations + " configurations",
+            System::nanoTime,
+            this::show);
+  }
+
+  public void measuring(String configuration) {
+    bar.step(configuration);
+  }
+
+  public void found(Study study) {
+    bar.finish("done");
+    outbox.publish(MimeBundle.text(study.headline()).with(StudyJson.MIME, study.toJson()));
+  }
+
+  private void show(MimeBundle bundle) {
+    if (shown) {
+      outbox.update(bundle, displayId);
+    } else {
+      outbox.display(bundle, displayId);
+      shown = true;
+    }
+  }
+}

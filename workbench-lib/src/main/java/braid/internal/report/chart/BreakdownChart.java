@@ -1,0 +1,73 @@
+package braid.internal.report.chart;
+
+import braid.ProfileSet;
+import braid.Stage;
+import braid.internal.report.ConfigurationColumns;
+import braid.internal.report.RankTimes;
+import braid.internal.report.TimeScale;
+import java.awt.Color;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.ToDoubleFunction;
+import org.jfree.chart.JFreeChart;
+
+/// A bar for each rank's mean iteration: only multiplying, both at once, only communicating,
+/// neither.
+public final class BreakdownChart {
+  private static final int LANE_PX = 34;
+
+  private record Part(String name, Color colour, ToDoubleFunction<RankTimes> nanos) {}
+
+  private static final List<Part> PARTS =
+      List.of(
+          new Part("gemm only", Theme.colour(Stage.GEMM), t -> t.either() - t.communication()),
+          new Part("gemm and communication", Theme.BOTH, RankTimes::overlapped),
+          new Part("communication only", Theme.colour(Stage.COPY), t -> t.either() - t.gemm()),
+          new Part("idle", Theme.colour(Stage.WAIT), RankTimes::idle));
+
+  private BreakdownChart() {}
+
+  public static JFreeChart of(ProfileSet set) {
+    var ranks = set.profiles().stream().map(RankTimes::of).toList();
+    double longest =
+        ranks.stream().mapToDouble(t -> Math.max(t.iteration(), t.either())).max().orElse(1);
+    var scale = TimeScale.of(longest);
+    var kinds = new ArrayList<LanePlot.Kind>();
+    var from = new double[ranks.size()];
+    for (var part : PARTS) {
+      var bars = new ArrayList<LanePlot.Bar>();
+      for (int lane = 0; lane < ranks.size(); lane++) {
+        double length = scale.from(part.nanos.applyAsDouble(ranks.get(lane)));
+        if (length > 0) {
+          bars.add(
+              new LanePlot.Bar(lane, from[lane], from[lane] + length, TimeScale.digits(length)));
+          from[lane] += length;
+        }
+      }
+      kinds.add(new LanePlot.Kind(part.name, part.colour, bars));
+    }
+    var plot =
+        new LanePlot(
+            "mean iteration (" + scale.unit() + ")",
+            scale.from(Math.max(longest, 1)),
+            ranks.stream().map(t -> new LanePlot.Lane("rank " + t.rank(), false)).toList(),
+            LANE_PX,
+            kinds);
+    return plot.chart(title(ranks), ConfigurationColumns.label(set.configuration()));
+  }
+
+  private static String title(List<RankTimes> ranks) {
+    double idle = 0;
+    double alone = 0;
+    double wall = 0;
+    for (var times : ranks) {
+      idle += times.idle();
+      alone += times.either() - times.gemm();
+      wall += times.iteration();
+    }
+    return TimeScale.percent(alone / wall)
+        + " of an iteration is communication that no GEMM hides; "
+        + TimeScale.percent(idle / wall)
+        + " is idle";
+  }
+}

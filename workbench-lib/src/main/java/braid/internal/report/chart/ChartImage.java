@@ -1,0 +1,147 @@
+package braid.internal.report.chart;
+
+import braid.BraidException;
+import braid.MimeBundle;
+import java.awt.Font;
+import java.awt.Rectangle;
+import java.awt.RenderingHints;
+import java.awt.font.FontRenderContext;
+import java.awt.image.BufferedImage;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.Locale;
+import java.util.Optional;
+import javax.imageio.ImageIO;
+import org.jfree.chart.JFreeChart;
+import org.jfree.chart.axis.NumberAxis;
+import org.jfree.chart.plot.XYPlot;
+import org.jfree.svg.SVGGraphics2D;
+
+/// A chart drawn without a screen, as SVG and as PNG.
+public final class ChartImage {
+  /// Fonts of equal metrics on every desktop: texts are measured here and drawn by the reader's
+  /// browser, and labels must end where they were measured to end.
+  private static final String SVG_FONTS = "Verdana, DejaVu Sans, sans-serif";
+
+  private static final String PLACEHOLDER = "braid-defs-";
+
+  private ChartImage() {}
+
+  public static String svg(JFreeChart chart) {
+    return svg(chart, Theme.WIDTH_PX, height(chart));
+  }
+
+  /// The usual height, or what the chart's lanes need.
+  public static int height(JFreeChart chart) {
+    return chart.getPlot() instanceof LanePlot lanes ? lanes.heightPx() : Theme.HEIGHT_PX;
+  }
+
+  public static String svg(JFreeChart chart, int width, int height) {
+    requireFonts();
+    var graphics = new SVGGraphics2D(width, height);
+    graphics.setDefsKeyPrefix(PLACEHOLDER);
+    graphics.setFontFunction(family -> SVG_FONTS);
+    graphics.setGeomDoubleConverter(ChartImage::coordinate);
+    graphics.setTransformDoubleConverter(ChartImage::coordinate);
+    chart.draw(graphics, new Rectangle(width, height));
+    var svg = graphics.getSVGElement(null, true, null, null, null);
+    // Several charts of one page must not share the names of their clips.
+    return svg.replace(PLACEHOLDER, "b" + Integer.toHexString(svg.hashCode()) + "-");
+  }
+
+  public static byte[] png(JFreeChart chart) {
+    return png(chart, Theme.WIDTH_PX, height(chart));
+  }
+
+  public static byte[] png(JFreeChart chart, int width, int height) {
+    requireFonts();
+    var image = new BufferedImage(width, height, BufferedImage.TYPE_INT_RGB);
+    var graphics = image.createGraphics();
+    try {
+      graphics.setRenderingHint(
+          RenderingHints.KEY_TEXT_ANTIALIASING, RenderingHints.VALUE_TEXT_ANTIALIAS_ON);
+      graphics.setRenderingHint(
+          RenderingHints.KEY_FRACTIONALMETRICS, RenderingHints.VALUE_FRACTIONALMETRICS_ON);
+      chart.draw(graphics, new Rectangle(width, height));
+    } finally {
+      graphics.dispose();
+    }
+    return png(image);
+  }
+
+  public static byte[] png(BufferedImage image) {
+    var out = new ByteArrayOutputStream();
+    try {
+      if (!ImageIO.write(image, "png", out)) {
+        throw new BraidException("this image's colour model has no PNG form: " + image);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return out.toByteArray();
+  }
+
+  /// The chart for an HTML page. As an image of its own, so that the page's styles do not reach it.
+  public static String html(JFreeChart chart) {
+    var data = Base64.getEncoder().encodeToString(svg(chart).getBytes(StandardCharsets.UTF_8));
+    return "<img style=\"max-width:100%\" alt=\"chart\" src=\"data:image/svg+xml;base64,"
+        + data
+        + "\">";
+  }
+
+  public static MimeBundle bundle(JFreeChart chart) {
+    var title = chart.getTitle() == null ? "chart" : chart.getTitle().getText();
+    return noFonts()
+        .map(reason -> MimeBundle.text(title + "\n(" + reason + ")"))
+        .orElseGet(
+            () ->
+                MimeBundle.text(title)
+                    .with(MimeBundle.SVG, svg(chart))
+                    .with(MimeBundle.PNG, png(chart)));
+  }
+
+  /// Why no chart can be drawn here, if so. Without fontconfig or any font the JDK cannot measure a
+  /// text.
+  public static Optional<String> noFonts() {
+    return Fonts.MISSING;
+  }
+
+  /// Draws an empty chart, which loads most of what any needs.
+  public static void preload() {
+    var plot = new XYPlot(null, new NumberAxis(""), new NumberAxis(""), null);
+    var _ = svg(Theme.chart("", "", plot));
+  }
+
+  private static void requireFonts() {
+    noFonts()
+        .ifPresent(
+            reason -> {
+              throw new BraidException(reason);
+            });
+  }
+
+  private static String coordinate(double value) {
+    var text = String.format(Locale.ROOT, "%.2f", value);
+    return text.endsWith(".00") ? text.substring(0, text.length() - 3) : text;
+  }
+
+  private static final class Fonts {
+    static final Optional<String> MISSING = probe();
+
+    private static Optional<String> probe() {
+      try {
+        new Font(Font.SANS_SERIF, Font.PLAIN, 11)
+            .getStringBounds("0", new FontRenderContext(null, true, true));
+        return Optional.empty();
+      } catch (RuntimeException | LinkageError | InternalError e) {
+        return Optional.of(
+            "charts need a font but Java found none ("
+                + e
+                + "); apt-get install fontconfig fonts-dejavu-core");
+      }
+    }
+  }
+}

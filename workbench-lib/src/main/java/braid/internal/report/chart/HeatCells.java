@@ -1,0 +1,98 @@
+package braid.internal.report.chart;
+
+import java.awt.Color;
+import java.awt.Graphics2D;
+import java.awt.geom.Rectangle2D;
+import java.util.Arrays;
+import java.util.List;
+import org.jfree.chart.axis.ValueAxis;
+import org.jfree.chart.plot.CrosshairState;
+import org.jfree.chart.plot.PlotRenderingInfo;
+import org.jfree.chart.plot.XYPlot;
+import org.jfree.chart.renderer.xy.AbstractXYItemRenderer;
+import org.jfree.chart.renderer.xy.XYItemRendererState;
+import org.jfree.chart.text.TextUtils;
+import org.jfree.chart.ui.TextAnchor;
+import org.jfree.data.xy.XYDataset;
+
+/// Draws each item as a cell around its whole-numbered position: the smaller its value the darker,
+/// with its label inside; one may be ringed.
+final class HeatCells extends AbstractXYItemRenderer {
+  private static final Color DARKEST = new Color(0x0B4F83);
+  private static final Color LIGHTEST = new Color(0xE8F1F8);
+  private static final double GAP_PX = 2;
+  private static final double RING_INSET_PX = 3;
+
+  private final transient double[] values;
+  private final transient List<String> labels;
+  private final transient int ringed;
+
+  /// @param ringed the item to ring, or -1
+  HeatCells(double[] values, List<String> labels, int ringed) {
+    this.values = values.clone();
+    this.labels = List.copyOf(labels);
+    this.ringed = ringed;
+  }
+
+  @Override
+  public void drawItem(
+      Graphics2D g2,
+      XYItemRendererState state,
+      Rectangle2D dataArea,
+      PlotRenderingInfo info,
+      XYPlot plot,
+      ValueAxis domainAxis,
+      ValueAxis rangeAxis,
+      XYDataset dataset,
+      int series,
+      int item,
+      CrosshairState crosshairState,
+      int pass) {
+    double x = dataset.getXValue(series, item);
+    double y = dataset.getYValue(series, item);
+    var along = plot.getDomainAxisEdge();
+    var across = plot.getRangeAxisEdge();
+    double left = domainAxis.valueToJava2D(x - 0.5, dataArea, along) + GAP_PX / 2;
+    double right = domainAxis.valueToJava2D(x + 0.5, dataArea, along) - GAP_PX / 2;
+    double top = rangeAxis.valueToJava2D(y + 0.5, dataArea, across) + GAP_PX / 2;
+    double bottom = rangeAxis.valueToJava2D(y - 0.5, dataArea, across) - GAP_PX / 2;
+    var cell = new Rectangle2D.Double(left, top, right - left, bottom - top);
+    var colour = colour(values[item]);
+    g2.setPaint(colour);
+    g2.fill(cell);
+    if (item == ringed) {
+      g2.setPaint(Theme.BEST);
+      g2.setStroke(Theme.RING);
+      g2.draw(
+          new Rectangle2D.Double(
+              left + RING_INSET_PX,
+              top + RING_INSET_PX,
+              cell.width - 2 * RING_INSET_PX,
+              cell.height - 2 * RING_INSET_PX));
+    }
+    if (g2.getFontMetrics(Theme.LABEL).stringWidth(labels.get(item)) < cell.width) {
+      g2.setFont(Theme.LABEL);
+      g2.setPaint(Theme.inkOn(colour));
+      TextUtils.drawAlignedString(
+          labels.get(item),
+          g2,
+          (float) cell.getCenterX(),
+          (float) cell.getCenterY(),
+          TextAnchor.CENTER);
+    }
+  }
+
+  private Color colour(double value) {
+    double least = Arrays.stream(values).min().orElse(value);
+    double most = Arrays.stream(values).max().orElse(value);
+    double lightness = most > least ? (value - least) / (most - least) : 0;
+    return new Color(
+        between(DARKEST.getRed(), LIGHTEST.getRed(), lightness),
+        between(DARKEST.getGreen(), LIGHTEST.getGreen(), lightness),
+        between(DARKEST.getBlue(), LIGHTEST.getBlue(), lightness));
+  }
+
+  private static int between(int from, int to, double share) {
+    return (int) Math.round(from + share * (to - from));
+  }
+}

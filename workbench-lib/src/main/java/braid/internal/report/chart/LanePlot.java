@@ -1,0 +1,74 @@
+package braid.internal.report.chart;
+
+import java.awt.Color;
+import java.util.List;
+import org.jfree.chart.JFreeChart;
+import org.jfree.chart.axis.NumberAxis;
+import org.jfree.chart.axis.SymbolAxis;
+import org.jfree.chart.plot.IntervalMarker;
+import org.jfree.chart.plot.XYPlot;
+import org.jfree.chart.ui.Layer;
+import org.jfree.data.Range;
+import org.jfree.data.xy.XYIntervalSeries;
+import org.jfree.data.xy.XYIntervalSeriesCollection;
+
+/// Horizontal lanes over one axis, with bars of several kinds in them. It says how high it must be
+/// for its lanes to be read, and no higher.
+final class LanePlot extends XYPlot {
+  private static final double HALF_BAR = 0.4;
+  private static final int AROUND_LANES_PX = 150;
+  private static final int TALLEST_LANE_PX = 44;
+
+  private final transient int heightPx;
+
+  /// @param label what stands in the bar where there is room; empty for nothing
+  record Bar(int lane, double from, double to, String label) {}
+
+  record Kind(String name, Color colour, List<Bar> bars) {}
+
+  /// @param banded whether the lane stands on a tinted band, to tell groups of lanes apart
+  record Lane(String name, boolean banded) {}
+
+  LanePlot(String axisLabel, double longest, List<Lane> lanes, int lanePx, List<Kind> kinds) {
+    int usual = (Theme.HEIGHT_PX - AROUND_LANES_PX) / lanes.size();
+    this.heightPx = AROUND_LANES_PX + lanes.size() * Math.clamp(usual, lanePx, TALLEST_LANE_PX);
+    var axis = new NumberAxis(axisLabel);
+    axis.setRange(new Range(0, longest));
+    var laneAxis = new SymbolAxis(null, lanes.stream().map(Lane::name).toArray(String[]::new));
+    laneAxis.setInverted(true);
+    laneAxis.setGridBandsVisible(false);
+    laneAxis.setRange(-0.5, lanes.size() - 0.5);
+    laneAxis.setTickMarksVisible(false);
+    var dataset = new XYIntervalSeriesCollection();
+    for (var kind : kinds) {
+      var series = new XYIntervalSeries(kind.name, false, true);
+      for (var bar : kind.bars) {
+        int lane = bar.lane;
+        series.add(bar.from, bar.from, bar.to, lane, lane - HALF_BAR, lane + HALF_BAR);
+      }
+      dataset.addSeries(series);
+    }
+    setDomainAxis(axis);
+    setRangeAxis(laneAxis);
+    setDataset(dataset);
+    setRenderer(new LaneBars(kinds));
+    for (int lane = 0; lane < lanes.size(); lane++) {
+      if (lanes.get(lane).banded) {
+        var band = new IntervalMarker(lane - 0.5, lane + 0.5, Theme.BAND);
+        band.setAlpha(1);
+        addRangeMarker(band, Layer.BACKGROUND);
+      }
+    }
+  }
+
+  JFreeChart chart(String title, String subtitle) {
+    var chart = Theme.chart(title, subtitle, this);
+    setRangeGridlinesVisible(false);
+    Theme.legend(chart);
+    return chart;
+  }
+
+  int heightPx() {
+    return heightPx;
+  }
+}

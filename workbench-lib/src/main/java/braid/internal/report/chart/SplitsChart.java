@@ -1,0 +1,168 @@
+package braid.internal.report.chart;
+
+import braid.Study;
+import braid.internal.report.ConfigurationColumns;
+import braid.internal.report.OrderStatistics;
+import braid.internal.report.TimeScale;
+import java.awt.BasicStroke;
+import java.awt.Color;
+import java.awt.geom.Ellipse2D;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.SequencedMap;
+import java.util.TreeSet;
+import org.jfree.chart.JFreeChart;
+import org.jfree.chart.axis.NumberAxis;
+import org.jfree.chart.plot.DatasetRenderingOrder;
+import org.jfree.chart.plot.IntervalMarker;
+import org.jfree.chart.plot.ValueMarker;
+import org.jfree.chart.plot.XYPlot;
+import org.jfree.chart.renderer.xy.XYErrorRenderer;
+import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
+import org.jfree.chart.ui.Layer;
+import org.jfree.chart.ui.RectangleAnchor;
+import org.jfree.chart.ui.RectangleInsets;
+import org.jfree.chart.ui.TextAnchor;
+import org.jfree.data.xy.XYSeries;
+import org.jfree.data.xy.XYSeriesCollection;
+import org.jfree.data.xy.YIntervalSeries;
+import org.jfree.data.xy.YIntervalSeriesCollection;
+
+/// Time against split count: a line for each combination of the other settings, bars from p10 to
+/// p90, the unfused reference dashed on a band of its own p10 to p90, the best ringed and so, more
+/// lightly, what ties with it.
+public final class SplitsChart {
+  /// How far apart the bars of neighbouring series stand, in powers of two.
+  private static final double DODGE = 0.06;
+
+  private static final double WIDEST_DODGE = 0.4;
+  private static final double RING_PX = 15;
+  private static final double DOT_PX = 6;
+  private static final double HEADROOM = 0.12;
+
+  private SplitsChart() {}
+
+  public static JFreeChart of(Study study) {
+    var lines = lines(study);
+    double largest = OrderStatistics.quantile(study.unfusedNanos(), 0.9);
+    double smallest = OrderStatistics.quantile(study.unfusedNanos(), 0.1);
+    for (var trial : study.trials()) {
+      largest = Math.max(largest, trial.p90Nanos());
+      smallest = Math.min(smallest, trial.p10Nanos());
+    }
+    var scale = TimeScale.of(largest);
+    var data = new YIntervalSeriesCollection();
+    var best = new XYSeries("best");
+    var ties = new XYSeries("ties with best");
+    var tied = study.ties();
+    double dodge = Math.min(DODGE, WIDEST_DODGE / lines.size());
+    double shift = -dodge * (lines.size() - 1) / 2;
+    for (var line : lines.entrySet()) {
+      var series = new YIntervalSeries(line.getKey());
+      for (var trial : line.getValue()) {
+        double x = SplitsAxis.position(trial.overlap().splits()) + shift;
+        double y = scale.from(trial.medianNanos());
+        series.add(x, y, scale.from(trial.p10Nanos()), scale.from(trial.p90Nanos()));
+        if (trial.overlap().equals(study.best())) {
+          best.add(x, y);
+        } else if (tied.contains(trial.overlap())) {
+          ties.add(x, y);
+        }
+      }
+      data.addSeries(series);
+      shift += dodge;
+    }
+
+    var splits = new TreeSet<Integer>();
+    study.trials().forEach(t -> splits.add(t.overlap().splits()));
+    var time = new NumberAxis("median time of an iteration (" + scale.unit() + ")");
+    double margin = HEADROOM * Math.max(scale.from(largest - smallest), scale.from(largest) * 0.05);
+    time.setRange(Math.max(0, scale.from(smallest) - margin), scale.from(largest) + margin);
+    var plot = new XYPlot(data, new SplitsAxis("splits", splits), time, renderer(lines.size()));
+    ring(plot, 1, best, Theme.BEST, Theme.RING);
+    ring(plot, 2, ties, Theme.REFERENCE, Theme.HAIRLINE);
+    plot.setDatasetRenderingOrder(DatasetRenderingOrder.FORWARD);
+    addUnfused(plot, study, scale);
+    var chart =
+        Theme.chart(
+            study.finding(), study.setting() + "\n" + study.basis() + "; bars p10 to p90", plot);
+    Theme.legend(chart);
+    return chart;
+  }
+
+  /// The trials in lines, by all their settings but the splits.
+  private static SequencedMap<String, List<Study.Trial>> lines(Study study) {
+    var lines = new LinkedHashMap<String, List<Study.Trial>>();
+    var varying = study.varying();
+    for (var trial : study.trials()) {
+      var others = new LinkedHashMap<String, String>();
+      trial
+          .overlap()
+          .columns()
+          .forEach(
+              (name, value) -> {
+                if (varying.contains(name) && !name.equals("splits")) {
+                  others.put(name, value);
+                }
+              });
+      var name = others.isEmpty() ? "overlapped" : ConfigurationColumns.label(others);
+      lines.computeIfAbsent(name, n -> new ArrayList<>()).add(trial);
+    }
+    return lines;
+  }
+
+  private static XYErrorRenderer renderer(int lines) {
+    var renderer = new XYErrorRenderer();
+    renderer.setDefaultLinesVisible(true);
+    renderer.setDrawYError(true);
+    renderer.setDrawXError(false);
+    renderer.setCapLength(5);
+    renderer.setErrorStroke(Theme.HAIRLINE);
+    for (int line = 0; line < lines; line++) {
+      renderer.setSeriesPaint(line, Theme.seriesColour(line));
+      renderer.setSeriesStroke(line, Theme.LINE);
+      renderer.setSeriesShape(line, circle(DOT_PX));
+    }
+    return renderer;
+  }
+
+  private static void ring(
+      XYPlot plot, int index, XYSeries points, Color colour, BasicStroke stroke) {
+    if (points.isEmpty()) {
+      return;
+    }
+    var ring = new XYLineAndShapeRenderer(false, true);
+    ring.setSeriesShape(0, circle(RING_PX));
+    ring.setSeriesShapesFilled(0, false);
+    ring.setSeriesPaint(0, colour);
+    ring.setSeriesOutlineStroke(0, stroke);
+    plot.setDataset(index, new XYSeriesCollection(points));
+    plot.setRenderer(index, ring);
+  }
+
+  private static Ellipse2D circle(double diameter) {
+    return new Ellipse2D.Double(-diameter / 2, -diameter / 2, diameter, diameter);
+  }
+
+  private static void addUnfused(XYPlot plot, Study study, TimeScale scale) {
+    var nanos = study.unfusedNanos();
+    double median = OrderStatistics.quantile(nanos, 0.5);
+    var band =
+        new IntervalMarker(
+            scale.from(OrderStatistics.quantile(nanos, 0.1)),
+            scale.from(OrderStatistics.quantile(nanos, 0.9)),
+            Theme.REFERENCE_BAND);
+    band.setAlpha(1);
+    plot.addRangeMarker(band, Layer.BACKGROUND);
+    var line = new ValueMarker(scale.from(median), Theme.REFERENCE, Theme.DASHED);
+    line.setLabel("unfused " + TimeScale.format(median));
+    line.setLabelFont(Theme.TICK);
+    line.setLabelPaint(Theme.REFERENCE);
+    line.setLabelBackgroundColor(Theme.CLEAR);
+    line.setLabelAnchor(RectangleAnchor.TOP_RIGHT);
+    line.setLabelTextAnchor(TextAnchor.BOTTOM_RIGHT);
+    line.setLabelOffset(new RectangleInsets(3, 6, 3, 6));
+    plot.addRangeMarker(line, Layer.BACKGROUND);
+  }
+}

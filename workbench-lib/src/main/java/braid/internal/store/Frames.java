@@ -1,0 +1,156 @@
+package braid.internal.store;
+
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Whole messages over a socket: a length, then that many bytes. A frame is written at once and
+/// without delay, since each is a step of a conversation somebody waits for.
+final class Frames {
+  /// Every member's largest value, for more members than a machine has GPUs.
+  static final int MAX_FRAME_BYTES = 64 * Meeting.MAX_VALUE_BYTES;
+
+  /// Before a peer has shown its token it may send no more than this.
+  static final int MAX_HELLO_BYTES = 4096;
+
+  private final DataInputStream in;
+  private final OutputStream out;
+
+  Frames(Socket socket) throws IOException {
+    socket.setTcpNoDelay(true);
+    in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));
+    out = socket.getOutputStream();
+  }
+
+  @FunctionalInterface
+  interface Writer {
+    void write(DataOutputStream out) throws IOException;
+  }
+
+  void send(Writer writer) throws IOException {
+    var buffer = new ByteArrayOutputStream();
+    var data = new DataOutputStream(buffer);
+    data.writeInt(0);
+    writer.write(data);
+    var frame = buffer.toByteArray();
+    ByteBuffer.wrap(frame).putInt(0, frame.length - Integer.BYTES);
+    synchronized (out) {
+      out.write(frame);
+      out.flush();
+    }
+  }
+
+  /// The next frame, or null where the peer has ended the conversation between two of them.
+  @Nullable ByteBuffer receive(int maxBytes) throws IOException {
+    int length;
+    try {
+      length = in.readInt();
+    } catch (EOFException e) {
+      return null;
+    }
+    if (length < 1 || length > maxBytes) {
+      throw new IOException(
+          "a frame must be 1.." + maxBytes + " bytes but was " + length + "; not a braid peer?");
+    }
+    return ByteBuffer.wrap(in.readNBytes(length));
+  }
+
+  static void put(DataOutputStream out, byte[] bytes) throws IOException {
+    out.writeInt(bytes.length);
+    out.write(bytes);
+  }
+
+  static void put(DataOutputStream out, String text) throws IOException {
+    put(out, text.getBytes(StandardCharsets.UTF_8));
+  }
+
+  static byte[] bytes(ByteBuffer in) throws IOException {
+    int length = in.getInt();
+    if (length < 0 || length > in.remaining()) {
+      throw new IOException(
+          "a value of " + length + " bytes in a frame that has " + in.remaining());
+    }
+    var bytes = new byte[length];
+    in.get(bytes);
+    return bytes;
+  }
+
+  static String text(ByteBuffer in) throws IOException {
+    return new String(bytes(in), StandardCharsets.UTF_8);
+  }
+
+  static void put(DataOutputStream out, Meeting meeting) throws IOException {
+    out.writeInt(meeting.epoch());
+    put(out, meeting.key());
+    put(out, meeting.label());
+    out.writeInt(meeting.members().size());
+    for (int member : meeting.members()) {
+      out.writeInt(member);
+    }
+  }
+
+  static Meeting meeting(ByteBuffer in) throws IOException {
+    int epoch = in.getInt();
+    var key = text(in);
+    var label = text(in);
+    var members = new ArrayList<Integer>();
+    for (int left = count(in, Integer.BYTES); left > 0; left--) {
+      members.add(in.getInt());
+    }
+    return new Meeting(epoch, key, label, members);
+  }
+
+  static void put(DataOutputStream out, Reply reply) throws IOException {
+    switch (reply) {
+      case Reply.Values(var values) -> {
+        out.writeByte('v');
+        out.writeInt(values.size());
+        for (var value : values) {
+          put(out, value);
+        }
+      }
+      case Reply.Failed(var message) -> {
+        out.writeByte('f');
+        put(out, message);
+      }
+      case Reply.Aborted(var reason) -> {
+        out.writeByte('a');
+        put(out, reason);
+      }
+    }
+  }
+
+  static Reply reply(ByteBuffer in) throws IOException {
+    byte kind = in.get();
+    return switch (kind) {
+      case 'v' -> {
+        List<byte[]> values = new ArrayList<>();
+        for (int left = count(in, Integer.BYTES); left > 0; left--) {
+          values.add(bytes(in));
+        }
+        yield new Reply.Values(values);
+      }
+      case 'f' -> new Reply.Failed(text(in));
+      case 'a' -> new Reply.Aborted(text(in));
+      default -> throw new IOException("the store sent a reply of unknown kind " + kind);
+    };
+  }
+
+  private static int count(ByteBuffer in, int bytesEach) throws IOException {
+    int count = in.getInt();
+    if (count < 0 || count > in.remaining() / bytesEach) {
+      throw new IOException("a list of " + count + " in a frame that has " + in.remaining());
+    }
+    return count;
+  }
+}

@@ -1,0 +1,195 @@
+package braid.internal.store;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
+
+/// The table for ranks that are processes, behind a port of the loopback interface. Whoever starts
+/// the ranks holds it, and gives them its port and a token; a connection that does not know the
+/// token is refused, with a line on both sides.
+public final class StoreServer implements AutoCloseable {
+  /// How long a connection may take to say who it is.
+  private static final Duration HELLO = Duration.ofSeconds(10);
+
+  private final byte[] token;
+  private final Consumer<String> log;
+  private final ServerSocket listener;
+  private final MeetingTable table = new MeetingTable();
+  private final Set<Socket> connections = ConcurrentHashMap.newKeySet();
+  private final Map<Integer, Socket> ranks = new ConcurrentHashMap<>();
+  private volatile boolean closed;
+
+  private StoreServer(String token, Consumer<String> log, ServerSocket listener) {
+    this.token = token.getBytes(StandardCharsets.UTF_8);
+    this.log = log;
+    this.listener = listener;
+  }
+
+  /// Listens on a free port; what is refused is told to stderr.
+  public static StoreServer open(String token) throws IOException {
+    return open(token, System.err::println);
+  }
+
+  /// Listens on a free port; what is refused is told to `log`, a line each.
+  public static StoreServer open(String token, Consumer<String> log) throws IOException {
+    if (token.isBlank()) {
+      throw new IllegalArgumentException("a store needs a token: without one anybody may join");
+    }
+    var listener = new ServerSocket();
+    try {
+      listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+    } catch (IOException e) {
+      listener.close();
+      throw e;
+    }
+    var server = new StoreServer(token, log, listener);
+    Thread.ofPlatform().daemon().name("braid-store").start(server::accept);
+    return server;
+  }
+
+  public int port() {
+    return listener.getLocalPort();
+  }
+
+  /// Releases every rank that waits in a meeting, and every one that comes before the next epoch.
+  public void abort(String reason) {
+    table.abort(reason);
+  }
+
+  /// Meetings going on: 0 whenever nobody waits.
+  public int pending() {
+    return table.pending();
+  }
+
+  private void accept() {
+    while (!closed) {
+      try {
+        var socket = listener.accept();
+        connections.add(socket);
+        Thread.ofVirtual().name("braid-store-rank").start(() -> converse(socket));
+      } catch (IOException e) {
+        if (!closed) {
+          log.accept("the store can take no more connections: " + e.getMessage());
+          return;
+        }
+      }
+    }
+  }
+
+  private void converse(Socket socket) {
+    int rank = -1;
+    try (socket) {
+      var frames = new Frames(socket);
+      rank = welcome(socket, frames);
+      if (rank >= 0) {
+        serve(frames, rank);
+      }
+    } catch (IOException | BufferUnderflowException e) {
+      if (!closed && rank < 0) {
+        log.accept(
+            "the store refused %s: %s".formatted(socket.getRemoteSocketAddress(), e.getMessage()));
+      }
+      // A rank's connection that breaks is a rank that left; the ranks that miss it are told so.
+    } finally {
+      connections.remove(socket);
+      if (rank >= 0 && ranks.remove(rank, socket)) {
+        table.leave(rank);
+      }
+    }
+  }
+
+  private int welcome(Socket socket, Frames frames) throws IOException {
+    socket.setSoTimeout(Math.toIntExact(HELLO.toMillis()));
+    var hello = frames.receive(Frames.MAX_HELLO_BYTES);
+    if (hello == null) {
+      throw new IOException("it went without saying who it is");
+    }
+    int rank = hello.getInt();
+    var refusal =
+        !MessageDigest.isEqual(token, Frames.bytes(hello))
+            ? "wrong token; is BRAID_TOKEN that of the session that listens here?"
+            : rank < 0
+                ? "a rank must be 0 or more but was " + rank
+                : ranks.putIfAbsent(rank, socket) != null
+                    ? "rank " + rank + " is connected already; is RANK set twice?"
+                    : "";
+    if (!refusal.isEmpty()) {
+      frames.send(out -> Frames.put(out, refusal));
+      throw new IOException(refusal);
+    }
+    table.arrive(rank);
+    frames.send(out -> Frames.put(out, ""));
+    socket.setSoTimeout(0);
+    return rank;
+  }
+
+  private void serve(Frames frames, int rank) throws IOException {
+    var going = new ConcurrentHashMap<Integer, Meeting>();
+    for (var frame = frames.receive(Frames.MAX_FRAME_BYTES);
+        frame != null;
+        frame = frames.receive(Frames.MAX_FRAME_BYTES)) {
+      byte request = frame.get();
+      int id = frame.getInt();
+      switch (request) {
+        case 'j' -> join(frames, rank, going, id, frame);
+        case 'g' -> {
+          var meeting = going.get(id);
+          if (meeting != null) {
+            table.giveUp(meeting, rank);
+          }
+        }
+        default -> throw new IOException("rank " + rank + " sent an unknown request " + request);
+      }
+    }
+  }
+
+  private void join(Frames frames, int rank, Map<Integer, Meeting> going, int id, ByteBuffer frame)
+      throws IOException {
+    var meeting = Frames.meeting(frame);
+    var value = Frames.bytes(frame);
+    going.put(id, meeting);
+    table.join(
+        meeting,
+        rank,
+        value,
+        reply -> {
+          going.remove(id);
+          try {
+            frames.send(
+                out -> {
+                  out.writeInt(id);
+                  Frames.put(out, reply);
+                });
+          } catch (IOException e) {
+            // Its reader thread sees the broken connection too, and has the rank leave.
+            log.accept("the store could not reply to rank %d: %s".formatted(rank, e.getMessage()));
+          }
+        });
+  }
+
+  /// Ends the store; ranks that are connected find it gone. Twice is harmless.
+  @Override
+  public void close() {
+    closed = true;
+    table.abort("the store was closed");
+    try {
+      listener.close();
+      for (var socket : connections) {
+        socket.close();
+      }
+    } catch (IOException e) {
+      log.accept("the store did not close cleanly: " + e.getMessage());
+    }
+  }
+}

@@ -1,0 +1,124 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class ProfileSetTest {
+  /// Copies of 10 ns each, GEMMs of 10 ns each as soon as the copy is there: of the four copies all
+  /// but the first run beside a GEMM, of the four GEMMs all but the last beside a copy.
+  private static final SyntheticProfiles LOCKSTEP = new SyntheticProfiles(1, 3, 4, 1, 10, 10);
+
+  @Test
+  void bothMeasuresOfOverlapAreExact() {
+    var stages = LOCKSTEP.set().stages();
+
+    assertThat(stages.doubleColumn("iteration ms").get(0)).isEqualTo(50e-6, within(1e-15));
+    assertThat(stages.doubleColumn("gemm ms").get(0)).isEqualTo(40e-6, within(1e-15));
+    assertThat(stages.doubleColumn("copy %").get(0)).isEqualTo(80, within(1e-9));
+    assertThat(stages.doubleColumn("overlapped ms").get(0)).isEqualTo(30e-6, within(1e-15));
+    assertThat(stages.doubleColumn("idle ms").get(0)).isZero();
+    // (40 + 40 - 50) / min(40, 40) and 30 / 40
+    assertThat(stages.doubleColumn("saved ÷ savable").get(0)).isEqualTo(0.75, within(1e-12));
+    assertThat(stages.doubleColumn("overlapped ÷ communication").get(0))
+        .isEqualTo(0.75, within(1e-12));
+  }
+
+  @Test
+  void theUnfusedRunsTimesChargeOverlapForSlowingBothDown() {
+    var unfused = new SyntheticProfiles(1, 1, 1, 1, 30, 35).set();
+    var stages = LOCKSTEP.set().stages(unfused);
+
+    // (35 + 30 - 50) / min(35, 30)
+    assertThat(stages.doubleColumn("saved ÷ savable").get(0)).isEqualTo(0.5, within(1e-12));
+  }
+
+  @Test
+  void withNothingToOverlapTheRatiosAreMissing() {
+    var gemm = new Span(0, -1, Stage.GEMM, "compute", 0, 80, 0, 1);
+    var stages = ProfileSet.of(List.of(profile(0, 1, List.of(100L), List.of(gemm)))).stages();
+
+    assertThat(stages.doubleColumn("saved ÷ savable").isMissing(0)).isTrue();
+    assertThat(stages.doubleColumn("overlapped ÷ communication").isMissing(0)).isTrue();
+    assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(20e-6, within(1e-15));
+  }
+
+  @Test
+  void anIterationLastsAsLongAsItsSlowestRank() {
+    var set =
+        ProfileSet.of(
+            List.of(
+                profile(1, 2, List.of(10L, 40L, 30L), List.of()),
+                profile(0, 2, List.of(20L, 10L, 30L), List.of())));
+
+    assertThat(set.slowestNanos(0)).isEqualTo(20);
+    assertThat(set.slowestNanos(1)).isEqualTo(40);
+    assertThat(set.summary().medianNanos()).isEqualTo(30);
+    assertThat(set.summary().p10Nanos()).isEqualTo(22, within(1e-9));
+    assertThat(set.summary().p90Nanos()).isEqualTo(38, within(1e-9));
+    assertThat(set.medianIteration()).isEqualTo(2);
+    assertThatThrownBy(() -> set.slowestNanos(3)).hasMessage("iteration must be 0..2 but was 3");
+    assertThatThrownBy(set::timeline).hasMessageContaining("needs spans");
+    assertThat(set.display().text()).contains("30");
+  }
+
+  @Test
+  void aRowForEverySpanWithTheConfiguration() {
+    var run = new SyntheticProfiles(2, 3, 4, 2, 10, 20);
+    var table = run.set().table();
+
+    int spans = run.set().profiles().stream().mapToInt(p -> p.spans().size()).sum();
+    assertThat(table.rowCount()).isEqualTo(spans);
+    assertThat(table.columnNames())
+        .containsExactly(
+            "rank",
+            "iteration",
+            "chunk",
+            "stage",
+            "stream",
+            "start ms",
+            "ms",
+            "bytes",
+            "flops",
+            "pattern",
+            "m",
+            "n",
+            "k",
+            "dtype",
+            "method",
+            "splits",
+            "streams");
+    var gemms = table.where(table.stringColumn("stage").isEqualTo("gemm"));
+    assertThat(gemms.rowCount()).isEqualTo(2 * 3 * 4);
+    assertThat(gemms.longColumn("flops").asList()).containsOnly(2_000L);
+    assertThat(table.intColumn("splits").asList()).containsOnly(4);
+  }
+
+  @Test
+  void refusesGapsAndMixtures() {
+    var whole = new SyntheticProfiles(4, 2, 4, 1, 10, 10);
+    var other = new SyntheticProfiles(4, 2, 8, 1, 10, 10);
+    var longer = new SyntheticProfiles(4, 3, 4, 1, 10, 10);
+    var p = List.of(whole.profile(0), whole.profile(1), whole.profile(2));
+
+    assertThatThrownBy(() -> ProfileSet.of(List.of())).hasMessageContaining("has none");
+    assertThatThrownBy(() -> ProfileSet.of(p))
+        .hasMessage("a profile set needs one profile of each rank 0..3 but rank 3 has 0");
+    assertThatThrownBy(() -> ProfileSet.of(List.of(p.get(0), p.get(1), p.get(1), p.get(2))))
+        .hasMessage("a profile set needs one profile of each rank 0..3 but rank 1 has 2");
+    assertThatThrownBy(() -> ProfileSet.of(List.of(p.get(0), p.get(1), p.get(2), other.profile(3))))
+        .hasMessage("profiles of one set must agree in `splits` but rank 0 has 4 and rank 3 has 8");
+    assertThatThrownBy(
+            () -> ProfileSet.of(List.of(p.get(0), p.get(1), p.get(2), longer.profile(3))))
+        .hasMessage(
+            "profiles of one set must agree in iterations but rank 0 has 2 and rank 3 has 3");
+  }
+
+  private static Profile profile(int rank, int size, List<Long> nanos, List<Span> spans) {
+    return new Profile(new Place(rank, size), new LinkedHashMap<>(), nanos, spans, 0);
+  }
+}

@@ -1,0 +1,167 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.internal.rank.Outbox;
+import braid.internal.rank.RankContext;
+import braid.internal.report.StudyJson;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class TunerTest {
+  private static final GemmSpec SMALL = GemmSpec.allGatherGemm(24, 16, 8);
+
+  /// Keeps what a rank sends, in order.
+  private record Kept(
+      ConcurrentLinkedQueue<MimeBundle> published, ConcurrentLinkedQueue<String> shown)
+      implements Outbox {
+    Kept() {
+      this(new ConcurrentLinkedQueue<>(), new ConcurrentLinkedQueue<>());
+    }
+
+    @Override
+    public void publish(MimeBundle bundle) {
+      published.add(bundle);
+    }
+
+    @Override
+    public void display(MimeBundle bundle, String displayId) {
+      shown.add("display " + displayId + " " + bundle.text());
+    }
+
+    @Override
+    public void update(MimeBundle bundle, String displayId) {
+      shown.add("update " + displayId + " " + bundle.text());
+    }
+  }
+
+  @Test
+  void everyRankGetsTheSameStudyOfEveryConfiguration() {
+    var studies = new ConcurrentLinkedQueue<Study>();
+
+    LocalRanks.run(
+        3,
+        world ->
+            studies.add(
+                Tuner.on(world)
+                    .gemm(SMALL)
+                    .splits(1, 2, 8)
+                    .streams(1, 2)
+                    .methods(Method.PIPELINED, Method.DIRECT)
+                    .repeats(6)
+                    .warmup(0)
+                    .run()));
+
+    assertThat(studies).hasSize(3);
+    var study = studies.element();
+    assertThat(studies).allMatch(study::equals);
+    assertThat(study.trials()).hasSize(3 * 2 * 2);
+    assertThat(study.trials().getFirst().overlap()).isEqualTo(Overlap.splits(1));
+    assertThat(study.trials().getLast().overlap()).isEqualTo(Overlap.direct(8).streams(2));
+    assertThat(study.repeats()).isEqualTo(6);
+    assertThat(study.ranks()).isEqualTo(3);
+    assertThat(study.problem()).containsEntry("m", "24").containsEntry("backend", "host");
+    assertThat(study.problem()).doesNotContainKeys("splits", "method");
+  }
+
+  @Test
+  void rankZeroTellsHowFarItIsAndPublishesTheStudy() {
+    var ofRanks = List.of(new Kept(), new Kept());
+
+    LocalRanks.run(
+        2,
+        world -> {
+          RankContext.current().outbox(ofRanks.get(world.rank()));
+          Tuner.on(world).gemm(SMALL).splits(2).repeats(6).run();
+        });
+
+    var told = List.copyOf(ofRanks.get(0).shown());
+    assertThat(told.getFirst()).startsWith("display tuner-").contains("verifying 2 configurations");
+    assertThat(told.getLast()).startsWith("update tuner-").contains("tuning 18/18 · done");
+    assertThat(ofRanks.get(0).published())
+        .filteredOn(b -> b.data().containsKey(StudyJson.MIME))
+        .hasSize(1);
+    assertThat(ofRanks.get(1).shown()).isEmpty();
+    assertThat(ofRanks.get(1).published()).isEmpty();
+  }
+
+  @Test
+  void oneRankAloneTunesToo() {
+    LocalRanks.run(
+        1,
+        world -> {
+          var study = Tuner.on(world).gemm(SMALL).splits(1, 2).repeats(6).run();
+          assertThat(study.trials()).hasSize(2);
+          assertThat(study.headline()).isNotBlank();
+        });
+  }
+
+  @Test
+  void illegalSplitsAreRefusedBeforeAnythingRuns() {
+    var kept = new Kept();
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    2,
+                    world -> {
+                      RankContext.current().outbox(kept);
+                      Tuner.on(world).gemm(SMALL).splits(2, 13).repeats(6).run();
+                    }))
+        .hasMessage("splits must be 1..12 (rows of the smallest shard) but was 13; try splits(12)");
+    assertThat(kept.published()).isEmpty();
+    assertThat(kept.shown()).noneMatch(text -> text.contains("· pipelined"));
+  }
+
+  @Test
+  void aRankThatFailsReleasesTheOthersWithItsCause() {
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    2,
+                    world -> {
+                      if (world.rank() == 1) {
+                        throw new IllegalStateException("no GPU today");
+                      }
+                      Tuner.on(world).gemm(SMALL).splits(2).repeats(6).run();
+                    }))
+        .hasStackTraceContaining("no GPU today");
+  }
+
+  @Test
+  void refusesContradictionsAtTheCall() {
+    LocalRanks.run(
+        1,
+        world -> {
+          assertThatThrownBy(() -> Tuner.on(world).run()).hasMessageContaining("call gemm(spec)");
+          assertThatThrownBy(() -> Tuner.on(world).splits(1).splits(2))
+              .hasMessage("splits was given already, as [1]; give it once");
+          assertThatThrownBy(() -> Tuner.on(world).gemm(SMALL).gemm(SMALL))
+              .hasMessageContaining("gemm was given already");
+          assertThatThrownBy(() -> Tuner.on(world).splits())
+              .hasMessage("splits must be one or more different values but were ()");
+          assertThatThrownBy(() -> Tuner.on(world).streams(2, 2))
+              .hasMessage("streams must be one or more different values but were (2, 2)");
+          assertThatThrownBy(() -> Tuner.on(world).methods(Method.UNFUSED))
+              .hasMessageContaining("leave out unfused");
+          assertThatThrownBy(() -> Tuner.on(world).repeats(5))
+              .hasMessage("repeats must be 6..10000 but was 5; try repeats(12)");
+          assertThatThrownBy(() -> Tuner.on(world).warmup(-1))
+              .hasMessage("warmup must be 0..1000 but was -1; try warmup(1)");
+          assertThatThrownBy(() -> Tuner.on(world).gemm(SMALL).splits(0).run())
+              .hasMessageContaining("splits must be 1 or more but was 0");
+        });
+  }
+
+  @Test
+  void defaultsAreTheDocumentedOnes() {
+    assertThat(Tuner.DEFAULT_SPLITS).containsExactly(1, 2, 4, 8, 16);
+    assertThat(Tuner.DEFAULT_STREAMS).containsExactly(1);
+    assertThat(Tuner.DEFAULT_METHODS).containsExactly(Method.PIPELINED);
+    assertThat(Tuner.DEFAULT_REPEATS).isEqualTo(12);
+    assertThat(Tuner.DEFAULT_WARMUP).isEqualTo(1);
+  }
+}

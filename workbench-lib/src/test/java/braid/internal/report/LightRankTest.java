@@ -1,0 +1,61 @@
+package braid.internal.report;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.Overlap;
+import braid.SyntheticProfiles;
+import braid.SyntheticStudy;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// A rank that only hands values to the front stays small: in a JVM of its own nothing of Tablesaw,
+/// JFreeChart or AWT is loaded.
+class LightRankTest {
+  private static final Pattern HEAVY =
+      Pattern.compile(".*\\] (tech\\.tablesaw|org\\.jfree|java\\.awt|javax\\.imageio)\\..*");
+
+  /// What a rank does with values.
+  static final class Rank {
+    private Rank() {}
+
+    public static void main(String[] args) {
+      Renderings.onRank(42);
+      Renderings.onRank(new SyntheticProfiles(1, 2, 4, 2, 10, 20).profile(0));
+      var study = new SyntheticStudy(1e6, 0.01, 6, 1).of(List.of(Overlap.splits(4)), _ -> 9e5);
+      System.out.println("headline: " + Renderings.onRank(study).text());
+      System.out.println("best: " + study.best());
+    }
+  }
+
+  @Test
+  @Timeout(60)
+  void handingOverLoadsNothingThatDraws() throws IOException, InterruptedException {
+    var java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    var process =
+        new ProcessBuilder(
+                java,
+                "-Xlog:class+load:stdout",
+                "-cp",
+                System.getProperty("java.class.path", "."),
+                Rank.class.getName())
+            .redirectErrorStream(true)
+            .redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")))
+            .start();
+    List<String> lines;
+    try (var reader = process.inputReader()) {
+      lines = reader.lines().toList();
+    }
+    assertThat(process.waitFor(10, TimeUnit.SECONDS)).isTrue();
+
+    assertThat(process.exitValue()).as(() -> String.join("\n", lines)).isZero();
+    assertThat(lines).anyMatch(line -> line.startsWith("headline: pipelined splits=4"));
+    assertThat(lines).anyMatch(line -> line.contains("braid.Study"));
+    assertThat(lines).noneMatch(line -> HEAVY.matcher(line).matches());
+  }
+}
