@@ -117,6 +117,11 @@ public final class Notebook {
     return document.getAsJsonObject("metadata");
   }
 
+  /// What papermill keeps of it. Made where it is missing.
+  public JsonObject papermill() {
+    return NotebookCell.section(metadata(), NotebookCell.PAPERMILL);
+  }
+
   /// The language it is written in, as its kernelspec says or else its language_info; empty where
   /// it says nothing, as a notebook no kernel has opened.
   public Optional<String> language() {

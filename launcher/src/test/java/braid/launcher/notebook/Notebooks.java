@@ -39,7 +39,7 @@ public final class Notebooks {
     return NotebookJson.write(notebook);
   }
 
-  static Notebook of(Code... cells) {
+  public static Notebook of(Code... cells) {
     return Notebook.parse(json(cells), "test.ipynb");
   }
 }

@@ -48,7 +48,8 @@ class RankLifeTest {
   }
 
   @Test
-  void aRankKilledInACollectiveFailsTheCellFreesTheOthersAndRestartBringsNewOnes() throws Exception {
+  void aRankKilledInACollectiveFailsTheCellFreesTheOthersAndRestartBringsNewOnes()
+      throws Exception {
     try (var session = start()) {
       var begun = new CountDownLatch(1);
       var output = new Recorded();
@@ -61,12 +62,19 @@ class RankLifeTest {
       var failure = outcome.get(5, TimeUnit.SECONDS).failure().orElseThrow();
       assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
       assertThat(failure.message())
-          .startsWith("rank 1 (pid " + victim + ") was killed by SIGKILL (signal 9) while cell 1 ran");
-      assertThat(failure.traceback()).anyMatch(l -> l.startsWith("ranks 0, 2 waited for") && l.contains("barrier"));
+          .startsWith(
+              "rank 1 (pid " + victim + ") was killed by SIGKILL (signal 9) while cell 1 ran");
+      assertThat(failure.traceback())
+          .anyMatch(l -> l.startsWith("ranks 0, 2 waited for") && l.contains("barrier"));
       var next = session.run(new Cell("cell 2", "1 + 1"), new Recorded());
       assertThat(next.failure().orElseThrow().message()).contains("%restart");
       assertThat(session.run(new Cell("cell 3", "%restart"), new Recorded()).failure()).isEmpty();
-      assertThat(session.run(new Cell("cell 4", "world.barrier(); 6 * 7"), new Recorded()).result().orElseThrow().text())
+      assertThat(
+              session
+                  .run(new Cell("cell 4", "world.barrier(); 6 * 7"), new Recorded())
+                  .result()
+                  .orElseThrow()
+                  .text())
           .isEqualTo("42");
     }
   }
@@ -80,7 +88,8 @@ class RankLifeTest {
       if (gone.isPresent()) {
         gone.get().get(5, TimeUnit.SECONDS);
       }
-      var failure = session.run(new Cell("cell 1", "1 + 1"), new Recorded()).failure().orElseThrow();
+      var failure =
+          session.run(new Cell("cell 1", "1 + 1"), new Recorded()).failure().orElseThrow();
       assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
       assertThat(failure.message()).startsWith("rank 2").contains("%restart");
     }
@@ -90,7 +99,10 @@ class RankLifeTest {
   void aRankThatEndsItselfIsNotTakenForAResult() {
     try (var session = start()) {
       var failure =
-          session.run(new Cell("cell 1", "System.exit(7);"), new Recorded()).failure().orElseThrow();
+          session
+              .run(new Cell("cell 1", "System.exit(7);"), new Recorded())
+              .failure()
+              .orElseThrow();
       assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
       assertThat(failure.message()).contains("exited with code 7");
     }
@@ -102,10 +114,12 @@ class RankLifeTest {
     var pids = session.ranks().all().stream().map(r -> r.pid()).toList();
     session.close();
     session.close();
-    assertThat(pids).noneMatch(pid -> ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
+    assertThat(pids)
+        .noneMatch(pid -> ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
   }
 
-  /// A front of its own process, to be killed: prints its ranks' pids and then waits in a collective.
+  /// A front of its own process, to be killed: prints its ranks' pids and then waits in a
+  /// collective.
   public static final class Front {
     private Front() {}
 
@@ -136,7 +150,9 @@ class RankLifeTest {
     var ranks = new ArrayList<ProcessHandle>();
     try (var said =
         new BufferedReader(new InputStreamReader(front.getInputStream(), StandardCharsets.UTF_8))) {
-      for (var line = said.readLine(); line != null && !line.equals("begun"); line = said.readLine()) {
+      for (var line = said.readLine();
+          line != null && !line.equals("begun");
+          line = said.readLine()) {
         ranks.add(ProcessHandle.of(Long.parseLong(line)).orElseThrow());
       }
       assertThat(ranks).hasSize(RANKS);
@@ -153,7 +169,8 @@ class RankLifeTest {
     try (var session = start()) {
       var output = new Recorded();
       session.run(
-          new Cell("cell 1", "System.out.println(\"first of \" + System.getenv(\"RANK\"));"), output);
+          new Cell("cell 1", "System.out.println(\"first of \" + System.getenv(\"RANK\"));"),
+          output);
       assertThat(output.out.toString().lines())
           .containsExactlyInAnyOrder("first of 0", "[1] first of 1", "[2] first of 2");
     }

@@ -1,9 +1,12 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.MimeBundle;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookCell;
+import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
 import com.google.gson.JsonParser;
 import java.io.IOException;

@@ -1,11 +1,15 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.ExitCode;
-import braid.launcher.notebook.CellResult.Status;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookCell;
+import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
+import braid.launcher.notebook.ParameterCell;
 import braid.launcher.notebook.parameters.Parameters;
+import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import com.google.gson.JsonObject;
