@@ -30,8 +30,7 @@ record PipelineCase(GemmSpec spec, Overlap how) {
       }
     }
     cases.add(
-        new PipelineCase(
-            GemmSpec.allGatherGemm(23, 13, 7).dtype(DType.FP16), Overlap.splits(2)));
+        new PipelineCase(GemmSpec.allGatherGemm(23, 13, 7).dtype(DType.FP16), Overlap.splits(2)));
     return cases;
   }
 

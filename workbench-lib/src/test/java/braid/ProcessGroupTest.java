@@ -167,7 +167,8 @@ class ProcessGroupTest {
           assertThatThrownBy(() -> world.subset("x", 1, 1))
               .hasMessage("group `x` needs 1 or more ranks, each once, but was given [1, 1]");
           assertThatThrownBy(() -> world.subset("x", 0, 2))
-              .hasMessage("ranks of group `x` must be 0..1 (those of group `world`) but were [0, 2]");
+              .hasMessage(
+                  "ranks of group `x` must be 0..1 (those of group `world`) but were [0, 2]");
           assertThatThrownBy(() -> world.broadcast(1L, 2))
               .hasMessage("the root of a broadcast in group `world` must be 0..1 but was 2");
         });

@@ -12,12 +12,12 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RecordsTest {
   @Test
   void defaultsAreThoseThatAreDocumented() {
-    // A default that changes silently changes everybody's timings: change this test with it, and the
+    // A default that changes silently changes everybody's timings: change this test with it, and
+    // the
     // changelog.
     assertThat(Overlap.defaults())
         .isEqualTo(new Overlap(Method.PIPELINED, 4, 1, Transport.COPY_ENGINE));
-    assertThat(Overlap.direct())
-        .isEqualTo(new Overlap(Method.DIRECT, 1, 1, Transport.COPY_ENGINE));
+    assertThat(Overlap.direct()).isEqualTo(new Overlap(Method.DIRECT, 1, 1, Transport.COPY_ENGINE));
     assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
     assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.35GB/s,20us"));
   }
@@ -85,8 +85,15 @@ class RecordsTest {
 
   @ParameterizedTest
   @CsvSource({
-    "1, 1", "256, 256", "257, 256", "259, 260", "-257, -256", "3.39e38, 3.3895314e38", "3.4e38, Infinity",
-    "Infinity, Infinity", "0, 0"
+    "1, 1",
+    "256, 256",
+    "257, 256",
+    "259, 260",
+    "-257, -256",
+    "3.39e38, 3.3895314e38",
+    "3.4e38, Infinity",
+    "Infinity, Infinity",
+    "0, 0"
   })
   void bf16RoundsToNearestTiesToEven(float value, float rounded) {
     assertThat(DType.BF16.round(value)).isEqualTo(rounded);

@@ -17,8 +17,7 @@ final class SplitCurve {
     int ranks = args.length > 0 ? Integer.parseInt(args[0]) : 4;
     var link = args.length > 5 ? args[5] : Link.DEFAULT.toString();
     System.out.println(ranks + " ranks, link " + link + ", " + String.join(" ", args));
-    for (var ended :
-        ProcessRanks.run(ranks, Map.of("BRAID_LINK", link), OnRank.class, args)) {
+    for (var ended : ProcessRanks.run(ranks, Map.of("BRAID_LINK", link), OnRank.class, args)) {
       if (ended.rank() == 0 || ended.exitCode() != 0) {
         System.out.println(ended.output());
       }

@@ -23,8 +23,9 @@ import java.util.HexFormat;
 import java.util.Set;
 
 /// Memory that several processes map: a file of /dev/shm which is unlinked as soon as all of them
-/// have it, so that it ends with the last of them however they end. A session whose ranks are killed
-/// in between finds what they left by the prefix that its token gives the names, and sweeps it.
+/// have it, so that it ends with the last of them however they end. A session whose ranks are
+/// killed in between finds what they left by the prefix that its token gives the names, and sweeps
+/// it.
 ///
 /// One meeting sets it up. Every member makes or opens the file by a name all of them know, maps it
 /// and zeroes its part; then they tell each other how that went; then it is unlinked. What fails on
@@ -91,8 +92,8 @@ public final class SharedFile {
     }
   }
 
-  private static MemorySegment map(
-      Path file, long bytesPerRank, int rank, int size, Arena arena) throws IOException {
+  private static MemorySegment map(Path file, long bytesPerRank, int rank, int size, Arena arena)
+      throws IOException {
     if (bytesPerRank > free()) {
       throw new IOException("no room");
     }

@@ -54,7 +54,8 @@ class PacerTest {
       long late = System.nanoTime() - start - copies * MILLI;
       assertThat(ready - start).isEqualTo(copies * MILLI);
       assertThat(late).isGreaterThanOrEqualTo(0);
-      // Only the last sleep's lateness is left; on a crowded machine that may be a few milliseconds.
+      // Only the last sleep's lateness is left; on a crowded machine that may be a few
+      // milliseconds.
       assertThat((double) late).isCloseTo(0, within(10.0 * MILLI));
       assertThat(to.get(ValueLayout.JAVA_BYTE, bytes - 1)).isEqualTo((byte) 7);
     }

@@ -21,8 +21,7 @@ class SharedFileTest {
 
   private List<Path> files() throws IOException {
     try (var all = Files.list(FOLDER)) {
-      return all.filter(
-              file -> file.getFileName().toString().startsWith(SharedFile.prefix(token)))
+      return all.filter(file -> file.getFileName().toString().startsWith(SharedFile.prefix(token)))
           .toList();
     }
   }
@@ -53,8 +52,7 @@ class SharedFileTest {
                 () -> {
                   try {
                     for (var file : files()) {
-                      seen.add(
-                          PosixFilePermissions.toString(Files.getPosixFilePermissions(file)));
+                      seen.add(PosixFilePermissions.toString(Files.getPosixFilePermissions(file)));
                     }
                   } catch (IOException e) {
                     throw new java.io.UncheckedIOException(e);
@@ -71,8 +69,7 @@ class SharedFileTest {
   void moreThanThereIsIsAnErrorThatSaysHowMuchIsFree() throws IOException {
     long tooMuch = 1L << 50;
     // A sparse file may be as long as that, so it is the room that must be looked at.
-    assertThatThrownBy(
-            () -> SharedFile.allocate(token, "x", tooMuch, new Alone("x.2", () -> {})))
+    assertThatThrownBy(() -> SharedFile.allocate(token, "x", tooMuch, new Alone("x.2", () -> {})))
         .isInstanceOf(BraidException.class)
         .hasMessageStartingWith("x needs " + tooMuch + " bytes a rank of /dev/shm, where ");
     assertThat(files()).isEmpty();
@@ -94,8 +91,7 @@ class SharedFileTest {
   @Test
   void aSweepRemovesWhatKilledRanksLeftAndNothingElse() throws IOException {
     var left = Files.createFile(FOLDER.resolve(SharedFile.prefix(token) + "world.1.1.1"));
-    var other =
-        Files.createFile(FOLDER.resolve(SharedFile.prefix(token + "x") + "world.1.1.1"));
+    var other = Files.createFile(FOLDER.resolve(SharedFile.prefix(token + "x") + "world.1.1.1"));
     try {
       assertThat(SharedFile.sweep(token)).isEqualTo(1);
       assertThat(left).doesNotExist();

@@ -44,7 +44,8 @@ class WaitsTest {
         .isInstanceOf(GroupAborted.class)
         .hasMessage("waited for chunk 3 and was released: rank 1 failed");
     assertThat(waits.current()).isEmpty();
-    assertThatThrownBy(() -> waits.sleepUntil(() -> "a copy", Long.MAX_VALUE / 2 + System.nanoTime()))
+    assertThatThrownBy(
+            () -> waits.sleepUntil(() -> "a copy", Long.MAX_VALUE / 2 + System.nanoTime()))
         .isInstanceOfSatisfying(
             GroupAborted.class, e -> assertThat(e.waitedFor()).isEqualTo("a copy"));
   }
@@ -72,8 +73,7 @@ class WaitsTest {
     assertThatThrownBy(
             () ->
                 short_.until(
-                    () -> "chunk 3",
-                    nanos -> short_.poll(new CompletableFuture<Boolean>(), nanos)))
+                    () -> "chunk 3", nanos -> short_.poll(new CompletableFuture<Boolean>(), nanos)))
         .isInstanceOf(BraidException.class)
         .isNotInstanceOf(GroupAborted.class)
         .hasMessageStartingWith("waited 0 s for chunk 3 in vain");

@@ -96,7 +96,9 @@ class StoreTest {
   @Test
   void aStrangerIsRefusedAndHarmsNobody() throws Exception {
     try (var stranger = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
-      stranger.getOutputStream().write("GET / HTTP/1.1\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
+      stranger
+          .getOutputStream()
+          .write("GET / HTTP/1.1\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
       assertThat(log.poll(30, TimeUnit.SECONDS)).contains("a frame must be 1..4096 bytes");
     }
     try (var zero = client(0)) {
@@ -146,8 +148,7 @@ class StoreTest {
       var message =
           "ranks 1, 2 did not come to barrier and rank 0 gave up; see what kept them, or raise BRAID_TIMEOUT_SECONDS";
       assertFails(mine, BraidException.class, message);
-      assertFails(
-          two.join(meeting(1, "k", "barrier", 3), bytes(0)), BraidException.class, message);
+      assertFails(two.join(meeting(1, "k", "barrier", 3), bytes(0)), BraidException.class, message);
       try (var one = client(1)) {
         assertFails(
             one.join(meeting(1, "k", "barrier", 3), bytes(0)), BraidException.class, message);
@@ -162,8 +163,7 @@ class StoreTest {
       var one = client(1);
       var waiting = zero.join(meeting(1, "k", "barrier", 2), bytes(0));
       one.close();
-      assertFails(
-          waiting, BraidException.class, "barrier cannot end: rank 1 left before it came");
+      assertFails(waiting, BraidException.class, "barrier cannot end: rank 1 left before it came");
     }
   }
 
@@ -175,8 +175,7 @@ class StoreTest {
       // Another meeting that ends shows that the server has the first.
       get(zero.join(meeting(1, "sync", "alone", 1), bytes(0)));
       server.abort("rank 1 died");
-      assertFails(
-          waiting, GroupAborted.class, "waited for barrier and was released: rank 1 died");
+      assertFails(waiting, GroupAborted.class, "waited for barrier and was released: rank 1 died");
       assertFails(
           one.join(meeting(1, "later", "barrier", 2), bytes(0)),
           GroupAborted.class,
@@ -207,9 +206,7 @@ class StoreTest {
   void aValueThatIsTooLargeIsRefusedWhereItIsGiven() {
     try (var zero = client(0)) {
       assertThatThrownBy(
-              () ->
-                  zero.join(
-                      meeting(1, "k", "gather", 1), new byte[Meeting.MAX_VALUE_BYTES + 1]))
+              () -> zero.join(meeting(1, "k", "gather", 1), new byte[Meeting.MAX_VALUE_BYTES + 1]))
           .hasMessage(
               "a value for gather must be at most 1048576 bytes but was 1048577; use a SymmetricTensor for more");
     }

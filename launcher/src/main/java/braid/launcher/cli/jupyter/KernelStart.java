@@ -4,7 +4,6 @@ import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.kernel.KernelProcess;
 import braid.launcher.session.RankCount;
-import braid.launcher.session.SessionOptions;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
@@ -27,13 +26,7 @@ final class KernelStart implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     var env = Env.here();
-    var machine = RankCount.here();
-    var options =
-        new SessionOptions(
-            ranks.countOfKernel(env, machine),
-            ranks.backend(),
-            ranks.link(),
-            Path.of("").toAbsolutePath());
+    var options = ranks.ofKernel(env, RankCount.here());
     return KernelProcess.serve(connectionFile, options, env.jupyter()).code();
   }
 }
