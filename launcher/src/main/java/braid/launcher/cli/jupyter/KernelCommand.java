@@ -13,6 +13,7 @@ import picocli.CommandLine.Spec;
       KernelInstall.class,
       KernelList.class,
       KernelRemove.class,
+      KernelStart.class,
     },
     mixinStandardHelpOptions = true,
     synopsisSubcommandLabel = "COMMAND",

@@ -1,0 +1,32 @@
+package braid.launcher.cli.jupyter;
+
+import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.RankOptions;
+import braid.launcher.kernel.KernelProcess;
+import braid.launcher.session.RankCount;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Parameters;
+
+/// `braid kernel start`: what an installed kernelspec runs.
+@Command(
+    name = "start",
+    hidden = true,
+    description = "Answers Jupyter clients. Kernelspecs start it; people do not.",
+    mixinStandardHelpOptions = true)
+final class KernelStart implements Callable<Integer> {
+  @Parameters(paramLabel = "CONNECTION_FILE", description = "The file that Jupyter wrote.")
+  private Path connectionFile = Path.of("");
+
+  @Mixin private RankOptions ranks = new RankOptions();
+
+  @Override
+  public Integer call() throws IOException {
+    var env = Env.here();
+    var options = ranks.ofKernel(env, RankCount.here());
+    return KernelProcess.serve(connectionFile, options, env.jupyter()).code();
+  }
+}
