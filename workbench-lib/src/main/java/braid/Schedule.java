@@ -19,15 +19,16 @@ sealed interface Schedule {
   ///
   /// ```
   /// comm    | copy chunk 0 | copy chunk 1 | copy chunk 2 |
-  /// gemm-0               | gemm 0      |        | gemm 2      |
-  /// gemm-1                              | gemm 1      |
-  ///                      ^ landed 0     ^ landed 1
+  /// gemm-0  | own 0 |      | gemm 0              |  | own 2 | gemm 2              |
+  /// gemm-1  | own 1                |      | gemm 1              |
+  ///                        ^ landed 0     ^ landed 1     ^ landed 2
   /// ```
   ///
-  /// A chunk's multiplications begin when all of it has landed, as behind a collective of a
-  /// library; own rows are multiplied with their chunk, from where they are. The first chunk's copy
-  /// and the last one's multiplication have nothing beside them: more chunks make both shorter,
-  /// until what each costs by itself (the link's latency, smaller multiplications) is more.
+  /// What comes from the peers is multiplied when all of the chunk has landed, as behind a
+  /// library's collective; own rows are there already and are multiplied in the meantime. What is
+  /// left without company is part of the first chunk's copy and the last one's multiplication: more
+  /// chunks make both shorter, until what each costs by itself (the link's latency, smaller
+  /// multiplications) is more.
   record Pipelined(AllGatherGemm on) implements Schedule {
     @Override
     public void enqueue(int iteration, int step) {
@@ -38,8 +39,8 @@ sealed interface Schedule {
         for (int peer : on.peers()) {
           on.copy(iteration, chunk, peer, part(peer, chunk));
         }
-        on.awaitLanding(iteration, chunk, stream);
         on.multiplyOwn(iteration, chunk, part(on.place.rank(), chunk), stream);
+        on.awaitLanding(iteration, chunk, stream);
         for (int peer : on.peers()) {
           on.multiplyGathered(iteration, chunk, part(peer, chunk), stream);
         }

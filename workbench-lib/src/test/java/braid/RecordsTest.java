@@ -19,7 +19,7 @@ class RecordsTest {
         .isEqualTo(new Overlap(Method.PIPELINED, 4, 1, Transport.COPY_ENGINE));
     assertThat(Overlap.direct()).isEqualTo(new Overlap(Method.DIRECT, 1, 1, Transport.COPY_ENGINE));
     assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
-    assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.35GB/s,20us"));
+    assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.25GB/s,20us"));
   }
 
   @Test
@@ -80,7 +80,7 @@ class RecordsTest {
   void linksThatMakeNoSenseAreRefused(String text) {
     assertThatThrownBy(() -> Link.parse(text))
         .isInstanceOf(BraidException.class)
-        .hasMessageContaining("for example 0.35GB/s");
+        .hasMessageContaining("for example 0.25GB/s");
   }
 
   @ParameterizedTest

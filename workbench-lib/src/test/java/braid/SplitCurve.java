@@ -9,60 +9,84 @@ import java.util.Map;
 /// Prints how long an iteration takes at each split count, on ranks that are processes: what the
 /// default link and the notebooks' sizes were chosen by. It is no test; run it by hand:
 ///
-/// `java -cp … braid.SplitCurve [ranks m n k iterations link]`
+/// `java -cp … braid.SplitCurve [ranks m n k rounds link]`
 final class SplitCurve {
+  private static final List<String> DEFAULTS =
+      List.of("4", "3840", "2880", "640", "10", Link.DEFAULT.toString());
+
   private SplitCurve() {}
 
-  public static void main(String[] args) throws IOException, InterruptedException {
-    int ranks = args.length > 0 ? Integer.parseInt(args[0]) : 4;
-    var link = args.length > 5 ? args[5] : Link.DEFAULT.toString();
-    System.out.println(ranks + " ranks, link " + link + ", " + String.join(" ", args));
-    for (var ended : ProcessRanks.run(ranks, Map.of("BRAID_LINK", link), OnRank.class, args)) {
+  public static void main(String[] given) throws IOException, InterruptedException {
+    var all = new ArrayList<>(Arrays.asList(given));
+    all.addAll(DEFAULTS.subList(given.length, DEFAULTS.size()));
+    System.out.println("ranks m n k rounds link = " + String.join(" ", all));
+    for (var ended :
+        ProcessRanks.run(
+            Integer.parseInt(all.getFirst()),
+            Map.of("BRAID_LINK", all.getLast()),
+            OnRank.class,
+            all.toArray(String[]::new))) {
       if (ended.rank() == 0 || ended.exitCode() != 0) {
         System.out.println(ended.output());
       }
     }
   }
 
-  /// What each rank does.
+  /// What each rank does: an iteration of every configuration in turn, so that whatever else the
+  /// machine does meanwhile falls on all of them.
   static final class OnRank {
     private OnRank() {}
 
     public static void main(String[] args) {
-      int m = args.length > 1 ? Integer.parseInt(args[1]) : 1920;
-      int n = args.length > 2 ? Integer.parseInt(args[2]) : 1920;
-      int k = args.length > 3 ? Integer.parseInt(args[3]) : 1920;
-      int iterations = args.length > 4 ? Integer.parseInt(args[4]) : 10;
-      var world = ProcessGroup.world();
-      var spec = GemmSpec.allGatherGemm(m, n, k);
-      var hows = new ArrayList<>(List.of(Overlap.unfused(), Overlap.direct()));
+      var spec =
+          GemmSpec.allGatherGemm(
+              Integer.parseInt(args[1]), Integer.parseInt(args[2]), Integer.parseInt(args[3]));
+      int rounds = Integer.parseInt(args[4]);
+      var hows = new ArrayList<>(List.of(Overlap.unfused()));
       for (int splits : new int[] {1, 2, 4, 8, 16, 32, 64}) {
         hows.add(Overlap.splits(splits));
       }
       hows.add(Overlap.splits(4).streams(2));
-      hows.add(Overlap.unfused());
-      for (var how : hows) {
-        try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
-          pipe.verify();
-          pipe.time(1);
-          var profile = pipe.profile(iterations);
-          var slowest =
-              world.gather(median(profile.iterationNanos().stream().mapToLong(x -> x).toArray()));
-          var copies = world.gather(sum(profile, Stage.COPY) / iterations);
-          var gemms = world.gather(sum(profile, Stage.GEMM) / iterations);
-          var errors = world.gather(profile.clockErrorNanos());
-          if (world.rank() == 0) {
-            System.out.printf(
-                "%-50s %8.2f ms   gemm %8.2f ms   copy %8.2f ms   clock error %d us%n",
-                how,
-                Arrays.stream(slowest).max().orElse(0) / 1e6,
-                Arrays.stream(gemms).max().orElse(0) / 1e6,
-                Arrays.stream(copies).max().orElse(0) / 1e6,
-                Arrays.stream(errors).max().orElse(0) / 1000);
+      hows.add(Overlap.direct());
+      hows.add(Overlap.direct(4));
+      try (var world = ProcessGroup.world()) {
+        var pipes = hows.stream().map(how -> build(world, spec, how)).toList();
+        var nanos = new long[pipes.size()][rounds];
+        for (int round = 0; round < rounds; round++) {
+          for (int i = 0; i < pipes.size(); i++) {
+            // The slowest rank's time is the group's.
+            long mine = pipes.get(i).time(1)[0];
+            nanos[i][round] = Arrays.stream(world.gather(mine)).max().orElse(0);
           }
         }
+        for (int i = 0; i < pipes.size(); i++) {
+          print(world, pipes.get(i), nanos[i]);
+        }
       }
-      world.close();
+    }
+
+    private static Pipeline build(ProcessGroup world, GemmSpec spec, Overlap how) {
+      var pipe = Pipeline.on(world).gemm(spec).overlap(how).build();
+      pipe.verify();
+      return pipe;
+    }
+
+    private static void print(ProcessGroup world, Pipeline pipe, long... nanos) {
+      Arrays.sort(nanos);
+      var profile = pipe.profile(1);
+      var copy = Arrays.stream(world.gather(sum(profile, Stage.COPY))).max().orElse(0);
+      var gemm = Arrays.stream(world.gather(sum(profile, Stage.GEMM))).max().orElse(0);
+      var error = Arrays.stream(world.gather(profile.clockErrorNanos())).max().orElse(0);
+      if (world.rank() == 0) {
+        System.out.printf(
+            "%-46s least %7.2f ms  median %7.2f ms | gemm %7.2f ms, copy %6.2f ms, clock %d us%n",
+            pipe.overlap(),
+            nanos[0] / 1e6,
+            nanos[nanos.length / 2] / 1e6,
+            gemm / 1e6,
+            copy / 1e6,
+            error / 1000);
+      }
     }
 
     private static long sum(Profile profile, Stage stage) {
@@ -70,11 +94,6 @@ final class SplitCurve {
           .filter(span -> span.stage() == stage)
           .mapToLong(Span::nanos)
           .sum();
-    }
-
-    private static long median(long... values) {
-      Arrays.sort(values);
-      return values[values.length / 2];
     }
   }
 }

@@ -56,7 +56,7 @@ class EnvTest {
           BRAID_SYMMETRIC_MEMORY| ncc   | a memory kind must be one of auto, native, ipc, nccl, nvshmem but was ncc
           BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu
           BRAID_BACKEND         | cuda  | BRAID_BACKEND is cuda but this build has only the host backend; use host or auto
-          BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; for example 0.35GB/s,20us
+          BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; for example 0.25GB/s,20us
           """)
   void whatIsWrongIsAnErrorOfOneLine(String name, String value, String message) {
     var variables = new HashMap<>(COMPLETE);
