@@ -1,7 +1,7 @@
 """Runs the tests beside this file and tells of each as it ends, one JSON object a line.
 
 The first line lists the tests. JUnit reads these lines (KernelProtocolTest); to run tests by hand:
-    BRAID_KERNEL_ARGV='["java", "-cp", "…", "braid.launcher.kernel.KernelMain"]' \
+    BRAID_KERNEL_ARGV='["java", "-cp", "…", "braid.launcher.cli.Braid", "kernel", "start"]' \
         /usr/bin/python3 run_tests.py [NAME…]
 """
 
@@ -91,7 +91,8 @@ def main(names):
     suite.run(result)
     for test in tests:
         if test not in result.told:
-            tell({"test": test, "passed": False, "text": "did not run\n" + "\n".join(result.class_failures)})
+            reasons = [f for f in result.class_failures if test.rsplit(".", 1)[0] in f]
+            tell({"test": test, "passed": False, "text": "\n".join(["did not run"] + reasons)})
 
 
 if __name__ == "__main__":

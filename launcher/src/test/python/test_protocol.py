@@ -210,6 +210,10 @@ class BadStartTest(unittest.TestCase):
     def test_without_a_connection_file(self):
         self.refused("CONNECTION_FILE")
 
+    def test_no_ranks_at_all(self):
+        ended = self.refused("-n must be 1..", "kernel.json", "-n", "0")
+        self.assertEqual(1, len(ended.stderr.splitlines()), ended.stderr)
+
     def test_a_connection_file_that_is_not_there(self):
         ended = self.refused("connection file must be", "/nowhere/kernel.json")
         self.assertEqual(1, len(ended.stderr.splitlines()), ended.stderr)

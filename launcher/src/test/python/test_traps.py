@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 import unittest
 
@@ -48,6 +50,8 @@ class FourRanksTest(KernelCase):
         began = time.monotonic()
         ran = self.kernel.run(PRINTING)
         elapsed = time.monotonic() - began
+        self.assertEqual("ok", ran.reply["status"])
+        self.assertEqual(4 * LINES, len(ran.stdout.splitlines()))
         streams = ran.of("stream")
         text = sum(len(content["text"]) for content in streams)
         most = 10 + elapsed / 0.05 * 2 + text / (1 << 18)
@@ -320,6 +324,35 @@ class TrapTest(KernelCase):
         descriptors = [os.pidfd_open(pid) for pid in ranks]
         os.kill(kernel.pid, signal.SIGKILL)
         self.assertEqual(0, wait_for_end(descriptors, 5))
+
+
+class LostJupyterTest(unittest.TestCase):
+    STARTER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from kernels import Kernel
+kernel = Kernel(1)
+print(kernel.pid, flush=True)
+sys.stdin.read()
+"""
+
+    def test_trap_12_a_kernel_ends_with_the_jupyter_that_was_killed(self):
+        here = os.path.dirname(os.path.abspath(__file__))
+        starter = subprocess.Popen(
+            [sys.executable, "-c", self.STARTER, here],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(starter.stdin.close)
+        self.addCleanup(starter.stdout.close)
+        self.addCleanup(starter.wait)
+        self.addCleanup(starter.kill)
+        kernel = int(starter.stdout.readline())
+        descriptors = [os.pidfd_open(pid) for pid in [kernel] + children(kernel)]
+        starter.kill()
+        starter.wait()
+        self.assertEqual(0, wait_for_end(descriptors, TIMEOUT_S))
 
 
 class BadMessagesTest(unittest.TestCase):

@@ -2,11 +2,11 @@ package braid;
 
 import braid.internal.report.ConfigurationColumns;
 import braid.internal.report.EvidenceDisplay;
-import braid.internal.report.OrderStatistics;
 import braid.internal.report.ProfileTables;
 import braid.internal.report.TimeScale;
 import braid.internal.report.chart.BreakdownChart;
 import braid.internal.report.chart.TimelineChart;
+import braid.internal.report.statistics.OrderStatistics;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;

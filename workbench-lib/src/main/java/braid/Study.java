@@ -2,13 +2,13 @@ package braid;
 
 import braid.internal.report.ConfigurationColumns;
 import braid.internal.report.EvidenceDisplay;
-import braid.internal.report.OrderStatistics;
-import braid.internal.report.Ranking;
 import braid.internal.report.StudyJson;
 import braid.internal.report.StudyTable;
 import braid.internal.report.TimeScale;
 import braid.internal.report.chart.HeatmapChart;
 import braid.internal.report.chart.SplitsChart;
+import braid.internal.report.statistics.OrderStatistics;
+import braid.internal.report.statistics.Ranking;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.LinkedHashMap;

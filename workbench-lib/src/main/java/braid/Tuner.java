@@ -1,8 +1,8 @@
 package braid;
 
 import braid.internal.rank.RankContext;
-import braid.internal.report.Rounds;
 import braid.internal.report.TuningNews;
+import braid.internal.report.statistics.Rounds;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;

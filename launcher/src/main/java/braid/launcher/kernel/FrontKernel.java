@@ -41,7 +41,7 @@ public final class FrontKernel implements AutoCloseable {
   private final ScheduledExecutorService timer =
       Executors.newSingleThreadScheduledExecutor(
           Thread.ofPlatform().name("kernel-timer").daemon().factory());
-  private final CompletableFuture<Void> shutdown = new CompletableFuture<>();
+  private final CompletableFuture<Void> ended = new CompletableFuture<>();
 
   /// Binds the sockets and begins to answer; the session is started beside it.
   public FrontKernel(KernelConnectionProperties connection, Supplier<Session> start) {
@@ -58,8 +58,13 @@ public final class FrontKernel implements AutoCloseable {
   }
 
   /// Done when a client asked the kernel to end, and has its reply; failed where the sockets broke.
-  public CompletableFuture<Void> shutdown() {
-    return shutdown;
+  public CompletableFuture<Void> ended() {
+    return ended;
+  }
+
+  /// Ends the kernel when this is done too.
+  public void endWith(CompletableFuture<?> other) {
+    var _ = other.thenRun(() -> ended.complete(null));
   }
 
   /// Stops the running cell, as `interrupt_request` does.
@@ -82,9 +87,9 @@ public final class FrontKernel implements AutoCloseable {
     }
   }
 
-  private void broke(@Nullable Void ended, @Nullable Throwable failure) {
+  private void broke(@Nullable Void closed, @Nullable Throwable failure) {
     if (failure != null) {
-      shutdown.completeExceptionally(failure);
+      ended.completeExceptionally(failure);
     }
   }
 
@@ -166,7 +171,7 @@ public final class FrontKernel implements AutoCloseable {
           var told = Message.publication(Optional.of(request), "shutdown_reply", content);
           channels.send(Channel.IOPUB, told);
         });
-    shutdown.complete(null);
+    ended.complete(null);
   }
 
   private static JsonObject noComms() {

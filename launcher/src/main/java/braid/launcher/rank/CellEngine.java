@@ -2,7 +2,7 @@ package braid.launcher.rank;
 
 import REPL.$Cancel$;
 import braid.GroupAborted;
-import braid.MimeBundle;
+import braid.internal.report.Renderings;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.RankFailure.Kind;
@@ -13,7 +13,6 @@ import jdk.jshell.execution.LocalExecutionControl;
 import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
 import jdk.jshell.spi.ExecutionControl.ExecutionControlException;
 import jdk.jshell.spi.SPIResolutionException;
-import org.jspecify.annotations.Nullable;
 
 /// Loads and runs what the front compiled. The JDK's `LocalExecutionControl` is used for its class
 /// loading and for the stop checks that it weaves into loops; running is ours, because a rank keeps
@@ -64,7 +63,7 @@ final class CellEngine extends LocalExecutionControl {
     }
     try {
       var value = method.invoke(null);
-      return invoke.render() ? new FromRank.Value(render(value)) : new FromRank.Done();
+      return invoke.render() ? new FromRank.Value(Renderings.onRank(value)) : new FromRank.Done();
     } catch (InvocationTargetException e) {
       return failure(e.getCause() == null ? e : e.getCause());
     } catch (IllegalAccessException e) {
@@ -86,7 +85,7 @@ final class CellEngine extends LocalExecutionControl {
     try {
       var field = findClass(value.className()).getDeclaredField(value.varName());
       field.setAccessible(true);
-      return new FromRank.Value(render(field.get(null)));
+      return new FromRank.Value(Renderings.onRank(field.get(null)));
     } catch (ReflectiveOperationException | LinkageError e) {
       return internal(e);
     } catch (RuntimeException e) {
@@ -125,11 +124,5 @@ final class CellEngine extends LocalExecutionControl {
 
   private static FromRank.Failed internal(Throwable thrown) {
     return new FromRank.Failed(RankFailure.of(Kind.INTERNAL, -1, thrown));
-  }
-
-  private static MimeBundle render(@Nullable Object value) {
-    return value instanceof String text
-        ? MimeBundle.text(text)
-        : Values.render(value, valueString(value));
   }
 }

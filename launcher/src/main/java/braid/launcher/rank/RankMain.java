@@ -1,5 +1,9 @@
 package braid.launcher.rank;
 
+import braid.BraidException;
+import braid.internal.host.SharedFile;
+import braid.internal.rank.Env;
+import braid.internal.rank.RankContext;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.Hello;
@@ -17,7 +21,6 @@ import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
 
 /// A rank's JVM: `RankMain FRONT_PORT`, with the rest in the environment. The main thread answers
 /// requests and so runs the cells; a second thread hears what must be heard while a cell runs, and
@@ -30,6 +33,7 @@ public final class RankMain {
   private final CellEngine engine;
   private final StandardInput input;
   private final String token;
+  private final RankContext context = RankContext.current();
   private final FileOutputStream out = new FileOutputStream(FileDescriptor.out);
   private final FileOutputStream err = new FileOutputStream(FileDescriptor.err);
 
@@ -43,8 +47,12 @@ public final class RankMain {
 
   public static void main(String[] args) throws IOException {
     int port = Integer.parseInt(args[0]);
-    var token = System.getenv("BRAID_TOKEN");
-    int rank = Integer.parseInt(System.getenv("RANK"));
+    var env = Env.ofProcess();
+    var token =
+        env.store()
+            .map(Env.StoreAddress::token)
+            .orElseThrow(() -> new BraidException("a rank needs MASTER_PORT; start it with braid"));
+    int rank = env.world().rank();
     long pid = ProcessHandle.current().pid();
     var front = InetAddress.getLoopbackAddress();
     var execution = new Connection(new Socket(front, port));
@@ -58,6 +66,7 @@ public final class RankMain {
     System.setOut(print(FileDescriptor.out, "out"));
     System.setErr(print(FileDescriptor.err, "err"));
     System.setIn(input);
+    context.outbox(new FrontOutbox(execution));
     Thread.ofPlatform().daemon().name("braid-control").start(this::hearControl);
     while (true) {
       var answer = answer(ToRank.read(execution.in()));
@@ -71,7 +80,10 @@ public final class RankMain {
       case ToRank.Invoke invoke -> engine.invoke(invoke);
       case ToRank.VarValue value -> engine.varValue(value);
       case ToRank.AddToClasspath add -> engine.classpath(add);
-      case ToRank.Resume resume -> new FromRank.Done();
+      case ToRank.Resume resume -> {
+        context.resume(resume.epoch());
+        yield new FromRank.Done();
+      }
       case ToRank.Mark mark -> {
         mark(mark.number());
         yield new FromRank.Done();
@@ -102,7 +114,7 @@ public final class RankMain {
         switch (ToRank.read(control.in())) {
           case ToRank.Ping ping -> control.send(pong(ping.number()));
           case ToRank.Interrupt() -> engine.interrupt();
-          case ToRank.Release release -> release.reason();
+          case ToRank.Release release -> context.release(release.reason());
           case ToRank.Input line -> input.answer(line.line(), line.end());
           case ToRank.Exit() -> exit();
           case ToRank other -> throw misplaced(other);
@@ -117,10 +129,13 @@ public final class RankMain {
     }
   }
 
-  private static FromRank.Pong pong(long number) throws IOException {
+  private FromRank.Pong pong(long number) throws IOException {
     var runtime = Runtime.getRuntime();
     return new FromRank.Pong(
-        number, residentBytes(), runtime.totalMemory() - runtime.freeMemory(), List.of());
+        number,
+        residentBytes(),
+        runtime.totalMemory() - runtime.freeMemory(),
+        context.waits().current());
   }
 
   private static long residentBytes() throws IOException {
@@ -132,7 +147,7 @@ public final class RankMain {
     return 0;
   }
 
-  private static void exit() {
+  private void exit() {
     Thread.ofPlatform()
         .daemon()
         .start(
@@ -144,10 +159,14 @@ public final class RankMain {
               }
               Runtime.getRuntime().halt(0);
             });
+    context.close();
     System.exit(0);
   }
 
-  private static void gone() {
+  /// The front can no longer tidy up: each rank removes what any of them left between making a
+  /// shared file and unlinking it.
+  private void gone() {
+    SharedFile.sweep(token);
     Runtime.getRuntime().halt(1);
   }
 

@@ -1,8 +1,13 @@
 package braid.launcher.session;
 
 import braid.BraidException;
+import braid.internal.host.SharedFile;
+import braid.internal.rank.Env;
+import braid.internal.store.StoreServer;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankSet;
+import java.io.IOException;
+import java.net.InetAddress;
 import java.security.SecureRandom;
 import java.util.HashMap;
 import java.util.HexFormat;
@@ -15,12 +20,17 @@ import java.util.function.Consumer;
 final class Crew implements AutoCloseable {
   private static final int TOKEN_BYTES = 16;
 
+  private final String token;
+  private final StoreServer store;
   private final RankSet ranks;
   private final FanOut fanOut;
   private final CellCompiler compiler;
   private final Origins origins = new Origins();
 
-  private Crew(RankSet ranks, FanOut fanOut, CellCompiler compiler) {
+  private Crew(
+      String token, StoreServer store, RankSet ranks, FanOut fanOut, CellCompiler compiler) {
+    this.token = token;
+    this.store = store;
     this.ranks = ranks;
     this.fanOut = fanOut;
     this.compiler = compiler;
@@ -29,18 +39,23 @@ final class Crew implements AutoCloseable {
   /// Starts the ranks, and while they start, the compiler.
   static Crew start(SessionOptions options, Consumer<RankEvent> events) {
     var token = token();
+    var store = openStore(token);
+    var environment = environment(options, store.port());
+    // What the ranks would refuse is refused here, once and before any process is started.
+    var _ = Env.read(withRank(environment, options.ranks(), token));
     var starting =
-        new FutureTask<>(() -> RankSet.start(options.ranks(), token, environment(options), events));
+        new FutureTask<>(() -> RankSet.start(options.ranks(), token, environment, events));
     Thread.ofPlatform().daemon().name("braid-start").start(starting);
     var fanOut = new FanOut(starting);
     var compiler = new CellCompiler(fanOut);
     compiler.warmUp();
     try {
-      var crew = new Crew(starting.get(), fanOut, compiler);
-      Prelude.eval(compiler);
+      var crew = new Crew(token, store, starting.get(), fanOut, compiler);
+      Prelude.eval(compiler, Prelude.WORLD);
       return crew;
     } catch (ExecutionException e) {
       compiler.close();
+      store.close();
       if (e.getCause() instanceof BraidException cause) {
         throw cause;
       }
@@ -51,11 +66,40 @@ final class Crew implements AutoCloseable {
     }
   }
 
-  private static Map<String, String> environment(SessionOptions options) {
+  private static StoreServer openStore(String token) {
+    try {
+      return StoreServer.open(token);
+    } catch (IOException e) {
+      throw new BraidException("the ranks' store could not be opened: " + e.getMessage(), e);
+    }
+  }
+
+  private static Map<String, String> environment(SessionOptions options, int storePort) {
     var environment = new HashMap<String, String>();
+    environment.put("MASTER_ADDR", InetAddress.getLoopbackAddress().getHostAddress());
+    environment.put("MASTER_PORT", Integer.toString(storePort));
     environment.put("BRAID_BACKEND", options.backend());
     options.link().ifPresent(link -> environment.put("BRAID_LINK", link));
     return environment;
+  }
+
+  private static Map<String, String> withRank(
+      Map<String, String> environment, int ranks, String token) {
+    var whole = new HashMap<>(System.getenv());
+    whole.putAll(environment);
+    whole.putAll(
+        Map.of(
+            "RANK",
+            "0",
+            "WORLD_SIZE",
+            Integer.toString(ranks),
+            "LOCAL_RANK",
+            "0",
+            "LOCAL_WORLD_SIZE",
+            Integer.toString(ranks),
+            "BRAID_TOKEN",
+            token));
+    return whole;
   }
 
   private static String token() {
@@ -84,5 +128,7 @@ final class Crew implements AutoCloseable {
   public void close() {
     compiler.close();
     ranks.close();
+    store.close();
+    SharedFile.sweep(token);
   }
 }

@@ -19,10 +19,13 @@ import org.jspecify.annotations.Nullable;
 /// loaded and run is loaded and run by every rank. So all ranks run the same bytecode, and none
 /// needs a compiler.
 final class FanOut implements ExecutionControl {
+  /// The epoch in which a rank begins.
+  private static final int FIRST_EPOCH = 1;
+
   private final Future<RankSet> started;
   private Optional<List<Integer>> selected = Optional.empty();
   private boolean render;
-  private int epoch;
+  private int epoch = FIRST_EPOCH;
   private long ranNanos;
   private @Nullable Invocation running;
   private boolean stopWanted;

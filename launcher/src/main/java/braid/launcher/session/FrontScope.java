@@ -2,6 +2,7 @@ package braid.launcher.session;
 
 import REPL.$Cancel$;
 import braid.MimeBundle;
+import braid.internal.report.Renderings;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.session.CellCompiler.Piece;
 import java.io.OutputStream;
@@ -27,10 +28,15 @@ final class FrontScope implements AutoCloseable {
     }
   }
 
+  private final Gathered gathered;
   private final Here here = new Here();
   private final Origins origins = new Origins();
   private volatile @Nullable Thread running;
   private @Nullable CellCompiler compiler;
+
+  FrontScope(Gathered gathered) {
+    this.gathered = gathered;
+  }
 
   Optional<MimeBundle> run(String name, String body, CellRun run) throws CellFailed {
     var cell = new Cell(name, body);
@@ -78,7 +84,7 @@ final class FrontScope implements AutoCloseable {
         }
         result =
             java.shown() && CellCompiler.hasResult(event.snippet())
-                ? Optional.of(MimeBundle.text(String.valueOf(here.value)))
+                ? Optional.of(Renderings.of(here.value))
                 : Optional.empty();
       }
     }
@@ -89,7 +95,7 @@ final class FrontScope implements AutoCloseable {
     var made = compiler;
     if (made == null) {
       made = new CellCompiler(here);
-      Prelude.eval(made);
+      Prelude.eval(made, Prelude.PROFILES.formatted(gathered.name()));
       compiler = made;
     }
     return made;

@@ -26,10 +26,11 @@ final class Magics {
       """;
 
   private final Session session;
-  private final FrontScope front = new FrontScope();
+  private final FrontScope front;
 
-  Magics(Session session) {
+  Magics(Session session, Gathered gathered) {
     this.session = session;
+    front = new FrontScope(gathered);
   }
 
   FrontScope front() {

@@ -2,6 +2,7 @@ package braid.launcher.session;
 
 import braid.BraidException;
 import java.util.List;
+import java.util.stream.Stream;
 import jdk.jshell.Snippet;
 
 /// What every notebook finds there already: Java's usual imports, Braid's names, and `world`.
@@ -16,12 +17,22 @@ final class Prelude {
           "import java.util.concurrent.*;",
           "import java.util.function.*;",
           "import java.util.stream.*;",
-          "import braid.*;");
+          "import braid.*;",
+          "import static braid.DType.*;",
+          "import static braid.MemoryKind.*;",
+          "import static braid.Method.*;",
+          "import static braid.Transport.*;");
+
+  /// On the ranks only: the front is no rank.
+  static final String WORLD = "var world = ProcessGroup.world();";
+
+  /// In the front only: what the ranks handed over.
+  static final String PROFILES = "var profiles = braid.launcher.session.Gathered.named(\"%s\");";
 
   private Prelude() {}
 
-  static void eval(CellCompiler compiler) {
-    for (var snippet : SNIPPETS) {
+  static void eval(CellCompiler compiler, String... more) {
+    for (var snippet : Stream.concat(SNIPPETS.stream(), Stream.of(more)).toList()) {
       for (var event : compiler.eval(snippet)) {
         if (event.status() != Snippet.Status.VALID || event.exception() != null) {
           throw new BraidException(

@@ -1,16 +1,22 @@
 package braid.launcher.session;
 
 import braid.MimeBundle;
+import braid.internal.report.Renderings;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// One result from N: rank 0's (or the lowest rank's that ran), and where ranks' texts differ, each
-/// rank's value.
+/// One result from N: what the ranks measured becomes one table and chart; else it is rank 0's (or
+/// the lowest rank's that ran), and where ranks' texts differ, each rank's value.
 final class ResultMerger {
   private ResultMerger() {}
 
   static MimeBundle merge(Map<Integer, MimeBundle> byRank) {
     var values = new TreeMap<>(byRank);
+    var evidence = Renderings.evidence(List.copyOf(values.values()));
+    if (evidence.isPresent()) {
+      return evidence.get().display();
+    }
     var first = values.firstEntry().getValue();
     if (values.values().stream().allMatch(v -> v.text().equals(first.text()))) {
       return first;

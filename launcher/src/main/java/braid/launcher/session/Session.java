@@ -43,7 +43,8 @@ public final class Session implements AutoCloseable {
   private final SessionOptions options;
   private final ReentrantLock oneCell = new ReentrantLock();
   private final Drain drain = new Drain();
-  private final Magics magics = new Magics(this);
+  private final Gathered gathered;
+  private final Magics magics;
   private final ScheduledExecutorService clock =
       Executors.newSingleThreadScheduledExecutor(
           Thread.ofPlatform().daemon().name("braid-output").factory());
@@ -54,6 +55,8 @@ public final class Session implements AutoCloseable {
 
   private Session(SessionOptions options) {
     this.options = options;
+    gathered = new Gathered(options.home(), this::complain);
+    magics = new Magics(this, gathered);
     crew = Crew.start(options, this::happened);
     var _ =
         clock.scheduleWithFixedDelay(
@@ -220,6 +223,7 @@ public final class Session implements AutoCloseable {
     try {
       long number = drain.begin(ranks().size());
       drain.await(crew.fanOut().mark(number));
+      gathered.settle();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
@@ -235,7 +239,7 @@ public final class Session implements AutoCloseable {
       case RankEvent.Displayed shown when run != null && shown.rank() == lowestSelected() ->
           run.shown(shown.bundle(), shown.displayId(), shown.update());
       case RankEvent.Displayed ignored -> {}
-      case RankEvent.Published published -> published.bundle();
+      case RankEvent.Published published -> gathered.published(published.bundle());
       case RankEvent.InputRequested request -> Thread.ofVirtual().start(() -> ask(request, run));
     }
   }
@@ -268,6 +272,13 @@ public final class Session implements AutoCloseable {
             Channel.STDERR, "rank " + request.rank() + " got no input: " + e.getMessage() + "\n");
       }
       rank.tell(new ToRank.Input("", true));
+    }
+  }
+
+  private void complain(String what) {
+    var run = current;
+    if (run != null) {
+      run.text(Channel.STDERR, what + "\n");
     }
   }
 
@@ -332,6 +343,7 @@ public final class Session implements AutoCloseable {
     closed = true;
     clock.shutdownNow();
     magics.front().close();
+    gathered.close();
     crew.close();
   }
 }

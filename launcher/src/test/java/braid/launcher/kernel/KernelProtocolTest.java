@@ -113,7 +113,7 @@ class KernelProtocolTest {
       throw new AssertionError(test + " did not end in " + LIMIT.toSeconds() + " s", e);
     }
     if (!outcome.get("passed").getAsBoolean()) {
-      fail(outcome.get("text").getAsString());
+      fail(test + ": " + outcome.get("text").getAsString());
     }
   }
 
@@ -154,6 +154,8 @@ class KernelProtocolTest {
         "--enable-native-access=ALL-UNNAMED",
         "-cp",
         System.getProperty("java.class.path"),
-        KernelMain.class.getName());
+        "braid.launcher.cli.Braid",
+        "kernel",
+        "start");
   }
 }

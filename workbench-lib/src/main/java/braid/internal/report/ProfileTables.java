@@ -2,6 +2,7 @@ package braid.internal.report;
 
 import braid.ProfileSet;
 import braid.Stage;
+import braid.internal.report.statistics.RankTimes;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumSet;

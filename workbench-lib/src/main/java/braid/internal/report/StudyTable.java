@@ -2,6 +2,7 @@ package braid.internal.report;
 
 import braid.Overlap;
 import braid.Study;
+import braid.internal.report.statistics.OrderStatistics;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SequencedMap;

@@ -30,6 +30,13 @@ public record Env(Map<String, String> variables) {
     return get(RANKS);
   }
 
+  /// The process that started this one as a kernel, as Jupyter tells its kernels.
+  public Optional<ProcessHandle> jupyter() {
+    return get("JPY_PARENT_PID")
+        .filter(text -> text.matches("[1-9][0-9]{0,17}"))
+        .flatMap(pid -> ProcessHandle.of(Long.parseLong(pid)));
+  }
+
   /// `auto`, `host` or `cuda`, where the command line does not say.
   public Optional<String> backend() {
     return get("BRAID_BACKEND");

@@ -2,36 +2,31 @@ package braid.launcher.cli.jupyter;
 
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
-import braid.launcher.kernel.KernelMain;
+import braid.launcher.kernel.KernelProcess;
 import braid.launcher.session.RankCount;
+import java.io.IOException;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Parameters;
 
-/// `braid kernel start`: what a kernelspec calls. It decides the rank count; the kernel does the
-/// rest, and ends the JVM.
+/// `braid kernel start`: what an installed kernelspec runs.
 @Command(
     name = "start",
-    description = "Starts a kernel; Jupyter calls it, people do not.",
+    hidden = true,
+    description = "Answers Jupyter clients. Kernelspecs start it; people do not.",
     mixinStandardHelpOptions = true)
 final class KernelStart implements Callable<Integer> {
-  @Parameters(paramLabel = "CONNECTION_FILE", description = "What Jupyter writes.")
+  @Parameters(paramLabel = "CONNECTION_FILE", description = "The file that Jupyter wrote.")
   private Path connectionFile = Path.of("");
 
   @Mixin private RankOptions ranks = new RankOptions();
 
   @Override
-  public Integer call() {
-    var session = ranks.ofKernel(Env.here(), RankCount.here());
-    var arguments = new ArrayList<>(List.of(connectionFile.toString()));
-    arguments.addAll(List.of("-n", Integer.toString(session.ranks())));
-    arguments.addAll(List.of("--backend", session.backend()));
-    session.link().ifPresent(link -> arguments.addAll(List.of("--link", link)));
-    KernelMain.main(arguments.toArray(String[]::new));
-    return 0;
+  public Integer call() throws IOException {
+    var env = Env.here();
+    var options = ranks.ofKernel(env, RankCount.here());
+    return KernelProcess.serve(connectionFile, options, env.jupyter()).code();
   }
 }

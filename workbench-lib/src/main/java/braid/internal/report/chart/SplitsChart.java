@@ -2,8 +2,8 @@ package braid.internal.report.chart;
 
 import braid.Study;
 import braid.internal.report.ConfigurationColumns;
-import braid.internal.report.OrderStatistics;
 import braid.internal.report.TimeScale;
+import braid.internal.report.statistics.OrderStatistics;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.geom.Ellipse2D;

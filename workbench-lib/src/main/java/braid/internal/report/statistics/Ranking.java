@@ -1,4 +1,4 @@
-package braid.internal.report;
+package braid.internal.report.statistics;
 
 import braid.Estimate;
 import java.util.ArrayList;

@@ -1,0 +1,60 @@
+package braid.launcher.kernel;
+
+import braid.BraidException;
+import braid.launcher.ExitCode;
+import braid.launcher.session.Session;
+import braid.launcher.session.SessionOptions;
+import com.google.gson.JsonParseException;
+import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.concurrent.CompletionException;
+import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
+
+/// A process that is a kernel, until a client ends it or Jupyter is gone.
+public final class KernelProcess {
+  private KernelProcess() {}
+
+  /// Answers clients until the kernel has ended; what the process should then exit with. The caller
+  /// must exit: threads of user code may still run.
+  ///
+  /// @param jupyter the process that started the kernel; a kernel that nobody can end any more ends
+  ///   with it
+  /// @throws BraidException where the connection file cannot be used
+  public static ExitCode serve(
+      Path connectionFile, SessionOptions options, Optional<ProcessHandle> jupyter)
+      throws IOException {
+    try (var kernel = new FrontKernel(connection(connectionFile), () -> Session.start(options))) {
+      InterruptSignal.handle(kernel::interrupt);
+      jupyter.ifPresent(process -> kernel.endWith(process.onExit()));
+      kernel.ended().join();
+      return ExitCode.OK;
+    } catch (CompletionException e) {
+      throw new IOException("the kernel's sockets broke", e.getCause());
+    }
+  }
+
+  private static KernelConnectionProperties connection(Path file) throws IOException {
+    if (!Files.isRegularFile(file)) {
+      throw new BraidException(
+          "connection file must be a file Jupyter wrote but %s is none; start the kernel from Jupyter, or try braid run"
+              .formatted(file));
+    }
+    try {
+      var connection = KernelConnectionProperties.parse(Files.readString(file));
+      if (connection == null || connection.getTransport() == null || connection.getKey() == null) {
+        throw new BraidException(
+            "connection file must hold ports, transport and key but %s does not; start the kernel from Jupyter"
+                .formatted(file));
+      }
+      return connection;
+    } catch (JsonParseException | CharacterCodingException e) {
+      throw new BraidException(
+          "connection file must be JSON but %s is not; start the kernel from Jupyter"
+              .formatted(file),
+          e);
+    }
+  }
+}

@@ -1,0 +1,167 @@
+package braid.launcher.session;
+
+import braid.BraidException;
+import braid.Displayable;
+import braid.Evidence;
+import braid.MimeBundle;
+import braid.Profile;
+import braid.ProfileSet;
+import braid.Runs;
+import braid.Study;
+import braid.internal.report.ProfileJson;
+import braid.internal.report.Renderings;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// What the ranks measured, brought together in the front: the k-th profile of every rank makes the
+/// k-th set. Everything is saved under `runs/` as it comes. In `%%front` cells this is `profiles`.
+public final class Gathered implements Displayable, AutoCloseable {
+  private static final Map<String, Gathered> BY_NAME = new ConcurrentHashMap<>();
+
+  private final String name = UUID.randomUUID().toString();
+  private final Path directory;
+  private final Consumer<String> complaint;
+  private final ExecutorService inOrder =
+      Executors.newSingleThreadExecutor(
+          Thread.ofPlatform().daemon().name("braid-gather").factory());
+  private final List<Evidence> all = new ArrayList<>();
+
+  /// Profiles that others of their group have not matched yet: by the group's size, then by rank.
+  private final Map<Integer, TreeMap<Integer, ArrayDeque<Profile>>> waiting = new HashMap<>();
+
+  /// `complaint` hears what could not be saved.
+  Gathered(Path home, Consumer<String> complaint) {
+    directory = home.resolve("runs");
+    this.complaint = complaint;
+    BY_NAME.put(name, this);
+  }
+
+  /// How a `%%front` cell gets hold of its session's.
+  public static Gathered named(String name) {
+    var gathered = BY_NAME.get(name);
+    if (gathered == null) {
+      throw new BraidException("that session is closed");
+    }
+    return gathered;
+  }
+
+  String name() {
+    return name;
+  }
+
+  void published(MimeBundle bundle) {
+    inOrder.execute(() -> add(bundle));
+  }
+
+  /// Waits until everything published so far is here; profiles that some rank did not send are
+  /// given up.
+  void settle() throws InterruptedException {
+    try {
+      inOrder.submit(waiting::clear).get();
+    } catch (ExecutionException e) {
+      throw new IllegalStateException("gathering failed", e.getCause());
+    }
+  }
+
+  private void add(MimeBundle bundle) {
+    try {
+      var profile = bundle.data().get(ProfileJson.MIME);
+      if (profile == null) {
+        keep(Renderings.evidence(List.of(bundle)));
+      } else {
+        add(ProfileJson.read(profile));
+      }
+    } catch (BraidException e) {
+      complaint.accept("what a rank measured could not be kept: " + e.getMessage());
+    }
+  }
+
+  private void add(Profile profile) {
+    var place = profile.place();
+    var group = waiting.computeIfAbsent(place.size(), size -> new TreeMap<>());
+    group.computeIfAbsent(place.rank(), rank -> new ArrayDeque<>()).add(profile);
+    if (group.size() == place.size()) {
+      var set = group.values().stream().map(ArrayDeque::remove).toList();
+      group.values().removeIf(ArrayDeque::isEmpty);
+      keep(Optional.of(ProfileSet.of(set)));
+    }
+  }
+
+  private void keep(Optional<Evidence> evidence) {
+    if (evidence.isPresent()) {
+      synchronized (all) {
+        all.add(evidence.get());
+      }
+      var _ = Runs.in(directory).save(evidence.get());
+    }
+  }
+
+  /// Everything so far, the oldest first.
+  public List<Evidence> all() {
+    synchronized (all) {
+      return List.copyOf(all);
+    }
+  }
+
+  /// What all ranks did in the latest profile.
+  public ProfileSet latest() {
+    return last(ProfileSet.class, "profiled: pipe.profile(10) does");
+  }
+
+  /// The tuner's latest result.
+  public Study study() {
+    return last(Study.class, "tuned: Tuner.on(world)...run() does");
+  }
+
+  private <T extends Evidence> T last(Class<T> type, String remedy) {
+    @Nullable T found = null;
+    for (var evidence : all()) {
+      if (type.isInstance(evidence)) {
+        found = type.cast(evidence);
+      }
+    }
+    if (found == null) {
+      throw new BraidException("no cell has " + remedy);
+    }
+    return found;
+  }
+
+  /// Everything that was ever saved here, this session's and earlier ones'.
+  public Runs runs() {
+    return Runs.in(directory);
+  }
+
+  @Override
+  public MimeBundle display() {
+    return MimeBundle.text(toString());
+  }
+
+  @Override
+  public String toString() {
+    var text = new StringBuilder();
+    int number = 0;
+    for (var evidence : all()) {
+      text.append(number++).append("  ").append(evidence.headline()).append('\n');
+    }
+    return text.isEmpty() ? "nothing has been measured yet" : text.toString().stripTrailing();
+  }
+
+  @Override
+  public void close() {
+    BY_NAME.remove(name);
+    inOrder.shutdown();
+  }
+}
