@@ -1,6 +1,7 @@
 package braid.launcher.cli.jupyter;
 
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.kernel.KernelProcess;
 import braid.launcher.session.RankCount;
@@ -27,13 +28,16 @@ final class KernelStart implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     var env = Env.here();
-    var machine = RankCount.here();
-    var options =
-        new SessionOptions(
-            ranks.countOfKernel(env, machine),
-            ranks.backend(),
-            ranks.link(),
-            Path.of("").toAbsolutePath());
-    return KernelProcess.serve(connectionFile, options, env.jupyter()).code();
+    return KernelProcess.serve(
+            Installation.version(), connectionFile, () -> options(env), env.jupyter())
+        .code();
+  }
+
+  private SessionOptions options(Env env) {
+    return new SessionOptions(
+        ranks.countOfKernel(env, RankCount.here()),
+        ranks.backend(),
+        ranks.link(),
+        Path.of("").toAbsolutePath());
   }
 }
