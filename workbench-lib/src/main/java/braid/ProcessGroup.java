@@ -159,7 +159,8 @@ public final class ProcessGroup implements AutoCloseable {
       epoch = current;
       sequence = 0;
     }
-    return "%s.%d.%d.%d".formatted(name, generation, epoch, sequence++);
+    // Groups of other ranks may go by the same name ("my half"); the first member tells them apart.
+    return "%s@%d.%d.%d.%d".formatted(name, members.getFirst(), generation, epoch, sequence++);
   }
 
   /// For what the members set up together.

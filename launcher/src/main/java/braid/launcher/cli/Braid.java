@@ -16,6 +16,7 @@ import picocli.CommandLine.Spec;
 /// The `braid` command. A new subcommand is a class beside these and its name in the list.
 @Command(
     name = "braid",
+    sortOptions = false,
     description = "Tunes overlapped GEMM and communication: one notebook, run on every rank.",
     subcommands = {
       RunCommand.class,

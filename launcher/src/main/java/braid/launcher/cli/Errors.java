@@ -2,8 +2,8 @@ package braid.launcher.cli;
 
 import braid.BraidException;
 import braid.launcher.ExitCode;
+import braid.launcher.Nearest;
 import java.io.IOException;
-import java.util.List;
 import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
@@ -13,26 +13,35 @@ import picocli.CommandLine.UnmatchedArgumentException;
 final class Errors {
   private Errors() {}
 
-  /// An option or argument that the command does not have, or not so.
+  /// An option, argument or subcommand that the command does not have.
   static int misused(ParameterException misuse, String[] arguments) {
-    var command = misuse.getCommandLine();
-    var name = command.getCommandSpec().qualifiedName();
-    var err = command.getErr();
+    var err = misuse.getCommandLine().getErr();
     err.println(
-        "braid: %s%s; see %s --help"
-            .formatted(oneLine(String.valueOf(misuse.getMessage())), suggestion(misuse), name));
+        "braid: %s (see %s --help)"
+            .formatted(
+                oneLine(what(misuse)), misuse.getCommandLine().getCommandSpec().qualifiedName()));
     err.flush();
     return ExitCode.USAGE.code();
   }
 
-  private static String suggestion(ParameterException misuse) {
-    if (misuse instanceof UnmatchedArgumentException unmatched) {
-      List<String> similar = unmatched.getSuggestions();
-      if (!similar.isEmpty()) {
-        return " (did you mean " + String.join(" or ", similar) + "?)";
-      }
+  private static String what(ParameterException misuse) {
+    var message = String.valueOf(misuse.getMessage());
+    if (!(misuse instanceof UnmatchedArgumentException unmatched)
+        || unmatched.getUnmatched().isEmpty()) {
+      return message;
     }
-    return "";
+    var argument = unmatched.getUnmatched().getFirst();
+    var spec = misuse.getCommandLine().getCommandSpec();
+    if (argument.startsWith("-")) {
+      var options = spec.optionsMap().keySet();
+      return "%s is no option of %s; did you mean %s?"
+          .formatted(argument, spec.qualifiedName(), Nearest.to(argument, options));
+    }
+    var commands = spec.subcommands().keySet();
+    return commands.isEmpty()
+        ? "%s takes nothing more, but was given %s".formatted(spec.qualifiedName(), argument)
+        : "command must be one of %s but was %s; did you mean %s?"
+            .formatted(String.join(", ", commands), argument, Nearest.to(argument, commands));
   }
 
   static int failed(Exception failure, CommandLine command, boolean verbose) {

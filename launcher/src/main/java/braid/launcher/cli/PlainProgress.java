@@ -1,7 +1,7 @@
 package braid.launcher.cli;
 
-import braid.launcher.notebook.CellResult;
-import braid.launcher.notebook.RunProgress;
+import braid.launcher.notebook.run.CellResult;
+import braid.launcher.notebook.run.RunProgress;
 import java.io.PrintWriter;
 
 /// Progress for a log: one line where a cell starts and one where it ends.
@@ -28,11 +28,14 @@ final class PlainProgress implements RunProgress {
 
   @Override
   public void cellFinished(CellResult cell) {
-    var how =
-        cell.status() == CellResult.Status.FAILED
-            ? "failed"
-            : cell.failedAsExpected() ? "failed, as its tag allows" : "done";
-    say("%s of %d: %s in %s".formatted(cell.name(), cells, how, RunSummary.time(cell.elapsed())));
+    say(
+        "%s of %d: %s in %s%s"
+            .formatted(
+                cell.name(),
+                cells,
+                cell.failure().isPresent() ? "failed" : "done",
+                RunSummary.time(cell.elapsed()),
+                cell.failedAsExpected() ? ", as its tag allows" : ""));
     if (cell.status() == CellResult.Status.FAILED) {
       RunSummary.failure(cell).forEach(this::say);
     }

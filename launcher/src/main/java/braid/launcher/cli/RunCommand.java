@@ -3,14 +3,14 @@ package braid.launcher.cli;
 import braid.BraidException;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
-import braid.launcher.notebook.JUnitReport;
 import braid.launcher.notebook.Notebook;
-import braid.launcher.notebook.NotebookRunner;
 import braid.launcher.notebook.ParameterCell;
-import braid.launcher.notebook.RunProgress;
-import braid.launcher.notebook.RunResult;
-import braid.launcher.notebook.TimeLimits;
 import braid.launcher.notebook.parameters.Parameters;
+import braid.launcher.notebook.run.JUnitReport;
+import braid.launcher.notebook.run.NotebookRunner;
+import braid.launcher.notebook.run.RunProgress;
+import braid.launcher.notebook.run.RunResult;
+import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.RankCount;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
@@ -124,9 +124,7 @@ final class RunCommand implements Callable<Integer> {
     notebook.requireJava();
     var note = ParameterCell.inject(parameters(), notebook);
     var home = Path.of("").toAbsolutePath();
-    var options =
-        new SessionOptions(
-            ranks.count(Env.here(), RankCount.here()), ranks.backend(), ranks.link(), home);
+    var options = ranks.session(Env.here(), RankCount.here(), home);
     var saved = writable("-o", output == null ? outputBeside(home) : output);
     var report = junit == null ? Optional.<Path>empty() : Optional.of(writable("--junit", junit));
 
@@ -174,7 +172,7 @@ final class RunCommand implements Callable<Integer> {
   }
 
   private static void stop(NotebookRunner runner, CountDownLatch ended) {
-    runner.stop("braid run was told to end");
+    runner.stop("braid run was told to end by a signal");
     try {
       if (!ended.await(STOP_PATIENCE.toSeconds(), TimeUnit.SECONDS)) {
         System.err.println(

@@ -1,8 +1,8 @@
 package braid.launcher.cli;
 
-import braid.launcher.notebook.CellResult;
-import braid.launcher.notebook.CellResult.Status;
-import braid.launcher.notebook.RunResult;
+import braid.launcher.notebook.run.CellResult;
+import braid.launcher.notebook.run.CellResult.Status;
+import braid.launcher.notebook.run.RunResult;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -22,12 +22,17 @@ record SavedData(Path runs, Set<Path> before) {
     return entries;
   }
 
+  /// What was not finished: it is no data yet.
+  private static boolean isHidden(Path entry) {
+    return entry.getFileName().toString().startsWith(".");
+  }
+
   private static List<Path> entries(Path directory) throws IOException {
     if (!Files.isDirectory(directory)) {
       return List.of();
     }
     try (var entries = Files.list(directory)) {
-      return entries.toList();
+      return entries.filter(entry -> !isHidden(entry)).toList();
     }
   }
 }

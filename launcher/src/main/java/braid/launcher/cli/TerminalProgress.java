@@ -1,7 +1,7 @@
 package braid.launcher.cli;
 
-import braid.launcher.notebook.CellResult;
-import braid.launcher.notebook.RunProgress;
+import braid.launcher.notebook.run.CellResult;
+import braid.launcher.notebook.run.RunProgress;
 import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.concurrent.Executors;

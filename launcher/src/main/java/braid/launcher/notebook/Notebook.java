@@ -55,12 +55,16 @@ public final class Notebook {
           file + " must be UTF-8 text but is not; save it from Jupyter, which writes UTF-8", e);
     } catch (IOException e) {
       var reason = Files.isDirectory(file) ? "is a directory" : "cannot be read (" + e + ")";
-      throw new BraidException("notebook must be a file but " + file + " " + reason, e);
+      throw new BraidException(
+          "notebook must be a file but " + file + " " + reason + "; check the path", e);
     }
   }
 
   /// `name` is how messages refer to it.
   public static Notebook parse(String json, String name) {
+    if (json.isBlank()) {
+      throw new BraidException(name + " must hold a notebook but is empty; save it from Jupyter");
+    }
     var document = NotebookJson.read(json, name);
     if (!document.isJsonObject()) {
       throw new BraidException(
@@ -111,6 +115,11 @@ public final class Notebook {
 
   public JsonObject metadata() {
     return document.getAsJsonObject("metadata");
+  }
+
+  /// What papermill keeps of it. Made where it is missing.
+  public JsonObject papermill() {
+    return NotebookCell.section(metadata(), NotebookCell.PAPERMILL);
   }
 
   /// The language it is written in, as its kernelspec says or else its language_info; empty where

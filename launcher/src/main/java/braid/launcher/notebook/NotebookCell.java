@@ -23,6 +23,8 @@ public final class NotebookCell {
   public static final String PARAMETERS = "parameters";
   public static final String INJECTED_PARAMETERS = "injected-parameters";
 
+  static final String PAPERMILL = "papermill";
+
   private final JsonObject json;
 
   NotebookCell(Notebook notebook, String place, JsonObject json) {
@@ -79,7 +81,7 @@ public final class NotebookCell {
     };
   }
 
-  JsonObject json() {
+  public JsonObject json() {
     return json;
   }
 
@@ -122,19 +124,31 @@ public final class NotebookCell {
   }
 
   /// Made where it is missing.
-  JsonObject metadata() {
+  public JsonObject metadata() {
     if (!(json.get("metadata") instanceof JsonObject)) {
       json.add("metadata", new JsonObject());
     }
     return json.getAsJsonObject("metadata");
   }
 
-  void executionCount(int count) {
+  /// What papermill keeps of it. Made where it is missing.
+  public JsonObject papermill() {
+    return section(metadata(), PAPERMILL);
+  }
+
+  static JsonObject section(JsonObject metadata, String name) {
+    if (!(metadata.get(name) instanceof JsonObject)) {
+      metadata.add(name, new JsonObject());
+    }
+    return metadata.getAsJsonObject(name);
+  }
+
+  public void executionCount(int count) {
     json.addProperty("execution_count", count);
   }
 
   /// Forgets what an earlier run left; the new run's outputs go into the list that is returned.
-  JsonArray clearOutputs() {
+  public JsonArray clearOutputs() {
     json.add("execution_count", JsonNull.INSTANCE);
     json.add("outputs", new JsonArray());
     return json.getAsJsonArray("outputs");
@@ -145,7 +159,7 @@ public final class NotebookCell {
   }
 
   /// Text as Jupyter saves it: a list of lines, each with its line end.
-  static JsonArray lines(String text) {
+  public static JsonArray lines(String text) {
     var lines = new ArrayList<String>();
     int start = 0;
     while (start < text.length()) {

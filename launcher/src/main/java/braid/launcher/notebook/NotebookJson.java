@@ -17,12 +17,11 @@ import java.util.regex.Pattern;
 
 /// A notebook's JSON: read strictly, written the way Jupyter writes it (one space of indent, sorted
 /// keys, a newline at the end), so that a notebook Jupyter saved comes back byte for byte. Gson's
-/// own writer is not used because it escapes characters that Jupyter does not, and loses unpaired
-/// surrogates.
+/// own writer is not used because it escapes characters that Jupyter does not.
 final class NotebookJson {
   private static final Pattern PLACE =
       Pattern.compile("(.*?) at line (\\d+) column (\\d+) path (\\S+).*", Pattern.DOTALL);
-  private static final Pattern GSON_ADVICE = Pattern.compile("Use JsonReader\\.setStrictness\\S*");
+  private static final Pattern GSON_ADVICE = Pattern.compile("Use JsonReader\\.setStrictness.*");
 
   private NotebookJson() {}
 
@@ -121,10 +120,10 @@ final class NotebookJson {
         case '\b' -> text.append("\\b");
         case '\f' -> text.append("\\f");
         default -> {
-          if (c < ' ' || isUnpaired(string, i)) {
+          if (c < ' ') {
             text.append("\\u%04x".formatted((int) c));
           } else {
-            text.append(c);
+            text.append(isUnpaired(string, i) ? '\ufffd' : c);
           }
         }
       }
@@ -132,6 +131,7 @@ final class NotebookJson {
     text.append('"');
   }
 
+  /// Half a character, which a cell may print and UTF-8 cannot hold.
   private static boolean isUnpaired(String string, int i) {
     char c = string.charAt(i);
     if (Character.isHighSurrogate(c)) {

@@ -41,7 +41,7 @@ public final class ParameterCell {
       tags.add(NotebookCell.INJECTED_PARAMETERS);
       cell.metadata().add("tags", tags);
     }
-    RunRecord.papermill(notebook.metadata()).add("parameters", json(injection.values()));
+    notebook.papermill().add("parameters", json(injection.values()));
     return declaring >= 0
         ? Optional.empty()
         : Optional.of(

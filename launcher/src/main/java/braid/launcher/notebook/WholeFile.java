@@ -10,10 +10,10 @@ import java.nio.file.StandardOpenOption;
 /// Writes a file so that whoever reads it, at any time, finds the old content or the new, never a
 /// part: it is written beside the target and moved over it. A link's target is replaced, not the
 /// link.
-final class WholeFile {
+public final class WholeFile {
   private WholeFile() {}
 
-  static void write(Path file, String content) throws IOException {
+  public static void write(Path file, String content) throws IOException {
     var target = Files.exists(file) ? file.toRealPath() : file.toAbsolutePath();
     var name = "." + target.getFileName() + "." + ProcessHandle.current().pid() + ".tmp";
     var beside = target.resolveSibling(name);

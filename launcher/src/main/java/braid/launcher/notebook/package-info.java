@@ -1,4 +1,4 @@
-/// The headless face of a `Session`: notebook files, parameters and the runner.
+/// The headless face of a `Session`: notebook files, their parameters, and in `run` the runner.
 @NullMarked
 package braid.launcher.notebook;
 

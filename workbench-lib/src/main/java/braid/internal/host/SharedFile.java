@@ -94,6 +94,9 @@ public final class SharedFile {
 
   private static MemorySegment map(Path file, long bytesPerRank, int rank, int size, Arena arena)
       throws IOException {
+    if (bytesPerRank > free()) {
+      throw new IOException("no room");
+    }
     var options =
         Set.of(
             StandardOpenOption.CREATE,

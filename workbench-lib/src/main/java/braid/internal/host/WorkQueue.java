@@ -6,8 +6,10 @@ import braid.internal.rank.Waits;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -19,6 +21,9 @@ import org.jspecify.annotations.Nullable;
 public final class WorkQueue {
   /// Longer than any task that ends by itself: one that was begun cannot be stopped.
   private static final Duration REST = Duration.ofMinutes(1);
+
+  /// Twice as long as a release takes to reach a task that waits.
+  private static final Duration SETTLE = Duration.ofMillis(100);
 
   /// Something to do. It may sleep, but waits for others only through [Waits].
   @FunctionalInterface
@@ -83,11 +88,22 @@ public final class WorkQueue {
           },
           nanos -> waits.poll(reached, nanos));
     } catch (GroupAborted released) {
-      // The task that was released knows better what was waited for.
+      // The task that is released too knows better what was waited for.
+      settle(reached);
       throw failure instanceof GroupAborted known ? known : released;
     } catch (RuntimeException failed) {
       put(new Entry(() -> "a fresh start", () -> failure = null, true));
       throw failed;
+    }
+  }
+
+  private static void settle(CompletableFuture<Boolean> reached) {
+    try {
+      reached.get(SETTLE.toMillis(), TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    } catch (ExecutionException | TimeoutException e) {
+      // Either way the queue has said what it can: its failure, or that a task goes on.
     }
   }
 

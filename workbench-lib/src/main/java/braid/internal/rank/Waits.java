@@ -128,7 +128,7 @@ public final class Waits {
   }
 
   /// Ends all waits of this epoch, those going on and those to come. The first reason stays.
-  synchronized void release(String why) {
+  public synchronized void release(String why) {
     if (reason == null) {
       reason = why;
     }

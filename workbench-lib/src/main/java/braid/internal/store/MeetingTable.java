@@ -132,14 +132,15 @@ public final class MeetingTable {
     if (first.label().equals(meeting.label()) && first.members().equals(meeting.members())) {
       return null;
     }
+    boolean sameRanks = first.members().equals(meeting.members());
     return new Reply.Failed(
         "all ranks of a group must make the same calls in the same order but rank %d called %s"
-                .formatted(entry.firstRank, described(first))
-            + " where rank %d called %s".formatted(rank, described(meeting)));
+                .formatted(entry.firstRank, described(first, sameRanks))
+            + " where rank %d called %s".formatted(rank, described(meeting, sameRanks)));
   }
 
-  private static String described(Meeting meeting) {
-    return "%s of ranks %s".formatted(meeting.label(), names(meeting.members()));
+  private static String described(Meeting meeting, boolean sameRanks) {
+    return sameRanks ? meeting.label() : meeting.label() + " of ranks " + names(meeting.members());
   }
 
   private @Nullable Reply absence(Entry entry) {

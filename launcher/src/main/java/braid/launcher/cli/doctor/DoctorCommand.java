@@ -46,7 +46,7 @@ public final class DoctorCommand implements Callable<Integer> {
     var env = Env.here();
     var machine = RankCount.here();
     var checks = new ArrayList<Check>();
-    checks.addAll(MachineChecks.all(machine));
+    checks.addAll(MachineChecks.all(env, machine));
     checks.addAll(LibraryChecks.all(env));
     checks.addAll(GpuChecks.all(env, machine));
     checks.addAll(JupyterChecks.all(env));

@@ -1,5 +1,6 @@
 package braid.launcher.cli.doctor;
 
+import braid.MemoryKind;
 import braid.launcher.cli.home.Env;
 import braid.launcher.session.RankCount;
 import java.io.IOException;
@@ -8,7 +9,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -17,7 +17,8 @@ import java.util.stream.Collectors;
 final class GpuChecks {
   private static final Path DRIVER = Path.of("/proc/driver/nvidia/version");
   private static final long SMI_PATIENCE_SECONDS = 10;
-  private static final List<String> KINDS_OF_GPUS = List.of("IPC", "NCCL", "NVSHMEM");
+  private static final List<MemoryKind> KINDS_OF_GPUS =
+      List.of(MemoryKind.IPC, MemoryKind.NCCL, MemoryKind.NVSHMEM);
 
   private GpuChecks() {}
 
@@ -26,11 +27,11 @@ final class GpuChecks {
     checks.add(gpus(env, machine.gpus()));
     checks.add(driver());
     checks.add(
-        Check.ok("memory_native", "memory NATIVE", "host: shared memory, mapped by every rank"));
+        Check.ok("memory_native", "memory native", "host: shared memory, mapped by every rank"));
     for (var kind : KINDS_OF_GPUS) {
       checks.add(
           Check.absent(
-              "memory_" + kind.toLowerCase(Locale.ROOT),
+              "memory_" + kind,
               "memory " + kind,
               machine.gpus() == 0
                   ? "needs a GPU: no /dev/nvidia0"

@@ -1,5 +1,8 @@
 package braid.launcher.cli.doctor;
 
+import braid.BraidException;
+import braid.Link;
+import braid.launcher.cli.home.Env;
 import braid.launcher.session.RankCount;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -17,8 +20,9 @@ final class MachineChecks {
 
   private MachineChecks() {}
 
-  static List<Check> all(RankCount machine) {
-    return List.of(jdk(), cores(machine), memory(machine), ranks(machine), sharedMemory());
+  static List<Check> all(Env env, RankCount machine) {
+    return List.of(
+        jdk(), cores(machine), memory(machine), ranks(machine), sharedMemory(), link(env));
   }
 
   private static Check jdk() {
@@ -68,6 +72,18 @@ final class MachineChecks {
     } catch (IOException e) {
       return Check.missing(
           id, title, "is not there (" + e + ")", "mount it: mount -t tmpfs tmpfs " + SHARED_MEMORY);
+    }
+  }
+
+  private static Check link(Env env) {
+    var byDefault = "%s by default, on the host backend".formatted(Link.DEFAULT);
+    if (env.link().isEmpty()) {
+      return Check.ok("link", "link", byDefault);
+    }
+    try {
+      return Check.ok("link", "link", Link.parse(env.link().get()) + ", from BRAID_LINK");
+    } catch (BraidException e) {
+      return Check.missing("link", "link", "BRAID_LINK: " + e.getMessage(), "unset BRAID_LINK");
     }
   }
 

@@ -37,6 +37,16 @@ public record Env(Map<String, String> variables) {
         .flatMap(pid -> ProcessHandle.of(Long.parseLong(pid)));
   }
 
+  /// `auto`, `host` or `cuda`, where the command line does not say.
+  public Optional<String> backend() {
+    return get("BRAID_BACKEND");
+  }
+
+  /// The host backend's link, where the command line does not say.
+  public Optional<String> link() {
+    return get("BRAID_LINK");
+  }
+
   public Path userHome() {
     return get("HOME").map(Path::of).orElse(Path.of(System.getProperty("user.home", "/")));
   }

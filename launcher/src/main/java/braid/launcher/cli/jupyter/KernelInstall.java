@@ -45,9 +45,9 @@ final class KernelInstall implements Callable<Integer> {
   /// The kernelspec that starts this Braid with these options.
   static KernelSpec spec(Path directory, RankOptions ranks) {
     var machine = RankCount.here();
+    ranks.check(Env.here(), machine);
     var command = new ArrayList<>(Installation.command());
     command.addAll(List.of("kernel", "start", "{connection_file}"));
-    ranks.backend();
     command.addAll(ranks.arguments(machine));
     var displayName =
         ranks

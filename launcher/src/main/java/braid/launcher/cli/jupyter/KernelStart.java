@@ -5,7 +5,6 @@ import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.kernel.KernelProcess;
 import braid.launcher.session.RankCount;
-import braid.launcher.session.SessionOptions;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
@@ -29,15 +28,10 @@ final class KernelStart implements Callable<Integer> {
   public Integer call() throws IOException {
     var env = Env.here();
     return KernelProcess.serve(
-            Installation.version(), connectionFile, () -> options(env), env.jupyter())
+            Installation.version(),
+            connectionFile,
+            () -> ranks.ofKernel(env, RankCount.here()),
+            env.jupyter())
         .code();
-  }
-
-  private SessionOptions options(Env env) {
-    return new SessionOptions(
-        ranks.countOfKernel(env, RankCount.here()),
-        ranks.backend(),
-        ranks.link(),
-        Path.of("").toAbsolutePath());
   }
 }

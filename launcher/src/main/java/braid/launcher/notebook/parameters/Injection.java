@@ -1,11 +1,10 @@
 package braid.launcher.notebook.parameters;
 
 import braid.BraidException;
+import braid.launcher.Nearest;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /// The cell that gives a notebook its parameters: one declaration each, of the type that the
@@ -98,33 +97,9 @@ public record Injection(String source, Map<String, @Nullable Object> values) {
     var remedy =
         declared.isEmpty()
             ? "declare it there"
-            : "did you mean " + nearest(name, List.copyOf(declared.keySet())) + "?";
+            : "did you mean " + Nearest.to(name, declared.keySet()) + "?";
     return new BraidException(
         "parameter %s (%s) must be declared in the cell of %s tagged parameters, but %s; %s"
             .formatted(name, given.from(), notebook, known, remedy));
-  }
-
-  /// The name with the fewest letters to change.
-  private static String nearest(String name, List<String> names) {
-    var byDistance = new TreeMap<Integer, String>();
-    names.forEach(candidate -> byDistance.putIfAbsent(distance(name, candidate), candidate));
-    return byDistance.firstEntry().getValue();
-  }
-
-  private static int distance(String a, String b) {
-    var row = new int[b.length() + 1];
-    for (int j = 0; j <= b.length(); j++) {
-      row[j] = j;
-    }
-    for (int i = 1; i <= a.length(); i++) {
-      int diagonal = row[0];
-      row[0] = i;
-      for (int j = 1; j <= b.length(); j++) {
-        int replaced = diagonal + (a.charAt(i - 1) == b.charAt(j - 1) ? 0 : 1);
-        diagonal = row[j];
-        row[j] = Math.min(replaced, 1 + Math.min(row[j], row[j - 1]));
-      }
-    }
-    return row[b.length()];
   }
 }

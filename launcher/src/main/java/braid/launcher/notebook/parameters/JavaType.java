@@ -278,7 +278,7 @@ sealed interface JavaType {
         case Map<?, ?> map -> new MapOf(new Anything("Object"));
         default ->
             Plain.Kind.all()
-                .filter(type -> type.accepts(value))
+                .filter(type -> type.kind() != Plain.Kind.FLOAT && type.accepts(value))
                 .findFirst()
                 .<JavaType>map(type -> type)
                 .orElse(new Unsettable(value.getClass().getSimpleName()));

@@ -1,5 +1,7 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
+import braid.launcher.notebook.NotebookCell;
+import braid.launcher.notebook.WholeFile;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.nio.file.Path;

@@ -1,5 +1,7 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookCell;
 import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
 import java.nio.file.Path;
@@ -17,10 +19,6 @@ final class RunRecord {
 
   private RunRecord() {}
 
-  static JsonObject papermill(JsonObject metadata) {
-    return section(metadata, "papermill");
-  }
-
   private static JsonObject section(JsonObject metadata, String name) {
     if (metadata.get(name) instanceof JsonObject section) {
       return section;
@@ -31,7 +29,7 @@ final class RunRecord {
   }
 
   static void notebookStarted(Notebook notebook, Path output, Instant start) {
-    var record = papermill(notebook.metadata());
+    var record = notebook.papermill();
     if (!record.has("parameters")) {
       record.add("parameters", new JsonObject());
     }
@@ -45,7 +43,7 @@ final class RunRecord {
   }
 
   static void notebookEnded(Notebook notebook, Instant start, Instant end, boolean failed) {
-    ended(papermill(notebook.metadata()), start, end, failed);
+    ended(notebook.papermill(), start, end, failed);
   }
 
   private static void ended(JsonObject record, Instant start, Instant end, boolean failed) {
@@ -60,7 +58,7 @@ final class RunRecord {
 
   static void cellWaits(NotebookCell cell, CellResult.Status status) {
     cell.metadata().remove("execution");
-    var record = papermill(cell.metadata());
+    var record = cell.papermill();
     record.add("start_time", JsonNull.INSTANCE);
     record.add("end_time", JsonNull.INSTANCE);
     record.add("duration", JsonNull.INSTANCE);
@@ -69,13 +67,13 @@ final class RunRecord {
   }
 
   static void cellStarted(NotebookCell cell, Instant start) {
-    var record = papermill(cell.metadata());
+    var record = cell.papermill();
     record.addProperty("start_time", TIME.format(start));
     record.addProperty("status", "running");
   }
 
   static void cellEnded(NotebookCell cell, CellResult run, Instant start, Instant end) {
-    var record = papermill(cell.metadata());
+    var record = cell.papermill();
     ended(record, start, end, run.failure().isPresent());
     record.addProperty("status", run.status().word());
     var execution = section(cell.metadata(), "execution");
@@ -92,9 +90,9 @@ final class RunRecord {
     absent(kernel, "language", "java");
     var language = section(metadata, "language_info");
     absent(language, "name", "java");
-    language.addProperty("version", Integer.toString(Runtime.version().feature()));
+    language.addProperty("version", System.getProperty("java.version", ""));
     absent(language, "mimetype", "text/x-java-source");
-    absent(language, "file_extension", ".jshell");
+    absent(language, "file_extension", ".java");
     absent(language, "pygments_lexer", "java");
     absent(language, "codemirror_mode", "text/x-java");
   }

@@ -1,4 +1,4 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
 import braid.launcher.session.CellFailure;
 import java.time.Duration;

@@ -1,4 +1,4 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
 /// Hears how a run goes, from the thread that runs it.
 public interface RunProgress extends AutoCloseable {

@@ -1,6 +1,8 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
 import braid.launcher.ExitCode;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookCell;
 import braid.launcher.session.Cell;
 import braid.launcher.session.CellFailure;
 import braid.launcher.session.Outcome;

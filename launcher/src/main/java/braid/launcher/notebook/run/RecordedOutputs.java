@@ -1,6 +1,7 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
 import braid.MimeBundle;
+import braid.launcher.notebook.NotebookCell;
 import braid.launcher.session.CellFailure;
 import braid.launcher.session.CellOutput;
 import com.google.gson.JsonArray;

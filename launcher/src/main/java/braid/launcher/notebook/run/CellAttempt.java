@@ -1,4 +1,4 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
 import braid.launcher.session.Cell;
 import braid.launcher.session.CellFailure;
@@ -20,11 +20,13 @@ final class CellAttempt {
   /// The name of the failure that a limit makes.
   static final String TIMEOUT = "Timeout";
 
-  /// How long an interrupted cell may take to end.
-  private static final long INTERRUPT_GRACE_SECONDS = 10;
+  /// How often an interrupted cell is interrupted again, and how many times before it is given up.
+  private static final long INTERRUPT_INTERVAL_MILLIS = 250;
 
-  /// How long it may take once its ranks are ended.
-  private static final long CLOSE_GRACE_SECONDS = 5;
+  private static final int INTERRUPTS = 40;
+
+  /// How long it may take to end once its ranks are ended.
+  private static final long CLOSE_GRACE_MILLIS = 5000;
 
   private final Session session;
   private final Cell cell;
@@ -39,31 +41,31 @@ final class CellAttempt {
   Outcome run(TimeLimits limits, StopRequest stop) {
     long startNanos = System.nanoTime();
     var limit = limits.nearest();
-    var running = new CompletableFuture<Outcome>();
-    if (stop.reason().isEmpty() && limit.map(l -> l.left().isPositive()).orElse(true)) {
-      Thread.ofPlatform().daemon().name("run " + cell.name()).start(() -> complete(running));
-      try {
-        var first = CompletableFuture.anyOf(running, stop.whenRequested());
-        if (limit.isPresent()) {
-          first.get(limit.get().left().toNanos(), TimeUnit.NANOSECONDS);
-        } else {
-          first.get();
-        }
-      } catch (TimeoutException e) {
-        // what to do about it follows
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        stop.request("the run was interrupted");
-      } catch (ExecutionException e) {
-        return crashed(running.exceptionNow(), startNanos);
-      }
-      if (running.isDone() && stop.reason().isEmpty()) {
-        return running.join();
-      }
-    } else {
-      running.complete(new Outcome(Optional.empty(), Optional.empty(), Duration.ZERO));
+    if (stop.reason().isPresent() || limit.map(l -> !l.left().isPositive()).orElse(false)) {
+      return stopped(new End("it was not started", Optional.empty()), limit, stop, startNanos);
     }
-    return stopped(running, limit, stop, startNanos);
+    var running = new CompletableFuture<Outcome>();
+    Thread.ofPlatform().daemon().name("run " + cell.name()).start(() -> complete(running));
+    try {
+      var first = CompletableFuture.anyOf(running, stop.whenRequested());
+      if (limit.isPresent()) {
+        first.get(limit.get().left().toNanos(), TimeUnit.NANOSECONDS);
+      } else {
+        first.get();
+      }
+    } catch (TimeoutException e) {
+      return stopped(end(running), limit, stop, startNanos);
+    } catch (InterruptedException e) {
+      stop.request("the run's thread was interrupted");
+      var outcome = stopped(end(running), limit, stop, startNanos);
+      Thread.currentThread().interrupt();
+      return outcome;
+    } catch (ExecutionException e) {
+      return crashed(running.exceptionNow(), startNanos);
+    }
+    return stop.reason().isEmpty()
+        ? running.join()
+        : stopped(end(running), limit, stop, startNanos);
   }
 
   private void complete(CompletableFuture<Outcome> running) {
@@ -75,14 +77,10 @@ final class CellAttempt {
   }
 
   private Outcome stopped(
-      CompletableFuture<Outcome> running,
-      Optional<TimeLimits.Nearest> limit,
-      StopRequest stop,
-      long startNanos) {
-    var end = end(running);
+      End end, Optional<TimeLimits.Nearest> limit, StopRequest stop, long startNanos) {
     var why =
         stop.reason()
-            .map(reason -> cell.name() + " was interrupted: " + reason)
+            .map(reason -> cell.name() + ": " + reason)
             .or(
                 () ->
                     limit.map(
@@ -103,33 +101,41 @@ final class CellAttempt {
   /// How a cell that had to be stopped ended, and what that says of where it was.
   private record End(String said, Optional<CellFailure> failure) {}
 
+  /// The interrupt is repeated: one that comes before the cell has reached the ranks has nothing to
+  /// interrupt.
   private End end(CompletableFuture<Outcome> running) {
-    if (!running.isDone()) {
+    for (int i = 0; i < INTERRUPTS && !running.isDone(); i++) {
       session.interrupt();
-    }
-    var stopped = await(running, INTERRUPT_GRACE_SECONDS);
-    if (stopped.isPresent()) {
-      return new End("it was interrupted", stopped.get().failure());
+      if (ended(running, INTERRUPT_INTERVAL_MILLIS)) {
+        break;
+      }
     }
     if (running.isCompletedExceptionally()) {
       return new End("the session failed: " + running.exceptionNow(), Optional.empty());
     }
+    if (running.isDone()) {
+      return new End("it was interrupted", running.join().failure());
+    }
     session.close();
     return new End(
-        "it did not heed the interrupt for "
-            + INTERRUPT_GRACE_SECONDS
-            + " s, so its ranks were ended",
-        await(running, CLOSE_GRACE_SECONDS).flatMap(Outcome::failure));
+        "it did not heed the interrupt for %d s, so its ranks were ended"
+            .formatted(INTERRUPTS * INTERRUPT_INTERVAL_MILLIS / 1000),
+        ended(running, CLOSE_GRACE_MILLIS) && !running.isCompletedExceptionally()
+            ? running.join().failure()
+            : Optional.empty());
   }
 
-  private static Optional<Outcome> await(CompletableFuture<Outcome> running, long seconds) {
+  private static boolean ended(CompletableFuture<Outcome> running, long millis) {
     try {
-      return Optional.of(running.get(seconds, TimeUnit.SECONDS));
+      running.get(millis, TimeUnit.MILLISECONDS);
+      return true;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      return Optional.empty();
-    } catch (ExecutionException | TimeoutException e) {
-      return Optional.empty();
+      return running.isDone();
+    } catch (ExecutionException e) {
+      return true;
+    } catch (TimeoutException e) {
+      return false;
     }
   }
 

@@ -1,4 +1,4 @@
-package braid.launcher.notebook;
+package braid.launcher.notebook.run;
 
 import java.time.Duration;
 import java.util.Optional;

@@ -1,0 +1,37 @@
+package braid.launcher;
+
+import java.util.Collection;
+import java.util.TreeMap;
+
+/// What somebody who mistyped a name most likely meant.
+public final class Nearest {
+  private Nearest() {}
+
+  /// The name with the fewest letters to change; of several the first.
+  ///
+  /// @param names at least one
+  public static String to(String mistyped, Collection<String> names) {
+    var byDistance = new TreeMap<Integer, String>();
+    names.forEach(name -> byDistance.putIfAbsent(distance(mistyped, name), name));
+    return byDistance.firstEntry().getValue();
+  }
+
+  /// Letters to add, drop or replace. `row[j]` is the distance of what was seen of `a` from the
+  /// first `j` letters of `b`.
+  private static int distance(String a, String b) {
+    var row = new int[b.length() + 1];
+    for (int j = 0; j <= b.length(); j++) {
+      row[j] = j;
+    }
+    for (int i = 1; i <= a.length(); i++) {
+      int diagonal = row[0];
+      row[0] = i;
+      for (int j = 1; j <= b.length(); j++) {
+        int replaced = diagonal + (a.charAt(i - 1) == b.charAt(j - 1) ? 0 : 1);
+        diagonal = row[j];
+        row[j] = Math.min(replaced, 1 + Math.min(row[j], row[j - 1]));
+      }
+    }
+    return row[b.length()];
+  }
+}

@@ -1,0 +1,399 @@
+package braid.launcher.notebook.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.ExitCode;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookCell;
+import braid.launcher.notebook.Notebooks;
+import braid.launcher.notebook.Notebooks.Code;
+import braid.launcher.notebook.ParameterCell;
+import braid.launcher.notebook.parameters.Parameters;
+import braid.launcher.notebook.run.CellResult.Status;
+import braid.launcher.session.Session;
+import braid.launcher.session.SessionOptions;
+import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// On two real ranks. The tests share a session, so that they cost no start each.
+class NotebookRunnerTest {
+  private static final Duration SHORT = Duration.ofMillis(700);
+  private static final Code ENDLESS = new Code("while (true) Thread.sleep(1);");
+
+  @TempDir static Path home;
+  private static Session session;
+
+  @TempDir Path directory;
+
+  @BeforeAll
+  static void start() {
+    session = start(2);
+  }
+
+  private static Session start(int ranks) {
+    return Session.start(new SessionOptions(ranks, "host", Optional.empty(), home));
+  }
+
+  @AfterAll
+  static void close() {
+    session.close();
+  }
+
+  /// Writes down what it hears.
+  private static class Heard implements RunProgress {
+    final List<String> events = new ArrayList<>();
+
+    @Override
+    public void started(int cells, int ranks) {
+      events.add("started " + cells + " on " + ranks);
+    }
+
+    @Override
+    public void cellStarted(String name, String firstLine) {
+      events.add(name + " " + firstLine);
+    }
+
+    @Override
+    public void cellFinished(CellResult cell) {
+      events.add(cell.name() + " " + cell.status());
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  private Path out() {
+    return directory.resolve("out.ipynb");
+  }
+
+  private RunResult run(Notebook notebook, TimeLimits limits) throws IOException {
+    return new NotebookRunner(notebook, out(), limits, new Heard()).run(session);
+  }
+
+  private RunResult run(Code... cells) throws IOException {
+    return run(Notebooks.of(cells), TimeLimits.none());
+  }
+
+  /// A cell of the output notebook, as it was saved.
+  private NotebookCell saved(int index) {
+    return Notebook.read(out()).cells().get(index);
+  }
+
+  private JsonObject output(int cell, int output) {
+    return saved(cell).outputs().get(output).getAsJsonObject();
+  }
+
+  private String status(int cell) {
+    return saved(cell).metadata().getAsJsonObject("papermill").get("status").getAsString();
+  }
+
+  private static String text(JsonObject output) {
+    var lines = new StringBuilder();
+    output.getAsJsonArray("text").forEach(line -> lines.append(line.getAsString()));
+    return lines.toString();
+  }
+
+  @Test
+  void savesOutputsAsJupyterHasThem() throws IOException {
+    var result =
+        run(
+            new Code("System.out.println(\"a\"); System.out.println(\"b\");"),
+            new Code("   "),
+            new Code("6 * 7"));
+    assertThat(result.exitCode()).isEqualTo(ExitCode.OK);
+    assertThat(result.cells()).extracting(CellResult::name).containsExactly("cell 1", "cell 2");
+    assertThat(saved(0).outputs()).hasSize(1);
+    assertThat(output(0, 0).get("output_type").getAsString()).isEqualTo("stream");
+    assertThat(output(0, 0).get("name").getAsString()).isEqualTo("stdout");
+    assertThat(output(0, 0).get("text")).isEqualTo(NotebookCell.lines("a\nb\n"));
+    var shown = output(2, 0);
+    assertThat(shown.get("output_type").getAsString()).isEqualTo("execute_result");
+    assertThat(shown.get("execution_count").getAsInt()).isEqualTo(2);
+    assertThat(shown.getAsJsonObject("data").get("text/plain")).isEqualTo(NotebookCell.lines("42"));
+    assertThat(saved(2).json().get("execution_count").getAsInt()).isEqualTo(2);
+  }
+
+  @Test
+  void leavesPapermillsMetadataAndWhatJupyterNeedsToOpenIt() throws IOException {
+    run(new Code("1"));
+    var metadata = Notebook.read(out()).metadata();
+    assertThat(metadata.getAsJsonObject("kernelspec").get("name").getAsString()).isEqualTo("braid");
+    assertThat(metadata.getAsJsonObject("language_info").get("name").getAsString())
+        .isEqualTo("java");
+    var run = metadata.getAsJsonObject("papermill");
+    assertThat(run.keySet())
+        .contains("parameters", "input_path", "output_path", "start_time", "end_time", "duration");
+    assertThat(run.get("exception").getAsBoolean()).isFalse();
+    var cell = saved(0).metadata();
+    assertThat(cell.getAsJsonObject("papermill").get("duration").getAsDouble()).isPositive();
+    assertThat(status(0)).isEqualTo("completed");
+    assertThat(cell.getAsJsonObject("execution").keySet())
+        .contains("iopub.status.busy", "iopub.status.idle", "shell.execute_reply");
+  }
+
+  @Test
+  void stopsAtTheCellThatFailsAndSaysWhatIsPending() throws IOException {
+    var result =
+        run(
+            new Code("System.err.println(\"before\"); throw new IllegalStateException(\"boom\");"),
+            new Code("2"),
+            new Code("3", "skip-execution"));
+    assertThat(result.exitCode()).isEqualTo(ExitCode.CELL_FAILED);
+    assertThat(result.cells())
+        .extracting(CellResult::status)
+        .containsExactly(Status.FAILED, Status.PENDING, Status.SKIPPED);
+    assertThat(result.cells().getFirst().printed()).contains("before");
+    var error = output(0, saved(0).outputs().size() - 1);
+    assertThat(error.get("output_type").getAsString()).isEqualTo("error");
+    assertThat(error.get("ename").getAsString()).isEqualTo("java.lang.IllegalStateException");
+    assertThat(error.get("evalue").getAsString()).isEqualTo("boom");
+    assertThat(error.getAsJsonArray("traceback")).isNotEmpty();
+    assertThat(List.of(status(0), status(1), status(2)))
+        .containsExactly("failed", "pending", "skipped");
+    assertThat(saved(1).outputs()).isEmpty();
+    assertThat(
+            Notebook.read(out())
+                .metadata()
+                .getAsJsonObject("papermill")
+                .get("exception")
+                .getAsBoolean())
+        .isTrue();
+  }
+
+  @Test
+  void goesOnAfterACellThatMayFail() throws IOException {
+    var result =
+        run(
+            new Code("int y = 1 / 0;", "raises-exception"),
+            new Code("never()", "skip-execution"),
+            new Code("2"));
+    assertThat(result.exitCode()).isEqualTo(ExitCode.OK);
+    assertThat(result.cells())
+        .extracting(CellResult::status)
+        .containsExactly(Status.COMPLETED, Status.SKIPPED, Status.COMPLETED);
+    assertThat(result.cells().getFirst().failedAsExpected()).isTrue();
+    assertThat(output(0, 0).get("output_type").getAsString()).isEqualTo("error");
+  }
+
+  @Test
+  void keepsWhatASkippedCellShowedBefore() throws IOException {
+    var notebook = Notebooks.of(new Code("1", "skip-execution"), new Code("2"));
+    for (var cell : notebook.cells()) {
+      cell.outputs().add(new JsonObject());
+    }
+    run(notebook, TimeLimits.none());
+    assertThat(saved(0).outputs()).containsExactly(new JsonObject());
+    assertThat(saved(1).outputs()).doesNotContain(new JsonObject());
+  }
+
+  @Test
+  void givesParametersTheirTypes() throws IOException {
+    var notebook =
+        Notebooks.of(
+            new Code(
+                """
+                int[][] grid = {};
+                List<Integer> streams = List.of();
+                Map<String, Double> sizes = Map.of();
+                Map<String, Object> deep = Map.of();
+                String link = "";
+                double ratio = 0;
+                var mixed = List.of(1, "a");
+                long bytes = 0;""",
+                "parameters"),
+            new Code("Arrays.deepToString(grid) + streams + sizes + deep + ratio + mixed + bytes"),
+            new Code("link.chars().boxed().toList()"));
+    ParameterCell.inject(
+        Parameters.given()
+            .typed("grid=[[1], [2, 3]]")
+            .typed("streams=[1, null]")
+            .typed("sizes={b: 1, a: 2.5}")
+            .typed("deep={a: 1, b: [x, 2], c: {d: true}}")
+            .typed("ratio=.nan")
+            .typed("mixed=[1, a, 2.5]")
+            .typed("bytes=1")
+            .raw("link=\"\\\t\nü\u2028\ud83d\ude00")
+            .build(),
+        notebook);
+    assertThat(run(notebook, TimeLimits.none()).exitCode()).isEqualTo(ExitCode.OK);
+    assertThat(output(2, 0).toString())
+        .contains("[[1], [2, 3]][1, null]{a=2.5, b=1.0}{a=1, b=[x, 2], c={d=true}}NaN[1, a, 2.5]1");
+    assertThat(output(3, 0).toString()).contains("[34, 92, 9, 10, 252, 8232, 55357, 56832]");
+  }
+
+  @Test
+  void reportsProgressInOrder() throws IOException {
+    var heard = new Heard();
+    new NotebookRunner(
+            Notebooks.of(
+                new Code("// a\n1"),
+                new Code("2", "skip-execution"),
+                new Code("throw new Error();")),
+            out(),
+            TimeLimits.none(),
+            heard)
+        .run(session);
+    assertThat(heard.events)
+        .containsExactly(
+            "started 2 on 2",
+            "cell 1 1",
+            "cell 1 COMPLETED",
+            "cell 2 throw new Error();",
+            "cell 2 FAILED");
+  }
+
+  /// The file on disk, seen from inside the run.
+  @Test
+  void savesAfterEveryCell() throws IOException {
+    var seen = new ArrayList<String>();
+    var watching =
+        new Heard() {
+          @Override
+          public void cellStarted(String name, String firstLine) {
+            seen.add(status(0) + " " + status(1));
+          }
+
+          @Override
+          public void cellFinished(CellResult cell) {
+            seen.add(status(0) + " " + status(1));
+          }
+        };
+    new NotebookRunner(
+            Notebooks.of(new Code("1"), new Code("2")), out(), TimeLimits.none(), watching)
+        .run(session);
+    assertThat(seen)
+        .containsExactly(
+            "pending pending", "completed pending", "completed pending", "completed completed");
+  }
+
+  @Test
+  void endsACellThatIsTooLong() throws IOException {
+    var result =
+        run(
+            Notebooks.of(new Code("int a = 1;"), new Code(ENDLESS.source(), "raises-exception")),
+            new TimeLimits(Optional.of(SHORT), Optional.empty()));
+    assertThat(result.exitCode()).isEqualTo(ExitCode.TIMEOUT);
+    assertThat(output(1, 0).get("ename").getAsString()).isEqualTo("Timeout");
+    assertThat(output(1, 0).get("evalue").getAsString())
+        .isEqualTo("cell 2 must end within --cell-timeout 0.7 s but did not; it was interrupted");
+    assertThat(run(new Code("a")).exitCode()).as("the session lives").isEqualTo(ExitCode.OK);
+  }
+
+  @Test
+  void endsARunThatIsTooLong() throws IOException {
+    var result =
+        run(
+            Notebooks.of(ENDLESS, new Code("1")),
+            new TimeLimits(Optional.of(Duration.ofHours(1)), Optional.of(SHORT)));
+    assertThat(result.exitCode()).isEqualTo(ExitCode.TIMEOUT);
+    assertThat(output(0, 0).get("evalue").getAsString()).contains("--timeout 0.7 s");
+    assertThat(status(1)).isEqualTo("pending");
+  }
+
+  @Test
+  void startsNoCellAfterTheLastMoment() throws IOException {
+    var result =
+        run(
+            Notebooks.of(new Code("1")),
+            new TimeLimits(Optional.empty(), Optional.of(Duration.ofNanos(1))));
+    assertThat(result.exitCode()).isEqualTo(ExitCode.TIMEOUT);
+    assertThat(output(0, 0).get("evalue").getAsString()).endsWith("; it was not started");
+  }
+
+  @Test
+  void endsWhenItIsToldTo() throws Exception {
+    var running = new CountDownLatch(1);
+    var heard =
+        new Heard() {
+          @Override
+          public void cellStarted(String name, String firstLine) {
+            running.countDown();
+          }
+        };
+    var runner =
+        new NotebookRunner(Notebooks.of(ENDLESS, new Code("1")), out(), TimeLimits.none(), heard);
+    var stopper =
+        Thread.ofVirtual()
+            .start(
+                () -> {
+                  try {
+                    running.await();
+                    runner.stop("enough");
+                  } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                  }
+                });
+    var result = runner.run(session);
+    stopper.join();
+    assertThat(result.exitCode()).isEqualTo(ExitCode.CELL_FAILED);
+    assertThat(output(0, 0).get("ename").getAsString()).isEqualTo("Interrupted");
+    assertThat(output(0, 0).get("evalue").getAsString()).startsWith("cell 1: enough; it was ");
+    assertThat(status(1)).isEqualTo("pending");
+  }
+
+  @Test
+  void saysThatARankDied() throws IOException {
+    try (var mortal = start(2)) {
+      var result =
+          new NotebookRunner(
+                  Notebooks.of(
+                      new Code(
+                          "if (System.getenv(\"RANK\").equals(\"1\")) Runtime.getRuntime().halt(9);"
+                              + " while (true) Thread.sleep(1);"),
+                      new Code("1")),
+                  out(),
+                  TimeLimits.none(),
+                  new Heard())
+              .run(mortal);
+      assertThat(result.exitCode()).isEqualTo(ExitCode.RANK_DIED);
+    }
+    assertThat(output(0, 0).toString()).contains("rank 1").contains("code 9");
+    assertThat(status(1)).isEqualTo("pending");
+  }
+
+  @Test
+  void tellsAFailedVerificationFromOtherFailures() throws IOException {
+    var result = run(new Code("throw new braid.VerificationFailed(\"c[0][1] differs\");"));
+    assertThat(result.exitCode()).isEqualTo(ExitCode.VERIFICATION_FAILED);
+  }
+
+  @Test
+  void nobodyAnswersACell() throws IOException {
+    var result = run(new Code("System.in.read()"));
+    assertThat(result.cells()).hasSize(1);
+    assertThat(text(output(0, 0))).contains("nobody can answer: the notebook runs headless");
+  }
+
+  @Test
+  void reportsToJUnit() throws IOException {
+    var result =
+        run(
+            new Code("System.out.println(\"<&\\u0007>\");"),
+            new Code("throw new RuntimeException(\"a < b\");"),
+            new Code("3"),
+            new Code("4", "skip-execution"));
+    var file = directory.resolve("junit.xml");
+    JUnitReport.write(result, file);
+    var suite = Xml.parse(file).getDocumentElement();
+    assertThat(suite.getAttribute("tests")).isEqualTo("4");
+    assertThat(suite.getAttribute("failures")).isEqualTo("1");
+    assertThat(suite.getAttribute("skipped")).isEqualTo("2");
+    var cases = suite.getElementsByTagName("testcase");
+    assertThat(cases.getLength()).isEqualTo(4);
+    assertThat(suite.getElementsByTagName("system-out").item(0).getTextContent())
+        .isEqualTo("<&\ufffd>\n");
+    var failure = suite.getElementsByTagName("failure").item(0);
+    assertThat(failure.getAttributes().getNamedItem("message").getTextContent()).isEqualTo("a < b");
+    assertThat(failure.getTextContent()).contains("RuntimeException");
+  }
+}

@@ -1,0 +1,62 @@
+package braid.launcher.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.BraidException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class RankCountTest {
+  private static final RankCount LAPTOP = new RankCount(2, 24_000, 0);
+
+  @Test
+  void isOneAGpuOrFourOnTheHost() {
+    assertThat(new RankCount(64, 500_000, 8).byDefault("auto")).isEqualTo(8);
+    assertThat(new RankCount(64, 500_000, 8).byDefault("cuda")).isEqualTo(8);
+    assertThat(new RankCount(64, 500_000, 8).byDefault("host")).isEqualTo(4);
+    assertThat(LAPTOP.byDefault("auto")).isEqualTo(4);
+    assertThat(new RankCount(2, 250, 0).byDefault("auto")).isEqualTo(2);
+  }
+
+  @Test
+  void isBoundByCoresOrByMemory() {
+    assertThat(LAPTOP.most()).isEqualTo(8);
+    assertThat(new RankCount(2, 250, 0).most()).isEqualTo(2);
+    assertThat(LAPTOP.parse("-n", " 8 ")).isEqualTo(8);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "-n|0|but was 0; try 4",
+        "-n|-1|but was -1; try 4",
+        "BRAID_RANKS|9|but was 9; try 8",
+      })
+  void refusesWhatTheMachineCannotHold(String what, String text, String end) {
+    assertThatThrownBy(() -> LAPTOP.parse(what, text))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            what
+                + " must be 1..8 (at most 4 ranks a core of 2 cores, and 100 MiB a rank of 24000 MiB"
+                + " available) "
+                + end);
+  }
+
+  @Test
+  void refusesWhatIsNoNumber() {
+    assertThatThrownBy(() -> LAPTOP.parse("-n", "four"))
+        .isInstanceOf(BraidException.class)
+        .hasMessage("-n must be a number of ranks, 1..8, but was \"four\"; try 4");
+  }
+
+  @Test
+  void seesThisMachine() {
+    var here = RankCount.here();
+    assertThat(here.cores()).isEqualTo(Runtime.getRuntime().availableProcessors());
+    assertThat(here.availableMiB()).isPositive();
+    assertThat(here.most()).isPositive();
+  }
+}

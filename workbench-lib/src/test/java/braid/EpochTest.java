@@ -1,0 +1,131 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.internal.rank.RankContext;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// A cell that fails leaves its ranks at different steps; the session goes on all the same.
+@Timeout(60)
+class EpochTest {
+  private static final int RANKS = 4;
+  private final ConcurrentLinkedQueue<RankContext> contexts = new ConcurrentLinkedQueue<>();
+
+  /// Does not go through the library, since it stands for what a session's front does.
+  private final CyclicBarrier front = new CyclicBarrier(RANKS);
+
+  private void meet() throws Exception {
+    front.await(30, TimeUnit.SECONDS);
+  }
+
+  @Test
+  void aPipelineThatBrokeOffRunsAgainAfterAResume() {
+    LocalRanks.run(
+        RANKS,
+        world -> {
+          contexts.add(RankContext.current());
+          var spec = GemmSpec.allGatherGemm(64, 32, 16);
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.splits(4)).build()) {
+            for (int epoch = 2; epoch < 5; epoch++) {
+              pipe.verify();
+              meet();
+              failInTheMiddle(world, pipe, epoch);
+              meet();
+              RankContext.current().resume(epoch);
+              if (world.rank() == 2) {
+                // Nobody needs to wait for the others' resume.
+                assertThat(world.context().waits().epoch()).isEqualTo(epoch);
+              }
+            }
+            pipe.verify();
+            assertThat(pipe.time(3)).hasSize(3);
+          }
+        });
+  }
+
+  /// Rank 1 runs fewer iterations than the others, more with every epoch, and then fails.
+  private void failInTheMiddle(ProcessGroup world, Pipeline pipe, int epoch) {
+    if (world.rank() == 1) {
+      for (int i = 0; i < epoch; i++) {
+        pipe.run();
+      }
+      awaitWaits("signal ready from rank 1", RANKS - 1);
+      contexts.forEach(each -> each.release("rank 1 failed: no more"));
+      return;
+    }
+    assertThatThrownBy(() -> runFor(pipe))
+        .isInstanceOfSatisfying(
+            GroupAborted.class, e -> assertThat(e.waitedFor()).endsWith("signal ready from rank 1"))
+        .hasMessageEndingWith("and was released: rank 1 failed: no more");
+    // Waits that are begun after the release fail as well, and the pipeline says why it cannot run.
+    assertThatThrownBy(world::barrier).isInstanceOf(GroupAborted.class);
+    assertThatThrownBy(pipe::run)
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("broke off before");
+  }
+
+  /// Returns when that many ranks wait for that; it asks again and again, as a front would.
+  private void awaitWaits(String what, int ranks) {
+    long waiting = 0;
+    while (waiting < ranks) {
+      waiting =
+          contexts.stream()
+              .filter(each -> each.waits().current().stream().anyMatch(one -> one.endsWith(what)))
+              .count();
+      Thread.onSpinWait();
+    }
+  }
+
+  private static void runFor(Pipeline pipe) {
+    for (; ; ) {
+      pipe.run();
+    }
+  }
+
+  @Test
+  void groupsAreInStepAgainAfterAResume() {
+    LocalRanks.run(
+        RANKS,
+        world -> {
+          contexts.add(RankContext.current());
+          var half = world.subset("half", world.rank() < 2 ? new int[] {0, 1} : new int[] {2, 3});
+          meet();
+          // Ranks 0 and 2 are some calls ahead of their partners.
+          if (world.rank() == 0) {
+            half.barrier();
+          } else if (world.rank() == 1) {
+            half.barrier();
+            contexts.forEach(each -> each.release("enough"));
+          } else if (world.rank() == 2) {
+            // Rank 3 makes no call, so that this one cannot end.
+            assertThatThrownBy(half::barrier)
+                .hasMessage("waited for barrier in group `half` and was released: enough");
+          }
+          meet();
+          RankContext.current().resume(7);
+          assertThat(half.gather((long) world.rank()))
+              .containsExactly(world.rank() < 2 ? 0 : 2, world.rank() < 2 ? 1 : 3);
+          world.barrier();
+        });
+  }
+
+  @Test
+  void whatARankWaitsForCanBeAskedFromOutside() {
+    LocalRanks.run(
+        2,
+        world -> {
+          if (world.rank() == 0) {
+            contexts.add(RankContext.current());
+            world.barrier();
+          } else {
+            awaitWaits("barrier in group `world`", 1);
+            world.barrier();
+          }
+        });
+  }
+}

@@ -1,0 +1,176 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@Timeout(60)
+class ProcessGroupTest {
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 5})
+  void gathersAndBroadcastsSmallValues(int ranks) {
+    LocalRanks.run(
+        ranks,
+        world -> {
+          int root = ranks - 1;
+          assertThat(world.gather((long) world.rank())).hasSize(ranks).contains(root);
+          assertThat(world.gather("r" + world.rank())).hasSize(ranks).endsWith("r" + root);
+          assertThat(world.gather(world.rank() + 0.5)).hasSize(ranks).contains(root + 0.5);
+          assertThat(world.gather(new byte[] {(byte) world.rank()}).get(root))
+              .containsExactly(root);
+          assertThat(world.broadcast("from " + world.rank(), root)).isEqualTo("from " + root);
+          assertThat(world.broadcast(Long.MIN_VALUE + world.rank(), root))
+              .isEqualTo(Long.MIN_VALUE + root);
+          assertThat(world.broadcast(Math.PI * world.rank(), root)).isEqualTo(Math.PI * root);
+          world.barrier();
+        });
+  }
+
+  @Test
+  void aGatheredValueIsNobodyElsesArray() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var values = world.gather(new byte[] {1});
+          values.get(0)[0] = (byte) (2 + world.rank());
+          world.barrier();
+          assertThat(values.get(0)[0]).isEqualTo((byte) (2 + world.rank()));
+        });
+  }
+
+  @Test
+  void a6AGroupAskedForTwiceIsTheSameGroup() {
+    LocalRanks.run(
+        3,
+        world -> {
+          assertThat(ProcessGroup.world()).isSameAs(world);
+          var pair = world.subset("pair", 2, 0);
+          assertThat(world.subset("pair", 0, 2)).isSameAs(pair);
+          assertThat(pair.members()).containsExactly(0, 2);
+          assertThatThrownBy(() -> world.subset("pair", 0, 1))
+              .hasMessage(
+                  "group `pair` is of ranks 0, 2 but was asked for with 0, 1; close it first, or take another name");
+        });
+  }
+
+  @Test
+  void a6OnlyMembersUseAGroup() {
+    LocalRanks.run(
+        3,
+        world -> {
+          var pair = world.subset("pair", 0, 2);
+          if (world.rank() == 1) {
+            assertThat(pair.isMember()).isFalse();
+            assertThatThrownBy(pair::barrier)
+                .hasMessage(
+                    "group `pair` is of ranks 0, 2 but this is rank 1; use it on its members only");
+          } else {
+            assertThat(pair.place()).isEqualTo(new Place(world.rank() / 2, 2));
+            assertThat(pair.gather((long) world.rank())).containsExactly(0, 2);
+          }
+        });
+  }
+
+  @Test
+  void a6ClosingForgetsEveryNameAndASuccessorIsAnotherGroup() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var pair = world.subset("pair", 0, 1);
+          var inner = pair.subset("inner", world.rank());
+          inner.barrier();
+          pair.close();
+          pair.close();
+          assertThatThrownBy(pair::barrier)
+              .hasMessage("group `pair` is closed; ask for it again with subset(...)");
+          assertThatThrownBy(inner::barrier).hasMessageContaining("group `pair.inner` is closed");
+          var successor = world.subset("pair", 0, 1);
+          assertThat(successor).isNotSameAs(pair);
+          assertThat(successor.gather((long) world.rank())).containsExactly(0, 1);
+        });
+  }
+
+  @Test
+  void aGroupClosesWhatWasMadeOnItLatestFirst() {
+    LocalRanks.run(
+        1,
+        world -> {
+          List<String> closed = new ArrayList<>();
+          world.own(() -> closed.add("first"));
+          world.own(() -> closed.add("second"));
+          world.close();
+          world.close();
+          assertThat(closed).containsExactly("second", "first");
+          assertThatThrownBy(world::barrier)
+              .hasMessage("group `world` is closed; ask for it again with ProcessGroup.world()");
+          ProcessGroup.world().barrier();
+        });
+  }
+
+  @Test
+  void a7MembersOfDifferentGroupsDoNotWaitForEachOther() {
+    LocalRanks.run(
+        4,
+        world -> {
+          var mine = world.subset("of" + world.rank() / 2, world.rank() & ~1, world.rank() | 1);
+          // As many calls as the other group does not make.
+          for (int i = 0; i < 10 * (world.rank() / 2); i++) {
+            mine.barrier();
+          }
+          world.barrier();
+        });
+  }
+
+  @Test
+  void a8AWorldOfOneNeedsNothing() {
+    // No environment says anything here: this JVM is a world of one rank.
+    try (var world = ProcessGroup.world()) {
+      assertThat(world.place()).isEqualTo(new Place(0, 1));
+      assertThat(world.gather(5L)).containsExactly(5);
+    }
+  }
+
+  @Test
+  void ranksThatCallDifferentThingsAreTold() {
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    2,
+                    world -> {
+                      if (world.rank() == 0) {
+                        world.barrier();
+                      } else {
+                        var _ = world.gather(1L);
+                      }
+                    }))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("called barrier in group `world`")
+        .hasMessageContaining("called gather of longs in group `world`");
+  }
+
+  @Test
+  void badNamesAndRanksAreRefused() {
+    LocalRanks.run(
+        2,
+        world -> {
+          assertThatThrownBy(() -> world.subset("a/b", 0))
+              .hasMessage(
+                  "a group's name must be 1 to 64 letters, digits, - or _, and not world, but was `a/b`");
+          assertThatThrownBy(() -> world.subset("x"))
+              .hasMessage("group `x` needs 1 or more ranks, each once, but was given []");
+          assertThatThrownBy(() -> world.subset("x", 1, 1))
+              .hasMessage("group `x` needs 1 or more ranks, each once, but was given [1, 1]");
+          assertThatThrownBy(() -> world.subset("x", 0, 2))
+              .hasMessage(
+                  "ranks of group `x` must be 0..1 (those of group `world`) but were [0, 2]");
+          assertThatThrownBy(() -> world.broadcast(1L, 2))
+              .hasMessage("the root of a broadcast in group `world` must be 0..1 but was 2");
+        });
+  }
+}

@@ -1,0 +1,99 @@
+package braid;
+
+import braid.internal.store.StoreServer;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+
+/// Ranks that are processes, started as a session starts them: by torchrun's contract, with a store
+/// of their own. For tests and for the benchmark.
+final class ProcessRanks {
+  private static final long LIMIT_SECONDS = 300;
+
+  private ProcessRanks() {}
+
+  /// How a process ended and what it said.
+  record Ended(int rank, int exitCode, String output) {}
+
+  /// Runs that main class on every rank to its end.
+  static List<Ended> run(int ranks, Map<String, String> more, Class<?> main, String... arguments)
+      throws IOException, InterruptedException {
+    var token = UUID.randomUUID().toString();
+    var processes = new ArrayList<Process>();
+    var outputs = new ArrayList<File>();
+    try (var store = StoreServer.open(token)) {
+      for (int rank = 0; rank < ranks; rank++) {
+        var output = File.createTempFile("braid-rank-", ".txt");
+        outputs.add(output);
+        processes.add(start(rank, ranks, token, store.port(), more, output, main, arguments));
+      }
+      var ended = new ArrayList<Ended>();
+      for (int rank = 0; rank < ranks; rank++) {
+        if (!processes.get(rank).waitFor(LIMIT_SECONDS, TimeUnit.SECONDS)) {
+          throw new AssertionError(
+              "rank "
+                  + rank
+                  + " still runs after "
+                  + LIMIT_SECONDS
+                  + " s: "
+                  + read(outputs.get(rank)));
+        }
+        int code = processes.get(rank).exitValue();
+        ended.add(new Ended(rank, code, read(outputs.get(rank))));
+        if (code != 0) {
+          store.abort("rank " + rank + " ended with " + code);
+        }
+      }
+      return ended;
+    } finally {
+      processes.forEach(Process::destroyForcibly);
+      for (var output : outputs) {
+        java.nio.file.Files.deleteIfExists(output.toPath());
+      }
+    }
+  }
+
+  static Process start(
+      int rank,
+      int ranks,
+      String token,
+      int port,
+      Map<String, String> more,
+      File output,
+      Class<?> main,
+      String... arguments)
+      throws IOException {
+    var command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "-Xmx256m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                System.getProperty("java.class.path"),
+                main.getName()));
+    command.addAll(List.of(arguments));
+    var builder = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output);
+    var environment = builder.environment();
+    environment.put("RANK", Integer.toString(rank));
+    environment.put("WORLD_SIZE", Integer.toString(ranks));
+    environment.put("LOCAL_RANK", Integer.toString(rank));
+    environment.put("LOCAL_WORLD_SIZE", Integer.toString(ranks));
+    environment.put("MASTER_ADDR", "127.0.0.1");
+    environment.put("MASTER_PORT", Integer.toString(port));
+    environment.put("BRAID_TOKEN", token);
+    environment.putAll(more);
+    return builder.start();
+  }
+
+  private static String read(File file) throws IOException {
+    return java.nio.file.Files.readString(file.toPath());
+  }
+}

@@ -1,0 +1,32 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+
+/// The contract on ranks that are processes.
+class ProcessRanksPipelineTest extends PipelineContract {
+  @Override
+  void check(int ranks, List<PipelineCase> cases) throws Exception {
+    var texts = cases.stream().map(PipelineCase::text).toArray(String[]::new);
+    var more = Map.of("BRAID_LINK", "unlimited", "BRAID_TIMEOUT_SECONDS", "60");
+    for (var ended : ProcessRanks.run(ranks, more, OnRank.class, texts)) {
+      assertThat(ended.exitCode()).as("rank %d: %s", ended.rank(), ended.output()).isZero();
+      assertThat(ended.output()).endsWith("checked " + cases.size() + " cases\n");
+    }
+  }
+
+  /// What each process does.
+  static final class OnRank {
+    private OnRank() {}
+
+    public static void main(String[] cases) {
+      try (var world = ProcessGroup.world()) {
+        Arrays.stream(cases).map(PipelineCase::parse).forEach(each -> each.check(world));
+        System.out.println("checked " + cases.length + " cases");
+      }
+    }
+  }
+}

@@ -1,0 +1,126 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Problems, tunings, links and types: what they say of themselves and what they refuse.
+class RecordsTest {
+  @Test
+  void defaultsAreThoseThatAreDocumented() {
+    // A default that changes silently changes everybody's timings: change this test with it, and
+    // the
+    // changelog.
+    assertThat(Overlap.defaults())
+        .isEqualTo(new Overlap(Method.PIPELINED, 4, 1, Transport.COPY_ENGINE));
+    assertThat(Overlap.direct()).isEqualTo(new Overlap(Method.DIRECT, 1, 1, Transport.COPY_ENGINE));
+    assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
+    assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.35GB/s,20us"));
+  }
+
+  @Test
+  void problemAndTuningPrintThemselvesAndGoIntoTables() {
+    var spec = GemmSpec.allGatherGemm(8192, 28672, 8192).dtype(DType.BF16);
+    assertThat(spec).hasToString("all-gather-gemm m=8192 n=28672 k=8192 bf16");
+    assertThat(spec.columns().toString())
+        .isEqualTo("{pattern=all-gather-gemm, m=8192, n=28672, k=8192, dtype=bf16}");
+    var how = Overlap.splits(4).streams(2).over(Transport.COPY_ENGINE);
+    assertThat(how).hasToString("pipelined splits=4 streams=2 over copy_engine");
+    assertThat(how.columns().toString())
+        .isEqualTo("{method=pipelined, splits=4, streams=2, transport=copy_engine}");
+    assertThat(Overlap.unfused()).hasToString("unfused over copy_engine");
+  }
+
+  @Test
+  void whatCannotBeIsRefused() {
+    assertThatThrownBy(() -> GemmSpec.allGatherGemm(0, 1, 1))
+        .hasMessage("m must be 1 or more but was 0; give the size of the whole problem");
+    assertThatThrownBy(() -> Overlap.splits(0))
+        .hasMessage("splits must be 1 or more but was 0; try splits(4)");
+    assertThatThrownBy(() -> Overlap.splits(4).streams(17))
+        .hasMessage("streams must be 1..16 but was 17; try streams(2)");
+    assertThatThrownBy(() -> Overlap.unfused().streams(2))
+        .hasMessageStartingWith("unfused has 1 split and 1 stream but was given 1 and 2");
+    assertThatThrownBy(() -> MemoryKind.parse("gpu"))
+        .hasMessage("a memory kind must be one of auto, native, ipc, nccl, nvshmem but was gpu");
+    assertThatThrownBy(() -> DType.parse("fp64"))
+        .hasMessage("dtype must be one of fp32, bf16, fp16 but was fp64");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          0.3GB/s,20us | 300000000 | 20000
+          2GB/s        | 2000000000 | 0
+          1.5 TB/s, 2 us | 1500000000000 | 2000
+          350MB/s,1ms  | 350000000 | 1000000
+          10KB/s,5ns   | 10000 | 5
+          """)
+  void linksAreParsedAndPrintWhatCanBeParsed(String text, double bandwidth, long latency) {
+    var link = Link.parse(text);
+    assertThat(link).isEqualTo(new Link(bandwidth, latency));
+    assertThat(Link.parse(link.toString())).isEqualTo(link);
+  }
+
+  @Test
+  void anUnlimitedLinkTakesNoTime() {
+    assertThat(Link.parse("unlimited")).isEqualTo(Link.UNLIMITED).hasToString("unlimited");
+    assertThat(Link.UNLIMITED.nanos(1L << 40)).isZero();
+    assertThat(Link.parse("1GB/s,3us").nanos(1000)).isEqualTo(4000);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "fast", "1GB", "0GB/s", "1..2GB/s", "1GB/s,-3us", "1GB/s,3"})
+  void linksThatMakeNoSenseAreRefused(String text) {
+    assertThatThrownBy(() -> Link.parse(text))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("for example 0.35GB/s");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "1, 1",
+    "256, 256",
+    "257, 256",
+    "259, 260",
+    "-257, -256",
+    "3.39e38, 3.3895314e38",
+    "3.4e38, Infinity",
+    "Infinity, Infinity",
+    "0, 0"
+  })
+  void bf16RoundsToNearestTiesToEven(float value, float rounded) {
+    assertThat(DType.BF16.round(value)).isEqualTo(rounded);
+  }
+
+  @Test
+  void aNanStaysOne() {
+    assertThat(DType.BF16.round(Float.intBitsToFloat(0x7f800001))).isNaN();
+    assertThat(DType.FP16.round(Float.NaN)).isNaN();
+    assertThat(DType.FP16.round(2049)).isEqualTo(2048);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"10, 3, '0+4 4+3 7+3'", "2, 2, '0+1 1+1'", "7, 1, '0+7'", "5, 4, '0+2 2+1 3+1 4+1'"})
+  void slicesAreBalancedAndCoverEverything(int total, int parts, String expected) {
+    var said = new StringBuilder();
+    for (int i = 0; i < parts; i++) {
+      var slice = Slice.of(total, parts, i);
+      said.append(i == 0 ? "" : " ").append(slice.start()).append('+').append(slice.length());
+    }
+    assertThat(said).hasToString(expected);
+  }
+
+  @Test
+  void aClockThatMayBeTheSameIsTakenForIt() {
+    assertThat(ClockAlignment.of(-300, 100)).isEqualTo(new ClockAlignment(0, 300));
+    assertThat(ClockAlignment.of(1000, 1400)).isEqualTo(new ClockAlignment(1200, 200));
+    assertThat(ClockAlignment.of(-1401, -1000)).isEqualTo(new ClockAlignment(-1201, 201));
+  }
+}

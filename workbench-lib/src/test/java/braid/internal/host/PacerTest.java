@@ -1,0 +1,63 @@
+package braid.internal.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import braid.Link;
+import braid.internal.rank.Waits;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+
+class PacerTest {
+  private static final long MILLI = 1_000_000;
+
+  /// 1 MB takes 10 ms, and every copy 1 ms before that.
+  private static final Link LINK = Link.parse("100MB/s,1ms");
+
+  @Test
+  void copiesThatAreReadyTogetherTakeTurns() {
+    var pacer = new Pacer(LINK);
+    assertThat(pacer.reserve(0, 1_000_000)).isEqualTo(11 * MILLI);
+    assertThat(pacer.reserve(0, 2_000_000)).isEqualTo(32 * MILLI);
+  }
+
+  @Test
+  void aLinkThatWasIdleHasSavedNothingUp() {
+    var pacer = new Pacer(LINK);
+    assertThat(pacer.reserve(0, 1_000_000)).isEqualTo(11 * MILLI);
+    assertThat(pacer.reserve(50 * MILLI, 1_000_000)).isEqualTo(61 * MILLI);
+  }
+
+  @Test
+  void anUnlimitedLinkIsThroughAtOnce() {
+    assertThat(new Pacer(Link.UNLIMITED).reserve(5, Long.MAX_VALUE)).isEqualTo(5);
+  }
+
+  /// Forty copies of 1 ms, each followed by a sleep that ends late: were lateness not made up for,
+  /// the sum would be too long by forty times that.
+  @Test
+  void theMeanSpeedIsTheLinks() {
+    var engine = new CopyEngine(Link.parse("100MB/s"), new Waits(Duration.ofSeconds(30)));
+    int copies = 40;
+    long bytes = 100_000;
+    try (var arena = Arena.ofShared()) {
+      var from = arena.allocate(bytes);
+      var to = arena.allocate(bytes);
+      from.fill((byte) 7);
+      long start = System.nanoTime();
+      long ready = start;
+      for (int i = 0; i < copies; i++) {
+        ready = engine.copy(() -> "a copy", from, to, ready);
+      }
+      long late = System.nanoTime() - start - copies * MILLI;
+      assertThat(ready - start).isEqualTo(copies * MILLI);
+      assertThat(late).isGreaterThanOrEqualTo(0);
+      // Only the last sleep's lateness is left; on a crowded machine that may be a few
+      // milliseconds.
+      assertThat((double) late).isCloseTo(0, within(10.0 * MILLI));
+      assertThat(to.get(ValueLayout.JAVA_BYTE, bytes - 1)).isEqualTo((byte) 7);
+    }
+  }
+}

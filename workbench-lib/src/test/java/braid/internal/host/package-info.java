@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.host;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,89 @@
+package braid.internal.rank;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.BraidException;
+import braid.Link;
+import braid.MemoryKind;
+import braid.Place;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class EnvTest {
+  private static final Map<String, String> COMPLETE =
+      Map.of(
+          "RANK", "2",
+          "WORLD_SIZE", "4",
+          "LOCAL_RANK", "0",
+          "LOCAL_WORLD_SIZE", "2",
+          "MASTER_PORT", "4711",
+          "BRAID_TOKEN", "secret");
+
+  @Test
+  void nothingSetIsAWorldOfOne() {
+    var env = Env.read(Map.of());
+    assertThat(env.world()).isEqualTo(new Place(0, 1));
+    assertThat(env.store()).isEmpty();
+    assertThat(env.link()).isEqualTo(Link.DEFAULT);
+    assertThat(env.memory()).isEqualTo(MemoryKind.AUTO);
+    assertThat(env.timeout()).isEqualTo(Duration.ofMinutes(5));
+  }
+
+  @Test
+  void readsTheContractOfTorchrun() {
+    var env = Env.read(COMPLETE);
+    assertThat(env.world()).isEqualTo(new Place(2, 4));
+    assertThat(env.local()).isEqualTo(new Place(0, 2));
+    assertThat(env.store()).contains(new Env.StoreAddress("127.0.0.1", 4711, "secret"));
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          RANK                  | x     | RANK must be 0..3 but was x
+          RANK                  | 4     | RANK must be 0..3 but was 4
+          WORLD_SIZE            | 0     | WORLD_SIZE must be 1 or more but was 0
+          MASTER_PORT           | 70000 | MASTER_PORT must be 1..65535 but was 70000
+          LOCAL_WORLD_SIZE      | 8     | LOCAL_WORLD_SIZE must be at most WORLD_SIZE = 4 but was 8
+          BRAID_TIMEOUT_SECONDS | 0     | BRAID_TIMEOUT_SECONDS must be 1 or more but was 0
+          BRAID_SYMMETRIC_MEMORY| ncc   | a memory kind must be one of auto, native, ipc, nccl, nvshmem but was ncc
+          BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu
+          BRAID_BACKEND         | cuda  | BRAID_BACKEND is cuda but this build has only the host backend; use host or auto
+          BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; for example 0.35GB/s,20us
+          """)
+  void whatIsWrongIsAnErrorOfOneLine(String name, String value, String message) {
+    var variables = new HashMap<>(COMPLETE);
+    variables.put(name, value);
+    assertThatThrownBy(() -> Env.read(variables))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(message);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          RANK        | WORLD_SIZE is set but RANK is not; set both or neither
+          WORLD_SIZE  | RANK is set but WORLD_SIZE is not; set both or neither
+          MASTER_PORT | WORLD_SIZE is 4 but MASTER_PORT is not set; it is the port of the ranks' store
+          BRAID_TOKEN | MASTER_PORT is set but BRAID_TOKEN is not; it is the store's token
+          """)
+  void whatIsMissingIsAnErrorOfOneLine(String name, String message) {
+    var variables = new HashMap<>(COMPLETE);
+    variables.remove(name);
+    if (name.equals("WORLD_SIZE")) {
+      variables.remove("LOCAL_WORLD_SIZE");
+    }
+    assertThatThrownBy(() -> Env.read(variables))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(message);
+  }
+}

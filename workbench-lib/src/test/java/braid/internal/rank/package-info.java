@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.rank;
+
+import org.jspecify.annotations.NullMarked;

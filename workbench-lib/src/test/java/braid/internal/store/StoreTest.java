@@ -1,0 +1,214 @@
+package braid.internal.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.BraidException;
+import braid.GroupAborted;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class StoreTest {
+  private final LinkedBlockingQueue<String> log = new LinkedBlockingQueue<>();
+  private StoreServer server;
+
+  @BeforeEach
+  void open() throws IOException {
+    server = StoreServer.open("secret", log::add);
+  }
+
+  @AfterEach
+  void close() {
+    server.close();
+  }
+
+  private StoreClient client(int rank) {
+    return StoreClient.connect("127.0.0.1", server.port(), "secret", rank);
+  }
+
+  private static Meeting meeting(int epoch, String key, String label, int ranks) {
+    return new Meeting(epoch, key, label, IntStream.range(0, ranks).boxed().toList());
+  }
+
+  private static byte[] bytes(int value) {
+    return new byte[] {(byte) value};
+  }
+
+  private static List<byte[]> get(Ticket ticket) throws Exception {
+    return ticket.values().get(30, TimeUnit.SECONDS);
+  }
+
+  private static void assertFails(Ticket ticket, Class<?> type, String message) {
+    assertThatThrownBy(() -> get(ticket))
+        .isInstanceOf(ExecutionException.class)
+        .cause()
+        .isInstanceOf(type)
+        .hasMessage(message);
+  }
+
+  @Test
+  void tenThousandExchangesLeaveTheServerEmpty() throws Exception {
+    int exchanges = 10_000;
+    try (var zero = client(0);
+        var one = client(1)) {
+      var other =
+          CompletableFuture.supplyAsync(
+              () -> {
+                for (int i = 0; i < exchanges; i++) {
+                  one.join(meeting(1, "k" + i, "gather", 2), bytes(i)).values().join();
+                }
+                return true;
+              });
+      for (int i = 0; i < exchanges; i++) {
+        var values = get(zero.join(meeting(1, "k" + i, "gather", 2), bytes(i + 1)));
+        assertThat(values).containsExactly(bytes(i + 1), bytes(i));
+      }
+      other.join();
+    }
+    assertThat(server.pending()).isZero();
+  }
+
+  @Test
+  void aWrongTokenIsRefusedWithALineOnBothSides() throws Exception {
+    assertThatThrownBy(() -> StoreClient.connect("127.0.0.1", server.port(), "guess", 3))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "the store at 127.0.0.1:%d refused rank 3: wrong token; is BRAID_TOKEN that of the session that listens here?",
+            server.port());
+    assertThat(log.poll(30, TimeUnit.SECONDS))
+        .startsWith("the store refused /127.0.0.1:")
+        .contains("wrong token");
+  }
+
+  @Test
+  void aStrangerIsRefusedAndHarmsNobody() throws Exception {
+    try (var stranger = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+      stranger
+          .getOutputStream()
+          .write("GET / HTTP/1.1\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
+      assertThat(log.poll(30, TimeUnit.SECONDS)).contains("a frame must be 1..4096 bytes");
+    }
+    try (var zero = client(0)) {
+      assertThat(get(zero.join(meeting(1, "k", "barrier", 1), bytes(7)))).containsExactly(bytes(7));
+    }
+  }
+
+  @Test
+  void aRankIsConnectedOnce() {
+    try (var zero = client(0)) {
+      assertThat(zero).isNotNull();
+      assertThatThrownBy(() -> client(0)).hasMessageContaining("rank 0 is connected already");
+    }
+  }
+
+  @Test
+  void aStoreThatIsNotThereIsNamed() {
+    int port = server.port();
+    server.close();
+    assertThatThrownBy(() -> StoreClient.connect("127.0.0.1", port, "secret", 0))
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith("rank 0 cannot reach the store at 127.0.0.1:" + port);
+  }
+
+  @Test
+  void differentCallsAreToldToBothRanks() throws Exception {
+    try (var zero = client(0);
+        var one = client(1)) {
+      var first = zero.join(meeting(1, "k", "barrier", 2), bytes(0));
+      // Another meeting that ends shows that the server has the first.
+      get(zero.join(meeting(1, "sync", "alone", 1), bytes(0)));
+      var second = one.join(meeting(1, "k", "gather of longs", 2), bytes(0));
+      var message =
+          "all ranks of a group must make the same calls in the same order but rank 0 called barrier where rank 1 called gather of longs";
+      assertFails(first, BraidException.class, message);
+      assertFails(second, BraidException.class, message);
+    }
+    assertThat(server.pending()).isZero();
+  }
+
+  @Test
+  void whoGivesUpIsToldWhoWasMissingAndSoIsWhoComesLate() {
+    try (var zero = client(0);
+        var two = client(2)) {
+      var mine = zero.join(meeting(1, "k", "barrier", 3), bytes(0));
+      mine.giveUp().run();
+      var message =
+          "ranks 1, 2 did not come to barrier and rank 0 gave up; see what kept them, or raise BRAID_TIMEOUT_SECONDS";
+      assertFails(mine, BraidException.class, message);
+      assertFails(two.join(meeting(1, "k", "barrier", 3), bytes(0)), BraidException.class, message);
+      try (var one = client(1)) {
+        assertFails(
+            one.join(meeting(1, "k", "barrier", 3), bytes(0)), BraidException.class, message);
+      }
+    }
+    assertThat(server.pending()).isZero();
+  }
+
+  @Test
+  void aRankThatLeavesFailsTheMeetingsThatMissIt() {
+    try (var zero = client(0)) {
+      var one = client(1);
+      var waiting = zero.join(meeting(1, "k", "barrier", 2), bytes(0));
+      one.close();
+      assertFails(waiting, BraidException.class, "barrier cannot end: rank 1 left before it came");
+    }
+  }
+
+  @Test
+  void anAbortEndsTheMeetingsOfItsEpochOnly() throws Exception {
+    try (var zero = client(0);
+        var one = client(1)) {
+      var waiting = zero.join(meeting(1, "k", "barrier", 2), bytes(0));
+      // Another meeting that ends shows that the server has the first.
+      get(zero.join(meeting(1, "sync", "alone", 1), bytes(0)));
+      server.abort("rank 1 died");
+      assertFails(waiting, GroupAborted.class, "waited for barrier and was released: rank 1 died");
+      assertFails(
+          one.join(meeting(1, "later", "barrier", 2), bytes(0)),
+          GroupAborted.class,
+          "waited for barrier and was released: rank 1 died");
+      var next = zero.join(meeting(2, "k", "barrier", 2), bytes(0));
+      assertThat(get(one.join(meeting(2, "k", "barrier", 2), bytes(1))))
+          .containsExactly(bytes(0), bytes(1));
+      assertThat(get(next)).hasSize(2);
+      assertFails(
+          one.join(meeting(1, "k", "barrier", 2), bytes(0)),
+          GroupAborted.class,
+          "waited for barrier and was released: the other ranks have gone on to a later cell");
+    }
+    assertThat(server.pending()).isZero();
+  }
+
+  @Test
+  void aServerThatClosesReleasesWhoWaits() throws Exception {
+    try (var zero = client(0)) {
+      var waiting = zero.join(meeting(1, "k", "barrier", 2), bytes(0));
+      get(zero.join(meeting(1, "sync", "alone", 1), bytes(0)));
+      server.close();
+      assertThatThrownBy(() -> get(waiting)).hasCauseInstanceOf(GroupAborted.class);
+    }
+  }
+
+  @Test
+  void aValueThatIsTooLargeIsRefusedWhereItIsGiven() {
+    try (var zero = client(0)) {
+      assertThatThrownBy(
+              () -> zero.join(meeting(1, "k", "gather", 1), new byte[Meeting.MAX_VALUE_BYTES + 1]))
+          .hasMessage(
+              "a value for gather must be at most 1048576 bytes but was 1048577; use a SymmetricTensor for more");
+    }
+  }
+}

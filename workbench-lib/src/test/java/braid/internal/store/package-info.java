@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.store;
+
+import org.jspecify.annotations.NullMarked;
