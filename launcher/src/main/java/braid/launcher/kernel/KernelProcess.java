@@ -2,6 +2,7 @@ package braid.launcher.kernel;
 
 import braid.BraidException;
 import braid.launcher.ExitCode;
+import braid.launcher.InterruptSignal;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import com.google.gson.JsonParseException;
