@@ -4,7 +4,7 @@ import os
 import tempfile
 import unittest
 
-from kernels import KernelCase, start_process
+from kernels import Kernel, KernelCase, start_process
 
 
 class RequestsTest(KernelCase):
@@ -161,9 +161,12 @@ class RequestsTest(KernelCase):
         for msg_type, content in (
             ("kernel_info_request", {}),
             ("history_request", {"hist_access_type": "tail", "n": 1}),
+            ("complete_request", {"code": "Mat", "cursor_pos": 3}),
+            ("inspect_request", {"code": "Math", "cursor_pos": 4}),
+            ("is_complete_request", {"code": "1 +"}),
         ):
             asked = self.kernel.ask(msg_type, content)
-            self.assertEqual("ok", self.kernel.reply(asked)["content"]["status"])
+            self.assertNotEqual("error", self.kernel.reply(asked)["content"]["status"])
             published = self.kernel.until(
                 lambda m: m["msg_type"] == "status" and m["parent_header"]["msg_id"] == cell
             )
@@ -201,6 +204,17 @@ class RequestsTest(KernelCase):
 
 
 class BadStartTest(unittest.TestCase):
+    def test_a_rank_count_of_0_is_told_by_every_cell(self):
+        kernel = Kernel(0)
+        self.addCleanup(kernel.close)
+        for _ in range(2):
+            ran = kernel.run("1 + 1")
+            self.assertEqual("error", ran.reply["status"])
+            self.assertIn("-n must be 1..", ran.reply["evalue"])
+            self.assertEqual(1, len(ran.reply["traceback"]))
+        content = kernel.finish(kernel.ask("complete_request", {"code": "a"})).reply
+        self.assertIn("-n must be 1..", content["evalue"])
+
     def refused(self, told, *arguments):
         ended = start_process(*arguments)
         self.assertEqual(2, ended.returncode, ended.stderr)
@@ -209,10 +223,6 @@ class BadStartTest(unittest.TestCase):
 
     def test_without_a_connection_file(self):
         self.refused("CONNECTION_FILE")
-
-    def test_no_ranks_at_all(self):
-        ended = self.refused("-n must be 1..", "kernel.json", "-n", "0")
-        self.assertEqual(1, len(ended.stderr.splitlines()), ended.stderr)
 
     def test_a_connection_file_that_is_not_there(self):
         ended = self.refused("connection file must be", "/nowhere/kernel.json")

@@ -11,6 +11,7 @@ import braid.launcher.session.CellFailure;
 import braid.launcher.session.Session;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,6 +21,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
 
 /// Runs the cells of all clients, one at a time, in the order they came.
 final class CellRequests implements AutoCloseable {
@@ -61,6 +63,8 @@ final class CellRequests implements AutoCloseable {
 
   /// The cell between its busy and its idle; `interrupted` is done once somebody wants it stopped.
   private record Running(CompletableFuture<Void> interrupted) {}
+
+  private static final Duration INTERRUPT_AGAIN = Duration.ofMillis(200);
 
   private final Channels channels;
   private final KernelStatus status;
@@ -107,14 +111,32 @@ final class CellRequests implements AutoCloseable {
       cell.get().interrupted.complete(null);
       prompts.release("the cell was interrupted");
       session.interrupt();
+      var _ =
+          timer.schedule(
+              () -> interruptAgain(cell.get()), INTERRUPT_AGAIN.toMillis(), TimeUnit.MILLISECONDS);
+    }
+  }
+
+  /// The session ignores an interrupt that comes just before the cell gets there.
+  private void interruptAgain(Running cell) {
+    boolean runs;
+    synchronized (this) {
+      runs = running.equals(Optional.of(cell));
+    }
+    if (runs) {
+      session.interrupt();
     }
   }
 
   /// Begins no further cell: those that wait are aborted. The running one ends with its session.
-  @Override
-  public synchronized void close() {
+  synchronized void stop() {
     abortedBefore = Long.MAX_VALUE;
     running.ifPresent(cell -> cell.interrupted.complete(null));
+  }
+
+  @Override
+  public void close() {
+    runner.shutdown();
   }
 
   private void serve(Message request, long arrival) {

@@ -29,6 +29,7 @@ public final class FrontKernel implements AutoCloseable {
     JsonObject to(Message request) throws MalformedMessage;
   }
 
+  private final String version;
   private final Channels channels;
   private final KernelStatus status;
   private final LazySession session;
@@ -44,7 +45,11 @@ public final class FrontKernel implements AutoCloseable {
   private final CompletableFuture<Void> ended = new CompletableFuture<>();
 
   /// Binds the sockets and begins to answer; the session is started beside it.
-  public FrontKernel(KernelConnectionProperties connection, Supplier<Session> start) {
+  ///
+  /// @param version Braid's, as clients show it
+  public FrontKernel(
+      String version, KernelConnectionProperties connection, Supplier<Session> start) {
+    this.version = version;
     channels = new Channels(connection, this::receive);
     status = new KernelStatus(channels);
     session = new LazySession(start);
@@ -75,13 +80,15 @@ public final class FrontKernel implements AutoCloseable {
   /// Ends the ranks, sends what is left to be sent and closes the sockets. Twice is harmless.
   @Override
   public void close() {
-    cells.close();
+    cells.stop();
     prompts.release("the kernel ends");
     session.close();
-    asked.shutdownNow();
-    timer.shutdownNow();
+    // Until the sockets are closed somebody may ask, and whoever asks must find the threads.
     channels.close();
+    cells.close();
+    asked.shutdownNow();
     atOnce.shutdownNow();
+    timer.shutdownNow();
     if (channels.dropped() > 0) {
       System.err.println("braid kernel: dropped " + channels.dropped() + " messages in all");
     }
@@ -104,7 +111,8 @@ public final class FrontKernel implements AutoCloseable {
       case "complete_request" -> answer(asked, channel, message, questions::complete);
       case "inspect_request" -> answer(asked, channel, message, questions::inspect);
       case "is_complete_request" -> answer(asked, channel, message, questions::isComplete);
-      case "kernel_info_request" -> answer(atOnce, channel, message, _ -> KernelInfo.content());
+      case "kernel_info_request" ->
+          answer(atOnce, channel, message, _ -> KernelInfo.content(version));
       case "history_request" -> answer(atOnce, channel, message, history::answer);
       case "comm_info_request" -> answer(atOnce, channel, message, _ -> noComms());
       case "comm_open" -> atOnce.execute(() -> during(message, () -> closeComm(message)));

@@ -6,11 +6,10 @@ import com.google.gson.JsonObject;
 
 /// What the kernel says it is.
 final class KernelInfo {
-  private static final String VERSION = "0.1.0";
-
   private KernelInfo() {}
 
-  static JsonObject content() {
+  /// @param version Braid's
+  static JsonObject content(String version) {
     var java = System.getProperty("java.version", "");
     var language = new JsonObject();
     language.addProperty("name", "java");
@@ -24,10 +23,10 @@ final class KernelInfo {
     var content = new JsonObject();
     content.addProperty("protocol_version", Message.PROTOCOL_VERSION);
     content.addProperty("implementation", "braid");
-    content.addProperty("implementation_version", VERSION);
+    content.addProperty("implementation_version", version);
     content.add("language_info", language);
     content.addProperty(
-        "banner", "Braid " + VERSION + ", Java " + java + ": every cell runs on every rank; %help");
+        "banner", "Braid " + version + ", Java " + java + ": every cell runs on every rank; %help");
     content.addProperty("debugger", false);
     content.add("help_links", new JsonArray());
     return content;

@@ -2,6 +2,7 @@ package braid.launcher.kernel;
 
 import braid.BraidException;
 import braid.launcher.ExitCode;
+import braid.launcher.InterruptSignal;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import com.google.gson.JsonParseException;
@@ -11,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CompletionException;
+import java.util.function.Supplier;
 import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 
 /// A process that is a kernel, until a client ends it or Jupyter is gone.
@@ -20,13 +22,20 @@ public final class KernelProcess {
   /// Answers clients until the kernel has ended; what the process should then exit with. The caller
   /// must exit: threads of user code may still run.
   ///
+  /// @param options what the ranks are started with. They are asked for when the ranks are, and
+  ///   what is wrong with them is told by the first cell: of a kernel that dies early, a notebook
+  ///   shows nothing
   /// @param jupyter the process that started the kernel; a kernel that nobody can end any more ends
   ///   with it
   /// @throws BraidException where the connection file cannot be used
   public static ExitCode serve(
-      Path connectionFile, SessionOptions options, Optional<ProcessHandle> jupyter)
+      String version,
+      Path connectionFile,
+      Supplier<SessionOptions> options,
+      Optional<ProcessHandle> jupyter)
       throws IOException {
-    try (var kernel = new FrontKernel(connection(connectionFile), () -> Session.start(options))) {
+    try (var kernel =
+        new FrontKernel(version, connection(connectionFile), () -> Session.start(options.get()))) {
       InterruptSignal.handle(kernel::interrupt);
       jupyter.ifPresent(process -> kernel.endWith(process.onExit()));
       kernel.ended().join();

@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
 import braid.internal.rank.RankContext;
+import braid.launcher.InterruptSignal;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.Hello;
@@ -46,6 +47,8 @@ public final class RankMain {
   }
 
   public static void main(String[] args) throws IOException {
+    // The front decides what a Ctrl-C means, and tells the ranks.
+    InterruptSignal.handle(() -> {});
     int port = Integer.parseInt(args[0]);
     var env = Env.ofProcess();
     var token =

@@ -5,6 +5,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Collectors;
+import jdk.jshell.DeclarationSnippet;
 import jdk.jshell.Diag;
 import jdk.jshell.JShell;
 import jdk.jshell.Snippet;
@@ -149,13 +151,31 @@ final class CellCompiler implements AutoCloseable {
         || snippet.subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND;
   }
 
-  /// The compile errors of a rejected snippet.
+  /// Why a snippet does not stand: it was rejected, or it declares a variable of a type that nobody
+  /// knows, which JShell would let pass.
   Optional<CompileError> errors(Cell cell, Piece.Java piece, SnippetEvent event) {
-    if (event.status() != Snippet.Status.REJECTED) {
-      return Optional.empty();
-    }
-    var diagnostics = shell.diagnostics(event.snippet()).filter(Diag::isError).toList();
-    return Optional.of(CompileError.of(cell, piece, diagnostics, Locale.getDefault()));
+    return switch (event.status()) {
+      case REJECTED -> {
+        var diagnostics = shell.diagnostics(event.snippet()).filter(Diag::isError).toList();
+        yield Optional.of(CompileError.of(cell, piece, diagnostics, Locale.getDefault()));
+      }
+      case RECOVERABLE_NOT_DEFINED ->
+          Optional.of(CompileError.unresolved(cell, piece, unresolved(event)));
+      default -> Optional.empty();
+    };
+  }
+
+  /// What a declaration that stands still lacks before it can be used: it may refer to later cells.
+  Optional<String> lacks(SnippetEvent event) {
+    return event.status() == Snippet.Status.RECOVERABLE_DEFINED
+        ? Optional.of(unresolved(event))
+        : Optional.empty();
+  }
+
+  private String unresolved(SnippetEvent event) {
+    return event.snippet() instanceof DeclarationSnippet declaration
+        ? shell.unresolvedDependencies(declaration).collect(Collectors.joining(", "))
+        : "";
   }
 
   @Override

@@ -24,6 +24,12 @@ final class CompileError extends Exception {
     return new CompileError(message, List.of(message, "    " + first));
   }
 
+  static CompileError unresolved(Cell cell, CellCompiler.Piece.Java piece, String missing) {
+    var message = cell.name() + ", line " + piece.firstLine() + ": error: cannot find " + missing;
+    return new CompileError(
+        message, List.of(message, "    " + piece.source().lines().findFirst().orElse("")));
+  }
+
   static CompileError of(
       Cell cell, CellCompiler.Piece.Java piece, List<Diag> diagnostics, Locale locale) {
     var lines = new ArrayList<String>();

@@ -166,6 +166,7 @@ public final class Session implements AutoCloseable {
       if (event.causeSnippet() == null) {
         crew.origins().put(event.snippet().id(), origin);
         result = settle(event, piece, cell);
+        crew.compiler().lacks(event).ifPresent(this::note);
       }
     }
     return result;
@@ -273,6 +274,10 @@ public final class Session implements AutoCloseable {
       }
       rank.tell(new ToRank.Input("", true));
     }
+  }
+
+  private void note(String lacking) {
+    complain("note: this cannot be used before it is declared: " + lacking);
   }
 
   private void complain(String what) {

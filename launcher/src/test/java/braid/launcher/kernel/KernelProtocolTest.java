@@ -38,7 +38,7 @@ class KernelProtocolTest {
   private static final String REMEDY =
       "apt-get install -y python3 python3-jupyter-client python3-nbclient jupyter-nbconvert";
   private static final Path TESTS = Path.of("src/test/python").toAbsolutePath();
-  private static final Duration LIMIT = Duration.ofMinutes(5);
+  private static final Duration LIMIT_OF_ONE = Duration.ofMinutes(2);
 
   @TempDir static Path home;
 
@@ -97,7 +97,7 @@ class KernelProtocolTest {
   /// Ends what the tests left, if one was given up on.
   @AfterAll
   void endPython() throws InterruptedException {
-    if (python != null && !python.waitFor(5, TimeUnit.SECONDS)) {
+    if (python != null && !python.waitFor(1, TimeUnit.SECONDS)) {
       var below = python.descendants().toList();
       python.destroyForcibly();
       below.forEach(ProcessHandle::destroyForcibly);
@@ -108,9 +108,10 @@ class KernelProtocolTest {
   private void passed(String test) throws InterruptedException, ExecutionException {
     JsonObject outcome;
     try {
-      outcome = outcome(test).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+      outcome = outcome(test).get(LIMIT_OF_ONE.toSeconds(), TimeUnit.SECONDS);
     } catch (TimeoutException e) {
-      throw new AssertionError(test + " did not end in " + LIMIT.toSeconds() + " s", e);
+      endPython();
+      throw new AssertionError(test + " did not end in " + LIMIT_OF_ONE.toSeconds() + " s", e);
     }
     if (!outcome.get("passed").getAsBoolean()) {
       fail(test + ": " + outcome.get("text").getAsString());

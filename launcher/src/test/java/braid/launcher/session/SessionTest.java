@@ -169,6 +169,9 @@ class SessionTest {
   @Test
   void whatIsNotDeclaredYetIsNamedWhenItIsCalled() {
     run("int early() { return later(); }");
+    assertThat(output.err)
+        .hasToString("note: this cannot be used before it is declared: method later()\n");
+    assertThat(failure("Unheard of;").message()).endsWith("error: cannot find class Unheard");
     var failure = failure("early()");
     assertThat(failure.message()).contains("`early`");
     run("int later() { return 5; }");

@@ -147,21 +147,28 @@ public final class MeetingTable {
     var gone = entry.missing().stream().filter(left::contains).toList();
     return gone.isEmpty()
         ? null
-        : new Reply.Failed(
-            "%s cannot end: %s left before it came".formatted(entry.meeting.label(), ranks(gone)));
+        : new Reply.Aborted("%s left before it came".formatted(ranks(gone)));
   }
 
-  /// `rank` waits no longer. It and all others of that meeting are told who had not come.
+  /// `rank` waits no longer: it is told who had not come. For all others of that meeting, those who
+  /// come later included, that is a consequence.
   void giveUp(Meeting meeting, int rank) {
     var deliveries = new Deliveries();
     synchronized (this) {
       var entry = entries.get(meeting.key());
       if (entry != null && meeting.epoch() == epoch && entry.waiting.containsKey(rank)) {
+        var missing = ranks(entry.missing());
+        var taker = entry.waiting.remove(rank);
+        entry.told.add(rank);
         entry.failure =
-            new Reply.Failed(
-                "%s did not come to %s and rank %d gave up; see what kept them, or raise"
-                        .formatted(ranks(entry.missing()), meeting.label(), rank)
-                    + " BRAID_TIMEOUT_SECONDS");
+            new Reply.Aborted("rank %d gave up waiting for %s".formatted(rank, missing));
+        deliveries.pending.add(
+            () ->
+                taker.accept(
+                    new Reply.Failed(
+                        "%s did not come to %s and rank %d gave up; see what kept them, or raise"
+                                .formatted(missing, meeting.label(), rank)
+                            + " BRAID_TIMEOUT_SECONDS")));
         deliveries.tell(entry, entry.failure);
       }
     }

@@ -140,7 +140,7 @@ class StoreTest {
   }
 
   @Test
-  void whoGivesUpIsToldWhoWasMissingAndSoIsWhoComesLate() {
+  void whoGivesUpIsToldWhoWasMissingAndForOthersThatIsAConsequence() {
     try (var zero = client(0);
         var two = client(2)) {
       var mine = zero.join(meeting(1, "k", "barrier", 3), bytes(0));
@@ -148,10 +148,13 @@ class StoreTest {
       var message =
           "ranks 1, 2 did not come to barrier and rank 0 gave up; see what kept them, or raise BRAID_TIMEOUT_SECONDS";
       assertFails(mine, BraidException.class, message);
-      assertFails(two.join(meeting(1, "k", "barrier", 3), bytes(0)), BraidException.class, message);
+      var consequence =
+          "waited for barrier and was released: rank 0 gave up waiting for ranks 1, 2";
+      var late = two.join(meeting(1, "k", "barrier", 3), bytes(0));
+      assertFails(late, GroupAborted.class, consequence);
       try (var one = client(1)) {
-        assertFails(
-            one.join(meeting(1, "k", "barrier", 3), bytes(0)), BraidException.class, message);
+        var later = one.join(meeting(1, "k", "barrier", 3), bytes(0));
+        assertFails(later, GroupAborted.class, consequence);
       }
     }
     assertThat(server.pending()).isZero();
@@ -163,7 +166,10 @@ class StoreTest {
       var one = client(1);
       var waiting = zero.join(meeting(1, "k", "barrier", 2), bytes(0));
       one.close();
-      assertFails(waiting, BraidException.class, "barrier cannot end: rank 1 left before it came");
+      assertFails(
+          waiting,
+          GroupAborted.class,
+          "waited for barrier and was released: rank 1 left before it came");
     }
   }
 

@@ -1,6 +1,7 @@
 package braid.launcher.cli.jupyter;
 
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.kernel.KernelProcess;
 import braid.launcher.session.RankCount;
@@ -26,7 +27,11 @@ final class KernelStart implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     var env = Env.here();
-    var options = ranks.ofKernel(env, RankCount.here());
-    return KernelProcess.serve(connectionFile, options, env.jupyter()).code();
+    return KernelProcess.serve(
+            Installation.version(),
+            connectionFile,
+            () -> ranks.ofKernel(env, RankCount.here()),
+            env.jupyter())
+        .code();
   }
 }

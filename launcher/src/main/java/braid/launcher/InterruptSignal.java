@@ -1,17 +1,17 @@
-package braid.launcher.kernel;
+package braid.launcher;
 
 import java.lang.invoke.MethodHandleProxies;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.InvocationTargetException;
 
-/// SIGINT as an interrupt of the cell: by default it would end the JVM. Clients send messages, but
-/// a Ctrl-C on the terminal reaches every process there, and `kill -INT` is what people know. The
-/// JDK's only handle on signals is looked up by name, because javac warns of any use of it.
-final class InterruptSignal {
+/// SIGINT as something to act on: by default it would end the JVM. A Ctrl-C on the terminal reaches
+/// every process there, the ranks too, and `kill -INT` is what people know. The JDK's only handle
+/// on signals is looked up by name, because javac warns of any use of it.
+public final class InterruptSignal {
   private InterruptSignal() {}
 
-  static void handle(Runnable interrupt) {
+  public static void handle(Runnable interrupt) {
     try {
       var signal = Class.forName("sun.misc.Signal");
       var handler = Class.forName("sun.misc.SignalHandler");
