@@ -52,6 +52,8 @@ final class TerminalProgress implements RunProgress {
     if (cell.status() == CellResult.Status.FAILED) {
       screen.print(CLEAR);
       RunSummary.failure(cell).forEach(screen::println);
+      running = "ending the ranks";
+      done--;
     }
     draw();
   }

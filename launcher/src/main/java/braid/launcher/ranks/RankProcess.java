@@ -5,6 +5,7 @@ import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.ToRank;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -17,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 public final class RankProcess {
   /// A rank that closed its connections is ending; one that has not ended after this long is made
   /// to.
-  private static final int LINGER_SECONDS = 2;
+  private static final Duration LINGER = Duration.ofSeconds(2);
 
   private final int rank;
   private final Process process;
@@ -37,7 +38,13 @@ public final class RankProcess {
     this.events = events;
     var out = drain(Channel.STDOUT, token);
     var err = drain(Channel.STDERR, token);
-    var _ = process.onExit().thenAccept(p -> died(p, out, err));
+    // A thread of its own: `Process.onExit` would need one of the common pool's, which on a small
+    // machine has a single
+    // one that may be waiting for this very rank.
+    Thread.ofPlatform()
+        .daemon()
+        .name("braid-rank-" + rank + "-exit")
+        .start(() -> awaitExit(out, err));
   }
 
   private Thread drain(Channel channel, String token) {
@@ -177,28 +184,39 @@ public final class RankProcess {
   }
 
   private void endSoon() {
-    var _ =
-        process
-            .onExit()
-            .orTimeout(LINGER_SECONDS, TimeUnit.SECONDS)
-            .exceptionally(
-                late -> {
-                  process.destroyForcibly();
-                  return process;
-                });
+    Thread.ofPlatform()
+        .daemon()
+        .name("braid-rank-" + rank + "-ending")
+        .start(() -> awaitEnd(System.nanoTime() + LINGER.toNanos()));
+  }
+
+  private void awaitEnd(long deadlineNanos) {
+    try {
+      if (!process.waitFor(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+        process.destroyForcibly();
+        process.waitFor();
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
   }
 
   /// All that the rank still said is reported before its death is.
-  private void died(Process ended, Thread out, Thread err) {
+  private void awaitExit(Thread out, Thread err) {
     try {
+      process.waitFor();
       out.join();
       err.join();
+      died(new Death(rank, process.pid(), process.exitValue()));
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
-    var how = new Death(rank, ended.pid(), ended.exitValue());
-    death = how;
+  }
+
+  private void died(Death how) {
     synchronized (pending) {
+      death = how;
       pending.forEach(p -> p.completeExceptionally(new RankDied(how)));
       pending.clear();
     }
@@ -221,15 +239,7 @@ public final class RankProcess {
   /// Asks the rank to end, and makes it if it has not by the deadline (`System.nanoTime`).
   void end(long deadlineNanos) {
     tell(new ToRank.Exit());
-    try {
-      if (!process.waitFor(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS)) {
-        process.destroyForcibly();
-        process.waitFor();
-      }
-    } catch (InterruptedException e) {
-      process.destroyForcibly();
-      Thread.currentThread().interrupt();
-    }
+    awaitEnd(deadlineNanos);
   }
 
   /// Ends the process at once; its death is reported like any other.

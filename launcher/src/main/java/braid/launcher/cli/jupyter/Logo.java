@@ -1,7 +1,9 @@
 package braid.launcher.cli.jupyter;
 
+import java.awt.AlphaComposite;
 import java.awt.BasicStroke;
 import java.awt.Color;
+import java.awt.Graphics2D;
 import java.awt.RenderingHints;
 import java.awt.geom.Path2D;
 import java.awt.image.BufferedImage;
@@ -18,8 +20,10 @@ final class Logo {
     new Color(0x1B4F72), new Color(0xD35400), new Color(0x2E86C1)
   };
 
-  /// One strand's way through the picture, cut where another passes over it.
   private static final int STEPS = 96;
+
+  /// How far a piece reaches into the one before, so that no seam shows.
+  private static final double OVERLAP_STEPS = 1;
 
   private Logo() {}
 
@@ -28,14 +32,12 @@ final class Logo {
     var pen = image.createGraphics();
     try {
       pen.setRenderingHint(RenderingHints.KEY_ANTIALIASING, RenderingHints.VALUE_ANTIALIAS_ON);
-      pen.setStroke(new BasicStroke(pixels * 0.14f, BasicStroke.CAP_BUTT, BasicStroke.JOIN_ROUND));
-      // from the back to the front: a strand is in front where its second wave is high
-      for (int layer = 0; layer < 2; layer++) {
+      // what is behind first; a strand in front cuts a gap into it
+      for (boolean front : new boolean[] {false, true}) {
         for (int strand = 0; strand < STRANDS.length; strand++) {
-          pen.setColor(STRANDS[strand]);
-          for (int step = 0; step < STEPS; step++) {
-            if (isInFront(strand, step) == (layer == 1)) {
-              pen.draw(piece(strand, step, pixels));
+          for (int step = 0; step < STEPS; step = end(strand, step)) {
+            if (isInFront(strand, step) == front) {
+              draw(pen, strand, step, pixels);
             }
           }
         }
@@ -56,12 +58,34 @@ final class Logo {
     return Math.sin(2 * phase(strand, step + 0.5)) > 0;
   }
 
-  private static Path2D piece(int strand, int step, int pixels) {
-    var path = new Path2D.Double();
-    path.moveTo(x(strand, step, pixels), y(step, pixels));
-    // a little too long, so that no gap shows between pieces
-    path.lineTo(x(strand, step + 1.4, pixels), y(step + 1.4, pixels));
-    return path;
+  /// Where the piece that holds `step` ends: there the strand goes behind, or comes to the front.
+  private static int end(int strand, int step) {
+    int end = step + 1;
+    while (end < STEPS && isInFront(strand, end) == isInFront(strand, step)) {
+      end++;
+    }
+    return end;
+  }
+
+  private static void draw(Graphics2D pen, int strand, int start, int pixels) {
+    var piece = new Path2D.Double();
+    piece.moveTo(x(strand, start - OVERLAP_STEPS, pixels), y(start - OVERLAP_STEPS, pixels));
+    for (int step = start; step <= end(strand, start); step++) {
+      piece.lineTo(x(strand, step, pixels), y(step, pixels));
+    }
+    if (isInFront(strand, start)) {
+      pen.setComposite(AlphaComposite.Clear);
+      pen.setStroke(stroke(0.20f * pixels));
+      pen.draw(piece);
+      pen.setComposite(AlphaComposite.SrcOver);
+    }
+    pen.setColor(STRANDS[strand]);
+    pen.setStroke(stroke(0.14f * pixels));
+    pen.draw(piece);
+  }
+
+  private static BasicStroke stroke(float pixels) {
+    return new BasicStroke(pixels, BasicStroke.CAP_BUTT, BasicStroke.JOIN_ROUND);
   }
 
   private static double x(int strand, double step, int pixels) {

@@ -1,0 +1,165 @@
+package braid.launcher.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.Notebooks;
+import braid.launcher.notebook.Notebooks.Code;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// What only a process of its own shows: exit codes, signals, the current directory.
+class BraidProcessTest {
+  @TempDir Path directory;
+
+  private Path notebook(Code... cells) throws IOException {
+    return Files.writeString(directory.resolve("n.ipynb"), Notebooks.json(cells));
+  }
+
+  private static void onlyRead(Process process, String line) {}
+
+  private Ran braid(String... arguments) throws IOException, InterruptedException {
+    return Ran.apart(directory, Map.of(), BraidProcessTest::onlyRead, arguments);
+  }
+
+  private String status(int cell) {
+    return Notebook.read(directory.resolve("n.out.ipynb"))
+        .cells()
+        .get(cell)
+        .papermill()
+        .get("status")
+        .getAsString();
+  }
+
+  @Test
+  void savesInTheCurrentDirectoryAndTakesRanksFromTheEnvironment() throws Exception {
+    notebook(new Code("System.out.println(System.getenv(\"WORLD_SIZE\"));"));
+    var ran =
+        Ran.apart(
+            directory, Map.of("BRAID_RANKS", "2"), BraidProcessTest::onlyRead, "run", "n.ipynb");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.out()).contains("saved   " + directory.resolve("n.out.ipynb"));
+    assertThat(status(0)).isEqualTo("completed");
+    assertThat(ran.err()).contains("on 2 ranks");
+  }
+
+  @Test
+  void exitsWith138WhereARankDied() throws Exception {
+    notebook(new Code("1"), new Code("Runtime.getRuntime().halt(1);"), new Code("3"));
+    var ran = braid("run", "n.ipynb", "-n", "1");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(138);
+    assertThat(ran.err()).contains("rank 0").contains("exited with code 1");
+    assertThat(status(1)).isEqualTo("failed");
+    assertThat(status(2)).isEqualTo("pending");
+  }
+
+  @Test
+  void exitsWith4AtATimeLimit() throws Exception {
+    notebook(new Code("while (true) Thread.sleep(1);"));
+    var ran = braid("run", "n.ipynb", "-n", "1", "--cell-timeout", "0.5");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(4);
+    assertThat(ran.err()).contains("must end within --cell-timeout 0.5 s but did not");
+    assertThat(status(0)).isEqualTo("failed");
+  }
+
+  @Test
+  void exitsWith3WhereAResultIsWrong() throws Exception {
+    notebook(new Code("throw new braid.VerificationFailed(\"differs\");"));
+    var ran = braid("run", "n.ipynb", "-n", "1");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(3);
+  }
+
+  @Test
+  void exitsWith2AndOneLineOnAMistake() throws Exception {
+    var ran = braid("run", "none.ipynb");
+    assertThat(ran.exitCode()).isEqualTo(2);
+    assertThat(ran.err())
+        .isEqualTo(
+            "braid: notebook must be a file but none.ipynb does not exist; check the path\n");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"INT, 130", "TERM, 143"})
+  void savesWhatRanWhenASignalEndsIt(String signal, int exitCode) throws Exception {
+    notebook(new Code("1"), new Code("while (true) Thread.sleep(1);"), new Code("3"));
+    var ran =
+        Ran.apart(
+            directory,
+            Map.of(),
+            (process, line) -> {
+              if (line.startsWith("cell 2 of 3")) {
+                send(signal, process);
+              }
+            },
+            "run",
+            "n.ipynb",
+            "-n",
+            "1");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(exitCode);
+    assertThat(status(0)).isEqualTo("completed");
+    assertThat(status(1)).isEqualTo("failed");
+    assertThat(status(2)).isEqualTo("pending");
+  }
+
+  private static void send(String signal, Process process) {
+    try {
+      new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid())).inheritIO().start();
+    } catch (IOException e) {
+      throw new IllegalStateException("no kill here", e);
+    }
+  }
+
+  /// A program of Jupyter's name that says what it was given.
+  @Test
+  void opensJupyterWithAKernelspecThatIsGoneAfterwards() throws Exception {
+    var programs = Files.createDirectory(directory.resolve("bin"));
+    var jupyter =
+        Files.writeString(
+            programs.resolve("jupyter-notebook"),
+            """
+            #!/bin/sh
+            echo "arguments $*"
+            echo "path $JUPYTER_PATH"
+            cat "${JUPYTER_PATH%%:*}/kernels/braid/kernel.json"
+            exit 7
+            """);
+    assertThat(jupyter.toFile().setExecutable(true)).isTrue();
+    var environment = Map.of("PATH", programs + ":/usr/bin:/bin", "JUPYTER_PATH", "/mine");
+    var ran =
+        Ran.apart(
+            directory,
+            environment,
+            BraidProcessTest::onlyRead,
+            "lab",
+            "--notebooks",
+            ".",
+            "-n",
+            "2",
+            "--",
+            "--no-browser");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(7);
+    assertThat(ran.out())
+        .contains("arguments " + directory.resolve(".") + " --no-browser\n")
+        .contains("Braid (2 ranks)")
+        .containsPattern("path \\S+:/mine\n");
+    var data = ran.out().replaceAll("(?s).*path ([^:]+):/mine.*", "$1");
+    assertThat(Path.of(data)).isAbsolute().doesNotExist();
+  }
+
+  @Test
+  void saysHowToGetJupyter() throws Exception {
+    var ran = Ran.apart(directory, Map.of("PATH", "/nowhere"), BraidProcessTest::onlyRead, "lab");
+    assertThat(ran.exitCode()).isEqualTo(2);
+    assertThat(ran.err())
+        .isEqualTo(
+            "braid: lab needs jupyter-lab or jupyter-notebook on PATH but found neither; install"
+                + " one: apt install jupyter-notebook, or pip install jupyterlab (braid run NOTEBOOK"
+                + " needs no Jupyter)\n");
+  }
+}

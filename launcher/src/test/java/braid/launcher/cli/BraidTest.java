@@ -1,0 +1,277 @@
+package braid.launcher.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.Notebooks;
+import braid.launcher.notebook.Notebooks.Code;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import javax.imageio.ImageIO;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class BraidTest {
+  @TempDir Path directory;
+  private Path notebook;
+
+  @BeforeEach
+  void write() throws IOException {
+    notebook = directory.resolve("tune.ipynb");
+    Files.writeString(
+        notebook,
+        Notebooks.json(
+            new Code("int m = 1;\nint[] splits = {1};", "parameters"),
+            new Code("System.out.println(\"m=\" + m);")));
+  }
+
+  private Path out() {
+    return directory.resolve("out.ipynb");
+  }
+
+  private Ran run(String... more) {
+    var arguments = new ArrayList<>(List.of("run", notebook.toString(), "-o", "" + out()));
+    arguments.addAll(List.of(more));
+    return Ran.here(arguments.toArray(String[]::new));
+  }
+
+  @Test
+  void runsANotebook() throws IOException {
+    var before = Files.readString(notebook);
+    var junit = directory.resolve("junit.xml");
+    var ran = run("-n", "1", "-p", "m=7", "--junit", junit.toString());
+    assertThat(ran.err())
+        .contains("running 3 cells on 1 rank\n")
+        .contains("cell 1 of 3: int m = 1;\n")
+        .containsPattern("cell 3 of 3: done in \\d+\\.\\d s\n");
+    assertThat(ran.out())
+        .containsPattern("tune.ipynb: 3 cells ran on 1 rank in \\d+\\.\\d s\n")
+        .contains("saved   " + out() + "\n")
+        .contains("junit   " + junit + "\n");
+    assertThat(ran.exitCode()).isZero();
+    assertThat(Notebook.read(out()).cells().getLast().outputs().toString()).contains("m=7");
+    assertThat(Files.readString(notebook)).isEqualTo(before);
+    assertThat(junit).content().contains("<testcase").contains("m=7");
+  }
+
+  @Test
+  void saysWhatFailedAndWhatItPrinted() throws IOException {
+    Files.writeString(
+        notebook,
+        Notebooks.json(
+            new Code("System.out.println(\"so far\"); throw new Error(\"boom\");"), new Code("2")));
+    var ran = run("-n", "1");
+    assertThat(ran.exitCode()).isEqualTo(1);
+    assertThat(ran.err())
+        .contains("braid: cell 1 failed: System.out.println")
+        .contains("  | so far\n")
+        .contains("Error: boom");
+    assertThat(ran.out()).contains("1 of 2 cells ran on 1 rank").contains("1 failed, 1 not run");
+  }
+
+  /// Each mistake of the user: one line on stderr, exit code 2, and nothing written.
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '`',
+      value = {
+        "-n 0|braid: -n must be 1..",
+        "-n -3|braid: -n must be 1..",
+        "-n 100000|braid: -n must be 1..",
+        "-n four|braid: -n must be a number of ranks, 1..",
+        "--backend gpu|braid: --backend must be one of auto, host, cuda but was gpu; try host",
+        "--link fast|braid: a link must be written bandwidth,latency or unlimited but was fast;",
+        "--timeout 0|braid: --timeout must be a positive number of seconds but was 0; try --timeout"
+            + " 600",
+        "--cell-timeout x|braid: --cell-timeout must be a positive number of seconds but was x;",
+        "--timeout nan|braid: --timeout must be a positive number of seconds but was nan;",
+        "-p split=4|braid: parameter split (-p) must be declared in the cell of",
+        "-p m=x|braid: parameter m is declared int but was \"x\" (-p); try -p m=4",
+        "-p m|braid: -p must be NAME=VALUE but was \"m\"; try -p m=VALUE",
+        "-f none.yaml|braid: -f must name a YAML file but none.yaml does not exist; check the path",
+        "-y [|braid: -y must be YAML but is not: line 1 column 2:",
+        "--junit none/j.xml|braid: --junit must be a file to write but none/j.xml is in a directory"
+            + " that does not exist; try mkdir -p",
+        "--report r|braid: --report is no option of braid run; did you mean",
+        "-o x|braid: option '--output' (OUT.ipynb) should be specified only once",
+        "second.ipynb|braid: braid run takes nothing more, but was given second.ipynb (see braid"
+            + " run --help)",
+      })
+  void saysWhatIsWrongInOneLine(String options, String message) {
+    var ran = run(options.split(" "));
+    assertThat(ran.err()).startsWith(message).hasLineCount(1);
+    assertThat(ran.out()).isEmpty();
+    assertThat(ran.exitCode()).isEqualTo(2);
+    assertThat(directory.toFile().list()).containsExactly("tune.ipynb");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '`',
+      value = {
+        "{\"cells\":|must be JSON but is not: line 1 column 10 ($.cells): End of input;",
+        "{\"nbformat\": 3, \"nbformat_minor\": 0}|nbformat must be 4 but was 3; convert it:",
+        "{\"nbformat\": 4, \"nbformat_minor\": 5, \"cells\": [], \"metadata\": {\"kernelspec\":"
+            + " {\"name\": \"ir\", \"language\": \"R\"}}}|language must be java but was r (kernel"
+            + " ir);",
+      })
+  void refusesWhatIsNoNotebookOfJava(String json, String message) throws IOException {
+    Files.writeString(notebook, json);
+    var ran = run();
+    assertThat(ran.err()).startsWith("braid: " + notebook).contains(message).hasLineCount(1);
+    assertThat(ran.exitCode()).isEqualTo(2);
+    assertThat(directory.toFile().list()).containsExactly("tune.ipynb");
+  }
+
+  @Test
+  void suggestsACommand() {
+    var ran = Ran.here("rnu");
+    assertThat(ran.exitCode()).isEqualTo(2);
+    assertThat(ran.err())
+        .startsWith("braid: command must be one of run, lab, kernel, doctor")
+        .endsWith("but was rnu; did you mean run? (see braid --help)\n");
+    assertThat(Ran.here().err()).isEqualTo("braid: a command is missing (see braid --help)\n");
+  }
+
+  @Test
+  void printsAStackTraceOnlyWhenAsked() {
+    assertThat(Ran.here("-v", "run", "none.ipynb").err()).contains("\tat braid.launcher");
+    assertThat(Ran.here("run", "-v", "none.ipynb").err()).contains("\tat braid.launcher");
+    assertThat(Ran.here("run", "none.ipynb").err()).doesNotContain("\tat ");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"run", "lab", "doctor", "kernel install", "kernel list", "kernel remove"})
+  void everyCommandExplainsItself(String command) {
+    var ran = Ran.here((command + " --help").split(" "));
+    assertThat(ran.exitCode()).isZero();
+    assertThat(ran.out()).startsWith("Usage: braid " + command);
+  }
+
+  @Test
+  void documentsItsExitCodes() {
+    assertThat(Ran.here("run", "--help").out())
+        .contains("Exit codes:", " 138 ", " 130 ", " 4 ", " 3 ", "Examples:", "-p splits=1,2,4");
+  }
+
+  private static JsonObject json(Path file) throws IOException {
+    return JsonParser.parseString(Files.readString(file)).getAsJsonObject();
+  }
+
+  @Test
+  void installsListsAndRemovesAKernelspec() throws IOException {
+    var prefix = directory.resolve("prefix");
+    var kernel = prefix.resolve("share/jupyter/kernels/braid-2");
+    String[] place = {"--prefix", prefix.toString(), "--name", "braid-2"};
+
+    var installed =
+        Ran.here("kernel", "install", "--prefix", place[1], "--name", place[3], "-n", "2");
+    assertThat(installed.err()).isEmpty();
+    assertThat(installed.out()).startsWith("installed \"Braid (2 ranks)\" in " + kernel + "\n");
+    var spec = json(kernel.resolve("kernel.json"));
+    assertThat(spec.get("language").getAsString()).isEqualTo("java");
+    assertThat(spec.get("interrupt_mode").getAsString()).isEqualTo("message");
+    assertThat(spec.get("argv").toString())
+        .endsWith("\"kernel\",\"start\",\"{connection_file}\",\"-n\",\"2\"]");
+    assertThat(Path.of(spec.getAsJsonArray("argv").get(0).getAsString())).isAbsolute().exists();
+    assertThat(ImageIO.read(kernel.resolve("logo-64x64.png").toFile()).getWidth()).isEqualTo(64);
+    assertThat(ImageIO.read(kernel.resolve("logo-32x32.png").toFile()).getWidth()).isEqualTo(32);
+
+    assertThat(Ran.here("kernel", "install", "--prefix", place[1], "--name", place[3]).exitCode())
+        .as("again, in its place")
+        .isZero();
+    assertThat(json(kernel.resolve("kernel.json")).get("display_name").getAsString())
+        .isEqualTo("Braid");
+
+    var removed = Ran.here("kernel", "remove", "--prefix", place[1], "--name", place[3]);
+    assertThat(removed.out()).isEqualTo("removed " + kernel + "\n");
+    assertThat(kernel).doesNotExist();
+    var again = Ran.here("kernel", "remove", "--prefix", place[1], "--name", place[3]);
+    assertThat(again.exitCode()).isEqualTo(2);
+    assertThat(again.err())
+        .isEqualTo(
+            "braid: kernel must be one that Braid installed but "
+                + kernel
+                + " holds none; see braid kernel list\n");
+  }
+
+  @Test
+  void leavesKernelsOfOthersAlone() throws IOException {
+    var kernel = Files.createDirectories(directory.resolve("share/jupyter/kernels/python3"));
+    Files.writeString(kernel.resolve("kernel.json"), "{\"argv\": [], \"display_name\": \"P\"}");
+    var prefix = directory.toString();
+    var installed = Ran.here("kernel", "install", "--prefix", prefix, "--name", "python3");
+    assertThat(installed.exitCode()).isEqualTo(2);
+    assertThat(installed.err())
+        .isEqualTo(
+            "braid: "
+                + kernel
+                + " must be free or Braid's own but holds another kernel; choose another --name\n");
+    assertThat(Ran.here("kernel", "remove", "--prefix", prefix, "--name", "python3").exitCode())
+        .isEqualTo(2);
+    assertThat(kernel.resolve("kernel.json")).exists();
+  }
+
+  @Test
+  void refusesAKernelThatCouldNotStart() {
+    var prefix = directory.toString();
+    assertThat(Ran.here("kernel", "install", "--prefix", prefix, "-n", "0").err())
+        .startsWith("braid: -n must be 1..");
+    assertThat(Ran.here("kernel", "install", "--prefix", prefix, "--name", "a b").err())
+        .isEqualTo(
+            "braid: --name must be letters, digits, ., _ and - but was \"a b\"; try --name braid\n");
+    assertThat(Ran.here("kernel", "install", "--prefix", prefix, "--user").err())
+        .startsWith("braid: --user and --prefix must not both be given but were;");
+    assertThat(directory.resolve("share")).doesNotExist();
+  }
+
+  @Test
+  void examinesTheMachine() {
+    var text = Ran.here("doctor");
+    assertThat(text.out()).contains("  JDK ", "  OpenBLAS ", "  /dev/shm ", "  memory nvshmem ");
+    var ran = Ran.here("doctor", "--json");
+    var json = JsonParser.parseString(ran.out()).getAsJsonObject();
+    assertThat(json.get("doctor").getAsInt()).isEqualTo(1);
+    var ids = new ArrayList<String>();
+    for (var element : json.getAsJsonArray("checks")) {
+      var check = element.getAsJsonObject();
+      ids.add(check.get("id").getAsString());
+      assertThat(check.keySet()).containsExactly("id", "title", "state", "value", "remedy");
+      assertThat(check.get("state").getAsString()).isIn("ok", "absent", "missing");
+    }
+    assertThat(ids)
+        .containsExactly(
+            "jdk",
+            "cores",
+            "memory",
+            "ranks",
+            "shared_memory",
+            "link",
+            "openblas",
+            "cuda_driver",
+            "cuda_runtime",
+            "nccl",
+            "nvshmem",
+            "gpus",
+            "gpu_driver",
+            "memory_native",
+            "memory_ipc",
+            "memory_nccl",
+            "memory_nvshmem",
+            "multicast",
+            "jupyter",
+            "kernelspecs");
+    assertThat(json.get("ok").getAsBoolean()).isTrue();
+    assertThat(ran.exitCode()).isZero();
+  }
+}
