@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.backend.Rendezvous;
+import braid.internal.rank.Closing;
 import braid.internal.rank.RankContext;
 import braid.internal.store.Meeting;
 import java.nio.ByteBuffer;
