@@ -92,6 +92,13 @@ public final class ProcessGroup implements AutoCloseable {
     var _ = exchange("barrier", new byte[0]);
   }
 
+  /// From here on the host backend plays that link between ranks, whatever `--link` and
+  /// `BRAID_LINK` said. All members call it together with the same link.
+  public void playLink(Link link) {
+    var _ = exchange("playLink " + link, new byte[0]);
+    context.backend().playLink(link);
+  }
+
   /// The root's value, on every member.
   public byte[] broadcast(byte[] value, int root) {
     return broadcast("bytes", value, root);
