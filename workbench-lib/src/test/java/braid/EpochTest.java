@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.rank.RankContext;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -89,20 +90,23 @@ class EpochTest {
 
   @Test
   void groupsAreInStepAgainAfterAResume() {
+    var through = new CountDownLatch(2);
     LocalRanks.run(
         RANKS,
         world -> {
           contexts.add(RankContext.current());
           var half = world.subset("half", world.rank() < 2 ? new int[] {0, 1} : new int[] {2, 3});
           meet();
-          // Ranks 0 and 2 are some calls ahead of their partners.
-          if (world.rank() == 0) {
+          // Ranks 0 and 1 are a call ahead of ranks 2 and 3, of which one waits for the other.
+          if (world.rank() < 2) {
             half.barrier();
-          } else if (world.rank() == 1) {
-            half.barrier();
+            through.countDown();
+          }
+          if (world.rank() == 1) {
+            through.await();
+            awaitWaits("barrier in group `half`", 1);
             contexts.forEach(each -> each.release("enough"));
           } else if (world.rank() == 2) {
-            // Rank 3 makes no call, so that this one cannot end.
             assertThatThrownBy(half::barrier)
                 .hasMessage("waited for barrier in group `half` and was released: enough");
           }

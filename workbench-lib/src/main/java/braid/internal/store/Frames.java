@@ -21,7 +21,14 @@ final class Frames {
   static final int MAX_FRAME_BYTES = 64 * Meeting.MAX_VALUE_BYTES;
 
   /// Before a peer has shown its token it may send no more than this.
-  static final int MAX_HELLO_BYTES = 4096;
+  private static final int MAX_HELLO_BYTES = 4096;
+
+  /// What a rank's first frame begins with, and what the store's begins with: other words, so that
+  /// neither takes an echo for an answer. (A connection to a port that was just given up can find
+  /// itself at the other end.)
+  private static final int HELLO = 0x42524831;
+
+  private static final int WELCOME = 0x42525731;
 
   private final DataInputStream in;
   private final OutputStream out;
@@ -87,6 +94,44 @@ final class Frames {
 
   static String text(ByteBuffer in) throws IOException {
     return new String(bytes(in), StandardCharsets.UTF_8);
+  }
+
+  void sendHello(int rank, String token) throws IOException {
+    send(
+        out -> {
+          out.writeInt(HELLO);
+          out.writeInt(rank);
+          put(out, token);
+        });
+  }
+
+  /// A rank's first frame after its first word: rank and token.
+  ByteBuffer receiveHello() throws IOException {
+    return first(HELLO, "a rank of braid");
+  }
+
+  /// Empty where the rank is welcome.
+  void sendWelcome(String refusal) throws IOException {
+    send(
+        out -> {
+          out.writeInt(WELCOME);
+          put(out, refusal);
+        });
+  }
+
+  String receiveWelcome() throws IOException {
+    return text(first(WELCOME, "a store of braid"));
+  }
+
+  private ByteBuffer first(int word, String who) throws IOException {
+    var frame = receive(MAX_HELLO_BYTES);
+    if (frame == null) {
+      throw new IOException("it hung up without a word");
+    }
+    if (frame.remaining() < Integer.BYTES || frame.getInt() != word) {
+      throw new IOException("it is not " + who);
+    }
+    return frame;
   }
 
   static void put(DataOutputStream out, Meeting meeting) throws IOException {

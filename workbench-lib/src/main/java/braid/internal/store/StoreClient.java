@@ -41,13 +41,8 @@ public final class StoreClient implements Store {
       socket.connect(new InetSocketAddress(host, port), Math.toIntExact(CONNECT.toMillis()));
       socket.setSoTimeout(Math.toIntExact(CONNECT.toMillis()));
       var frames = new Frames(socket);
-      frames.send(
-          out -> {
-            out.writeInt(rank);
-            Frames.put(out, token);
-          });
-      var welcome = frames.receive(Frames.MAX_HELLO_BYTES);
-      var refusal = welcome == null ? "it hung up" : Frames.text(welcome);
+      frames.sendHello(rank, token);
+      var refusal = frames.receiveWelcome();
       if (!refusal.isEmpty()) {
         throw new BraidException(
             "the store at %s refused rank %d: %s".formatted(address, rank, refusal));

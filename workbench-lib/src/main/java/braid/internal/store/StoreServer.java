@@ -77,6 +77,11 @@ public final class StoreServer implements AutoCloseable {
       try {
         var socket = listener.accept();
         connections.add(socket);
+        if (closed) {
+          // The kernel may accept one more after the listener was closed.
+          socket.close();
+          return;
+        }
         Thread.ofVirtual().name("braid-store-rank").start(() -> converse(socket));
       } catch (IOException e) {
         if (!closed) {
@@ -111,10 +116,7 @@ public final class StoreServer implements AutoCloseable {
 
   private int welcome(Socket socket, Frames frames) throws IOException {
     socket.setSoTimeout(Math.toIntExact(HELLO.toMillis()));
-    var hello = frames.receive(Frames.MAX_HELLO_BYTES);
-    if (hello == null) {
-      throw new IOException("it went without saying who it is");
-    }
+    var hello = frames.receiveHello();
     int rank = hello.getInt();
     var refusal =
         !MessageDigest.isEqual(token, Frames.bytes(hello))
@@ -125,11 +127,11 @@ public final class StoreServer implements AutoCloseable {
                     ? "rank " + rank + " is connected already; is RANK set twice?"
                     : "";
     if (!refusal.isEmpty()) {
-      frames.send(out -> Frames.put(out, refusal));
+      frames.sendWelcome(refusal);
       throw new IOException(refusal);
     }
     table.arrive(rank);
-    frames.send(out -> Frames.put(out, ""));
+    frames.sendWelcome("");
     socket.setSoTimeout(0);
     return rank;
   }

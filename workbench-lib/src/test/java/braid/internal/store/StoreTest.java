@@ -6,7 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.BraidException;
 import braid.GroupAborted;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -33,6 +35,30 @@ class StoreTest {
   @AfterEach
   void close() {
     server.close();
+  }
+
+  /// A peer that sends back what it gets.
+  private static int echo(ServerSocket listener) {
+    Thread.ofVirtual()
+        .start(
+            () -> {
+              try (var socket = listener.accept()) {
+                socket.getInputStream().transferTo(socket.getOutputStream());
+              } catch (IOException e) {
+                throw new UncheckedIOException(e);
+              }
+            });
+    return listener.getLocalPort();
+  }
+
+  @Test
+  void anEchoIsNoWelcome() throws IOException {
+    try (var listener = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      int port = echo(listener);
+      assertThatThrownBy(() -> StoreClient.connect("127.0.0.1", port, "secret", 0))
+          .isInstanceOf(BraidException.class)
+          .hasMessageContaining("it is not a store of braid");
+    }
   }
 
   private StoreClient client(int rank) {
