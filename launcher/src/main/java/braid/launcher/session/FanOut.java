@@ -7,7 +7,6 @@ import braid.launcher.session.Invocation.Ending;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.ToRank;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -23,6 +22,7 @@ final class FanOut implements ExecutionControl {
   private static final int FIRST_EPOCH = 1;
 
   private final Future<RankSet> started;
+  private final StopChecks stopChecks = new StopChecks();
   private Optional<List<Integer>> selected = Optional.empty();
   private boolean render;
   private int epoch = FIRST_EPOCH;
@@ -131,7 +131,7 @@ final class FanOut implements ExecutionControl {
       throws ClassInstallException, EngineTerminationException {
     var message =
         new ToRank.Load(
-            Arrays.stream(classes)
+            stopChecks.weave(classes).stream()
                 .map(c -> new ToRank.ClassBytes(c.name(), c.bytecodes()))
                 .toList());
     for (var ending : askUninterrupted(ranks().all(), message).values()) {
