@@ -1,6 +1,8 @@
 """The messages of Jupyter's protocol that are not among the traps."""
 
+import json
 import os
+import socket
 import tempfile
 import unittest
 
@@ -223,6 +225,17 @@ class BadStartTest(unittest.TestCase):
 
     def test_without_a_connection_file(self):
         self.refused("CONNECTION_FILE")
+
+    def test_a_port_that_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken, tempfile.NamedTemporaryFile("w") as file:
+            port = taken.getsockname()[1]
+            ports = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
+            connection = {"transport": "tcp", "ip": "127.0.0.1", "key": "k"}
+            connection |= {"signature_scheme": "hmac-sha256"} | {name: port for name in ports}
+            json.dump(connection, file)
+            file.flush()
+            ended = self.refused(f"tcp://127.0.0.1:{port} must be free", file.name)
+            self.assertEqual(1, len(ended.stderr.splitlines()), ended.stderr)
 
     def test_a_connection_file_that_is_not_there(self):
         ended = self.refused("connection file must be", "/nowhere/kernel.json")

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.internal.rank.Closing;
 import braid.internal.rank.RankContext;
 import java.util.Arrays;
 import java.util.HashMap;

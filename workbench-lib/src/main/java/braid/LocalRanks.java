@@ -1,5 +1,6 @@
 package braid;
 
+import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.rank.RankContext;
 import braid.internal.store.MeetingTable;

@@ -1,9 +1,16 @@
 package braid;
 
 import braid.internal.backend.Stream;
+import braid.internal.pipeline.AllGatherGemm;
+import braid.internal.pipeline.ClockAlignment;
+import braid.internal.pipeline.Reference;
+import braid.internal.pipeline.Schedule;
+import braid.internal.pipeline.Tolerance;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
@@ -35,6 +42,7 @@ public final class Pipeline implements AutoCloseable {
   private static final int NO_STEP = 0;
 
   private final ProcessGroup group;
+  private final MemoryKind kind;
   private final AllGatherGemm work;
   private final Schedule schedule;
   private int epoch;
@@ -42,12 +50,13 @@ public final class Pipeline implements AutoCloseable {
   private @Nullable Throwable broken;
   private boolean closed;
 
-  private Pipeline(ProcessGroup group, AllGatherGemm work) {
+  private Pipeline(ProcessGroup group, MemoryKind kind, AllGatherGemm work) {
     this.group = group;
+    this.kind = kind;
     this.work = work;
     this.schedule = Schedule.of(work);
-    work.input().fillIntegers(INPUT_SEED + group.rank());
-    work.weight().fillIntegers(WEIGHT_SEED + group.rank());
+    input().fillIntegers(INPUT_SEED + group.rank());
+    weight().fillIntegers(WEIGHT_SEED + group.rank());
   }
 
   /// Begins a pipeline on that group.
@@ -92,7 +101,11 @@ public final class Pipeline implements AutoCloseable {
       }
       var tuning = how == null ? Overlap.defaults() : how;
       check(spec, tuning, group);
-      var pipeline = new Pipeline(group, new AllGatherGemm(group, spec, tuning));
+      var context = group.context();
+      var backend = context.backend();
+      var kind = backend.resolve(context.memory());
+      var work = new AllGatherGemm(backend, group.place(), spec, tuning, kind, group::rendezvous);
+      var pipeline = new Pipeline(group, kind, work);
       group.own(pipeline);
       return pipeline;
     }
@@ -132,19 +145,23 @@ public final class Pipeline implements AutoCloseable {
   /// This rank's rows of the input. Write them between runs; peers read them during a run.
   public Tensor input() {
     checkOpen();
-    return work.input();
+    return tensor(work.input(), work.rows(group.rank()).length(), spec().k());
   }
 
   /// This rank's columns of the weight, as `k` rows.
   public Tensor weight() {
     checkOpen();
-    return work.weight();
+    return tensor(work.weight(), spec().k(), work.columns.length());
   }
 
   /// All `m` rows of this rank's columns, as the last run left them.
   public Tensor output() {
     checkOpen();
-    return work.output();
+    return tensor(work.output(), spec().m(), work.columns.length());
+  }
+
+  private Tensor tensor(MemorySegment matrix, int rows, int columns) {
+    return new Tensor(List.of((long) rows, (long) columns), spec().dtype(), matrix);
   }
 
   /// One iteration, to its end on this rank; every rank has then read this rank's input.
@@ -197,7 +214,7 @@ public final class Pipeline implements AutoCloseable {
     columns.put("ranks", Integer.toString(group.size()));
     columns.put("backend", backend.name());
     columns.put("link", backend.link());
-    columns.put("memory", work.shards.kind().toString());
+    columns.put("memory", kind.toString());
     return columns;
   }
 
@@ -221,7 +238,7 @@ public final class Pipeline implements AutoCloseable {
   private void verify(@Nullable Tolerance tolerance) {
     // A value that no run writes must not look like one.
     output().fill(Float.NaN);
-    work.gathered().fill(Float.NaN);
+    tensor(work.gathered(), spec().m(), spec().k()).fill(Float.NaN);
     run();
     var verdict = Reference.compare(work, tolerance);
     // Gathered also because the peers' inputs were read: none may be written before all are done.

@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.backend.Rendezvous;
+import braid.internal.rank.Closing;
 import braid.internal.rank.RankContext;
 import braid.internal.store.Meeting;
 import java.nio.ByteBuffer;
@@ -89,6 +90,13 @@ public final class ProcessGroup implements AutoCloseable {
   /// Waits until every member has come here.
   public void barrier() {
     var _ = exchange("barrier", new byte[0]);
+  }
+
+  /// From here on the host backend plays that link between ranks, whatever `--link` and
+  /// `BRAID_LINK` said. All members call it together with the same link.
+  public void playLink(Link link) {
+    var _ = exchange("playLink " + link, new byte[0]);
+    context.backend().playLink(link);
   }
 
   /// The root's value, on every member.

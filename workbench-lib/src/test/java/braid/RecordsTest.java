@@ -105,22 +105,4 @@ class RecordsTest {
     assertThat(DType.FP16.round(Float.NaN)).isNaN();
     assertThat(DType.FP16.round(2049)).isEqualTo(2048);
   }
-
-  @ParameterizedTest
-  @CsvSource({"10, 3, '0+4 4+3 7+3'", "2, 2, '0+1 1+1'", "7, 1, '0+7'", "5, 4, '0+2 2+1 3+1 4+1'"})
-  void slicesAreBalancedAndCoverEverything(int total, int parts, String expected) {
-    var said = new StringBuilder();
-    for (int i = 0; i < parts; i++) {
-      var slice = Slice.of(total, parts, i);
-      said.append(i == 0 ? "" : " ").append(slice.start()).append('+').append(slice.length());
-    }
-    assertThat(said).hasToString(expected);
-  }
-
-  @Test
-  void aClockThatMayBeTheSameIsTakenForIt() {
-    assertThat(ClockAlignment.of(-300, 100)).isEqualTo(new ClockAlignment(0, 300));
-    assertThat(ClockAlignment.of(1000, 1400)).isEqualTo(new ClockAlignment(1200, 200));
-    assertThat(ClockAlignment.of(-1401, -1000)).isEqualTo(new ClockAlignment(-1201, 201));
-  }
 }

@@ -6,7 +6,8 @@ import braid.launcher.session.CellOutput;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;
-import java.nio.file.Path;
+import java.nio.file.Files;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
@@ -26,6 +27,11 @@ public final class Rehearsal {
           "var wrong = nothingOfThisName;",
           "throw new IllegalStateException(\"rehearsed\");",
           "%ranks",
+          "var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(64, 64, 64)).overlap(Overlap.splits(2)).build();",
+          "pipe.verify();",
+          "pipe.profile(2)",
+          "Tuner.on(world).gemm(GemmSpec.allGatherGemm(64, 64, 64)).splits(1, 2).run()",
+          "%%front\nprofiles.latest().stages()",
           "%who",
           "System.exit(0);");
 
@@ -50,13 +56,19 @@ public final class Rehearsal {
 
   private Rehearsal() {}
 
-  public static void main(String[] args) {
-    var options = new SessionOptions(1, "host", Optional.empty(), Path.of("."));
+  public static void main(String[] args) throws IOException {
+    var home = Files.createTempDirectory("braid-rehearsal");
+    var options = new SessionOptions(1, "host", Optional.empty(), home);
     try (var session = Session.start(options)) {
       for (int i = 0; i < CELLS.size(); i++) {
         var outcome = session.run(new Cell("cell " + (i + 1), CELLS.get(i)), new Unheard());
         var _ = session.complete("System.out.pri", 14);
         System.out.println(CELLS.get(i) + " -> " + outcome);
+      }
+    }
+    try (var files = Files.walk(home)) {
+      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(file);
       }
     }
     System.exit(0);

@@ -1,11 +1,14 @@
 package braid.launcher.kernel;
 
-import braid.BraidException;
 import braid.MimeBundle;
 import braid.launcher.kernel.channels.Channels;
 import braid.launcher.kernel.channels.Channels.Channel;
 import braid.launcher.kernel.channels.MalformedMessage;
 import braid.launcher.kernel.channels.Message;
+import braid.launcher.kernel.output.CellPublisher;
+import braid.launcher.kernel.output.DisplayContent;
+import braid.launcher.kernel.output.ErrorContent;
+import braid.launcher.kernel.output.Prompts;
 import braid.launcher.session.Cell;
 import braid.launcher.session.CellFailure;
 import braid.launcher.session.Session;
@@ -17,7 +20,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -209,7 +211,7 @@ final class CellRequests implements AutoCloseable {
       outcome.result().ifPresent(result -> publish(asked, publisher, result));
       return succeeded(asked, ranks, publisher);
     } catch (RuntimeException | Error e) {
-      return unforeseen(e);
+      return ErrorContent.of(e);
     } finally {
       synchronized (this) {
         running = Optional.empty();
@@ -263,17 +265,6 @@ final class CellRequests implements AutoCloseable {
     var message = "interrupted while the ranks were starting; the cell did not begin";
     return new CellFailure(
         CellFailure.Kind.INTERRUPTED, "Interrupted", message, List.of("Interrupted: " + message));
-  }
-
-  private static JsonObject unforeseen(Throwable failure) {
-    var cause =
-        failure instanceof CompletionException && failure.getCause() != null
-            ? failure.getCause()
-            : failure;
-    if (!(cause instanceof BraidException)) {
-      System.err.print("braid kernel: " + ErrorContent.stackTrace(cause));
-    }
-    return ErrorContent.of(cause);
   }
 
   private void reply(Message request, JsonObject content) {

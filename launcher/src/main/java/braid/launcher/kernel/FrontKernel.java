@@ -1,15 +1,15 @@
 package braid.launcher.kernel;
 
-import braid.BraidException;
 import braid.launcher.kernel.channels.Channels;
 import braid.launcher.kernel.channels.Channels.Channel;
 import braid.launcher.kernel.channels.MalformedMessage;
 import braid.launcher.kernel.channels.Message;
+import braid.launcher.kernel.output.ErrorContent;
+import braid.launcher.kernel.output.Prompts;
 import braid.launcher.session.Session;
 import com.google.gson.JsonObject;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -142,14 +142,8 @@ public final class FrontKernel implements AutoCloseable {
       content.addProperty(
           "status", content.has("status") ? content.get("status").getAsString() : "ok");
       return content;
-    } catch (MalformedMessage e) {
+    } catch (MalformedMessage | RuntimeException | Error e) {
       return ErrorContent.of(e);
-    } catch (RuntimeException | Error e) {
-      var cause = e instanceof CompletionException && e.getCause() != null ? e.getCause() : e;
-      if (!(cause instanceof BraidException)) {
-        System.err.print("braid kernel: " + ErrorContent.stackTrace(cause));
-      }
-      return ErrorContent.of(cause);
     }
   }
 

@@ -53,9 +53,13 @@ public final class KernelProcess {
     }
     try {
       var connection = KernelConnectionProperties.parse(Files.readString(file));
-      if (connection == null || connection.getTransport() == null || connection.getKey() == null) {
+      if (connection == null
+          || connection.getTransport() == null
+          || connection.getIp() == null
+          || connection.getKey() == null
+          || connection.getSignatureScheme() == null) {
         throw new BraidException(
-            "connection file must hold ports, transport and key but %s does not; start the kernel from Jupyter"
+            "connection file must hold transport, ip, ports, key and signature_scheme but %s does not; start the kernel from Jupyter"
                 .formatted(file));
       }
       return connection;

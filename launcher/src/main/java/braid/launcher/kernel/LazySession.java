@@ -1,13 +1,19 @@
 package braid.launcher.kernel;
 
 import braid.launcher.session.Session;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// The session, started beside the kernel: clients are answered while the ranks still start. A
 /// start that failed is told to whoever asked, and tried again for whoever asks next.
 final class LazySession implements AutoCloseable {
+  /// How long the end of the kernel waits for ranks that are still starting; clients kill a kernel
+  /// that takes longer.
+  private static final Duration PATIENCE = Duration.ofSeconds(4);
+
   private final Supplier<Session> start;
   private @Nullable CompletableFuture<Session> started;
   private boolean closed;
@@ -46,9 +52,17 @@ final class LazySession implements AutoCloseable {
       closed = true;
       session = started;
     }
-    if (session != null && session.handle((_, failure) -> failure == null).join()) {
-      session.join().close();
+    if (session != null) {
+      session.copy().orTimeout(PATIENCE.toMillis(), TimeUnit.MILLISECONDS).handle(this::end).join();
     }
+  }
+
+  /// Ranks that have not come by then, or a failed start's, end when this process does.
+  private @Nullable Void end(@Nullable Session session, @Nullable Throwable failure) {
+    if (session != null) {
+      session.close();
+    }
+    return null;
   }
 
   private void start(CompletableFuture<Session> starting) {

@@ -19,6 +19,7 @@ final class RankJvm {
           "-XX:TieredStopAtLevel=1",
           "-XX:-UsePerfData",
           "-Djava.awt.headless=true",
+          "-Dslf4j.internal.verbosity=ERROR",
           "--enable-native-access=ALL-UNNAMED");
 
   private RankJvm() {}

@@ -30,6 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// The kernel as Jupyter's own clients find it. The tests are Python's, in src/test/python; one
 /// process runs them all, and each is shown here as a test of its own.
+/// `-Dbraid.python.tests=test_traps` runs only those.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class KernelProtocolTest {
   /// Debian's, by its full name: another python3 may be first on the path and has no Jupyter.

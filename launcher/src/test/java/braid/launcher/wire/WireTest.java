@@ -35,9 +35,6 @@ class WireTest {
     return List.of(
         new FromRank.Done(),
         new FromRank.Value(MimeBundle.text("42").with(MimeBundle.HTML, "<b>42</b>")),
-        new FromRank.Failed(
-            RankFailure.of(
-                RankFailure.Kind.THROWN, -1, new IllegalStateException("a", new IOException("b")))),
         new FromRank.Display(MimeBundle.text(""), "id", true),
         new FromRank.Published(MimeBundle.text("x")),
         new FromRank.InputRequest("?"),
@@ -58,6 +55,21 @@ class WireTest {
     var bytes = new ByteArrayOutputStream();
     message.write(new DataOutputStream(bytes));
     assertThat(FromRank.read(in(bytes.toByteArray()))).isEqualTo(message);
+  }
+
+  @Test
+  void failuresKeepEveryCauseWithItsClassMessageAndStack() throws IOException {
+    var thrown = new IllegalStateException("a", new IOException("b"));
+    var bytes = new ByteArrayOutputStream();
+    new FromRank.Failed(RankFailure.of(RankFailure.Kind.THROWN, -1, thrown))
+        .write(new DataOutputStream(bytes));
+    var chain = ((FromRank.Failed) FromRank.read(in(bytes.toByteArray()))).failure().chain();
+    assertThat(chain)
+        .extracting(RankFailure.Thrown::toString)
+        .containsExactly("java.lang.IllegalStateException: a", "java.io.IOException: b");
+    var frame = chain.getFirst().stack().getFirst();
+    assertThat(frame.getMethodName()).isEqualTo(thrown.getStackTrace()[0].getMethodName());
+    assertThat(frame.getLineNumber()).isEqualTo(thrown.getStackTrace()[0].getLineNumber());
   }
 
   @Test

@@ -1,6 +1,7 @@
 package braid.internal.backend;
 
 import braid.DType;
+import braid.Link;
 import braid.MemoryKind;
 import java.lang.foreign.MemorySegment;
 
@@ -13,6 +14,9 @@ public sealed interface Backend permits HostBackend {
 
   /// The speed of the links as it goes into tables, or the links' name.
   String link();
+
+  /// Plays that link from the next copy on; where links are real it is an error that says so.
+  void playLink(Link link);
 
   /// The kind that is made where that one is asked for; an explicit kind that cannot be had is an
   /// error that says why.

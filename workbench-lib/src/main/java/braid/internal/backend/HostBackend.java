@@ -2,6 +2,7 @@ package braid.internal.backend;
 
 import braid.BraidException;
 import braid.DType;
+import braid.Link;
 import braid.MemoryKind;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Once;
@@ -24,6 +25,7 @@ public final class HostBackend implements Backend {
   private final String token;
   private final Waits waits;
   private final CopyEngine engine;
+  private volatile Link link;
   private final int gemmThreads;
   private final Set<HostStream> streams = ConcurrentHashMap.newKeySet();
 
@@ -31,7 +33,8 @@ public final class HostBackend implements Backend {
     this.env = env;
     this.token = token;
     this.waits = waits;
-    this.engine = new CopyEngine(env.link(), waits);
+    this.link = env.link();
+    this.engine = new CopyEngine(link, waits);
     this.gemmThreads = Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
   }
 
@@ -42,7 +45,13 @@ public final class HostBackend implements Backend {
 
   @Override
   public String link() {
-    return env.link().toString();
+    return link.toString();
+  }
+
+  @Override
+  public void playLink(Link other) {
+    link = other;
+    engine.play(other);
   }
 
   @Override

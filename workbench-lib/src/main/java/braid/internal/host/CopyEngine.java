@@ -11,12 +11,17 @@ import java.util.function.Supplier;
 ///
 /// All copies of a rank share one link, that by which bytes come to it.
 public final class CopyEngine {
-  private final Pacer pacer;
+  private volatile Pacer pacer;
   private final Waits waits;
 
   public CopyEngine(Link link, Waits waits) {
     this.pacer = new Pacer(link);
     this.waits = waits;
+  }
+
+  /// Plays that link from the next copy on.
+  public void play(Link link) {
+    pacer = new Pacer(link);
   }
 
   /// Copies what was ready at that time of [System#nanoTime], and says when the link was through

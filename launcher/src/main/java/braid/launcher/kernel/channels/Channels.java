@@ -98,11 +98,16 @@ public final class Channels implements AutoCloseable {
     socket(Channel.SHELL).setRouterHandover(true);
     socket(Channel.CONTROL).setRouterHandover(true);
     socket(Channel.STDIN).setRouterHandover(true);
-    bind(heartbeat, connection, connection.getHbPort());
-    bind(socket(Channel.SHELL), connection, connection.getShellPort());
-    bind(socket(Channel.CONTROL), connection, connection.getControlPort());
-    bind(socket(Channel.STDIN), connection, connection.getStdinPort());
-    bind(socket(Channel.IOPUB), connection, connection.getIopubPort());
+    try {
+      bind(heartbeat, connection, connection.getHbPort());
+      bind(socket(Channel.SHELL), connection, connection.getShellPort());
+      bind(socket(Channel.CONTROL), connection, connection.getControlPort());
+      bind(socket(Channel.STDIN), connection, connection.getStdinPort());
+      bind(socket(Channel.IOPUB), connection, connection.getIopubPort());
+    } catch (BraidException e) {
+      context.close();
+      throw e;
+    }
     owner = Thread.ofPlatform().name("kernel-channels").unstarted(this::serve);
   }
 
@@ -165,9 +170,15 @@ public final class Channels implements AutoCloseable {
   }
 
   private void serve() {
-    try (context) {
-      serveUntilClosed();
+    try {
+      try (context) {
+        serveUntilClosed();
+      }
+      wake.source().close();
+      wake.sink().close();
       ended.complete(null);
+    } catch (IOException e) {
+      ended.completeExceptionally(e);
     } catch (RuntimeException | Error e) {
       ended.completeExceptionally(e);
       throw e;

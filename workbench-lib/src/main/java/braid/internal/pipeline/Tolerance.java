@@ -1,9 +1,12 @@
-package braid;
+package braid.internal.pipeline;
 
+import braid.BraidException;
+import braid.DType;
+import java.lang.foreign.MemorySegment;
 import java.util.Locale;
 
 /// How far a value may be from the reference: `atol` + `rtol` × |reference|.
-record Tolerance(double atol, double rtol) {
+public record Tolerance(double atol, double rtol) {
   static final Tolerance EXACT = new Tolerance(0, 0);
 
   /// Integers up to this size are exact in fp32, in which sums are kept.
@@ -12,7 +15,7 @@ record Tolerance(double atol, double rtol) {
   /// Roundings that two orders of the same sum can differ by, in units of the type.
   private static final double UNITS = 4;
 
-  Tolerance {
+  public Tolerance {
     if (!(atol >= 0) || !(rtol >= 0)) {
       throw new BraidException(
           "atol and rtol must be 0 or more but were %s and %s".formatted(atol, rtol));
@@ -23,6 +26,9 @@ record Tolerance(double atol, double rtol) {
   /// can leave the integers that fp32 holds; else what the type and the depth make of roundings.
   static Tolerance fitting(DType dtype, int depth, Range left, Range right) {
     double largestSum = depth * left.largest() * right.largest();
+    if (!Double.isFinite(largestSum)) {
+      return EXACT;
+    }
     if (left.integers() && right.integers() && largestSum <= EXACT_SUM) {
       return EXACT;
     }
@@ -36,15 +42,14 @@ record Tolerance(double atol, double rtol) {
         || Math.abs((double) expected - got) <= atol + rtol * Math.abs((double) expected);
   }
 
-  /// What a tensor's values are like.
+  /// What values are like.
   record Range(double largest, boolean integers) {
-    static Range of(Tensor tensor) {
+    static Range of(DType dtype, MemorySegment values) {
       double largest = 0;
       boolean integers = true;
-      var segment = tensor.segment();
-      long count = tensor.elements();
+      long count = values.byteSize() / dtype.bytes();
       for (long i = 0; i < count; i++) {
-        float value = tensor.dtype().load(segment, i);
+        float value = dtype.load(values, i);
         largest = Math.max(largest, Math.abs(value));
         integers &= value == Math.rint(value);
       }

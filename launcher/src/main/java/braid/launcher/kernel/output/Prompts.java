@@ -1,4 +1,4 @@
-package braid.launcher.kernel;
+package braid.launcher.kernel.output;
 
 import braid.launcher.kernel.channels.Channels;
 import braid.launcher.kernel.channels.Channels.Channel;
@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Asks the user of the running cell for lines. One question is open at a time; it ends with an
 /// answer, or when the cell is interrupted or the kernel ends.
-final class Prompts {
+public final class Prompts {
   private record Question(Message request, CompletableFuture<Answer> answer) {}
 
   private sealed interface Answer {
@@ -23,7 +23,7 @@ final class Prompts {
   private final Channels channels;
   private @Nullable Question open;
 
-  Prompts(Channels channels) {
+  public Prompts(Channels channels) {
     this.channels = channels;
   }
 
@@ -63,7 +63,7 @@ final class Prompts {
 
   /// Takes what a client answered. Clients may leave the parent out; one that names another
   /// question answers one that is no longer open.
-  synchronized void answered(Message reply) {
+  public synchronized void answered(Message reply) {
     if (open == null || !reply.type().equals("input_reply")) {
       return;
     }
@@ -79,7 +79,7 @@ final class Prompts {
   }
 
   /// Ends the open question, if there is one, without an answer.
-  synchronized void release(String reason) {
+  public synchronized void release(String reason) {
     if (open != null) {
       refuse(open, reason);
     }

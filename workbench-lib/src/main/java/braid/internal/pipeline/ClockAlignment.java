@@ -1,4 +1,6 @@
-package braid;
+package braid.internal.pipeline;
+
+import braid.ProcessGroup;
 
 /// How this rank's clock stands to the group's, which is rank 0's: subtract the offset from a time
 /// of this rank. Ranks of one machine share a clock; that they do is measured all the same, and how
@@ -8,11 +10,11 @@ package braid;
 /// meeting before the last has come, so what rank 0 noted before it is earlier than what this rank
 /// noted after it, and the other way round. Each meeting bounds the offset from both sides; the
 /// narrowest bounds of several count.
-record ClockAlignment(long offsetNanos, long errorNanos) {
+public record ClockAlignment(long offsetNanos, long errorNanos) {
   private static final int MEETINGS = 8;
 
   /// All members call it together.
-  static ClockAlignment measure(ProcessGroup group) {
+  public static ClockAlignment measure(ProcessGroup group) {
     long least = Long.MIN_VALUE;
     long most = Long.MAX_VALUE;
     for (int i = 0; i < MEETINGS; i++) {

@@ -1,12 +1,19 @@
-package braid;
+package braid.internal.pipeline;
 
+import braid.BraidException;
+import braid.GemmSpec;
+import braid.MemoryKind;
+import braid.Overlap;
+import braid.Place;
 import braid.internal.backend.Backend;
 import braid.internal.backend.Gemm;
 import braid.internal.backend.Operand;
+import braid.internal.backend.Rendezvous;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
 import braid.internal.backend.SymmetricMemory;
 import braid.internal.backend.Work;
+import braid.internal.rank.Closing;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -26,47 +33,67 @@ import java.util.function.Supplier;
 /// | `read` of r | reader r, to each source | the source, at the end of the iteration | r needs the input no more |
 ///
 /// That a chunk has landed is known on this rank alone, and an event says it.
-final class AllGatherGemm implements AutoCloseable {
+public final class AllGatherGemm implements AutoCloseable {
   /// Large enough that OpenBLAS takes the path it takes for real work, and sets up for it.
   private static final int WARM_UP_SIZE = 64;
 
-  final GemmSpec spec;
-  final Overlap how;
+  public final GemmSpec spec;
+  public final Overlap how;
   final Place place;
   final Backend backend;
-  final Slice columns;
+
+  /// The columns of the whole weight that are this rank's.
+  public final Slice columns;
+
   final Stream communication;
   final List<Stream> compute = new ArrayList<>();
-  final SymmetricTensor shards;
-  private final Tensor weight;
-  private final Tensor output;
-  private final Tensor gathered;
+  private final MemorySegment weight;
+  private final MemorySegment output;
+  private final MemorySegment gathered;
   private final Operand operand;
+  private final SymmetricMemory shards;
   private final Signals signals;
   private final Deque<AutoCloseable> made = new ArrayDeque<>();
 
-  /// In phases, all undone where one fails, so that it can be tried again.
-  AllGatherGemm(ProcessGroup group, GemmSpec spec, Overlap how) {
+  /// All ranks set it up together, meeting once for each thing they share. In phases, all undone
+  /// where one fails, so that it can be tried again.
+  public AllGatherGemm(
+      Backend backend,
+      Place place,
+      GemmSpec spec,
+      Overlap how,
+      MemoryKind kind,
+      Supplier<Rendezvous> rendezvous) {
     this.spec = spec;
     this.how = how;
-    this.place = group.place();
+    this.place = place;
+    this.backend = backend;
     this.columns = Slice.of(spec.n(), place.size(), place.rank());
-    this.backend = group.context().backend();
     try {
       // Memory of this rank
       weight = matrix(spec.k(), columns.length());
       output = matrix(spec.m(), columns.length());
       gathered = matrix(spec.m(), spec.k());
-      operand = keep(backend.operand(spec.dtype(), weight.segment()));
+      operand = keep(backend.operand(spec.dtype(), weight));
       // Memory of all ranks: every part has room for the longest shard
       shards =
           keep(
-              SymmetricTensor.on(group)
-                  .name("input of " + spec)
-                  .shape(Slice.of(spec.m(), place.size(), 0).length(), spec.k())
-                  .dtype(spec.dtype())
-                  .allocate());
-      signals = keep(new Signals(words(group), place.rank(), 2 * place.size()));
+              backend.allocate(
+                  kind,
+                  "build `%s`, %s: input".formatted(spec, how),
+                  rows(0).length() * rowBytes(),
+                  rendezvous.get()));
+      int words = 2 * place.size();
+      signals =
+          keep(
+              new Signals(
+                  backend.allocate(
+                      kind,
+                      "build `%s`, %s: signals".formatted(spec, how),
+                      Signals.bytes(words),
+                      rendezvous.get()),
+                  place.rank(),
+                  words));
       // Streams
       communication = keep(backend.stream("comm"));
       for (int i = 0; i < how.streams(); i++) {
@@ -79,18 +106,8 @@ final class AllGatherGemm implements AutoCloseable {
     }
   }
 
-  private SymmetricMemory words(ProcessGroup group) {
-    return backend.allocate(
-        MemoryKind.NATIVE,
-        "allocate signals of %s".formatted(group),
-        Signals.bytes(2 * group.size()),
-        group.rendezvous());
-  }
-
-  private Tensor matrix(int rows, int columns) {
-    long bytes = (long) rows * columns * spec.dtype().bytes();
-    var memory = keep(backend.allocate(bytes));
-    return new Tensor(List.of((long) rows, (long) columns), spec.dtype(), memory.segment());
+  private MemorySegment matrix(int rows, int columns) {
+    return keep(backend.allocate((long) rows * columns * spec.dtype().bytes())).segment();
   }
 
   private <T extends AutoCloseable> T keep(T resource) {
@@ -118,7 +135,8 @@ final class AllGatherGemm implements AutoCloseable {
     }
   }
 
-  Slice rows(int source) {
+  /// The rows of the whole input that are that rank's.
+  public Slice rows(int source) {
     return Slice.of(spec.m(), place.size(), source);
   }
 
@@ -132,20 +150,22 @@ final class AllGatherGemm implements AutoCloseable {
   }
 
   /// This rank's input, as many rows as its shard has.
-  Tensor input() {
-    return shards.local().rows(0, rows(place.rank()).length());
+  public MemorySegment input() {
+    return shard(place.rank(), rows(place.rank()));
   }
 
-  Tensor weight() {
+  /// This rank's columns of the weight, as `k` rows.
+  public MemorySegment weight() {
     return weight;
   }
 
-  Tensor output() {
+  /// All rows of this rank's columns.
+  public MemorySegment output() {
     return output;
   }
 
   /// Where the peers' shards land, each at its rows.
-  Tensor gathered() {
+  public MemorySegment gathered() {
     return gathered;
   }
 
@@ -190,7 +210,7 @@ final class AllGatherGemm implements AutoCloseable {
             chunk,
             () -> "all-gather of `%s`: chunk %d from rank %d".formatted(spec, chunk, source)),
         shard(source, rows),
-        segment(gathered, rows));
+        part(gathered, rows, spec.k()));
   }
 
   /// Puts this rank's own rows among the gathered ones.
@@ -199,7 +219,7 @@ final class AllGatherGemm implements AutoCloseable {
     communication.copyLocal(
         new Work(iteration, -1, () -> "all-gather of `%s`: own rows".formatted(spec)),
         shard(place.rank(), rows),
-        segment(gathered, rows));
+        part(gathered, rows, spec.k()));
   }
 
   /// Holds further work of that stream until all copies so far have landed.
@@ -217,13 +237,19 @@ final class AllGatherGemm implements AutoCloseable {
 
   /// Multiplies rows that have landed.
   void multiplyGathered(int iteration, int chunk, Slice rows, Stream stream) {
-    multiply(iteration, chunk, rows, segment(gathered, rows), stream);
+    multiply(iteration, chunk, rows, part(gathered, rows, spec.k()), stream);
   }
 
   private void multiply(int iteration, int chunk, Slice rows, MemorySegment left, Stream stream) {
     stream.gemm(
         new Work(iteration, chunk, () -> "gemm of `%s`: chunk %d".formatted(spec, chunk)),
-        new Gemm(rows.length(), columns.length(), spec.k(), left, operand, segment(output, rows)));
+        new Gemm(
+            rows.length(),
+            columns.length(),
+            spec.k(),
+            left,
+            operand,
+            part(output, rows, columns.length())));
   }
 
   /// Ends the copies from that source: tells it that this rank needs its input no more.
@@ -254,12 +280,12 @@ final class AllGatherGemm implements AutoCloseable {
 
   /// Waits until all that was laid out is done. Communication comes first, since what it waits for
   /// is what people want to know.
-  void synchronize(Supplier<String> description) {
+  public void synchronize(Supplier<String> description) {
     communication.synchronize(description);
     compute.forEach(stream -> stream.synchronize(description));
   }
 
-  List<Stream> streams() {
+  public List<Stream> streams() {
     var all = new ArrayList<Stream>();
     all.add(communication);
     all.addAll(compute);
@@ -275,7 +301,7 @@ final class AllGatherGemm implements AutoCloseable {
       stream.copyLocal(
           new Work(0, -1, () -> "the reference's all-gather"),
           from,
-          wholeInput.asSlice(rows.start() * rowBytes(), from.byteSize()));
+          part(wholeInput, rows, spec.k()));
     }
     var work = new Work(0, -1, () -> "the reference's gemm");
     stream.prepare(work, operand);
@@ -289,11 +315,13 @@ final class AllGatherGemm implements AutoCloseable {
   }
 
   private MemorySegment shard(int source, Slice rows) {
-    return shards.on(source).rows(rows.start() - rows(source).start(), rows.length()).segment();
+    var within = new Slice(rows.start() - rows(source).start(), rows.length());
+    return part(shards.on(source), within, spec.k());
   }
 
-  private static MemorySegment segment(Tensor matrix, Slice rows) {
-    return matrix.rows(rows.start(), rows.length()).segment();
+  private MemorySegment part(MemorySegment matrix, Slice rows, int columns) {
+    long rowBytes = (long) columns * spec.dtype().bytes();
+    return matrix.asSlice(rows.start() * rowBytes, rows.length() * rowBytes);
   }
 
   private void undo(Throwable cause) {

@@ -1,16 +1,21 @@
-package braid;
+package braid.internal.pipeline;
 
 /// A balanced part of a range: the first `total % parts` parts have one more than the others.
-record Slice(int start, int length) {
-  static Slice of(int total, int parts, int index) {
+public record Slice(int start, int length) {
+  public static Slice of(int total, int parts, int index) {
     int shortest = total / parts;
     int longer = total % parts;
     return new Slice(
         index * shortest + Math.min(index, longer), shortest + (index < longer ? 1 : 0));
   }
 
+  /// The first place after it.
+  public int end() {
+    return start + length;
+  }
+
   /// A balanced part of this range.
-  Slice part(int parts, int index) {
+  public Slice part(int parts, int index) {
     var inner = of(length, parts, index);
     return new Slice(start + inner.start, inner.length);
   }

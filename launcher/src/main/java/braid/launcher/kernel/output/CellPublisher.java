@@ -1,4 +1,4 @@
-package braid.launcher.kernel;
+package braid.launcher.kernel.output;
 
 import braid.MimeBundle;
 import braid.launcher.kernel.channels.Channels;
@@ -12,7 +12,7 @@ import java.util.concurrent.ScheduledExecutorService;
 
 /// Sends a cell's output to the cell. It keeps its cell for good: what a rank says after the cell
 /// ended still lands there, not in a later one.
-final class CellPublisher implements CellOutput {
+public final class CellPublisher implements CellOutput {
   private final Channels channels;
   private final Prompts prompts;
   private final Message cell;
@@ -20,7 +20,7 @@ final class CellPublisher implements CellOutput {
   private final boolean stdinAllowed;
   private final CoalescedText text;
 
-  CellPublisher(
+  public CellPublisher(
       Channels channels,
       Prompts prompts,
       ScheduledExecutorService timer,
@@ -66,26 +66,26 @@ final class CellPublisher implements CellOutput {
     return prompts.ask(cell, prompt);
   }
 
-  void input(String code, int executionCount) {
+  public void input(String code, int executionCount) {
     var content = new JsonObject();
     content.addProperty("code", code);
     content.addProperty("execution_count", executionCount);
     publish("execute_input", content);
   }
 
-  void result(MimeBundle bundle, int executionCount) {
+  public void result(MimeBundle bundle, int executionCount) {
     var content = content(bundle);
     content.addProperty("execution_count", executionCount);
     publish("execute_result", content);
   }
 
-  void error(JsonObject error) {
+  public void error(JsonObject error) {
     var content = error.deepCopy();
     content.remove("status");
     publish("error", content);
   }
 
-  void flush() {
+  public void flush() {
     text.flush();
   }
 

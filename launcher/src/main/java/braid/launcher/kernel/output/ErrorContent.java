@@ -1,4 +1,4 @@
-package braid.launcher.kernel;
+package braid.launcher.kernel.output;
 
 import braid.BraidException;
 import braid.launcher.kernel.channels.MalformedMessage;
@@ -8,31 +8,38 @@ import com.google.gson.JsonObject;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
+import java.util.concurrent.CompletionException;
 
 /// A failure as replies and `error` messages carry it. The traceback is coloured here and only
 /// lightly: what went wrong stands out, where it went through steps back.
-final class ErrorContent {
+public final class ErrorContent {
   private static final String RED = "\u001b[1;31m";
   private static final String FAINT = "\u001b[2m";
   private static final String PLAIN = "\u001b[0m";
 
   private ErrorContent() {}
 
-  static JsonObject of(CellFailure failure) {
+  public static JsonObject of(CellFailure failure) {
     return content(failure.name(), failure.message(), failure.traceback());
   }
 
-  /// What the user can mend is told in its one line; anything else is a mistake of ours and shows
-  /// where it happened.
-  static JsonObject of(Throwable failure) {
+  /// What the user can mend is told in its one line; anything else is a mistake of ours, shows
+  /// where it happened, and is logged too.
+  public static JsonObject of(Throwable thrown) {
+    var failure =
+        thrown instanceof CompletionException && thrown.getCause() != null
+            ? thrown.getCause()
+            : thrown;
     var message = String.valueOf(failure.getMessage());
     if (failure instanceof BraidException || failure instanceof MalformedMessage) {
       return content(failure.getClass().getSimpleName(), message, List.of(message));
     }
-    return content(failure.getClass().getName(), message, stackTrace(failure).lines().toList());
+    var trace = stackTrace(failure);
+    System.err.print("braid kernel: " + trace);
+    return content(failure.getClass().getName(), message, trace.lines().toList());
   }
 
-  static String stackTrace(Throwable failure) {
+  private static String stackTrace(Throwable failure) {
     var text = new StringWriter();
     failure.printStackTrace(new PrintWriter(text));
     return text.toString();

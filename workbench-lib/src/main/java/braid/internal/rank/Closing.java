@@ -1,15 +1,16 @@
-package braid;
+package braid.internal.rank;
 
+import braid.BraidException;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Closes several things, each of them whatever the others do.
-final class Closing {
+public final class Closing {
   private Closing() {}
 
   /// Closes what the supplier gives until it gives nothing more. The first failure is thrown in the
   /// end, with the others suppressed in it.
-  static void all(Supplier<@Nullable AutoCloseable> next) {
+  public static void all(Supplier<@Nullable AutoCloseable> next) {
     BraidException failure = null;
     for (var resource = next.get(); resource != null; resource = next.get()) {
       try {

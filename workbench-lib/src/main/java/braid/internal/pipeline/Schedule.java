@@ -1,9 +1,9 @@
-package braid;
+package braid.internal.pipeline;
 
 import braid.internal.backend.Stream;
 
 /// One way to lay out an iteration on the streams. It only gives out work and waits for nothing.
-sealed interface Schedule {
+public sealed interface Schedule {
   /// `iteration` counts within a measurement, `step` within the epoch: signals are of a step.
   void enqueue(int iteration, int step);
 

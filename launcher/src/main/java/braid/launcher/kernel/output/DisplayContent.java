@@ -1,4 +1,4 @@
-package braid.launcher.kernel;
+package braid.launcher.kernel.output;
 
 import braid.MimeBundle;
 import com.google.gson.Gson;
@@ -13,10 +13,10 @@ import java.util.List;
 
 /// A bundle as Jupyter's `data`: JSON types hold JSON, not its text; all others hold a string.
 /// `problems` tells of content that is not what its type says; the text is then sent as it is.
-record DisplayContent(JsonObject data, List<String> problems) {
+public record DisplayContent(JsonObject data, List<String> problems) {
   private static final Gson STRICT = new GsonBuilder().setStrictness(Strictness.STRICT).create();
 
-  static DisplayContent of(MimeBundle bundle) {
+  public static DisplayContent of(MimeBundle bundle) {
     var data = new JsonObject();
     var problems = new ArrayList<String>();
     bundle

@@ -1,4 +1,4 @@
-package braid.launcher.kernel;
+package braid.launcher.kernel.output;
 
 import java.time.Duration;
 import java.util.concurrent.ScheduledExecutorService;

@@ -1,0 +1,190 @@
+package braid.notebooks;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assertions.fail;
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Every notebook runs unchanged in three ways: `braid run`, nbconvert and nbclient. What is held
+/// is that the cells succeed and what kinds of output they have, never a number.
+class NotebooksTest {
+  private static final Path FOLDER = Path.of("").toAbsolutePath();
+  private static final Path PYTHON = Path.of("/usr/bin/python3");
+  private static final String REMEDY =
+      "apt-get install -y python3 python3-jupyter-client python3-nbclient jupyter-nbconvert";
+  private static final int LIMIT_MINUTES = 5;
+
+  private static final String NBCLIENT =
+      """
+      import sys, nbformat, nbclient
+      notebook = nbformat.read(sys.argv[1], as_version=4)
+      nbclient.NotebookClient(notebook, timeout=280).execute()
+      nbformat.write(notebook, sys.argv[2])
+      """;
+
+  @TempDir Path home;
+
+  private static List<Path> notebooks() throws IOException {
+    try (var files = Files.list(FOLDER)) {
+      return files.filter(f -> f.toString().endsWith(".ipynb")).sorted().toList();
+    }
+  }
+
+  private interface Way {
+    List<String> command(Path notebook, Path out);
+  }
+
+  private Stream<DynamicTest> each(String name, Way way) throws IOException {
+    var notebooks = notebooks();
+    assertThat(notebooks).isNotEmpty();
+    return notebooks.stream()
+        .map(
+            notebook ->
+                dynamicTest(
+                    name + " " + notebook.getFileName(),
+                    () -> {
+                      var out = home.resolve(name + "-" + notebook.getFileName());
+                      run(way.command(notebook, out));
+                      check(notebook, out);
+                    }));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> braidRun() throws IOException {
+    return each(
+        "braid-run",
+        (notebook, out) -> braid("run", notebook.toString(), "-n", "4", "-o", out.toString()));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> nbconvert() throws Exception {
+    installKernel();
+    return each(
+        "nbconvert",
+        (notebook, out) ->
+            List.of(
+                PYTHON.toString(),
+                "-m",
+                "nbconvert",
+                "--to",
+                "notebook",
+                "--execute",
+                "--ExecutePreprocessor.timeout=280",
+                "--output",
+                out.toString(),
+                notebook.toString()));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> nbclient() throws Exception {
+    installKernel();
+    return each(
+        "nbclient",
+        (notebook, out) ->
+            List.of(PYTHON.toString(), "-c", NBCLIENT, notebook.toString(), out.toString()));
+  }
+
+  private static List<String> braid(String... arguments) {
+    var command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "-Djava.awt.headless=true",
+                "-Dslf4j.internal.verbosity=ERROR",
+                "-cp",
+                System.getProperty("java.class.path"),
+                "braid.launcher.cli.Braid"));
+    command.addAll(List.of(arguments));
+    return command;
+  }
+
+  private void installKernel() throws IOException, InterruptedException {
+    if (!Files.isExecutable(PYTHON)) {
+      fail("running notebooks through Jupyter needs " + PYTHON + ": " + REMEDY);
+    }
+    run(braid("kernel", "install", "--prefix", home.toString(), "-n", "4"));
+  }
+
+  private void run(List<String> command) throws IOException, InterruptedException {
+    var log = home.resolve("log.txt").toFile();
+    var builder = new ProcessBuilder(command).directory(home.toFile()).redirectErrorStream(true);
+    builder.redirectOutput(log).redirectInput(new File("/dev/null"));
+    var environment = builder.environment();
+    environment.put("JUPYTER_PATH", home.resolve("share/jupyter").toString());
+    environment.put("PYTHONDONTWRITEBYTECODE", "1");
+    for (var folder : List.of("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR")) {
+      environment.put(folder, Files.createDirectories(home.resolve(folder)).toString());
+    }
+    var process = builder.start();
+    if (!process.waitFor(LIMIT_MINUTES, TimeUnit.MINUTES)) {
+      process.descendants().forEach(ProcessHandle::destroyForcibly);
+      process.destroyForcibly();
+      fail(
+          command
+              + " did not end in "
+              + LIMIT_MINUTES
+              + " minutes:\n"
+              + Files.readString(log.toPath()));
+    }
+    var said = Files.readString(log.toPath());
+    if (said.contains("No module named")) {
+      fail("running notebooks through Jupyter needs its packages: " + REMEDY + "\n" + said);
+    }
+    assertThat(process.exitValue()).as("%s said:%n%s", command, said).isZero();
+  }
+
+  /// Every code cell ran, none failed, and the notebook has results that can be seen without a
+  /// kernel.
+  private static void check(Path notebook, Path out) throws IOException {
+    var before = codeCells(notebook);
+    var after = codeCells(out);
+    assertThat(after).hasSizeGreaterThanOrEqualTo(before.size());
+    Set<String> kinds = new HashSet<>();
+    for (var cell : after) {
+      assertThat(cell.get("execution_count").isJsonNull()).as("not run: %s", cell).isFalse();
+      for (var output : cell.getAsJsonArray("outputs")) {
+        var kind = output.getAsJsonObject().get("output_type").getAsString();
+        assertThat(kind).as("%s", output).isNotEqualTo("error");
+        var data = output.getAsJsonObject().getAsJsonObject("data");
+        if (data != null) {
+          assertThat(data.has("text/plain")).as("%s", output).isTrue();
+          kinds.addAll(data.keySet());
+        }
+      }
+    }
+    assertThat(kinds).contains("text/plain", "text/html", "image/png");
+    for (var cell : before) {
+      assertThat(cell.get("outputs"))
+          .as("%s is checked in without outputs", notebook)
+          .isEqualTo(new JsonArray());
+    }
+  }
+
+  private static List<JsonObject> codeCells(Path notebook) throws IOException {
+    return JsonParser.parseString(Files.readString(notebook))
+        .getAsJsonObject()
+        .getAsJsonArray("cells")
+        .asList()
+        .stream()
+        .map(c -> c.getAsJsonObject())
+        .filter(c -> c.get("cell_type").getAsString().equals("code"))
+        .toList();
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.notebooks;
+
+import org.jspecify.annotations.NullMarked;

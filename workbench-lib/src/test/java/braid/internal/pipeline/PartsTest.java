@@ -1,0 +1,49 @@
+package braid.internal.pipeline;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.DType;
+import java.lang.foreign.MemorySegment;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Slices, clocks and tolerances.
+class PartsTest {
+  @ParameterizedTest
+  @CsvSource({"10, 3, '0+4 4+3 7+3'", "2, 2, '0+1 1+1'", "7, 1, '0+7'", "5, 4, '0+2 2+1 3+1 4+1'"})
+  void slicesAreBalancedAndCoverEverything(int total, int parts, String expected) {
+    var said = new StringBuilder();
+    for (int i = 0; i < parts; i++) {
+      var slice = Slice.of(total, parts, i);
+      said.append(i == 0 ? "" : " ").append(slice.start()).append('+').append(slice.length());
+    }
+    assertThat(said).hasToString(expected);
+  }
+
+  @Test
+  void aClockThatMayBeTheSameIsTakenForIt() {
+    assertThat(ClockAlignment.of(-300, 100)).isEqualTo(new ClockAlignment(0, 300));
+    assertThat(ClockAlignment.of(1000, 1400)).isEqualTo(new ClockAlignment(1200, 200));
+    assertThat(ClockAlignment.of(-1401, -1000)).isEqualTo(new ClockAlignment(-1201, 201));
+  }
+
+  @Test
+  void aToleranceIsAbsoluteAndRelative() {
+    var tolerance = new Tolerance(0.5, 0.25);
+    assertThat(tolerance.allows(8, 10.5f)).isTrue();
+    assertThat(tolerance.allows(8, 10.6f)).isFalse();
+    assertThat(tolerance.allows(8, Float.NaN)).isFalse();
+    assertThat(Tolerance.EXACT.allows(8, Math.nextUp(8f))).isFalse();
+  }
+
+  @Test
+  void integersWhoseSumsAreExactMustAgreeExactly() {
+    var three = new Tolerance.Range(3, true);
+    assertThat(Tolerance.fitting(DType.BF16, 1 << 20, three, three)).isEqualTo(Tolerance.EXACT);
+    assertThat(Tolerance.fitting(DType.BF16, 1 << 21, three, three)).isNotEqualTo(Tolerance.EXACT);
+    var range = Tolerance.Range.of(DType.FP32, MemorySegment.ofArray(new float[] {1, -2.5f}));
+    assertThat(range).isEqualTo(new Tolerance.Range(2.5, false));
+    assertThat(Tolerance.fitting(DType.FP32, 1, range, three)).isNotEqualTo(Tolerance.EXACT);
+  }
+}

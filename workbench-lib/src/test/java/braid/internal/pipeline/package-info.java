@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.pipeline;
+
+import org.jspecify.annotations.NullMarked;
