@@ -8,7 +8,6 @@ import braid.launcher.session.SessionOptions;
 import braid.launcher.session.Stages;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -56,16 +55,12 @@ final class CellRounds {
   /// One session, and what its cells took in milliseconds.
   private static final class Timed {
     final Session session;
-    final Map<Kind, List<Double>> cells = new EnumMap<>(Kind.class);
+    final CellTimes cells = new CellTimes();
     final Map<String, List<Double>> stages = new LinkedHashMap<>();
     private int run;
 
     Timed(Session session) {
       this.session = session;
-      for (var kind : Kind.values()) {
-        cells.put(kind, new ArrayList<>());
-      }
-      STAGES.keySet().forEach(stage -> stages.put(stage, new ArrayList<>()));
     }
 
     void run(Kind kind, int round, boolean counts) {
@@ -74,13 +69,13 @@ final class CellRounds {
       if (!counts) {
         return;
       }
-      cells.get(kind).add(millis);
+      cells.add(kind, millis);
       if (kind == Kind.EXPRESSION) {
         var after = session.stages();
         STAGES.forEach(
             (stage, nanos) ->
                 stages
-                    .get(stage)
+                    .computeIfAbsent(stage, s -> new ArrayList<>())
                     .add((nanos.applyAsLong(after) - nanos.applyAsLong(before)) / 1e6));
       }
     }
@@ -114,8 +109,7 @@ final class CellRounds {
         rounds.byRanks.put(ranks, timed);
         timed.run("int a = 1;", "", "");
       }
-      progress.accept(
-          "%d + %d rounds of cells on %s ranks".formatted(warmUp, cells, rankCounts));
+      progress.accept("%d + %d rounds of cells on %s ranks".formatted(warmUp, cells, rankCounts));
       for (int round = 0; round < warmUp + cells; round++) {
         for (var kind : Kind.values()) {
           for (var timed : rounds.byRanks.values()) {
@@ -131,7 +125,7 @@ final class CellRounds {
 
   Map<Integer, Measure> cells(Kind kind) {
     var measures = new LinkedHashMap<Integer, Measure>();
-    byRanks.forEach((ranks, timed) -> measures.put(ranks, Measure.tenths(timed.cells.get(kind))));
+    byRanks.forEach((ranks, timed) -> measures.put(ranks, Measure.tenths(timed.cells.of(kind))));
     return measures;
   }
 

@@ -48,8 +48,7 @@ record FrontBench(
       progress.accept("start %d of %d, %d ranks".formatted(i, starts, startRanks));
       fronts.add(in("braid", directory -> FreshFront.start(startRanks, directory)));
     }
-    var rounds =
-        in("cells", home -> CellRounds.run(rankCounts, warmUp, cells, home, progress));
+    var rounds = in("cells", home -> CellRounds.run(rankCounts, warmUp, cells, home, progress));
     var peers = peers();
 
     var rows = new ArrayList<Row>();
@@ -101,7 +100,7 @@ record FrontBench(
       var peer =
           peers.isEmpty()
               ? Optional.<Measure>empty()
-              : Optional.of(Measure.tenths(peers.getLast().cells().get(kind)));
+              : Optional.of(Measure.tenths(peers.getLast().cells().of(kind)));
       rows.add(new Row(name + " cell", "ms", byRanks, limit(MAX_CELL_MILLIS, RANKS), peer));
       var one = byRanks.get(1);
       var many = byRanks.get(MANY_RANKS);
@@ -137,11 +136,18 @@ record FrontBench(
             Optional.empty(),
             measured(
                 peers,
-                peer ->
-                    peer.others().stream().mapToDouble(ProcessMemory::residentMiB).sum())));
-    var all = fronts.stream().map(f -> together(Stream.concat(Stream.of(f.front()), f.ranks().stream()))).flatMap(Optional::stream).toList();
+                peer -> peer.others().stream().mapToDouble(ProcessMemory::residentMiB).sum())));
+    var all =
+        fronts.stream()
+            .map(f -> together(Stream.concat(Stream.of(f.front()), f.ranks().stream())))
+            .flatMap(Optional::stream)
+            .toList();
     if (!all.isEmpty()) {
-      var peer = peers.stream().map(p -> together(Stream.concat(p.others().stream(), p.engines().stream()))).flatMap(Optional::stream).toList();
+      var peer =
+          peers.stream()
+              .map(p -> together(Stream.concat(p.others().stream(), p.engines().stream())))
+              .flatMap(Optional::stream)
+              .toList();
       rows.add(
           new Row(
               "all processes, shared pages once",

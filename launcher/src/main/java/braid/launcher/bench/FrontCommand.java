@@ -126,11 +126,7 @@ public final class FrontCommand implements Callable<Integer> {
     if (file != null) {
       var whole = file.resolveSibling(fileName(file) + ".part");
       Files.writeString(whole, text);
-      Files.move(
-          whole,
-          file,
-          StandardCopyOption.REPLACE_EXISTING,
-          StandardCopyOption.ATOMIC_MOVE);
+      Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
     }
   }
 }

@@ -8,7 +8,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -19,7 +18,7 @@ import java.util.Optional;
 record Ipyparallel(
     double readySeconds,
     double firstSeconds,
-    Map<CellRounds.Kind, List<Double>> cells,
+    CellTimes cells,
     List<ProcessMemory> engines,
     List<ProcessMemory> others,
     int processes) {
@@ -86,15 +85,13 @@ record Ipyparallel(
         "JUPYTER_RUNTIME_DIR", home + "/runtime");
   }
 
-  private static Map<CellRounds.Kind, List<Double>> times(String json) {
-    var times = new EnumMap<CellRounds.Kind, List<Double>>(CellRounds.Kind.class);
+  private static CellTimes times(String json) {
+    var times = new CellTimes();
     var object = JsonParser.parseString(json).getAsJsonObject();
     for (var kind : CellRounds.Kind.values()) {
-      var millis = new ArrayList<Double>();
       object
           .getAsJsonArray(kind.name().toLowerCase(Locale.ROOT))
-          .forEach(value -> millis.add(value.getAsDouble()));
-      times.put(kind, millis);
+          .forEach(value -> times.add(kind, value.getAsDouble()));
     }
     return times;
   }

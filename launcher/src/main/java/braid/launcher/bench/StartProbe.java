@@ -30,8 +30,7 @@ final class StartProbe implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
-    try (var session =
-        Session.start(new SessionOptions(ranks, "host", Optional.empty(), home))) {
+    try (var session = Session.start(new SessionOptions(ranks, "host", Optional.empty(), home))) {
       say(READY);
       var outcome = session.run(new Cell("cell 1", "1 + 1"), new Captured());
       say(FIRST + outcome.result().map(result -> result.text()).orElse(outcome.toString()));

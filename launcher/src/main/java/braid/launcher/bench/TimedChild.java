@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
@@ -121,8 +122,17 @@ final class TimedChild implements AutoCloseable {
       Thread.currentThread().interrupt();
     } finally {
       all.addAll(descendants());
-      process.destroyForcibly();
-      all.forEach(ProcessHandle::destroyForcibly);
+      all.add(handle());
+      end(all);
     }
+  }
+
+  /// Returns when they are gone: what they write to, the caller may now remove.
+  private void end(Set<ProcessHandle> all) {
+    all.forEach(ProcessHandle::destroyForcibly);
+    var gone = all.stream().map(ProcessHandle::onExit).toArray(CompletableFuture[]::new);
+    CompletableFuture.allOf(gone)
+        .completeOnTimeout(null, patience.toSeconds(), TimeUnit.SECONDS)
+        .join();
   }
 }

@@ -35,9 +35,7 @@ final class Columns {
       words.add(measure == null ? NOTHING : words(measure));
     }
     words.add(
-        row.limit()
-            .map(l -> "%s at %d".formatted(number(l.most()), l.ranks()))
-            .orElse(NOTHING));
+        row.limit().map(l -> "%s at %d".formatted(number(l.most()), l.ranks())).orElse(NOTHING));
     words.add(row.verdict().map(Row.Verdict::word).orElse(NOTHING));
     words.add(row.peer().map(Columns::words).orElse(NOTHING));
     words.add(row.ratio().map(Columns::number).orElse(NOTHING));

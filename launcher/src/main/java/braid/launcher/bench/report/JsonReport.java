@@ -5,8 +5,8 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.util.Map;
 
-/// The report for programs: `{"front": 1, "machine": {…}, "rows": [{"what", "unit", "braid": {RANKS:
-/// MEASURE}, "limit"?, "limit_ranks"?, "verdict"?, "ipyparallel"?: MEASURE, "ratio"?}],
+/// The report for programs: `{"front": 1, "machine": {…}, "rows": [{"what", "unit", "braid":
+/// {RANKS: MEASURE}, "limit"?, "limit_ranks"?, "verdict"?, "ipyparallel"?: MEASURE, "ratio"?}],
 /// "expression_stages": {RANKS: {STAGE: MEASURE}}, "remarks": […]}`, a MEASURE being `{"median",
 /// "low", "high", "repeats"}`. `front` is raised if the shape ever changes.
 public final class JsonReport {
@@ -34,7 +34,8 @@ public final class JsonReport {
     var remarks = new JsonArray();
     report.remarks().forEach(remarks::add);
     whole.add("remarks", remarks);
-    return new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create().toJson(whole) + "\n";
+    return new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create().toJson(whole)
+        + "\n";
   }
 
   private static JsonObject machine(Machine machine) {

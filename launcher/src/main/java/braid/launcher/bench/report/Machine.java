@@ -11,7 +11,13 @@ import java.util.Locale;
 /// Where and when it was measured. The load is the number of processes that wanted a core in the
 /// minute before: above zero, somebody else was working here too.
 public record Machine(
-    Instant when, String processor, int cores, long memoryMiB, String java, String os, double load) {
+    Instant when,
+    String processor,
+    int cores,
+    long memoryMiB,
+    String java,
+    String os,
+    double load) {
   public static Machine here() {
     var bean = ManagementFactory.getOperatingSystemMXBean();
     return new Machine(
