@@ -32,6 +32,8 @@ final class CellCompiler implements AutoCloseable {
 
   private final JShell shell;
   private final SourceCodeAnalysis analysis;
+  private long evalNanos;
+  private long splitNanos;
 
   CellCompiler(ExecutionControl control) {
     var provider =
@@ -68,7 +70,22 @@ final class CellCompiler implements AutoCloseable {
   }
 
   List<SnippetEvent> eval(String source) {
-    return shell.eval(source);
+    long start = System.nanoTime();
+    try {
+      return shell.eval(source);
+    } finally {
+      evalNanos += System.nanoTime() - start;
+    }
+  }
+
+  /// For how long it has evaluated so far; that includes running.
+  long evalNanos() {
+    return evalNanos;
+  }
+
+  /// For how long it has split cells so far.
+  long splitNanos() {
+    return splitNanos;
   }
 
   /// Splits a cell. Everything is split before anything runs, so that a cell cut off in the middle
@@ -76,6 +93,15 @@ final class CellCompiler implements AutoCloseable {
   ///
   /// @throws CompileError if the last part is not complete
   List<Piece> split(Cell cell) throws CompileError {
+    long start = System.nanoTime();
+    try {
+      return pieces(cell);
+    } finally {
+      splitNanos += System.nanoTime() - start;
+    }
+  }
+
+  private List<Piece> pieces(Cell cell) throws CompileError {
     var pieces = new ArrayList<Piece>();
     var source = cell.source();
     int at = 0;

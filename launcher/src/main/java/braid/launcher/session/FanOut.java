@@ -7,7 +7,6 @@ import braid.launcher.session.Invocation.Ending;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.ToRank;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -23,10 +22,12 @@ final class FanOut implements ExecutionControl {
   private static final int FIRST_EPOCH = 1;
 
   private final Future<RankSet> started;
+  private final StopChecks stopChecks = new StopChecks();
   private Optional<List<Integer>> selected = Optional.empty();
   private boolean render;
   private int epoch = FIRST_EPOCH;
   private long ranNanos;
+  private long loadNanos;
   private @Nullable Invocation running;
   private boolean stopWanted;
   private boolean interruptedBefore;
@@ -65,6 +66,11 @@ final class FanOut implements ExecutionControl {
   /// its slowest rank.
   long ranNanos() {
     return ranNanos;
+  }
+
+  /// For how long classes were brought to the ranks so far.
+  long loadNanos() {
+    return loadNanos;
   }
 
   /// How the ranks ended the last step that ran; empty if none ran since this was last asked.
@@ -129,12 +135,15 @@ final class FanOut implements ExecutionControl {
   @Override
   public void load(ClassBytecodes[] classes)
       throws ClassInstallException, EngineTerminationException {
+    long start = System.nanoTime();
     var message =
         new ToRank.Load(
-            Arrays.stream(classes)
+            stopChecks.weave(classes).stream()
                 .map(c -> new ToRank.ClassBytes(c.name(), c.bytecodes()))
                 .toList());
-    for (var ending : askUninterrupted(ranks().all(), message).values()) {
+    var ended = askUninterrupted(ranks().all(), message);
+    loadNanos += System.nanoTime() - start;
+    for (var ending : ended.values()) {
       switch (ending) {
         case Ending.Dead(var died) -> throw new EngineTerminationException(died.getMessage());
         case Ending.Answered(FromRank.Failed(var failure)) ->

@@ -52,6 +52,7 @@ public final class Session implements AutoCloseable {
   private volatile boolean interrupted;
   private volatile boolean closed;
   private volatile Crew crew;
+  private long outputNanos;
 
   private Session(SessionOptions options) {
     this.options = options;
@@ -221,12 +222,15 @@ public final class Session implements AutoCloseable {
   }
 
   private void drain() {
+    long start = System.nanoTime();
     try {
       long number = drain.begin(ranks().size());
       drain.await(crew.fanOut().mark(number));
       gathered.settle();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
+    } finally {
+      outputNanos += System.nanoTime() - start;
     }
   }
 
@@ -309,6 +313,25 @@ public final class Session implements AutoCloseable {
     try {
       crew.close();
       crew = Crew.start(options, this::happened);
+      outputNanos = 0;
+    } finally {
+      oneCell.unlock();
+    }
+  }
+
+  /// Where the time of the cells went so far; a restart begins anew.
+  public Stages stages() {
+    oneCell.lock();
+    try {
+      var compiler = crew.compiler();
+      var fanOut = crew.fanOut();
+      long onRanks = fanOut.loadNanos() + fanOut.ranNanos();
+      return new Stages(
+          compiler.splitNanos(),
+          compiler.evalNanos() - onRanks,
+          fanOut.loadNanos(),
+          fanOut.ranNanos(),
+          outputNanos);
     } finally {
       oneCell.unlock();
     }
