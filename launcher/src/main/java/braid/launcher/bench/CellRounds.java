@@ -2,7 +2,7 @@ package braid.launcher.bench;
 
 import braid.BraidException;
 import braid.launcher.bench.report.Measure;
-import braid.launcher.session.Cell;
+import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.launcher.session.Stages;

@@ -1,7 +1,7 @@
 package braid.launcher.bench;
 
 import braid.launcher.ExitCode;
-import braid.launcher.session.Cell;
+import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;

@@ -1,4 +1,4 @@
-package braid.launcher.session;
+package braid.launcher.fanout;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -12,7 +12,7 @@ import jdk.jshell.spi.ExecutionControl.NotImplementedException;
 /// Weaves a stop check into every loop of a cell, so that a cell that never waits can be stopped.
 /// The JDK's `LocalExecutionControl` does the weaving, in what it loads; here it is given a loader
 /// that only keeps the outcome. So it is done once, in the front, instead of in every rank.
-final class StopChecks {
+public final class StopChecks {
   /// Keeps what it is told to load.
   private static final class Kept implements LoaderDelegate {
     private List<ClassBytecodes> classes = new ArrayList<>();
@@ -48,7 +48,7 @@ final class StopChecks {
   private final LocalExecutionControl weaving = new LocalExecutionControl(kept);
 
   /// The same classes, with a stop check in every loop and at the start of every method.
-  List<ClassBytecodes> weave(ClassBytecodes[] classes)
+  public List<ClassBytecodes> weave(ClassBytecodes[] classes)
       throws ClassInstallException, EngineTerminationException {
     try {
       weaving.load(classes);
