@@ -58,6 +58,7 @@ public final class Rehearsal {
 
   public static void main(String[] args) throws IOException {
     var home = Files.createTempDirectory("braid-rehearsal");
+    var _ = Braid.commandLine().execute("run", "--help");
     var options = new SessionOptions(1, "host", Optional.empty(), home);
     try (var session = Session.start(options)) {
       for (int i = 0; i < CELLS.size(); i++) {
