@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
@@ -116,10 +117,27 @@ class NotebooksTest {
   }
 
   private void installKernel() throws IOException, InterruptedException {
-    if (!Files.isExecutable(PYTHON)) {
-      fail("running notebooks through Jupyter needs " + PYTHON + ": " + REMEDY);
+    var missing = !Files.isExecutable(PYTHON) || !hasJupyter();
+    if (missing) {
+      var reason = "running notebooks through Jupyter needs its packages: " + REMEDY;
+      // On a developer's machine without Jupyter these ways are left out, with the reason; in CI
+      // that is a failure.
+      if (System.getenv("CI") != null) {
+        fail(reason);
+      }
+      System.err.println("left out: " + reason);
+      Assumptions.abort(reason);
     }
     run(braid("kernel", "install", "--prefix", home.toString(), "-n", "4"));
+  }
+
+  private static boolean hasJupyter() throws IOException, InterruptedException {
+    return new ProcessBuilder(PYTHON.toString(), "-c", "import nbclient, nbconvert, jupyter_client")
+            .redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+            .start()
+            .waitFor()
+        == 0;
   }
 
   private void run(List<String> command) throws IOException, InterruptedException {
@@ -144,9 +162,6 @@ class NotebooksTest {
               + Files.readString(log.toPath()));
     }
     var said = Files.readString(log.toPath());
-    if (said.contains("No module named")) {
-      fail("running notebooks through Jupyter needs its packages: " + REMEDY + "\n" + said);
-    }
     assertThat(process.exitValue()).as("%s said:%n%s", command, said).isZero();
   }
 

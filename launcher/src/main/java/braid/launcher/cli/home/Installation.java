@@ -41,12 +41,12 @@ public final class Installation {
     }
   }
 
-  /// The command that starts Braid: the script, which finds its JDK again after an update, or this
-  /// JVM with this class path.
+  /// The command that starts Braid as this process was started: by the script, which finds its JDK
+  /// again after an update and builds what has changed, or by this JVM with this class path.
   public static List<String> command() {
-    var script = home().map(directory -> directory.resolve("braid").toString());
-    if (script.isPresent()) {
-      return List.of(script.get());
+    var home = System.getProperty(HOME);
+    if (home != null) {
+      return List.of(Path.of(home, "braid").toAbsolutePath().toString());
     }
     var command = new ArrayList<String>();
     command.add(java().toString());
