@@ -177,7 +177,7 @@ public record Study(
         varying(),
         unfused(),
         ranking.best() == Ranking.UNFUSED,
-        configurations);
+        List.copyOf(configurations));
   }
 
   /// The settings in which the configurations differ.

@@ -14,6 +14,8 @@ import java.util.List;
 import java.util.SequencedMap;
 import java.util.TreeSet;
 import org.jfree.chart.JFreeChart;
+import org.jfree.chart.LegendItem;
+import org.jfree.chart.LegendItemCollection;
 import org.jfree.chart.axis.NumberAxis;
 import org.jfree.chart.plot.DatasetRenderingOrder;
 import org.jfree.chart.plot.IntervalMarker;
@@ -22,9 +24,6 @@ import org.jfree.chart.plot.XYPlot;
 import org.jfree.chart.renderer.xy.XYErrorRenderer;
 import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
 import org.jfree.chart.ui.Layer;
-import org.jfree.chart.ui.RectangleAnchor;
-import org.jfree.chart.ui.RectangleInsets;
-import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 import org.jfree.data.xy.YIntervalSeries;
@@ -94,6 +93,15 @@ public final class SplitsChart {
     return chart;
   }
 
+  /// The reference is named here: beside its line a label would lie on points or cost plot width.
+  private static LegendItemCollection legend(XYPlot plot, Spread unfused) {
+    var items = new LegendItemCollection();
+    var name = "unfused " + TimeScale.format(unfused.medianNanos());
+    items.add(new LegendItem(name, null, null, null, Theme.DASH, Theme.DASHED, Theme.REFERENCE));
+    items.addAll(plot.getLegendItems());
+    return items;
+  }
+
   /// The configurations in lines, by all their settings but the splits.
   private static SequencedMap<String, List<Standing>> lines(Standings standings) {
     var lines = new LinkedHashMap<String, List<Standing>>();
@@ -155,13 +163,7 @@ public final class SplitsChart {
     band.setAlpha(1);
     plot.addRangeMarker(band, Layer.BACKGROUND);
     var line = new ValueMarker(scale.from(unfused.medianNanos()), Theme.REFERENCE, Theme.DASHED);
-    line.setLabel("unfused " + TimeScale.format(unfused.medianNanos()));
-    line.setLabelFont(Theme.TICK);
-    line.setLabelPaint(Theme.REFERENCE);
-    line.setLabelBackgroundColor(Theme.CLEAR);
-    line.setLabelAnchor(RectangleAnchor.TOP_RIGHT);
-    line.setLabelTextAnchor(TextAnchor.BOTTOM_RIGHT);
-    line.setLabelOffset(new RectangleInsets(3, 6, 3, 6));
     plot.addRangeMarker(line, Layer.BACKGROUND);
+    plot.setFixedLegendItems(legend(plot, unfused));
   }
 }
