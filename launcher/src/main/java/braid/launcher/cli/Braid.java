@@ -1,5 +1,6 @@
 package braid.launcher.cli;
 
+import braid.launcher.bench.BenchCommand;
 import braid.launcher.cli.doctor.DoctorCommand;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.jupyter.KernelCommand;
@@ -23,6 +24,7 @@ import picocli.CommandLine.Spec;
       LabCommand.class,
       KernelCommand.class,
       DoctorCommand.class,
+      BenchCommand.class,
     },
     mixinStandardHelpOptions = true,
     versionProvider = Braid.Version.class,

@@ -1,8 +1,8 @@
 package braid.launcher.cli;
 
 import braid.MimeBundle;
-import braid.launcher.session.Cell;
-import braid.launcher.session.CellOutput;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellOutput;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;

@@ -1,6 +1,8 @@
 package braid.launcher.kernel;
 
 import braid.MimeBundle;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
 import braid.launcher.kernel.channels.Channels;
 import braid.launcher.kernel.channels.Channels.Channel;
 import braid.launcher.kernel.channels.MalformedMessage;
@@ -9,8 +11,6 @@ import braid.launcher.kernel.output.CellPublisher;
 import braid.launcher.kernel.output.DisplayContent;
 import braid.launcher.kernel.output.ErrorContent;
 import braid.launcher.kernel.output.Prompts;
-import braid.launcher.session.Cell;
-import braid.launcher.session.CellFailure;
 import braid.launcher.session.Session;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;

@@ -9,42 +9,37 @@ import braid.launcher.wire.RankFailure.Kind;
 import braid.launcher.wire.ToRank;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import jdk.jshell.execution.LocalExecutionControl;
-import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
-import jdk.jshell.spi.ExecutionControl.ExecutionControlException;
+import java.net.MalformedURLException;
 import jdk.jshell.spi.SPIResolutionException;
 
-/// Loads and runs what the front compiled. The JDK's `LocalExecutionControl` is used for its class
-/// loading and for the stop checks that it weaves into loops; running is ours, because a rank keeps
-/// values, causes and stacks that the JDK's engine turns into strings.
-final class CellEngine extends LocalExecutionControl {
+/// Loads and runs what the front compiled. The JDK has such engines too, but they turn values,
+/// causes and stacks into strings, which a rank keeps.
+final class CellEngine {
+  private final CellClasses classes = new CellClasses();
   private final Thread thread;
   private final Object stopping = new Object();
   private boolean running;
   private boolean stopped;
 
   CellEngine(Thread thread) {
-    super(CellEngine.class.getClassLoader());
     this.thread = thread;
+    thread.setContextClassLoader(classes);
   }
 
   FromRank.Answer load(ToRank.Load load) {
     try {
-      load(
-          load.classes().stream()
-              .map(c -> new ClassBytecodes(c.name(), c.bytes()))
-              .toArray(ClassBytecodes[]::new));
+      classes.define(load.classes());
       return new FromRank.Done();
-    } catch (ExecutionControlException | LinkageError e) {
+    } catch (ClassNotFoundException | LinkageError e) {
       return internal(e);
     }
   }
 
   FromRank.Answer classpath(ToRank.AddToClasspath add) {
     try {
-      addToClasspath(add.path());
+      classes.addToClasspath(add.path());
       return new FromRank.Done();
-    } catch (ExecutionControlException e) {
+    } catch (MalformedURLException e) {
       return internal(e);
     }
   }
@@ -53,7 +48,7 @@ final class CellEngine extends LocalExecutionControl {
   FromRank.Answer invoke(ToRank.Invoke invoke) {
     Method method;
     try {
-      method = findClass(invoke.className()).getDeclaredMethod(invoke.methodName());
+      method = classes.loadClass(invoke.className()).getDeclaredMethod(invoke.methodName());
       method.setAccessible(true);
     } catch (ReflectiveOperationException | LinkageError e) {
       return internal(e);
@@ -83,7 +78,7 @@ final class CellEngine extends LocalExecutionControl {
 
   FromRank.Answer varValue(ToRank.VarValue value) {
     try {
-      var field = findClass(value.className()).getDeclaredField(value.varName());
+      var field = classes.loadClass(value.className()).getDeclaredField(value.varName());
       field.setAccessible(true);
       return new FromRank.Value(Renderings.onRank(field.get(null)));
     } catch (ReflectiveOperationException | LinkageError e) {

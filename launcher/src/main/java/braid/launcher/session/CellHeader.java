@@ -1,5 +1,6 @@
 package braid.launcher.session;
 
+import braid.launcher.cell.Cell;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -2,8 +2,13 @@ package braid.launcher.session;
 
 import braid.GroupAborted;
 import braid.VerificationFailed;
-import braid.launcher.session.CellFailure.Kind;
-import braid.launcher.session.Invocation.Ending;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.compile.Origins;
+import braid.launcher.fanout.FanOut;
+import braid.launcher.fanout.Invocation;
+import braid.launcher.fanout.Invocation.Ending;
 import braid.launcher.wire.RankFailure;
 import java.util.ArrayList;
 import java.util.List;

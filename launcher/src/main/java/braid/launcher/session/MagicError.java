@@ -1,6 +1,7 @@
 package braid.launcher.session;
 
-import braid.launcher.session.CellFailure.Kind;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Kind;
 import java.util.List;
 
 /// A magic used wrongly; the message says how to use it.

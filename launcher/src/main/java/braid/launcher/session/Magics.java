@@ -1,9 +1,12 @@
 package braid.launcher.session;
 
 import braid.MimeBundle;
+import braid.launcher.cell.Cell;
+import braid.launcher.compile.CellCompiler.Piece;
+import braid.launcher.output.CellRun;
+import braid.launcher.output.ResultMerger;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankProcess;
-import braid.launcher.session.CellCompiler.Piece;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;

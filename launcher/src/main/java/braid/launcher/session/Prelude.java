@@ -1,6 +1,7 @@
 package braid.launcher.session;
 
 import braid.BraidException;
+import braid.launcher.compile.CellCompiler;
 import java.util.List;
 import java.util.stream.Stream;
 import jdk.jshell.Snippet;

@@ -1,13 +1,27 @@
 package braid.launcher.session;
 
 import braid.MimeBundle;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellOutput;
+import braid.launcher.cell.Outcome;
+import braid.launcher.compile.Assistant;
+import braid.launcher.compile.CellCompiler;
+import braid.launcher.compile.CellCompiler.Piece;
+import braid.launcher.compile.CompileError;
+import braid.launcher.compile.Completeness;
+import braid.launcher.compile.Completions;
+import braid.launcher.compile.Origins;
+import braid.launcher.fanout.Invocation;
+import braid.launcher.fanout.Invocation.Ending;
+import braid.launcher.output.CellRun;
+import braid.launcher.output.Drain;
+import braid.launcher.output.ResultMerger;
 import braid.launcher.ranks.Death;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankSet;
-import braid.launcher.session.CellCompiler.Piece;
-import braid.launcher.session.CellFailure.Kind;
-import braid.launcher.session.Invocation.Ending;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.ToRank;
 import java.io.IOException;
@@ -26,18 +40,6 @@ import org.jspecify.annotations.Nullable;
 /// The heart: runs cells on all ranks and merges what they say. It knows JShell, magics, ranks and
 /// outputs, and nothing of Jupyter.
 public final class Session implements AutoCloseable {
-  /// Text that may stand between `start` and `end` of the source instead of what stands there.
-  public record Completions(List<String> replacements, int start, int end) {}
-
-  /// Whether a cell can be run as it stands; `indent` is what the next line should begin with.
-  public record Completeness(Status status, String indent) {
-    public enum Status {
-      COMPLETE,
-      INCOMPLETE,
-      INVALID
-    }
-  }
-
   private static final Duration DELIVERY = Duration.ofMillis(50);
 
   private final SessionOptions options;
@@ -52,6 +54,7 @@ public final class Session implements AutoCloseable {
   private volatile boolean interrupted;
   private volatile boolean closed;
   private volatile Crew crew;
+  private long outputNanos;
 
   private Session(SessionOptions options) {
     this.options = options;
@@ -221,12 +224,15 @@ public final class Session implements AutoCloseable {
   }
 
   private void drain() {
+    long start = System.nanoTime();
     try {
       long number = drain.begin(ranks().size());
       drain.await(crew.fanOut().mark(number));
       gathered.settle();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
+    } finally {
+      outputNanos += System.nanoTime() - start;
     }
   }
 
@@ -309,6 +315,25 @@ public final class Session implements AutoCloseable {
     try {
       crew.close();
       crew = Crew.start(options, this::happened);
+      outputNanos = 0;
+    } finally {
+      oneCell.unlock();
+    }
+  }
+
+  /// Where the time of the cells went so far; a restart begins anew.
+  public Stages stages() {
+    oneCell.lock();
+    try {
+      var compiler = crew.compiler();
+      var fanOut = crew.fanOut();
+      long onRanks = fanOut.loadNanos() + fanOut.ranNanos();
+      return new Stages(
+          compiler.splitNanos(),
+          compiler.evalNanos() - onRanks,
+          fanOut.loadNanos(),
+          fanOut.ranNanos(),
+          outputNanos);
     } finally {
       oneCell.unlock();
     }

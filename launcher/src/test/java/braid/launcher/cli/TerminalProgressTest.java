@@ -2,8 +2,8 @@ package braid.launcher.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.launcher.cell.CellFailure;
 import braid.launcher.notebook.run.CellResult;
-import braid.launcher.session.CellFailure;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.Duration;

@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.BraidException;
-import braid.launcher.session.CellFailure.Kind;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure.Kind;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

@@ -2,8 +2,11 @@ package braid.launcher.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.launcher.session.CellFailure.Kind;
-import braid.launcher.session.Session.Completeness.Status;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.Outcome;
+import braid.launcher.compile.Completeness.Status;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;

@@ -1,9 +1,9 @@
 package braid.launcher.notebook.run;
 
-import braid.launcher.session.Cell;
-import braid.launcher.session.CellFailure;
-import braid.launcher.session.CellOutput;
-import braid.launcher.session.Outcome;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellOutput;
+import braid.launcher.cell.Outcome;
 import braid.launcher.session.Session;
 import java.time.Duration;
 import java.util.ArrayList;

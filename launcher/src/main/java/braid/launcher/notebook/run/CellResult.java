@@ -1,6 +1,6 @@
 package braid.launcher.notebook.run;
 
-import braid.launcher.session.CellFailure;
+import braid.launcher.cell.CellFailure;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.Optional;

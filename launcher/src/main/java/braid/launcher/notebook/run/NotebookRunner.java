@@ -1,11 +1,11 @@
 package braid.launcher.notebook.run;
 
 import braid.launcher.ExitCode;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.Outcome;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
-import braid.launcher.session.Cell;
-import braid.launcher.session.CellFailure;
-import braid.launcher.session.Outcome;
 import braid.launcher.session.Session;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -1,9 +1,9 @@
 package braid.launcher.notebook.run;
 
 import braid.MimeBundle;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellOutput;
 import braid.launcher.notebook.NotebookCell;
-import braid.launcher.session.CellFailure;
-import braid.launcher.session.CellOutput;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;

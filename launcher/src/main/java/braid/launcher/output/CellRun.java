@@ -1,6 +1,7 @@
-package braid.launcher.session;
+package braid.launcher.output;
 
 import braid.MimeBundle;
+import braid.launcher.cell.CellOutput;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
 import java.util.ArrayDeque;
@@ -8,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /// One cell's output on its way from the ranks to whoever shows it: merged, in order, and
 /// coalesced, because front ends choke on a message a line.
-final class CellRun {
+public final class CellRun {
   private sealed interface Item {
     record Text(Channel channel, StringBuilder text) implements Item {}
 
@@ -20,17 +21,17 @@ final class CellRun {
   private final ArrayDeque<Item> queue = new ArrayDeque<>();
   private final Object delivery = new Object();
 
-  CellRun(CellOutput output, int ranks, boolean rankZeroTakesPart) {
+  public CellRun(CellOutput output, int ranks, boolean rankZeroTakesPart) {
     this.output = output;
     merger = new OutputMerger(ranks, rankZeroTakesPart, this::text);
   }
 
-  void printed(RankEvent.Output event) {
+  public void printed(RankEvent.Output event) {
     merger.accept(event.rank(), event.channel(), event.text(), System.nanoTime());
   }
 
   /// Text of the session itself.
-  void text(Channel channel, String text) {
+  public void text(Channel channel, String text) {
     synchronized (queue) {
       if (queue.peekLast() instanceof Item.Text last && last.channel == channel) {
         last.text.append(text);
@@ -40,18 +41,18 @@ final class CellRun {
     }
   }
 
-  void shown(MimeBundle bundle, String displayId, boolean update) {
+  public void shown(MimeBundle bundle, String displayId, boolean update) {
     synchronized (queue) {
       queue.add(new Item.Shown(bundle, displayId, update));
     }
   }
 
-  CellOutput output() {
+  public CellOutput output() {
     return output;
   }
 
   /// Delivers what has gathered. Called every now and then, and at the end of the cell.
-  void deliver() {
+  public void deliver() {
     merger.tick(System.nanoTime());
     synchronized (delivery) {
       for (var item = next(); item != null; item = next()) {
@@ -66,7 +67,7 @@ final class CellRun {
     }
   }
 
-  void finish() {
+  public void finish() {
     merger.finish();
     deliver();
   }

@@ -1,4 +1,4 @@
-package braid.launcher.session;
+package braid.launcher.output;
 
 import braid.MimeBundle;
 import braid.internal.report.Renderings;
@@ -8,10 +8,10 @@ import java.util.TreeMap;
 
 /// One result from N: what the ranks measured becomes one table and chart; else it is rank 0's (or
 /// the lowest rank's that ran), and where ranks' texts differ, each rank's value.
-final class ResultMerger {
+public final class ResultMerger {
   private ResultMerger() {}
 
-  static MimeBundle merge(Map<Integer, MimeBundle> byRank) {
+  public static MimeBundle merge(Map<Integer, MimeBundle> byRank) {
     var values = new TreeMap<>(byRank);
     var evidence = Renderings.evidence(List.copyOf(values.values()));
     if (evidence.isPresent()) {
@@ -41,7 +41,7 @@ final class ResultMerger {
         .with(MimeBundle.HTML, (rich == null ? "" : rich) + html);
   }
 
-  static String escape(String text) {
+  public static String escape(String text) {
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;");
   }
 }

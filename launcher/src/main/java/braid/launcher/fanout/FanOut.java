@@ -1,13 +1,12 @@
-package braid.launcher.session;
+package braid.launcher.fanout;
 
+import braid.launcher.fanout.Invocation.Ending;
 import braid.launcher.ranks.RankDied;
 import braid.launcher.ranks.RankProcess;
 import braid.launcher.ranks.RankSet;
-import braid.launcher.session.Invocation.Ending;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.ToRank;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -18,22 +17,24 @@ import org.jspecify.annotations.Nullable;
 /// The seam where compiling ends and running begins: JShell compiles once, here, and what it wants
 /// loaded and run is loaded and run by every rank. So all ranks run the same bytecode, and none
 /// needs a compiler.
-final class FanOut implements ExecutionControl {
+public final class FanOut implements ExecutionControl {
   /// The epoch in which a rank begins.
   private static final int FIRST_EPOCH = 1;
 
   private final Future<RankSet> started;
+  private final StopChecks stopChecks = new StopChecks();
   private Optional<List<Integer>> selected = Optional.empty();
   private boolean render;
   private int epoch = FIRST_EPOCH;
   private long ranNanos;
+  private long loadNanos;
   private @Nullable Invocation running;
   private boolean stopWanted;
   private boolean interruptedBefore;
   private Optional<Map<Integer, Ending>> last = Optional.empty();
 
   /// The compiler warms up while the ranks start: they are waited for when they are first needed.
-  FanOut(Future<RankSet> started) {
+  public FanOut(Future<RankSet> started) {
     this.started = started;
   }
 
@@ -42,46 +43,51 @@ final class FanOut implements ExecutionControl {
   }
 
   /// Which ranks run what comes next; all of them load it.
-  void select(List<Integer> chosen) {
+  public void select(List<Integer> chosen) {
     selected = Optional.of(chosen);
   }
 
-  void selectAll() {
+  public void selectAll() {
     selected = Optional.empty();
   }
 
-  List<RankProcess> selected() {
+  public List<RankProcess> selected() {
     return selected
         .map(chosen -> chosen.stream().map(ranks()::get).toList())
         .orElseGet(ranks()::all);
   }
 
   /// Whether the value of what runs next is wanted in every form.
-  void render(boolean wanted) {
+  public void render(boolean wanted) {
     render = wanted;
   }
 
   /// For how long cells have run on the ranks so far, compiling left out; a step lasts as long as
   /// its slowest rank.
-  long ranNanos() {
+  public long ranNanos() {
     return ranNanos;
   }
 
+  /// For how long classes were brought to the ranks so far.
+  public long loadNanos() {
+    return loadNanos;
+  }
+
   /// How the ranks ended the last step that ran; empty if none ran since this was last asked.
-  Optional<Map<Integer, Ending>> takeLast() {
+  public Optional<Map<Integer, Ending>> takeLast() {
     var ended = last;
     last = Optional.empty();
     return ended;
   }
 
   /// A new cell begins: nobody wants it stopped yet.
-  synchronized void begin() {
+  public synchronized void begin() {
     stopWanted = false;
   }
 
   /// Ends the step that runs; one of this cell's that has not begun yet, because it is still being
   /// compiled, ends as soon as it does.
-  synchronized void interrupt() {
+  public synchronized void interrupt() {
     stopWanted = true;
     if (running != null) {
       running.interrupt();
@@ -89,13 +95,13 @@ final class FanOut implements ExecutionControl {
   }
 
   /// After a failed cell: whoever was released can wait again.
-  void resume() throws InterruptedException {
+  public void resume() throws InterruptedException {
     epoch++;
     var _ = ask(ranks().all(), new ToRank.Resume(epoch));
   }
 
   /// Marks every rank's output; returns the ranks that did.
-  List<Integer> mark(long number) throws InterruptedException {
+  public List<Integer> mark(long number) throws InterruptedException {
     return ask(ranks().all(), new ToRank.Mark(number)).entrySet().stream()
         .filter(e -> e.getValue() instanceof Ending.Answered)
         .map(Map.Entry::getKey)
@@ -122,19 +128,22 @@ final class FanOut implements ExecutionControl {
     }
   }
 
-  boolean wasInterrupted() {
+  public boolean wasInterrupted() {
     return interruptedBefore;
   }
 
   @Override
   public void load(ClassBytecodes[] classes)
       throws ClassInstallException, EngineTerminationException {
+    long start = System.nanoTime();
     var message =
         new ToRank.Load(
-            Arrays.stream(classes)
+            stopChecks.weave(classes).stream()
                 .map(c -> new ToRank.ClassBytes(c.name(), c.bytecodes()))
                 .toList());
-    for (var ending : askUninterrupted(ranks().all(), message).values()) {
+    var ended = askUninterrupted(ranks().all(), message);
+    loadNanos += System.nanoTime() - start;
+    for (var ending : ended.values()) {
       switch (ending) {
         case Ending.Dead(var died) -> throw new EngineTerminationException(died.getMessage());
         case Ending.Answered(FromRank.Failed(var failure)) ->
@@ -172,7 +181,7 @@ final class FanOut implements ExecutionControl {
   }
 
   /// The failure of the lowest rank that is nobody else's consequence; else the lowest failure.
-  static Optional<RankFailure> rootCause(Map<Integer, Ending> ended) {
+  public static Optional<RankFailure> rootCause(Map<Integer, Ending> ended) {
     var failures =
         ended.entrySet().stream()
             .sorted(Map.Entry.comparingByKey())

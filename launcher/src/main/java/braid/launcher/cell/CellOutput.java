@@ -1,4 +1,4 @@
-package braid.launcher.session;
+package braid.launcher.cell;
 
 import braid.MimeBundle;
 import java.io.IOException;

@@ -1,4 +1,4 @@
-package braid.launcher.session;
+package braid.launcher.output;
 
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
@@ -8,14 +8,14 @@ import java.util.Set;
 
 /// Waits until the ranks' pipes have brought all that a cell printed: each rank marks both of its
 /// pipes at the end of the cell, and the cell is over when every mark has come by.
-final class Drain {
+public final class Drain {
   private record Pipe(int rank, Channel channel) {}
 
   private final Set<Pipe> awaited = new HashSet<>();
   private long number;
 
   /// Begins a new round; marks of earlier ones no longer count.
-  synchronized long begin(int ranks) {
+  public synchronized long begin(int ranks) {
     number++;
     awaited.clear();
     for (int rank = 0; rank < ranks; rank++) {
@@ -25,7 +25,7 @@ final class Drain {
     return number;
   }
 
-  synchronized void marked(RankEvent.OutputMarked mark) {
+  public synchronized void marked(RankEvent.OutputMarked mark) {
     if (mark.number() == number) {
       awaited.remove(new Pipe(mark.rank(), mark.channel()));
       notifyAll();
@@ -33,13 +33,13 @@ final class Drain {
   }
 
   /// A dead rank's pipes were read to their end before its death was told.
-  synchronized void died(int rank) {
+  public synchronized void died(int rank) {
     awaited.removeIf(pipe -> pipe.rank == rank);
     notifyAll();
   }
 
   /// Waits for the marks of these ranks.
-  synchronized void await(Collection<Integer> ranks) throws InterruptedException {
+  public synchronized void await(Collection<Integer> ranks) throws InterruptedException {
     awaited.removeIf(pipe -> !ranks.contains(pipe.rank));
     while (!awaited.isEmpty()) {
       wait();

@@ -1,4 +1,4 @@
-package braid.launcher.session;
+package braid.launcher.output;
 
 import braid.launcher.ranks.RankEvent.Channel;
 import java.util.ArrayDeque;
@@ -12,14 +12,14 @@ import java.util.List;
 /// Ranks run at their own pace, so a line may come before rank 0's equal line: it is held until
 /// rank 0 has printed as many lines, for a while, or until the cell ends. Only hashes of rank 0's
 /// lines are kept.
-final class OutputMerger {
+public final class OutputMerger {
   /// Shows merged text. Called with the merger's lock held, in the order of showing.
-  interface Sink {
+  public interface Sink {
     void show(Channel channel, String text);
   }
 
   /// How long a line may wait for rank 0 to print it too.
-  static final long HOLD_NANOS = 2_000_000_000;
+  public static final long HOLD_NANOS = 2_000_000_000;
 
   /// How far ahead in rank 0's output an equal line is looked for, when a rank left lines out.
   private static final int WINDOW_LINES = 256;
@@ -42,7 +42,7 @@ final class OutputMerger {
 
   /// `referenceTakesPart` is whether rank 0 runs this cell at all; without it every line is shown
   /// with its rank.
-  OutputMerger(int ranks, boolean referenceTakesPart, Sink sink) {
+  public OutputMerger(int ranks, boolean referenceTakesPart, Sink sink) {
     this.sink = sink;
     this.referenceTakesPart = referenceTakesPart;
     for (int i = 0; i < ranks; i++) {
@@ -51,7 +51,7 @@ final class OutputMerger {
     }
   }
 
-  synchronized void accept(int rank, Channel channel, String text, long nowNanos) {
+  public synchronized void accept(int rank, Channel channel, String text, long nowNanos) {
     if (ranks.size() == 1) {
       sink.show(channel, text);
     } else if (channel == Channel.STDERR) {
@@ -73,14 +73,14 @@ final class OutputMerger {
   }
 
   /// Shows lines that have waited long enough.
-  synchronized void tick(long nowNanos) {
+  public synchronized void tick(long nowNanos) {
     for (int rank = 1; rank < ranks.size(); rank++) {
       settle(rank, nowNanos);
     }
   }
 
   /// The cell is over: nothing more will come that a held line could equal.
-  synchronized void finish() {
+  public synchronized void finish() {
     for (int rank = 1; rank < ranks.size(); rank++) {
       var other = ranks.get(rank);
       if (!other.partial.isEmpty()) {

@@ -1,13 +1,15 @@
-package braid.launcher.session;
+package braid.launcher.compile;
 
-import braid.launcher.session.CellFailure.Kind;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Kind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import jdk.jshell.Diag;
 
 /// What the compiler has against a cell, in the cell's own lines, as javac would say it.
-final class CompileError extends Exception {
+public final class CompileError extends Exception {
   private static final long serialVersionUID = 1;
 
   private final transient List<String> lines;
@@ -17,20 +19,20 @@ final class CompileError extends Exception {
     this.lines = List.copyOf(lines);
   }
 
-  static CompileError incomplete(Cell cell, int line, String rest) {
+  public static CompileError incomplete(Cell cell, int line, String rest) {
     var first = rest.lines().findFirst().orElse("");
     var message =
         cell.name() + ", line " + line + ": this is not finished; is a bracket or a quote missing?";
     return new CompileError(message, List.of(message, "    " + first));
   }
 
-  static CompileError unresolved(Cell cell, CellCompiler.Piece.Java piece, String missing) {
+  public static CompileError unresolved(Cell cell, CellCompiler.Piece.Java piece, String missing) {
     var message = cell.name() + ", line " + piece.firstLine() + ": error: cannot find " + missing;
     return new CompileError(
         message, List.of(message, "    " + piece.source().lines().findFirst().orElse("")));
   }
 
-  static CompileError of(
+  public static CompileError of(
       Cell cell, CellCompiler.Piece.Java piece, List<Diag> diagnostics, Locale locale) {
     var lines = new ArrayList<String>();
     var message = "";
@@ -71,7 +73,7 @@ final class CompileError extends Exception {
     return new CompileError(message, lines);
   }
 
-  CellFailure failure() {
+  public CellFailure failure() {
     return new CellFailure(Kind.COMPILE, "CompileError", String.valueOf(getMessage()), lines);
   }
 }

@@ -1,4 +1,4 @@
-package braid.launcher.session;
+package braid.launcher.fanout;
 
 import braid.GroupAborted;
 import braid.launcher.ranks.RankDied;
@@ -16,9 +16,9 @@ import java.util.concurrent.CompletionException;
 /// One step of a cell on all its ranks, from the request to the last answer. When a rank fails, the
 /// others may wait for it for ever; so they are released after a grace period, then stopped, and in
 /// the end killed: an invocation always ends.
-final class Invocation {
+public final class Invocation {
   /// How one rank ended the step.
-  sealed interface Ending {
+  public sealed interface Ending {
     record Answered(FromRank.Answer answer) implements Ending {}
 
     record Dead(RankDied how) implements Ending {}
@@ -42,7 +42,7 @@ final class Invocation {
   private boolean interrupted;
 
   /// Asks the same of every rank of the list; the caller then waits.
-  Invocation(List<RankProcess> ranks, ToRank message) {
+  public Invocation(List<RankProcess> ranks, ToRank message) {
     ranks.forEach(r -> asked.put(r.rank(), r));
     for (var rank : ranks) {
       var _ =
@@ -91,17 +91,17 @@ final class Invocation {
   }
 
   /// The user wants the step to end.
-  synchronized void interrupt() {
+  public synchronized void interrupt() {
     interrupted = true;
     notifyAll();
   }
 
-  synchronized boolean wasInterrupted() {
+  public synchronized boolean wasInterrupted() {
     return interrupted;
   }
 
   /// Waits until every rank has answered or died.
-  synchronized Map<Integer, Ending> await() throws InterruptedException {
+  public synchronized Map<Integer, Ending> await() throws InterruptedException {
     boolean released = false;
     boolean killed = false;
     while (endings.size() < asked.size()) {
@@ -151,14 +151,14 @@ final class Invocation {
   }
 
   /// The rank's failure, if it failed.
-  static Optional<RankFailure> failure(Ending ending) {
+  public static Optional<RankFailure> failure(Ending ending) {
     return ending instanceof Ending.Answered(FromRank.Failed(var failure))
         ? Optional.of(failure)
         : Optional.empty();
   }
 
   /// Whether this failure was only the consequence of another rank's.
-  static boolean isConsequence(RankFailure failure) {
+  public static boolean isConsequence(RankFailure failure) {
     return failure.kind() == RankFailure.Kind.STOPPED
         || failure.find(GroupAborted.class).isPresent();
   }

@@ -1,4 +1,4 @@
-package braid.launcher.session;
+package braid.launcher.compile;
 
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -7,19 +7,19 @@ import java.util.Map;
 import java.util.Optional;
 
 /// Where each snippet was written: JShell speaks of snippet `#12`, people of cell 3, line 2.
-final class Origins {
+public final class Origins {
   /// A snippet: its cell, the line of the cell it begins on (from 1), and the cell's text.
-  record Origin(String cell, int firstLine, String cellSource) {
-    String place(int snippetLine) {
+  public record Origin(String cell, int firstLine, String cellSource) {
+    public String place(int snippetLine) {
       return cell + ", line " + line(snippetLine);
     }
 
-    int line(int snippetLine) {
+    public int line(int snippetLine) {
       return firstLine + snippetLine - 1;
     }
 
     /// The cell's text around a line, which is marked.
-    List<String> excerpt(int snippetLine) {
+    public List<String> excerpt(int snippetLine) {
       var lines = cellSource.lines().toList();
       int marked = line(snippetLine);
       var shown = new ArrayList<String>();
@@ -39,21 +39,21 @@ final class Origins {
 
   /// The snippet that runs next: its id is known only after it ran, but its stack is mapped before
   /// that.
-  void expect(Origin origin) {
+  public void expect(Origin origin) {
     running = Optional.of(origin);
   }
 
   /// The line of the cell that the snippet which runs, or ran last, begins on.
-  Optional<Integer> runningLine() {
+  public Optional<Integer> runningLine() {
     return running.map(Origin::firstLine);
   }
 
-  void put(String snippetId, Origin origin) {
+  public void put(String snippetId, Origin origin) {
     bySnippet.put(snippetId, origin);
   }
 
   /// The origin of a stack frame that JShell has mapped to a snippet.
-  Optional<Origin> of(StackTraceElement frame) {
+  public Optional<Origin> of(StackTraceElement frame) {
     var file = frame.getFileName();
     return file != null && file.startsWith("#")
         ? Optional.ofNullable(bySnippet.get(file.substring(1))).or(() -> running)

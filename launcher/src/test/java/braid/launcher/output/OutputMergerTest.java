@@ -1,4 +1,4 @@
-package braid.launcher.session;
+package braid.launcher.output;
 
 import static braid.launcher.ranks.RankEvent.Channel.STDERR;
 import static braid.launcher.ranks.RankEvent.Channel.STDOUT;

@@ -1,15 +1,13 @@
-package braid.launcher.session;
+package braid.launcher.compile;
 
 import braid.MimeBundle;
-import braid.launcher.session.Session.Completeness;
-import braid.launcher.session.Session.Completions;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import jdk.jshell.SourceCodeAnalysis.Suggestion;
 
 /// Answers an editor's questions from the front's own compiler: no rank is asked.
-final class Assistant {
+public final class Assistant {
   private static final String INDENT = "    ";
   private static final List<String> MAGICS =
       List.of(
@@ -17,11 +15,11 @@ final class Assistant {
 
   private final CellCompiler compiler;
 
-  Assistant(CellCompiler compiler) {
+  public Assistant(CellCompiler compiler) {
     this.compiler = compiler;
   }
 
-  Completions complete(String source, int cursor) {
+  public Completions complete(String source, int cursor) {
     int lineStart = source.lastIndexOf('\n', Math.max(0, cursor - 1)) + 1;
     var line = source.substring(Math.min(lineStart, cursor), cursor);
     if (line.startsWith("%") && !line.contains(" ")) {
@@ -41,7 +39,7 @@ final class Assistant {
     return new Completions(replacements, start + anchor[0], cursor);
   }
 
-  Optional<MimeBundle> inspect(String source, int cursor) {
+  public Optional<MimeBundle> inspect(String source, int cursor) {
     int start = startOfSnippet(source, cursor);
     var code = source.substring(start);
     int at = cursor - start;
@@ -68,7 +66,7 @@ final class Assistant {
     return Optional.of(MimeBundle.text(text));
   }
 
-  Completeness completeness(String source) {
+  public Completeness completeness(String source) {
     var rest = source.lines().filter(l -> !l.startsWith("%")).collect(Collectors.joining("\n"));
     while (true) {
       var info = compiler.analysis().analyzeCompletion(rest);

@@ -1,5 +1,6 @@
-package braid.launcher.session;
+package braid.launcher.compile;
 
+import braid.launcher.cell.Cell;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -18,9 +19,9 @@ import jdk.jshell.spi.ExecutionControlProvider;
 import jdk.jshell.spi.ExecutionEnv;
 
 /// The session's only compiler: JShell, with its running done elsewhere.
-final class CellCompiler implements AutoCloseable {
+public final class CellCompiler implements AutoCloseable {
   /// A part of a cell: one snippet, or one line of magic. `firstLine` counts from 1 in the cell.
-  sealed interface Piece {
+  public sealed interface Piece {
     int firstLine();
 
     /// `shown` is whether its value is the cell's result: the last piece, unless it ends with a
@@ -32,8 +33,10 @@ final class CellCompiler implements AutoCloseable {
 
   private final JShell shell;
   private final SourceCodeAnalysis analysis;
+  private long evalNanos;
+  private long splitNanos;
 
-  CellCompiler(ExecutionControl control) {
+  public CellCompiler(ExecutionControl control) {
     var provider =
         new ExecutionControlProvider() {
           @Override
@@ -55,27 +58,51 @@ final class CellCompiler implements AutoCloseable {
   }
 
   /// Brings in the compiler's classes, so that the first cell need not wait for them.
-  void warmUp() {
+  public void warmUp() {
     var _ = analysis.sourceToSnippets("int warm = 1 + 1;");
   }
 
-  SourceCodeAnalysis analysis() {
+  public SourceCodeAnalysis analysis() {
     return analysis;
   }
 
-  JShell shell() {
+  public JShell shell() {
     return shell;
   }
 
-  List<SnippetEvent> eval(String source) {
-    return shell.eval(source);
+  public List<SnippetEvent> eval(String source) {
+    long start = System.nanoTime();
+    try {
+      return shell.eval(source);
+    } finally {
+      evalNanos += System.nanoTime() - start;
+    }
+  }
+
+  /// For how long it has evaluated so far; that includes running.
+  public long evalNanos() {
+    return evalNanos;
+  }
+
+  /// For how long it has split cells so far.
+  public long splitNanos() {
+    return splitNanos;
   }
 
   /// Splits a cell. Everything is split before anything runs, so that a cell cut off in the middle
   /// does not half run.
   ///
   /// @throws CompileError if the last part is not complete
-  List<Piece> split(Cell cell) throws CompileError {
+  public List<Piece> split(Cell cell) throws CompileError {
+    long start = System.nanoTime();
+    try {
+      return pieces(cell);
+    } finally {
+      splitNanos += System.nanoTime() - start;
+    }
+  }
+
+  private List<Piece> pieces(Cell cell) throws CompileError {
     var pieces = new ArrayList<Piece>();
     var source = cell.source();
     int at = 0;
@@ -146,14 +173,14 @@ final class CellCompiler implements AutoCloseable {
 
   /// Whether a snippet is an expression; JShell keeps the value of one that is not just a name in a
   /// variable.
-  static boolean hasResult(Snippet snippet) {
+  public static boolean hasResult(Snippet snippet) {
     return snippet.kind() == Snippet.Kind.EXPRESSION
         || snippet.subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND;
   }
 
   /// Why a snippet does not stand: it was rejected, or it declares a variable of a type that nobody
   /// knows, which JShell would let pass.
-  Optional<CompileError> errors(Cell cell, Piece.Java piece, SnippetEvent event) {
+  public Optional<CompileError> errors(Cell cell, Piece.Java piece, SnippetEvent event) {
     return switch (event.status()) {
       case REJECTED -> {
         var diagnostics = shell.diagnostics(event.snippet()).filter(Diag::isError).toList();
@@ -166,7 +193,7 @@ final class CellCompiler implements AutoCloseable {
   }
 
   /// What a declaration that stands still lacks before it can be used: it may refer to later cells.
-  Optional<String> lacks(SnippetEvent event) {
+  public Optional<String> lacks(SnippetEvent event) {
     return event.status() == Snippet.Status.RECOVERABLE_DEFINED
         ? Optional.of(unresolved(event))
         : Optional.empty();

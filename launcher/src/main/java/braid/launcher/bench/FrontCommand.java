@@ -1,0 +1,132 @@
+package braid.launcher.bench;
+
+import braid.BraidException;
+import braid.launcher.ExitCode;
+import braid.launcher.bench.report.JsonReport;
+import braid.launcher.bench.report.MarkdownReport;
+import braid.launcher.bench.report.TextReport;
+import braid.launcher.session.RankCount;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/// `braid bench front`: how long a user waits for ranks and cells, and what they cost in memory.
+@Command(
+    name = "front",
+    description = "Times starts and cells, and weighs processes, beside ipyparallel.",
+    mixinStandardHelpOptions = true,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {" 0:measured, whether limits were met or not", " 2:a mistake in the options"},
+    footerHeading = "%nExamples:%n",
+    footer = {
+      "  braid bench front",
+      "  braid bench front --breakdown --starts 9",
+      "  braid bench front --markdown docs/results/front.md --json front.json",
+    })
+public final class FrontCommand implements Callable<Integer> {
+  private static final int MAX_REPEATS = 10_000;
+
+  @Option(
+      names = "--cells",
+      paramLabel = "COUNT",
+      description = "Cells of each kind that count. Default: ${DEFAULT-VALUE}.")
+  private int cells = 50;
+
+  @Option(
+      names = "--warm-up",
+      paramLabel = "COUNT",
+      description = "Cells of each kind before them that do not. Default: ${DEFAULT-VALUE}.")
+  private int warmUp = 10;
+
+  @Option(
+      names = "--starts",
+      paramLabel = "COUNT",
+      description = "Fresh processes whose start is timed. Default: ${DEFAULT-VALUE}.")
+  private int starts = 5;
+
+  @Option(
+      names = "--breakdown",
+      description = "Also say where the time of an expression cell goes.")
+  private boolean breakdown;
+
+  @Option(names = "--json", paramLabel = "FILE", description = "Write everything measured here.")
+  private @Nullable Path json;
+
+  @Option(names = "--markdown", paramLabel = "FILE", description = "Write the table here.")
+  private @Nullable Path markdown;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() throws IOException, InterruptedException {
+    check("--cells", cells, 1);
+    check("--warm-up", warmUp, 0);
+    check("--starts", starts, 1);
+    checkWritable("--json", json);
+    checkWritable("--markdown", markdown);
+
+    var console = spec.commandLine();
+    var bench =
+        new FrontBench(
+            FrontBench.rankCounts(RankCount.here()),
+            starts,
+            warmUp,
+            cells,
+            line -> {
+              console.getErr().println("braid bench: " + line);
+              console.getErr().flush();
+            });
+    var report = bench.run();
+
+    var out = console.getOut();
+    out.print(TextReport.of(report));
+    if (breakdown) {
+      out.print(TextReport.stages(report));
+    }
+    out.flush();
+    write(markdown, MarkdownReport.of(report));
+    write(json, JsonReport.of(report));
+    return ExitCode.OK.code();
+  }
+
+  private static void check(String option, int count, int least) {
+    if (count < least || count > MAX_REPEATS) {
+      throw new BraidException(
+          "%s must be %d..%d but was %d; try %s %d"
+              .formatted(option, least, MAX_REPEATS, count, option, Math.max(least, 5)));
+    }
+  }
+
+  /// Before minutes of measuring, not after.
+  private static void checkWritable(String option, @Nullable Path file) {
+    if (file == null) {
+      return;
+    }
+    var directory = file.toAbsolutePath().getParent();
+    if (directory == null || !Files.isDirectory(directory) || Files.isDirectory(file)) {
+      throw new BraidException(
+          "%s must be a file in a directory that exists but was %s; try %s %s"
+              .formatted(option, file, option, Path.of(".").resolve(fileName(file))));
+    }
+  }
+
+  private static Path fileName(Path file) {
+    var name = file.getFileName();
+    return name == null ? Path.of("front") : name;
+  }
+
+  private static void write(@Nullable Path file, String text) throws IOException {
+    if (file != null) {
+      var whole = file.resolveSibling(fileName(file) + ".part");
+      Files.writeString(whole, text);
+      Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
+    }
+  }
+}

@@ -1,0 +1,49 @@
+package braid.launcher.bench;
+
+import braid.launcher.ExitCode;
+import braid.launcher.cell.Cell;
+import braid.launcher.session.Session;
+import braid.launcher.session.SessionOptions;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/// What a timed start runs: says `ready` when the ranks are, `first` with the first cell's result,
+/// and then idles until its input ends, so that whoever timed it can look at the processes.
+@Command(name = "start-probe", hidden = true, description = "What braid bench front times.")
+final class StartProbe implements Callable<Integer> {
+  static final String READY = "ready";
+  static final String FIRST = "first ";
+
+  @Option(names = "--ranks", required = true, description = "How many ranks.")
+  private int ranks;
+
+  @Option(names = "--home", required = true, description = "A directory for what it saves.")
+  private Path home = Path.of(".");
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() throws IOException {
+    try (var session = Session.start(new SessionOptions(ranks, "host", Optional.empty(), home))) {
+      say(READY);
+      var outcome = session.run(new Cell("cell 1", "1 + 1"), new Captured());
+      say(FIRST + outcome.result().map(result -> result.text()).orElse(outcome.toString()));
+      while (System.in.read() >= 0) {
+        // idle
+      }
+    }
+    return ExitCode.OK.code();
+  }
+
+  private void say(String line) {
+    var out = spec.commandLine().getOut();
+    out.println(line);
+    out.flush();
+  }
+}

@@ -1,0 +1,34 @@
+package braid.launcher.bench.report;
+
+import java.util.List;
+
+/// The report as a page of `docs/results`.
+public final class MarkdownReport {
+  private MarkdownReport() {}
+
+  public static String of(FrontReport report) {
+    var text = new StringBuilder();
+    text.append("# What Braid's front costs\n\n");
+    text.append("Measured by `braid bench front` on ")
+        .append(report.machine().when())
+        .append(":\n")
+        .append(report.machine())
+        .append(".\n\n");
+    table(text, Columns.head(report), Columns.rows(report));
+    text.append('\n');
+    report.remarks().forEach(remark -> text.append("- ").append(remark).append('\n'));
+    text.append("\n## Where the time of an expression cell goes\n\n");
+    table(text, Columns.stageHead(report), Columns.stageRows(report));
+    return text.toString();
+  }
+
+  private static void table(StringBuilder text, List<String> head, List<List<String>> rows) {
+    line(text, head);
+    text.append("|---".repeat(head.size())).append("|\n");
+    rows.forEach(row -> line(text, row));
+  }
+
+  private static void line(StringBuilder text, List<String> words) {
+    text.append("| ").append(String.join(" | ", words)).append(" |\n");
+  }
+}

@@ -1,0 +1,5 @@
+/// One output from what N ranks print, show and return.
+@NullMarked
+package braid.launcher.output;
+
+import org.jspecify.annotations.NullMarked;
