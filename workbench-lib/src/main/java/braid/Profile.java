@@ -1,6 +1,6 @@
 package braid;
 
-import braid.internal.report.ProfileJson;
+import braid.internal.report.json.ProfileWriter;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -49,7 +49,10 @@ public record Profile(
 
   @Override
   public MimeBundle display() {
-    return MimeBundle.text(toString()).with(ProfileJson.MIME, ProfileJson.write(this));
+    return MimeBundle.text(toString())
+        .with(
+            ProfileWriter.MIME,
+            ProfileWriter.write(place, configuration, iterationNanos, spans, clockErrorNanos));
   }
 
   @Override

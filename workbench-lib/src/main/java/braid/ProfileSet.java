@@ -6,7 +6,7 @@ import braid.internal.report.ProfileTables;
 import braid.internal.report.TimeScale;
 import braid.internal.report.chart.BreakdownChart;
 import braid.internal.report.chart.TimelineChart;
-import braid.internal.report.statistics.OrderStatistics;
+import braid.internal.report.statistics.Spread;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -117,25 +117,21 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   }
 
   public Summary summary() {
-    var slowest = IntStream.range(0, iterations()).mapToLong(this::slowestNanos).toArray();
+    var times = Spread.of(IntStream.range(0, iterations()).mapToObj(this::slowestNanos).toList());
     return new Summary(
-        ranks(),
-        iterations(),
-        OrderStatistics.quantile(slowest, 0.5),
-        OrderStatistics.quantile(slowest, 0.1),
-        OrderStatistics.quantile(slowest, 0.9));
+        ranks(), iterations(), times.medianNanos(), times.p10Nanos(), times.p90Nanos());
   }
 
   /// A row for every span: rank, iteration, chunk, stage, stream, when, what was moved and
   /// computed, and the configuration.
   public Table table() {
-    return ProfileTables.spans(this);
+    return ProfileTables.spans(profiles);
   }
 
   /// Where each rank's mean iteration went, and both measures of overlap. T_gemm and T_comm of
   /// saved ÷ savable are this run's own, slowed by each other.
   public Table stages() {
-    return ProfileTables.stages(this, this);
+    return ProfileTables.stages(profiles, profiles);
   }
 
   /// As `stages()`, but saved ÷ savable takes T_gemm and T_comm from the unfused run: what overlap
@@ -143,7 +139,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   public Table stages(ProfileSet unfused) {
     requireSame(
         "world size", profiles.getFirst(), ranks(), unfused.profiles.getFirst(), unfused.ranks());
-    return ProfileTables.stages(this, unfused);
+    return ProfileTables.stages(profiles, unfused.profiles);
   }
 
   /// A Gantt chart of the median iteration: a lane for each rank's stream.
@@ -154,13 +150,16 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   public JFreeChart timeline(int iteration) {
     requireIteration(iteration);
     requireSpans();
-    return TimelineChart.of(this, iteration);
+    return TimelineChart.of(
+        profiles,
+        new TimelineChart.Shown(
+            iteration, slowestNanos(iteration), iteration == medianIteration(), clockErrorNanos()));
   }
 
   /// A bar for each rank: only multiplying, both at once, only communicating, neither.
   public JFreeChart breakdown() {
     requireSpans();
-    return BreakdownChart.of(this);
+    return BreakdownChart.of(profiles);
   }
 
   private boolean hasSpans() {
@@ -206,7 +205,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   @Override
   public MimeBundle display() {
-    return EvidenceDisplay.of(this, stages());
+    return EvidenceDisplay.of(headline(), stages(), this::charts);
   }
 
   @Override

@@ -1,9 +1,8 @@
 package braid;
 
 import braid.internal.report.HtmlTable;
-import braid.internal.report.ProfileJson;
-import braid.internal.report.StudyJson;
 import braid.internal.report.chart.ChartImage;
+import braid.internal.report.json.ProfileJson;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -134,7 +133,7 @@ public final class Runs implements Displayable {
       var json = Files.readString(file);
       return switch (kind) {
         case PROFILES -> ProfileSet.of(ProfileJson.readAll(json));
-        case STUDY -> StudyJson.read(json);
+        case STUDY -> Study.fromJson(json);
       };
     } catch (BraidException e) {
       throw new BraidException(file + ": " + e.getMessage(), e);
@@ -154,7 +153,7 @@ public final class Runs implements Displayable {
     var json =
         switch (evidence) {
           case ProfileSet set -> ProfileJson.writeAll(set.profiles());
-          case Study study -> StudyJson.write(study);
+          case Study study -> study.toJson();
         };
     Files.writeString(run.resolve(kind(evidence).file), json);
     Files.writeString(run.resolve(HEADLINE), evidence.headline() + "\n");

@@ -2,13 +2,16 @@ package braid;
 
 import braid.internal.report.ConfigurationColumns;
 import braid.internal.report.EvidenceDisplay;
-import braid.internal.report.StudyJson;
+import braid.internal.report.Standings;
 import braid.internal.report.StudyTable;
 import braid.internal.report.TimeScale;
 import braid.internal.report.chart.HeatmapChart;
 import braid.internal.report.chart.SplitsChart;
-import braid.internal.report.statistics.OrderStatistics;
+import braid.internal.report.json.StudyJson;
 import braid.internal.report.statistics.Ranking;
+import braid.internal.report.statistics.Spread;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -46,15 +49,19 @@ public record Study(
     }
 
     public double medianNanos() {
-      return OrderStatistics.quantile(array(nanos), 0.5);
+      return spread().medianNanos();
     }
 
     public double p10Nanos() {
-      return OrderStatistics.quantile(array(nanos), 0.1);
+      return spread().p10Nanos();
     }
 
     public double p90Nanos() {
-      return OrderStatistics.quantile(array(nanos), 0.9);
+      return spread().p90Nanos();
+    }
+
+    private Spread spread() {
+      return Spread.of(nanos);
     }
   }
 
@@ -102,11 +109,19 @@ public record Study(
 
   /// Reads what `display()` published or [Runs] saved.
   public static Study fromJson(String json) {
-    return StudyJson.read(json);
+    var kept = StudyJson.read(json);
+    return new Study(
+        kept.problem(),
+        kept.ranks(),
+        kept.seed(),
+        kept.unfusedFirst(),
+        kept.unfusedAgain(),
+        kept.trials().stream().map(t -> new Trial(t.overlap(), t.nanos())).toList());
   }
 
   public String toJson() {
-    return StudyJson.write(this);
+    var kept = trials.stream().map(t -> new StudyJson.Trial(t.overlap(), t.nanos())).toList();
+    return new StudyJson(problem, ranks, seed, unfusedFirst, unfusedAgain, kept).write();
   }
 
   /// What to use: the fastest configuration that beats the unfused reference beyond the noise, or
@@ -139,6 +154,32 @@ public record Study(
         trials.stream().map(t -> doubles(t.nanos())).toList());
   }
 
+  private Spread unfused() {
+    return Spread.of(Arrays.stream(unfusedNanos()).boxed().toList());
+  }
+
+  private Standings standings() {
+    var ranking = ranking();
+    var configurations = new ArrayList<Standings.Standing>();
+    for (int i = 0; i < trials.size(); i++) {
+      var verdict =
+          i == ranking.best()
+              ? Standings.Verdict.BEST
+              : ranking.ties().contains(i) ? Standings.Verdict.TIED : Standings.Verdict.SLOWER;
+      var trial = trials.get(i);
+      configurations.add(
+          new Standings.Standing(trial.overlap(), trial.spread(), ranking.saved().get(i), verdict));
+    }
+    return new Standings(
+        finding(),
+        setting(),
+        basis(),
+        varying(),
+        unfused(),
+        ranking.best() == Ranking.UNFUSED,
+        List.copyOf(configurations));
+  }
+
   /// The settings in which the configurations differ.
   public SequencedSet<String> varying() {
     var first = trials.getFirst().overlap().columns();
@@ -154,17 +195,17 @@ public record Study(
 
   /// A row for the unfused reference and each configuration.
   public Table table() {
-    return StudyTable.of(this);
+    return StudyTable.of(standings());
   }
 
   /// Time against split count.
   public JFreeChart chart() {
-    return SplitsChart.of(this);
+    return SplitsChart.of(standings());
   }
 
   /// Split count × stream count; needs two stream counts at least.
   public JFreeChart heatmap() {
-    return HeatmapChart.of(this);
+    return HeatmapChart.of(standings());
   }
 
   /// The finding in a few words, as a chart's title says it.
@@ -192,7 +233,7 @@ public record Study(
   @Override
   public String headline() {
     var ranking = ranking();
-    double unfused = OrderStatistics.quantile(unfusedNanos(), 0.5);
+    double unfused = unfused().medianNanos();
     var ties = ties(ranking);
     if (ranking.best() == Ranking.UNFUSED) {
       return "no overlap beats unfused (%s) here beyond the noise (±%s)%s"
@@ -255,16 +296,12 @@ public record Study(
 
   @Override
   public MimeBundle display() {
-    return EvidenceDisplay.of(this, table()).with(StudyJson.MIME, toJson());
+    return EvidenceDisplay.of(headline(), table(), this::charts).with(StudyJson.MIME, toJson());
   }
 
   @Override
   public String toString() {
     return headline();
-  }
-
-  private static long[] array(List<Long> nanos) {
-    return nanos.stream().mapToLong(Long::longValue).toArray();
   }
 
   private static double[] doubles(List<Long> nanos) {

@@ -144,6 +144,10 @@ class PipelineTest {
                 .isEqualTo((long) iterations * rows * SPEC.k() * Float.BYTES);
             assertThat(profile.spans())
                 .allSatisfy(span -> assertThat(span.startNanos()).isGreaterThanOrEqualTo(0));
+            assertThat(profile.spans())
+                .extracting(Span::stream)
+                .as("the rank has a column of its own")
+                .isSubsetOf("comm", "gemm-0", "gemm-1");
             // Each copy takes at least what the link takes, and lies within its iteration.
             assertThat(profile.spans())
                 .filteredOn(span -> span.stage() == Stage.COPY && span.chunk() >= 0)

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.rank.Outbox;
 import braid.internal.rank.RankContext;
-import braid.internal.report.StudyJson;
+import braid.internal.report.json.StudyJson;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;

@@ -8,8 +8,9 @@ import braid.Profile;
 import braid.ProfileSet;
 import braid.Runs;
 import braid.Study;
-import braid.internal.report.ProfileJson;
 import braid.internal.report.Renderings;
+import braid.internal.report.json.ProfileJson;
+import braid.internal.report.json.ProfileWriter;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -78,7 +79,7 @@ public final class Gathered implements Displayable, AutoCloseable {
 
   private void add(MimeBundle bundle) {
     try {
-      var profile = bundle.data().get(ProfileJson.MIME);
+      var profile = bundle.data().get(ProfileWriter.MIME);
       if (profile == null) {
         keep(Renderings.evidence(List.of(bundle)));
       } else {

@@ -68,8 +68,7 @@ public final class HostBackend implements Backend {
   @Override
   public Stream stream(String name) {
     var stream =
-        new HostStream(
-            env.world().rank() + "-" + name, waits, engine, gemmThreads, streams::remove);
+        new HostStream(env.world().rank(), name, waits, engine, gemmThreads, streams::remove);
     streams.add(stream);
     return stream;
   }

@@ -31,12 +31,18 @@ final class HostStream implements Stream {
   private record Recording(long originNanos, List<Span> spans) {}
 
   HostStream(
-      String name, Waits waits, CopyEngine engine, int threads, Consumer<HostStream> onClose) {
+      int rank,
+      String name,
+      Waits waits,
+      CopyEngine engine,
+      int threads,
+      Consumer<HostStream> onClose) {
     this.name = name;
     this.waits = waits;
     this.engine = engine;
     this.multiplier = new HostGemm(threads);
-    this.queue = new WorkQueue(name, waits);
+    // Ranks may be threads of one process, so what a debugger lists needs the rank.
+    this.queue = new WorkQueue(rank + "-" + name, waits);
     this.onClose = onClose;
   }
 

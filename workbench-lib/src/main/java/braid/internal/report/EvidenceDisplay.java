@@ -1,19 +1,23 @@
 package braid.internal.report;
 
-import braid.Evidence;
 import braid.MimeBundle;
 import braid.internal.report.chart.ChartImage;
+import java.util.SequencedMap;
+import java.util.function.Supplier;
+import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
 
 /// How evidence shows itself in a notebook: the finding, its main table and its first chart.
 public final class EvidenceDisplay {
   private EvidenceDisplay() {}
 
-  public static MimeBundle of(Evidence evidence, Table table) {
-    var text = evidence.headline() + "\n\n" + HtmlTable.text(table, HtmlTable.DEFAULT_ROWS);
+  /// @param charts asked for only where a chart can be drawn
+  public static MimeBundle of(
+      String headline, Table table, Supplier<SequencedMap<String, JFreeChart>> charts) {
+    var text = headline + "\n\n" + HtmlTable.text(table, HtmlTable.DEFAULT_ROWS);
     var html =
         "<p><b>"
-            + HtmlTable.escape(evidence.headline())
+            + HtmlTable.escape(headline)
             + "</b></p>"
             + HtmlTable.html(table, HtmlTable.DEFAULT_ROWS);
     var noFonts = ChartImage.noFonts();
@@ -21,11 +25,11 @@ public final class EvidenceDisplay {
       return MimeBundle.text(text + "\n" + noFonts.get())
           .with(MimeBundle.HTML, html + "<p>" + HtmlTable.escape(noFonts.get()) + "</p>");
     }
-    var charts = evidence.charts();
-    if (charts.isEmpty()) {
+    var drawn = charts.get();
+    if (drawn.isEmpty()) {
       return MimeBundle.text(text).with(MimeBundle.HTML, html);
     }
-    var chart = charts.firstEntry().getValue();
+    var chart = drawn.firstEntry().getValue();
     return MimeBundle.text(text)
         .with(MimeBundle.HTML, html + ChartImage.html(chart))
         .with(MimeBundle.PNG, ChartImage.png(chart));

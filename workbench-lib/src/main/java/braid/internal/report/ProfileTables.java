@@ -1,6 +1,6 @@
 package braid.internal.report;
 
-import braid.ProfileSet;
+import braid.Profile;
 import braid.Stage;
 import braid.internal.report.statistics.RankTimes;
 import java.util.ArrayList;
@@ -16,13 +16,13 @@ import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 import tech.tablesaw.columns.Column;
 
-/// The tables of a profile set.
+/// The tables of what all ranks measured for one configuration.
 public final class ProfileTables {
   private static final double NANOS_PER_MILLI = 1e6;
 
   private ProfileTables() {}
 
-  public static Table spans(ProfileSet set) {
+  public static Table spans(List<Profile> ofRanks) {
     var rank = IntColumn.create("rank");
     var iteration = IntColumn.create("iteration");
     var chunk = IntColumn.create("chunk");
@@ -32,7 +32,7 @@ public final class ProfileTables {
     var took = DoubleColumn.create("ms");
     var bytes = LongColumn.create("bytes");
     var flops = LongColumn.create("flops");
-    for (var profile : set.profiles()) {
+    for (var profile : ofRanks) {
       for (var span : profile.spans()) {
         rank.append(profile.place().rank());
         iteration.append(span.iteration());
@@ -52,15 +52,15 @@ public final class ProfileTables {
     var table =
         Table.create("spans", rank, iteration, chunk, stage, stream, start, took, bytes, flops);
     List<SequencedMap<String, String>> rows =
-        Collections.nCopies(table.rowCount(), set.configuration());
+        Collections.nCopies(table.rowCount(), ofRanks.getFirst().configuration());
     return table.addColumns(ConfigurationColumns.of(rows).toArray(Column<?>[]::new));
   }
 
   /// Times are those of a mean iteration; a share is of the iteration's wall time. A stage that
   /// took no time on any rank has no columns.
-  public static Table stages(ProfileSet set, ProfileSet unfused) {
-    var ranks = set.profiles().stream().map(RankTimes::of).toList();
-    var alone = unfused.profiles().stream().map(RankTimes::of).toList();
+  public static Table stages(List<Profile> ofRanks, List<Profile> unfused) {
+    var ranks = ofRanks.stream().map(RankTimes::of).toList();
+    var alone = unfused.stream().map(RankTimes::of).toList();
     var present = EnumSet.noneOf(Stage.class);
     for (var times : ranks) {
       for (var stage : times.busy().entrySet()) {

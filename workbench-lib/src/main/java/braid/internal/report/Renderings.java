@@ -6,6 +6,9 @@ import braid.MimeBundle;
 import braid.ProfileSet;
 import braid.Study;
 import braid.internal.report.chart.ChartImage;
+import braid.internal.report.json.ProfileJson;
+import braid.internal.report.json.ProfileWriter;
+import braid.internal.report.json.StudyJson;
 import java.awt.image.BufferedImage;
 import java.util.Arrays;
 import java.util.List;
@@ -58,12 +61,12 @@ public final class Renderings {
     for (var bundle : ofRanks) {
       var study = bundle.data().get(StudyJson.MIME);
       if (study != null) {
-        return Optional.of(StudyJson.read(study));
+        return Optional.of(Study.fromJson(study));
       }
     }
     var profiles =
         ofRanks.stream()
-            .map(bundle -> bundle.data().get(ProfileJson.MIME))
+            .map(bundle -> bundle.data().get(ProfileWriter.MIME))
             .filter(Objects::nonNull)
             .map(ProfileJson::read)
             .toList();

@@ -1,8 +1,6 @@
 package braid.internal.report;
 
 import braid.Overlap;
-import braid.Study;
-import braid.internal.report.statistics.OrderStatistics;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SequencedMap;
@@ -17,7 +15,7 @@ public final class StudyTable {
 
   private StudyTable() {}
 
-  public static Table of(Study study) {
+  public static Table of(Standings standings) {
     var settings = new ArrayList<SequencedMap<String, String>>();
     settings.add(Overlap.unfused().columns());
     var median = DoubleColumn.create("median ms");
@@ -28,32 +26,25 @@ public final class StudyTable {
     var high = DoubleColumn.create("to %");
     var verdict = StringColumn.create("verdict");
 
-    var best = study.best();
-    var ties = study.ties();
-    median.append(OrderStatistics.quantile(study.unfusedNanos(), 0.5) / NANOS_PER_MILLI);
-    p10.append(OrderStatistics.quantile(study.unfusedNanos(), 0.1) / NANOS_PER_MILLI);
-    p90.append(OrderStatistics.quantile(study.unfusedNanos(), 0.9) / NANOS_PER_MILLI);
+    median.append(standings.unfused().medianNanos() / NANOS_PER_MILLI);
+    p10.append(standings.unfused().p10Nanos() / NANOS_PER_MILLI);
+    p90.append(standings.unfused().p90Nanos() / NANOS_PER_MILLI);
     change.append(0);
     low.appendMissing();
     high.appendMissing();
-    verdict.append(best.equals(Overlap.unfused()) ? "reference, best" : "reference");
-    var saved = study.saved();
-    for (int i = 0; i < study.trials().size(); i++) {
-      var trial = study.trials().get(i);
-      settings.add(trial.overlap().columns());
-      median.append(trial.medianNanos() / NANOS_PER_MILLI);
-      p10.append(trial.p10Nanos() / NANOS_PER_MILLI);
-      p90.append(trial.p90Nanos() / NANOS_PER_MILLI);
-      change.append(-100 * saved.get(i).value());
-      low.append(-100 * saved.get(i).high());
-      high.append(-100 * saved.get(i).low());
-      verdict.append(
-          trial.overlap().equals(best)
-              ? "best"
-              : ties.contains(trial.overlap()) ? "ties with best" : "slower");
+    verdict.append(standings.unfusedIsBest() ? "reference, best" : "reference");
+    for (var standing : standings.configurations()) {
+      settings.add(standing.overlap().columns());
+      median.append(standing.time().medianNanos() / NANOS_PER_MILLI);
+      p10.append(standing.time().p10Nanos() / NANOS_PER_MILLI);
+      p90.append(standing.time().p90Nanos() / NANOS_PER_MILLI);
+      change.append(-100 * standing.saved().value());
+      low.append(-100 * standing.saved().high());
+      high.append(-100 * standing.saved().low());
+      verdict.append(standing.verdict().toString());
     }
     var columns = new ArrayList<Column<?>>(ConfigurationColumns.of(settings));
     columns.addAll(List.of(median, p10, p90, change, low, high, verdict));
-    return Table.create(study.setting(), columns);
+    return Table.create(standings.setting(), columns);
   }
 }

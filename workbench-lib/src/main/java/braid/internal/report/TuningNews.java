@@ -3,6 +3,7 @@ package braid.internal.report;
 import braid.MimeBundle;
 import braid.Study;
 import braid.internal.rank.Outbox;
+import braid.internal.report.json.StudyJson;
 
 /// What the rank that speaks for all tells while the tuner works: how far it is, in one place that
 /// is updated, and in the end the study, for the front to keep.

@@ -8,6 +8,7 @@ import braid.ProfileSet;
 import braid.Study;
 import braid.SyntheticProfiles;
 import braid.SyntheticStudy;
+import braid.internal.report.json.StudyJson;
 import java.awt.image.BufferedImage;
 import java.util.List;
 import java.util.Map;

@@ -1,6 +1,6 @@
 package braid.internal.report.chart;
 
-import braid.ProfileSet;
+import braid.Profile;
 import braid.Stage;
 import braid.internal.report.ConfigurationColumns;
 import braid.internal.report.TimeScale;
@@ -27,8 +27,8 @@ public final class BreakdownChart {
 
   private BreakdownChart() {}
 
-  public static JFreeChart of(ProfileSet set) {
-    var ranks = set.profiles().stream().map(RankTimes::of).toList();
+  public static JFreeChart of(List<Profile> ofRanks) {
+    var ranks = ofRanks.stream().map(RankTimes::of).toList();
     double longest =
         ranks.stream().mapToDouble(t -> Math.max(t.iteration(), t.either())).max().orElse(1);
     var scale = TimeScale.of(longest);
@@ -53,7 +53,7 @@ public final class BreakdownChart {
             ranks.stream().map(t -> new LanePlot.Lane("rank " + t.rank(), false)).toList(),
             LANE_PX,
             kinds);
-    return plot.chart(title(ranks), ConfigurationColumns.label(set.configuration()));
+    return plot.chart(title(ranks), ConfigurationColumns.label(ofRanks.getFirst().configuration()));
   }
 
   private static String title(List<RankTimes> ranks) {

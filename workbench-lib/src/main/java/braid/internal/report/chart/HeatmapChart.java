@@ -1,7 +1,9 @@
 package braid.internal.report.chart;
 
 import braid.BraidException;
-import braid.Study;
+import braid.internal.report.Standings;
+import braid.internal.report.Standings.Standing;
+import braid.internal.report.Standings.Verdict;
 import braid.internal.report.TimeScale;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -19,18 +21,18 @@ public final class HeatmapChart {
 
   private record Cell(int splits, int streams) {}
 
-  public static JFreeChart of(Study study) {
-    var fastest = new LinkedHashMap<Cell, Study.Trial>();
+  public static JFreeChart of(Standings standings) {
+    var fastest = new LinkedHashMap<Cell, Standing>();
     var splits = new TreeSet<Integer>();
     var streams = new TreeSet<Integer>();
-    for (var trial : study.trials()) {
-      var how = trial.overlap();
+    for (var standing : standings.configurations()) {
+      var how = standing.overlap();
       splits.add(how.splits());
       streams.add(how.streams());
       fastest.merge(
           new Cell(how.splits(), how.streams()),
-          trial,
-          (a, b) -> a.medianNanos() <= b.medianNanos() ? a : b);
+          standing,
+          (a, b) -> a.time().medianNanos() <= b.time().medianNanos() ? a : b);
     }
     if (streams.size() < 2) {
       throw new BraidException(
@@ -39,7 +41,7 @@ public final class HeatmapChart {
               + "; use chart(), or tune with streams(1, 2, 3)");
     }
     double largest =
-        fastest.values().stream().mapToDouble(Study.Trial::medianNanos).max().orElseThrow();
+        fastest.values().stream().mapToDouble(s -> s.time().medianNanos()).max().orElseThrow();
     var scale = TimeScale.of(largest);
     var columns = new ArrayList<>(splits);
     var rows = new ArrayList<>(streams);
@@ -50,9 +52,9 @@ public final class HeatmapChart {
     for (var entry : fastest.entrySet()) {
       xyz[0][cell] = columns.indexOf(entry.getKey().splits);
       xyz[1][cell] = rows.indexOf(entry.getKey().streams);
-      xyz[2][cell] = scale.from(entry.getValue().medianNanos());
+      xyz[2][cell] = scale.from(entry.getValue().time().medianNanos());
       labels.add(TimeScale.digits(xyz[2][cell]));
-      if (entry.getValue().overlap().equals(study.best())) {
+      if (entry.getValue().verdict() == Verdict.BEST) {
         ringed = cell;
       }
       cell++;
@@ -67,12 +69,12 @@ public final class HeatmapChart {
             new HeatCells(xyz[2], labels, ringed));
     var chart =
         Theme.chart(
-            study.finding(),
-            study.setting()
+            standings.finding(),
+            standings.setting()
                 + "\nmedian time of an iteration in "
                 + scale.unit()
                 + ", darker is faster; "
-                + study.basis(),
+                + standings.basis(),
             plot);
     plot.setDomainGridlinesVisible(false);
     plot.setRangeGridlinesVisible(false);

@@ -18,7 +18,6 @@ import org.jfree.chart.ui.TextAnchor;
 /// values are the binary logarithms of the counts.
 final class SplitsAxis extends NumberAxis {
   private static final double MARGIN = 0.4;
-  private static final double SHARE_KEPT_FREE = 0.17;
   private static final double LABEL_GAP_PX = 6;
 
   private final transient SortedSet<Integer> counts;
@@ -26,9 +25,7 @@ final class SplitsAxis extends NumberAxis {
   SplitsAxis(String label, SortedSet<Integer> counts) {
     super(label);
     this.counts = new TreeSet<>(counts);
-    double from = position(counts.first()) - MARGIN;
-    double to = position(counts.last()) + MARGIN;
-    setRange(from, from + (to - from) / (1 - SHARE_KEPT_FREE));
+    setRange(position(counts.first()) - MARGIN, position(counts.last()) + MARGIN);
   }
 
   static double position(int count) {

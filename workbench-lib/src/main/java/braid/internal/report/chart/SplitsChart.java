@@ -1,9 +1,10 @@
 package braid.internal.report.chart;
 
-import braid.Study;
 import braid.internal.report.ConfigurationColumns;
+import braid.internal.report.Standings;
+import braid.internal.report.Standings.Standing;
 import braid.internal.report.TimeScale;
-import braid.internal.report.statistics.OrderStatistics;
+import braid.internal.report.statistics.Spread;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.geom.Ellipse2D;
@@ -13,6 +14,8 @@ import java.util.List;
 import java.util.SequencedMap;
 import java.util.TreeSet;
 import org.jfree.chart.JFreeChart;
+import org.jfree.chart.LegendItem;
+import org.jfree.chart.LegendItemCollection;
 import org.jfree.chart.axis.NumberAxis;
 import org.jfree.chart.plot.DatasetRenderingOrder;
 import org.jfree.chart.plot.IntervalMarker;
@@ -21,9 +24,6 @@ import org.jfree.chart.plot.XYPlot;
 import org.jfree.chart.renderer.xy.XYErrorRenderer;
 import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
 import org.jfree.chart.ui.Layer;
-import org.jfree.chart.ui.RectangleAnchor;
-import org.jfree.chart.ui.RectangleInsets;
-import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 import org.jfree.data.xy.YIntervalSeries;
@@ -43,31 +43,31 @@ public final class SplitsChart {
 
   private SplitsChart() {}
 
-  public static JFreeChart of(Study study) {
-    var lines = lines(study);
-    double largest = OrderStatistics.quantile(study.unfusedNanos(), 0.9);
-    double smallest = OrderStatistics.quantile(study.unfusedNanos(), 0.1);
-    for (var trial : study.trials()) {
-      largest = Math.max(largest, trial.p90Nanos());
-      smallest = Math.min(smallest, trial.p10Nanos());
+  public static JFreeChart of(Standings standings) {
+    var lines = lines(standings);
+    double largest = standings.unfused().p90Nanos();
+    double smallest = standings.unfused().p10Nanos();
+    for (var standing : standings.configurations()) {
+      largest = Math.max(largest, standing.time().p90Nanos());
+      smallest = Math.min(smallest, standing.time().p10Nanos());
     }
     var scale = TimeScale.of(largest);
     var data = new YIntervalSeriesCollection();
     var best = new XYSeries("best");
     var ties = new XYSeries("ties with best");
-    var tied = study.ties();
     double dodge = Math.min(DODGE, WIDEST_DODGE / lines.size());
     double shift = -dodge * (lines.size() - 1) / 2;
     for (var line : lines.entrySet()) {
       var series = new YIntervalSeries(line.getKey());
-      for (var trial : line.getValue()) {
-        double x = SplitsAxis.position(trial.overlap().splits()) + shift;
-        double y = scale.from(trial.medianNanos());
-        series.add(x, y, scale.from(trial.p10Nanos()), scale.from(trial.p90Nanos()));
-        if (trial.overlap().equals(study.best())) {
-          best.add(x, y);
-        } else if (tied.contains(trial.overlap())) {
-          ties.add(x, y);
+      for (var standing : line.getValue()) {
+        var time = standing.time();
+        double x = SplitsAxis.position(standing.overlap().splits()) + shift;
+        double y = scale.from(time.medianNanos());
+        series.add(x, y, scale.from(time.p10Nanos()), scale.from(time.p90Nanos()));
+        switch (standing.verdict()) {
+          case BEST -> best.add(x, y);
+          case TIED -> ties.add(x, y);
+          case SLOWER -> {}
         }
       }
       data.addSeries(series);
@@ -75,7 +75,7 @@ public final class SplitsChart {
     }
 
     var splits = new TreeSet<Integer>();
-    study.trials().forEach(t -> splits.add(t.overlap().splits()));
+    standings.configurations().forEach(s -> splits.add(s.overlap().splits()));
     var time = new NumberAxis("median time of an iteration (" + scale.unit() + ")");
     double margin = HEADROOM * Math.max(scale.from(largest - smallest), scale.from(largest) * 0.05);
     time.setRange(Math.max(0, scale.from(smallest) - margin), scale.from(largest) + margin);
@@ -83,21 +83,32 @@ public final class SplitsChart {
     ring(plot, 1, best, Theme.BEST, Theme.RING);
     ring(plot, 2, ties, Theme.REFERENCE, Theme.HAIRLINE);
     plot.setDatasetRenderingOrder(DatasetRenderingOrder.FORWARD);
-    addUnfused(plot, study, scale);
+    addUnfused(plot, standings.unfused(), scale);
     var chart =
         Theme.chart(
-            study.finding(), study.setting() + "\n" + study.basis() + "; bars p10 to p90", plot);
+            standings.finding(),
+            standings.setting() + "\n" + standings.basis() + "; bars p10 to p90",
+            plot);
     Theme.legend(chart);
     return chart;
   }
 
-  /// The trials in lines, by all their settings but the splits.
-  private static SequencedMap<String, List<Study.Trial>> lines(Study study) {
-    var lines = new LinkedHashMap<String, List<Study.Trial>>();
-    var varying = study.varying();
-    for (var trial : study.trials()) {
+  /// The reference is named here: beside its line a label would lie on points or cost plot width.
+  private static LegendItemCollection legend(XYPlot plot, Spread unfused) {
+    var items = new LegendItemCollection();
+    var name = "unfused " + TimeScale.format(unfused.medianNanos());
+    items.add(new LegendItem(name, null, null, null, Theme.DASH, Theme.DASHED, Theme.REFERENCE));
+    items.addAll(plot.getLegendItems());
+    return items;
+  }
+
+  /// The configurations in lines, by all their settings but the splits.
+  private static SequencedMap<String, List<Standing>> lines(Standings standings) {
+    var lines = new LinkedHashMap<String, List<Standing>>();
+    var varying = standings.varying();
+    for (var standing : standings.configurations()) {
       var others = new LinkedHashMap<String, String>();
-      trial
+      standing
           .overlap()
           .columns()
           .forEach(
@@ -107,7 +118,7 @@ public final class SplitsChart {
                 }
               });
       var name = others.isEmpty() ? "overlapped" : ConfigurationColumns.label(others);
-      lines.computeIfAbsent(name, n -> new ArrayList<>()).add(trial);
+      lines.computeIfAbsent(name, n -> new ArrayList<>()).add(standing);
     }
     return lines;
   }
@@ -145,24 +156,14 @@ public final class SplitsChart {
     return new Ellipse2D.Double(-diameter / 2, -diameter / 2, diameter, diameter);
   }
 
-  private static void addUnfused(XYPlot plot, Study study, TimeScale scale) {
-    var nanos = study.unfusedNanos();
-    double median = OrderStatistics.quantile(nanos, 0.5);
+  private static void addUnfused(XYPlot plot, Spread unfused, TimeScale scale) {
     var band =
         new IntervalMarker(
-            scale.from(OrderStatistics.quantile(nanos, 0.1)),
-            scale.from(OrderStatistics.quantile(nanos, 0.9)),
-            Theme.REFERENCE_BAND);
+            scale.from(unfused.p10Nanos()), scale.from(unfused.p90Nanos()), Theme.REFERENCE_BAND);
     band.setAlpha(1);
     plot.addRangeMarker(band, Layer.BACKGROUND);
-    var line = new ValueMarker(scale.from(median), Theme.REFERENCE, Theme.DASHED);
-    line.setLabel("unfused " + TimeScale.format(median));
-    line.setLabelFont(Theme.TICK);
-    line.setLabelPaint(Theme.REFERENCE);
-    line.setLabelBackgroundColor(Theme.CLEAR);
-    line.setLabelAnchor(RectangleAnchor.TOP_RIGHT);
-    line.setLabelTextAnchor(TextAnchor.BOTTOM_RIGHT);
-    line.setLabelOffset(new RectangleInsets(3, 6, 3, 6));
+    var line = new ValueMarker(scale.from(unfused.medianNanos()), Theme.REFERENCE, Theme.DASHED);
     plot.addRangeMarker(line, Layer.BACKGROUND);
+    plot.setFixedLegendItems(legend(plot, unfused));
   }
 }

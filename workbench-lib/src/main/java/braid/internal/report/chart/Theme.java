@@ -4,6 +4,7 @@ import braid.Stage;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.Font;
+import java.awt.geom.Line2D;
 import java.awt.geom.Rectangle2D;
 import java.util.List;
 import org.jfree.chart.JFreeChart;
@@ -31,7 +32,6 @@ public final class Theme {
   static final Color PAPER = Color.WHITE;
   static final Color REFERENCE = new Color(0x3E4C59);
   static final Color REFERENCE_BAND = new Color(0xEDF0F3);
-  static final Color CLEAR = new Color(0, 0, 0, 0);
   static final Color BEST = new Color(0xD1495B);
 
   static final Font TITLE = new Font(Font.SANS_SERIF, Font.BOLD, 15);
@@ -61,6 +61,9 @@ public final class Theme {
 
   /// What a legend shows of a colour.
   static final Rectangle2D SWATCH = new Rectangle2D.Double(-6, -5, 12, 10);
+
+  /// What a legend shows of a dashed line.
+  static final Line2D DASH = new Line2D.Double(-12, 0, 12, 0);
 
   /// Wide, so that the axis chooses few ticks.
   private static final RectangleInsets TICK_SPACE = new RectangleInsets(4, 14, 4, 6);

@@ -1,6 +1,6 @@
 package braid.internal.report.chart;
 
-import braid.ProfileSet;
+import braid.Profile;
 import braid.Span;
 import braid.Stage;
 import braid.internal.report.ConfigurationColumns;
@@ -19,21 +19,27 @@ import org.jfree.chart.JFreeChart;
 public final class TimelineChart {
   private static final int LANE_PX = 20;
 
+  /// The iteration to draw.
+  ///
+  /// @param median whether its time is the median of all
+  /// @param clockErrorNanos how far spans of two ranks may be out of place against each other
+  public record Shown(int iteration, long slowestNanos, boolean median, long clockErrorNanos) {}
+
   private record Lane(int rank, String stream) {}
 
   private TimelineChart() {}
 
-  public static JFreeChart of(ProfileSet set, int iteration) {
+  public static JFreeChart of(List<Profile> ofRanks, Shown shown) {
     var spansByRank = new LinkedHashMap<Integer, List<Span>>();
-    for (var profile : set.profiles()) {
+    for (var profile : ofRanks) {
       spansByRank.put(
           profile.place().rank(),
-          profile.spans().stream().filter(s -> s.iteration() == iteration).toList());
+          profile.spans().stream().filter(s -> s.iteration() == shown.iteration).toList());
     }
     var all = spansByRank.values().stream().flatMap(List::stream).toList();
     long start = all.stream().mapToLong(Span::startNanos).min().orElse(0);
     long end = all.stream().mapToLong(Span::endNanos).max().orElse(0);
-    long shownNanos = Math.max(1, Math.max(set.slowestNanos(iteration), end - start));
+    long shownNanos = Math.max(1, Math.max(shown.slowestNanos, end - start));
     var scale = TimeScale.of(shownNanos);
 
     var lanes = lanes(spansByRank);
@@ -46,7 +52,7 @@ public final class TimelineChart {
                 .toList(),
             LANE_PX,
             bars(spansByRank, lanes, start, scale));
-    return plot.chart(title(set, iteration), subtitle(set, iteration));
+    return plot.chart(title(ofRanks, shown), subtitle(ofRanks.getFirst(), shown));
   }
 
   private static SequencedMap<Lane, Integer> lanes(SequencedMap<Integer, List<Span>> spansByRank) {
@@ -98,11 +104,11 @@ public final class TimelineChart {
     return kinds;
   }
 
-  private static String title(ProfileSet set, int iteration) {
-    var took = "Iteration " + iteration + ": " + TimeScale.format(set.slowestNanos(iteration));
+  private static String title(List<Profile> ofRanks, Shown shown) {
+    var took = "Iteration " + shown.iteration + ": " + TimeScale.format(shown.slowestNanos);
     var shares =
-        set.profiles().stream()
-            .mapToDouble(p -> RankTimes.of(p, iteration).overlappedToCommunication())
+        ofRanks.stream()
+            .mapToDouble(p -> RankTimes.of(p, shown.iteration).overlappedToCommunication())
             .filter(Double::isFinite)
             .summaryStatistics();
     if (shares.getCount() == 0) {
@@ -116,13 +122,13 @@ public final class TimelineChart {
         + " of communication beside a GEMM";
   }
 
-  private static String subtitle(ProfileSet set, int iteration) {
-    return ConfigurationColumns.label(set.configuration())
+  private static String subtitle(Profile first, Shown shown) {
+    return ConfigurationColumns.label(first.configuration())
         + "\n"
-        + (iteration == set.medianIteration() ? "the median of " : "one of ")
-        + set.iterations()
-        + (set.iterations() == 1 ? " iteration" : " iterations")
+        + (shown.median ? "the median of " : "one of ")
+        + first.iterations()
+        + (first.iterations() == 1 ? " iteration" : " iterations")
         + "; numbers are chunks; clocks agree within ±"
-        + TimeScale.format(set.clockErrorNanos());
+        + TimeScale.format(shown.clockErrorNanos);
   }
 }

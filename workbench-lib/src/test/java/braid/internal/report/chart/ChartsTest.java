@@ -8,6 +8,8 @@ import braid.Overlap;
 import braid.Study;
 import braid.SyntheticProfiles;
 import braid.SyntheticStudy;
+import braid.internal.report.TimeScale;
+import braid.internal.report.statistics.OrderStatistics;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -94,6 +96,13 @@ class ChartsTest {
     assertThat(plot(chart).getDataset(1).getXValue(0, 0))
         .isEqualTo(SplitsAxis.position(study.best().splits()), within(0.05));
     assertThat(chart.getTitle().getText()).contains("less time than unfused");
+    assertThat(plot(chart).getLegendItems().get(0).getLabel())
+        .isEqualTo(
+            "unfused " + TimeScale.format(OrderStatistics.quantile(study.unfusedNanos(), 0.5)));
+    assertThat(plot(chart).getLegendItems().get(1).getLabel()).isEqualTo("streams=1");
+    assertThat(plot(chart).getDomainAxis().getUpperBound())
+        .as("no empty room right of the last split count")
+        .isLessThan(SplitsAxis.position(splits[splits.length - 1]) + 0.5);
     assertDrawn(chart);
   }
 

@@ -1,4 +1,4 @@
-package braid.internal.report;
+package braid.internal.report.json;
 
 import braid.BraidException;
 import braid.Place;
@@ -10,34 +10,18 @@ import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 
-/// A profile as JSON. A span is a row of eight whole numbers, its stage and stream being indices
-/// into two lists of names: a profile of ten thousand spans stays under a megabyte.
+/// Profiles from JSON, and those of all ranks in one document.
 public final class ProfileJson {
-  public static final String MIME = "application/vnd.braid.profile+json";
-  static final String FORMAT = "braid.profile/1";
   static final String SET_FORMAT = "braid.profiles/1";
 
   private static final String WHAT = "profile";
-  private static final int SPAN_WIDTH = 8;
 
   private ProfileJson() {}
 
-  public static String write(Profile profile) {
-    var out = new StringWriter();
-    try (var json = new JsonWriter(out)) {
-      write(profile, json);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-    return out.toString();
-  }
-
   public static Profile read(String json) {
-    return read(JsonFields.document(WHAT, FORMAT, json));
+    return read(JsonFields.document(WHAT, ProfileWriter.FORMAT, json));
   }
 
   /// The profiles of all ranks, in one document.
@@ -46,7 +30,13 @@ public final class ProfileJson {
     try (var json = new JsonWriter(out)) {
       json.beginObject().name("format").value(SET_FORMAT).name("profiles").beginArray();
       for (var profile : profiles) {
-        write(profile, json);
+        ProfileWriter.write(
+            json,
+            profile.place(),
+            profile.configuration(),
+            profile.iterationNanos(),
+            profile.spans(),
+            profile.clockErrorNanos());
       }
       json.endArray().endObject();
     } catch (IOException e) {
@@ -60,51 +50,6 @@ public final class ProfileJson {
     return set.objects("profiles").stream().map(ProfileJson::read).toList();
   }
 
-  private static void write(Profile profile, JsonWriter json) throws IOException {
-    var stages = new LinkedHashMap<String, Integer>();
-    var streams = new LinkedHashMap<String, Integer>();
-    for (var span : profile.spans()) {
-      stages.putIfAbsent(span.stage().name(), stages.size());
-      streams.putIfAbsent(span.stream(), streams.size());
-    }
-    json.beginObject();
-    json.name("format").value(FORMAT);
-    json.name("rank").value(profile.place().rank());
-    json.name("size").value(profile.place().size());
-    json.name("configuration").beginObject();
-    for (var column : profile.configuration().entrySet()) {
-      json.name(column.getKey()).value(column.getValue());
-    }
-    json.endObject();
-    json.name("clockErrorNanos").value(profile.clockErrorNanos());
-    json.name("iterationNanos").beginArray();
-    for (var nanos : profile.iterationNanos()) {
-      json.value(nanos);
-    }
-    json.endArray();
-    names(json, "stages", stages);
-    names(json, "streams", streams);
-    json.name("spans").beginArray();
-    for (var s : profile.spans()) {
-      json.beginArray();
-      json.value(s.iteration()).value(s.chunk());
-      json.value(stages.get(s.stage().name())).value(streams.get(s.stream()));
-      json.value(s.startNanos()).value(s.endNanos()).value(s.bytes()).value(s.flops());
-      json.endArray();
-    }
-    json.endArray();
-    json.endObject();
-  }
-
-  private static void names(JsonWriter json, String field, Map<String, Integer> names)
-      throws IOException {
-    json.name(field).beginArray();
-    for (var name : names.keySet()) {
-      json.value(name);
-    }
-    json.endArray();
-  }
-
   private static Profile read(JsonFields fields) {
     fields.only(
         "format",
@@ -116,14 +61,18 @@ public final class ProfileJson {
         "stages",
         "streams",
         "spans");
-    if (!fields.text("format").equals(FORMAT)) {
+    if (!fields.text("format").equals(ProfileWriter.FORMAT)) {
       throw new BraidException(
-          WHAT + ": field `format` must be \"" + FORMAT + "\" but was " + fields.text("format"));
+          WHAT
+              + ": field `format` must be \""
+              + ProfileWriter.FORMAT
+              + "\" but was "
+              + fields.text("format"));
     }
     var stages = fields.listOf("stages", Stage.values());
     var streams = fields.textList("streams");
     var spans = new ArrayList<Span>();
-    for (var row : fields.rows("spans", SPAN_WIDTH)) {
+    for (var row : fields.rows("spans", ProfileWriter.SPAN_WIDTH)) {
       spans.add(
           new Span(
               number(row[0], "iteration"),

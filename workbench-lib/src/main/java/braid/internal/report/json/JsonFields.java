@@ -1,4 +1,4 @@
-package braid.internal.report;
+package braid.internal.report.json;
 
 import braid.BraidException;
 import com.google.gson.JsonArray;

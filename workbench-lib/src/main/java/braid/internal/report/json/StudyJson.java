@@ -1,8 +1,7 @@
-package braid.internal.report;
+package braid.internal.report.json;
 
 import braid.Method;
 import braid.Overlap;
-import braid.Study;
 import braid.Transport;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
@@ -10,26 +9,34 @@ import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.util.List;
 import java.util.Map;
+import java.util.SequencedMap;
 
-/// A study as JSON: every time that was measured, none that was computed from them.
-public final class StudyJson {
+/// What of a study is kept as JSON: every time that was measured, none that was computed from them.
+public record StudyJson(
+    SequencedMap<String, String> problem,
+    int ranks,
+    long seed,
+    List<Long> unfusedFirst,
+    List<Long> unfusedAgain,
+    List<Trial> trials) {
   public static final String MIME = "application/vnd.braid.study+json";
   static final String FORMAT = "braid.study/1";
 
-  private StudyJson() {}
+  /// One configuration and its time in each round.
+  public record Trial(Overlap overlap, List<Long> nanos) {}
 
-  public static String write(Study study) {
+  public String write() {
     var out = new StringWriter();
     try (var json = new JsonWriter(out)) {
       json.beginObject();
       json.name("format").value(FORMAT);
-      texts(json, "problem", study.problem());
-      json.name("ranks").value(study.ranks());
-      json.name("seed").value(study.seed());
-      numbers(json, "unfusedNanos", study.unfusedFirst());
-      numbers(json, "unfusedAgainNanos", study.unfusedAgain());
+      texts(json, "problem", problem);
+      json.name("ranks").value(ranks);
+      json.name("seed").value(seed);
+      numbers(json, "unfusedNanos", unfusedFirst);
+      numbers(json, "unfusedAgainNanos", unfusedAgain);
       json.name("trials").beginArray();
-      for (var trial : study.trials()) {
+      for (var trial : trials) {
         json.beginObject();
         var how = trial.overlap();
         json.name("method").value(how.method().name());
@@ -47,7 +54,7 @@ public final class StudyJson {
     return out.toString();
   }
 
-  public static Study read(String json) {
+  public static StudyJson read(String json) {
     var fields =
         JsonFields.document("study", FORMAT, json)
             .only(
@@ -61,9 +68,9 @@ public final class StudyJson {
     var trials =
         fields.objects("trials").stream()
             .map(t -> t.only("method", "splits", "streams", "transport", "nanos"))
-            .map(t -> new Study.Trial(overlap(t), t.wholes("nanos")))
+            .map(t -> new Trial(overlap(t), t.wholes("nanos")))
             .toList();
-    return new Study(
+    return new StudyJson(
         fields.texts("problem"),
         fields.whole("ranks"),
         fields.wholeLong("seed"),
