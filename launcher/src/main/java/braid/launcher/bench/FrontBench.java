@@ -199,7 +199,7 @@ record FrontBench(
         peers.isEmpty()
             ? "ipyparallel is not installed for /usr/bin/python3, so it was not measured; try "
                 + Ipyparallel.REMEDY
-            : "ipyparallel: %d starts; its front is its client with its controller's processes."
+            : "ipyparallel: %d starts; its front is its client and its controller's processes, whose resident memory is added up although they share some."
                 .formatted(peers.size()));
     if (!rankCounts.equals(RANK_COUNTS)) {
       remarks.add(

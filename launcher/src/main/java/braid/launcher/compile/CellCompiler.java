@@ -57,11 +57,6 @@ public final class CellCompiler implements AutoCloseable {
     analysis = shell.sourceCodeAnalysis();
   }
 
-  /// Brings in the compiler's classes, so that the first cell need not wait for them.
-  public void warmUp() {
-    var _ = analysis.sourceToSnippets("int warm = 1 + 1;");
-  }
-
   public SourceCodeAnalysis analysis() {
     return analysis;
   }

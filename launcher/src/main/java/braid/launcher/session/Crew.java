@@ -51,11 +51,10 @@ final class Crew implements AutoCloseable {
     Thread.ofPlatform().daemon().name("braid-start").start(starting);
     var fanOut = new FanOut(starting);
     var compiler = new CellCompiler(fanOut);
-    compiler.warmUp();
     try {
-      var crew = new Crew(token, store, starting.get(), fanOut, compiler);
-      Prelude.eval(compiler, Prelude.WORLD);
-      return crew;
+      // Imports are compiled but not run: they bring in the compiler's classes meanwhile.
+      Prelude.imports(compiler);
+      return new Crew(token, store, starting.get(), fanOut, compiler).withWorld();
     } catch (ExecutionException e) {
       compiler.close();
       store.close();
@@ -66,6 +65,16 @@ final class Crew implements AutoCloseable {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new BraidException("starting the ranks was interrupted", e);
+    }
+  }
+
+  private Crew withWorld() {
+    try {
+      Prelude.eval(compiler, Prelude.WORLD);
+      return this;
+    } catch (BraidException e) {
+      close();
+      throw e;
     }
   }
 

@@ -100,6 +100,7 @@ final class FrontScope implements AutoCloseable {
     var made = compiler;
     if (made == null) {
       made = new CellCompiler(here);
+      Prelude.imports(made);
       Prelude.eval(made, Prelude.PROFILES.formatted(gathered.name()));
       compiler = made;
     }

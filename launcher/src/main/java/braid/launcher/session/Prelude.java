@@ -3,12 +3,11 @@ package braid.launcher.session;
 import braid.BraidException;
 import braid.launcher.compile.CellCompiler;
 import java.util.List;
-import java.util.stream.Stream;
 import jdk.jshell.Snippet;
 
 /// What every notebook finds there already: Java's usual imports, Braid's names, and `world`.
 final class Prelude {
-  private static final List<String> SNIPPETS =
+  private static final List<String> IMPORTS =
       List.of(
           "import java.io.*;",
           "import java.math.*;",
@@ -32,16 +31,18 @@ final class Prelude {
 
   private Prelude() {}
 
-  static void eval(CellCompiler compiler, String... more) {
-    for (var snippet : Stream.concat(SNIPPETS.stream(), Stream.of(more)).toList()) {
-      for (var event : compiler.eval(snippet)) {
-        if (event.status() != Snippet.Status.VALID || event.exception() != null) {
-          throw new BraidException(
-              "the session could not begin: "
-                  + snippet
-                  + " failed"
-                  + (event.exception() == null ? "" : ": " + event.exception().getMessage()));
-        }
+  static void imports(CellCompiler compiler) {
+    IMPORTS.forEach(snippet -> eval(compiler, snippet));
+  }
+
+  static void eval(CellCompiler compiler, String snippet) {
+    for (var event : compiler.eval(snippet)) {
+      if (event.status() != Snippet.Status.VALID || event.exception() != null) {
+        throw new BraidException(
+            "the session could not begin: "
+                + snippet
+                + " failed"
+                + (event.exception() == null ? "" : ": " + event.exception().getMessage()));
       }
     }
   }
