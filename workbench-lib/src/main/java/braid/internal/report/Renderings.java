@@ -73,12 +73,6 @@ public final class Renderings {
     return profiles.isEmpty() ? Optional.empty() : Optional.of(ProfileSet.of(profiles));
   }
 
-  /// Loads what drawing needs, so that the first table or chart need not wait for it. A front may
-  /// call it in a thread of its own after it has started.
-  public static void preload() {
-    Rich.preload();
-  }
-
   private static String plain(@Nullable Object value) {
     if (value != null && value.getClass().isArray()) {
       var wrapped = Arrays.deepToString(new @Nullable Object[] {value});
@@ -105,13 +99,6 @@ public final class Renderings {
       var image = (BufferedImage) value;
       return MimeBundle.text("image of " + image.getWidth() + "×" + image.getHeight() + " pixels")
           .with(MimeBundle.PNG, ChartImage.png(image));
-    }
-
-    static void preload() {
-      var _ = HtmlTable.text(Table.create(""), 0);
-      if (ChartImage.noFonts().isEmpty()) {
-        ChartImage.preload();
-      }
     }
   }
 }

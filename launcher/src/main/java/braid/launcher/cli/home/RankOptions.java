@@ -24,7 +24,7 @@ public final class RankOptions {
   @Option(
       names = "--backend",
       paramLabel = "BACKEND",
-      description = "auto, host or cuda; auto takes the GPUs where there are any. Default: auto.")
+      description = "auto, host or cuda. This version has the host backend only. Default: auto.")
   private @Nullable String backend;
 
   @Option(

@@ -16,8 +16,6 @@ import java.util.Locale;
 import java.util.Optional;
 import javax.imageio.ImageIO;
 import org.jfree.chart.JFreeChart;
-import org.jfree.chart.axis.NumberAxis;
-import org.jfree.chart.plot.XYPlot;
 import org.jfree.svg.SVGGraphics2D;
 
 /// A chart drawn without a screen, as SVG and as PNG.
@@ -107,12 +105,6 @@ public final class ChartImage {
   /// text.
   public static Optional<String> noFonts() {
     return Fonts.MISSING;
-  }
-
-  /// Draws an empty chart, which loads most of what any needs.
-  public static void preload() {
-    var plot = new XYPlot(null, new NumberAxis(""), new NumberAxis(""), null);
-    var _ = svg(Theme.chart("", "", plot));
   }
 
   private static void requireFonts() {
