@@ -9,9 +9,9 @@ import java.util.regex.Pattern;
 ///
 /// It is written `0.3GB/s,20us`; units are powers of ten. A link without limits is `unlimited`.
 public record Link(double bytesPerSecond, long latencyNanos) {
-  /// Chosen so that in the notebooks' problem (m=3840, n=2880, k=640 in fp32), on a machine of two
-  /// cores with four ranks, the communication takes somewhat more than a third of the GEMM. A GPU's
-  /// link is a thousand times faster, and so is its GEMM.
+  /// Chosen so that in the notebooks' problem, on a machine of two cores with four ranks, the
+  /// communication takes about half as long as the GEMM. A GPU's link is a thousand times faster,
+  /// and so is its GEMM.
   public static final Link DEFAULT = new Link(0.25e9, 20_000);
 
   /// Bytes arrive as fast as the machine can copy them.

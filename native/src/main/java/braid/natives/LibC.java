@@ -1,12 +1,15 @@
 package braid.natives;
 
 import java.lang.foreign.AddressLayout;
+import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
+import java.util.BitSet;
+import java.util.List;
 
 /// The few calls of the C library that Java has no word for.
 @SuppressWarnings("restricted")
@@ -17,7 +20,44 @@ public final class LibC {
   private static final MethodHandle FFLUSH =
       function("fflush", FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER));
 
+  /// As large as the C library's own set: 1024 processors.
+  private static final int CPU_SET_BYTES = 128;
+
+  private static final FunctionDescriptor AFFINITY =
+      FunctionDescriptor.of(
+          ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_LONG, POINTER);
+
   private LibC() {}
+
+  /// The processors that the calling thread may run on.
+  public static List<Integer> allowedProcessors() {
+    try (var arena = Arena.ofConfined()) {
+      var set = arena.allocate(CPU_SET_BYTES);
+      var failed =
+          (int) function("sched_getaffinity", AFFINITY).invokeExact(0, (long) CPU_SET_BYTES, set);
+      return failed != 0
+          ? List.of()
+          : BitSet.valueOf(set.toArray(ValueLayout.JAVA_BYTE)).stream().boxed().toList();
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  /// Keeps the calling thread on these processors; false where the system does not let it.
+  public static boolean runOn(List<Integer> processors) {
+    try (var arena = Arena.ofConfined()) {
+      var set = arena.allocate(CPU_SET_BYTES);
+      for (int processor : processors) {
+        var at = processor / Byte.SIZE;
+        var old = set.get(ValueLayout.JAVA_BYTE, at);
+        set.set(ValueLayout.JAVA_BYTE, at, (byte) (old | 1 << (processor % Byte.SIZE)));
+      }
+      return (int) function("sched_setaffinity", AFFINITY).invokeExact(0, (long) CPU_SET_BYTES, set)
+          == 0;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
 
   /// Writes out what native code has printed but the C library still holds back. Without it a
   /// library's message shows up after the cell that caused it.

@@ -10,6 +10,7 @@ import braid.launcher.wire.FromRank;
 import braid.launcher.wire.Hello;
 import braid.launcher.wire.OutputMark;
 import braid.launcher.wire.ToRank;
+import braid.natives.LibC;
 import java.io.EOFException;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
@@ -102,6 +103,7 @@ public final class RankMain {
   private void mark(long number) throws IOException {
     System.out.flush();
     System.err.flush();
+    LibC.flushAll();
     var mark = new OutputMark(token, number).bytes();
     out.write(mark);
     err.write(mark);

@@ -5,6 +5,7 @@ import braid.DType;
 import braid.Link;
 import braid.MemoryKind;
 import braid.internal.host.CopyEngine;
+import braid.internal.host.Cores;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
@@ -27,6 +28,7 @@ public final class HostBackend implements Backend {
   private final CopyEngine engine;
   private volatile Link link;
   private final int gemmThreads;
+  private final Cores cores;
   private final Set<HostStream> streams = ConcurrentHashMap.newKeySet();
 
   public HostBackend(Env env, String token, Waits waits) {
@@ -35,6 +37,7 @@ public final class HostBackend implements Backend {
     this.waits = waits;
     this.link = env.link();
     this.engine = new CopyEngine(link, waits);
+    this.cores = Cores.of(env.local());
     this.gemmThreads = Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
   }
 
@@ -68,7 +71,8 @@ public final class HostBackend implements Backend {
   @Override
   public Stream stream(String name) {
     var stream =
-        new HostStream(env.world().rank(), name, waits, engine, gemmThreads, streams::remove);
+        new HostStream(
+            env.world().rank(), name, waits, engine, gemmThreads, cores, streams::remove);
     streams.add(stream);
     return stream;
   }

@@ -3,6 +3,7 @@ package braid.internal.backend;
 import braid.Span;
 import braid.Stage;
 import braid.internal.host.CopyEngine;
+import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
 import braid.internal.host.SignalWord;
 import braid.internal.host.WorkQueue;
@@ -36,13 +37,14 @@ final class HostStream implements Stream {
       Waits waits,
       CopyEngine engine,
       int threads,
+      Cores cores,
       Consumer<HostStream> onClose) {
     this.name = name;
     this.waits = waits;
     this.engine = engine;
     this.multiplier = new HostGemm(threads);
     // Ranks may be threads of one process, so what a debugger lists needs the rank.
-    this.queue = new WorkQueue(rank + "-" + name, waits);
+    this.queue = new WorkQueue(rank + "-" + name, waits, cores);
     this.onClose = onClose;
   }
 

@@ -41,10 +41,19 @@ public final class WorkQueue {
   private volatile @Nullable Supplier<String> doing;
   private volatile boolean closed;
 
-  public WorkQueue(String name, Waits waits) {
+  /// Its thread keeps to these processors.
+  public WorkQueue(String name, Waits waits, Cores cores) {
     this.name = name;
     this.waits = waits;
-    thread = Thread.ofPlatform().daemon().name("braid-" + name).start(this::work);
+    thread =
+        Thread.ofPlatform()
+            .daemon()
+            .name("braid-" + name)
+            .start(
+                () -> {
+                  cores.take();
+                  work();
+                });
   }
 
   /// Queues a task; `what` is for messages.
