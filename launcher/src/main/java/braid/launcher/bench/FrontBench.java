@@ -55,7 +55,7 @@ record FrontBench(
     rows.addAll(startRows(startRanks, fronts, peers));
     rows.addAll(cellRows(rounds, peers));
     rows.addAll(memoryRows(startRanks, fronts, peers));
-    return new FrontReport(machine, rankCounts, rows, rounds.stages(), remarks(peers));
+    return new FrontReport(machine, rankCounts, rows, rounds.stages(), remarks(machine, peers));
   }
 
   private List<Ipyparallel> peers() throws IOException, InterruptedException {
@@ -187,8 +187,14 @@ record FrontBench(
     return Optional.of(new Row.Limit(most, ranks));
   }
 
-  private List<String> remarks(List<Ipyparallel> peers) {
+  private List<String> remarks(Machine before, List<Ipyparallel> peers) {
     var remarks = new ArrayList<String>();
+    remarks.add(
+        String.format(
+            Locale.ROOT,
+            "The machine's load was %.1f before and %.1f after; a load from others slows all rows.",
+            before.load(),
+            Machine.here().load()));
     remarks.add(
         "Cells: median (lowest to highest tenth left out) of %d after %d that warm up; all numbers of ranks take turns, cell by cell."
             .formatted(cells, warmUp));
