@@ -32,7 +32,7 @@ public record Machine(
             + ", "
             + bean.getName()
             + " "
-            + bean.getVersion(),
+            + bean.getVersion().replaceFirst("-.*", ""),
         bean.getSystemLoadAverage());
   }
 
