@@ -12,6 +12,7 @@ final class Recorded implements CellOutput {
   final List<String> shown = new ArrayList<>();
   String input = "";
   Runnable onStdout = () -> {};
+  Runnable onStderr = () -> {};
 
   @Override
   public void stdout(String text) {
@@ -22,6 +23,7 @@ final class Recorded implements CellOutput {
   @Override
   public void stderr(String text) {
     err.append(text);
+    onStderr.run();
   }
 
   @Override
