@@ -266,7 +266,8 @@ public final class Pipeline implements AutoCloseable {
     }
     step++;
     try {
-      schedule.enqueue(iteration, step);
+      work.streams().forEach(stream -> stream.turn(iteration, step));
+      schedule.enqueue();
       work.synchronize(() -> "the end of an iteration of " + this);
     } catch (RuntimeException | Error e) {
       broken = e;

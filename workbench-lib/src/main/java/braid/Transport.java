@@ -4,8 +4,11 @@ import java.util.Locale;
 
 /// What moves the bytes.
 public enum Transport {
-  /// Copy engines read the peers' symmetric memory; no compute unit takes part.
-  COPY_ENGINE;
+  /// Copy engines read and write the peers' symmetric memory; no compute unit takes part.
+  COPY_ENGINE,
+  /// Compute units read and write it, [Overlap#workers] of them: they are not the GEMM's while the
+  /// link is busy.
+  WORKERS;
 
   @Override
   public String toString() {

@@ -200,11 +200,21 @@ public final class Tuner {
     for (var method : orElse(methods, DEFAULT_METHODS)) {
       for (int stream : orElse(streams, DEFAULT_STREAMS)) {
         for (int split : orElse(splits, DEFAULT_SPLITS)) {
-          overlaps.add(new Overlap(method, split, stream, Overlap.DEFAULT_TRANSPORT));
+          overlaps.add(overlap(method, split).streams(stream));
         }
       }
     }
     return overlaps;
+  }
+
+  private static Overlap overlap(Method method, int splits) {
+    return switch (method) {
+      case PIPELINED -> Overlap.splits(splits);
+      case DIRECT -> Overlap.direct(splits);
+      case RING -> Overlap.ring(splits);
+      case BULK -> Overlap.bulk();
+      case UNFUSED -> Overlap.unfused();
+    };
   }
 
   private final class Candidate implements Rounds.Candidate {

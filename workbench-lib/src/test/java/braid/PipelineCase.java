@@ -56,11 +56,18 @@ record PipelineCase(GemmSpec spec, Overlap how) {
             .dtype(DType.parse(parts.get(3)));
     return new PipelineCase(
         spec,
-        new Overlap(
-            Method.valueOf(parts.get(4)),
-            Integer.parseInt(parts.get(5)),
-            Integer.parseInt(parts.get(6)),
-            Transport.COPY_ENGINE));
+        overlap(Method.valueOf(parts.get(4)), Integer.parseInt(parts.get(5)))
+            .streams(Integer.parseInt(parts.get(6))));
+  }
+
+  private static Overlap overlap(Method method, int splits) {
+    return switch (method) {
+      case PIPELINED -> Overlap.splits(splits);
+      case DIRECT -> Overlap.direct(splits);
+      case RING -> Overlap.ring(splits);
+      case BULK -> Overlap.bulk();
+      case UNFUSED -> Overlap.unfused();
+    };
   }
 
   /// Holds the case to its contract, on this rank of the group.

@@ -110,13 +110,13 @@ class PipelineTest {
   }
 
   @ParameterizedTest
-  @EnumSource(Method.class)
+  @EnumSource(names = {"PIPELINED", "DIRECT", "UNFUSED"})
   void aProfileHasEveryCopyAndEveryMultiplication(Method method) {
     var how =
         switch (method) {
           case PIPELINED -> Overlap.splits(3).streams(2);
           case DIRECT -> Overlap.direct(2);
-          case UNFUSED -> Overlap.unfused();
+          default -> Overlap.unfused();
         };
     int iterations = 2;
     LocalRanks.run(

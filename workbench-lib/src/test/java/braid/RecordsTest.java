@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -16,8 +17,22 @@ class RecordsTest {
     // the
     // changelog.
     assertThat(Overlap.defaults())
-        .isEqualTo(new Overlap(Method.PIPELINED, 4, 1, Transport.COPY_ENGINE));
-    assertThat(Overlap.direct()).isEqualTo(new Overlap(Method.DIRECT, 1, 1, Transport.COPY_ENGINE));
+        .isEqualTo(
+            new Overlap(
+                Method.PIPELINED,
+                4,
+                List.of(),
+                1,
+                ChunkOrder.NEXT_FIRST,
+                Transport.COPY_ENGINE,
+                0,
+                Priority.COMMUNICATION,
+                false,
+                false));
+    assertThat(Overlap.direct()).hasToString("direct splits=1 streams=1 over copy_engine");
+    assertThat(Overlap.ring()).hasToString("ring splits=1 streams=1 over copy_engine");
+    assertThat(Overlap.bulk()).hasToString("bulk over copy_engine");
+    assertThat(Overlap.splits(2).over(Transport.WORKERS).workers()).isEqualTo(1);
     assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
     assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.25GB/s,20us"));
   }
@@ -48,7 +63,7 @@ class RecordsTest {
     assertThatThrownBy(() -> MemoryKind.parse("gpu"))
         .hasMessage("a memory kind must be one of auto, native, ipc, nccl, nvshmem but was gpu");
     assertThatThrownBy(() -> DType.parse("fp64"))
-        .hasMessage("dtype must be one of fp32, bf16, fp16 but was fp64");
+        .hasMessage("dtype must be one of fp32, tf32, bf16, fp16, fp8_e4m3, fp8_e5m2 but was fp64");
   }
 
   @ParameterizedTest

@@ -25,41 +25,81 @@ public final class Blas {
     }
   }
 
-  /// `c = a · b`, row by row: `a` is `m` × `k`, `b` is `k` × `n`, `c` is `m` × `n`, each without
-  /// gaps between its rows except `c`, whose rows are `ldc` elements apart.
-  public static void sgemm(
-      int m, int n, int k, MemorySegment a, MemorySegment b, MemorySegment c, int ldc) {
-    needs("a", a, m, k, k);
-    needs("b", b, k, n, n);
-    needs("c", c, m, n, ldc);
+  /// One side of a multiplication: stored rows begin `stride` elements apart; what is `transposed`
+  /// is stored by columns.
+  public record Factor(MemorySegment segment, int stride, boolean transposed) {
+    private int form() {
+      return transposed ? Library.TRANSPOSED : Library.NOT_TRANSPOSED;
+    }
+  }
+
+  /// What a multiplication comes to: `c = scale · a · b + keep · c`, `m` × `n` without gaps, over
+  /// the depth `k`. Where `keep` is 0, `c` is not read.
+  public record Sum(int m, int n, int k, float scale, float keep, MemorySegment c) {}
+
+  /// Multiplies, row by row.
+  public static void sgemm(Factor a, Factor b, Sum sum) {
+    needs("a", a, sum.m(), sum.k());
+    needs("b", b, sum.k(), sum.n());
+    needs("c", new Factor(sum.c(), sum.n(), false), sum.m(), sum.n());
     try {
       Library.SGEMM.invokeExact(
           Library.ROW_MAJOR,
-          Library.NOT_TRANSPOSED,
-          Library.NOT_TRANSPOSED,
-          m,
-          n,
-          k,
-          1f,
-          a,
-          k,
-          b,
-          n,
-          0f,
-          c,
-          ldc);
+          a.form(),
+          b.form(),
+          sum.m(),
+          sum.n(),
+          sum.k(),
+          sum.scale(),
+          a.segment(),
+          a.stride(),
+          b.segment(),
+          b.stride(),
+          sum.keep(),
+          sum.c(),
+          sum.n());
+    } catch (Throwable e) {
+      throw LibC.unexpected(e);
+    }
+  }
+
+  /// Adds fp32 numbers to as many others.
+  public static void add(MemorySegment what, MemorySegment to) {
+    long count = to.byteSize() / Float.BYTES;
+    if (what.byteSize() < to.byteSize()) {
+      throw new IllegalArgumentException(
+          "%d numbers need %d bytes but there are %d"
+              .formatted(count, to.byteSize(), what.byteSize()));
+    }
+    try {
+      for (long done = 0; done < count; done += Integer.MAX_VALUE) {
+        int some = (int) Math.min(count - done, Integer.MAX_VALUE);
+        long skipped = done * Float.BYTES;
+        Library.SAXPY.invokeExact(some, 1f, what.asSlice(skipped), 1, to.asSlice(skipped), 1);
+      }
     } catch (Throwable e) {
       throw LibC.unexpected(e);
     }
   }
 
   /// OpenBLAS checks nothing: a segment that is too short would be read past its end.
-  private static void needs(String name, MemorySegment segment, int rows, int columns, int ld) {
-    long bytes = rows == 0 ? 0 : ((long) (rows - 1) * ld + columns) * Float.BYTES;
-    if (ld < columns || segment.byteSize() < bytes) {
+  private static void needs(String name, Factor factor, int rows, int columns) {
+    int storedRows = factor.transposed() ? columns : rows;
+    int storedColumns = factor.transposed() ? rows : columns;
+    long bytes =
+        storedRows == 0
+            ? 0
+            : ((long) (storedRows - 1) * factor.stride() + storedColumns) * Float.BYTES;
+    if (factor.stride() < storedColumns || factor.segment().byteSize() < bytes) {
       throw new IllegalArgumentException(
           "%s is %d x %d with rows %d apart and needs %d bytes but has %d"
-              .formatted(name, rows, columns, ld, bytes, segment.byteSize()));
+              .formatted(
+                  name,
+                  storedRows,
+                  storedColumns,
+                  factor.stride(),
+                  bytes,
+                  factor.segment().byteSize()));
     }
   }
 
@@ -68,6 +108,7 @@ public final class Blas {
   private static final class Library {
     static final int ROW_MAJOR = 101;
     static final int NOT_TRANSPOSED = 111;
+    static final int TRANSPOSED = 112;
 
     static {
       Loader.load(openblas_nolapack.class);
@@ -91,6 +132,17 @@ public final class Blas {
                 ValueLayout.ADDRESS,
                 ValueLayout.JAVA_INT,
                 ValueLayout.JAVA_FLOAT,
+                ValueLayout.ADDRESS,
+                ValueLayout.JAVA_INT));
+
+    static final MethodHandle SAXPY =
+        function(
+            "cblas_saxpy",
+            FunctionDescriptor.ofVoid(
+                ValueLayout.JAVA_INT,
+                ValueLayout.JAVA_FLOAT,
+                ValueLayout.ADDRESS,
+                ValueLayout.JAVA_INT,
                 ValueLayout.ADDRESS,
                 ValueLayout.JAVA_INT));
 

@@ -1,9 +1,8 @@
 package braid.internal.backend;
 
-import braid.DType;
 import braid.Link;
 import braid.MemoryKind;
-import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /// Where a rank's work runs. It is sealed: what works differently from one to the other is found by
 /// the compiler, not at run time. (The permitted classes share this package because Java asks for
@@ -23,7 +22,10 @@ public sealed interface Backend permits HostBackend {
   MemoryKind resolve(MemoryKind asked);
 
   /// A queue of work that goes on beside the caller. Several may run at once.
-  Stream stream(String name);
+  Stream stream(Lane lane);
+
+  /// Records what that lays out on those streams, without doing it.
+  Replay record(List<Stream> streams, Runnable layOut);
 
   /// Allocates `bytesPerRank` on every member, mapped into each. All members call it together; a
   /// member's part is zeroed.
@@ -33,7 +35,7 @@ public sealed interface Backend permits HostBackend {
   PrivateMemory allocate(long bytes);
 
   /// What a multiplication reads its right side from.
-  Operand operand(DType dtype, MemorySegment source);
+  Operand operand(Matrix source);
 
   /// Drops what streams have not begun and waits for what they have.
   void quiesce();

@@ -4,6 +4,17 @@ import java.util.concurrent.CompletableFuture;
 
 /// A point in a stream's work that other streams of this rank can wait for.
 public sealed interface Event {
-  /// The host's: a future that fails where the stream does.
-  record OfHost(CompletableFuture<Boolean> reached) implements Event {}
+  /// The host's: a future that fails where the stream does. A replay has the same points again, so
+  /// each launch renews their futures.
+  final class OfHost implements Event {
+    private volatile CompletableFuture<Boolean> reached = new CompletableFuture<>();
+
+    CompletableFuture<Boolean> reached() {
+      return reached;
+    }
+
+    void renew() {
+      reached = new CompletableFuture<>();
+    }
+  }
 }

@@ -1,7 +1,6 @@
 package braid.internal.backend;
 
 import braid.BraidException;
-import braid.DType;
 import braid.Link;
 import braid.MemoryKind;
 import braid.internal.host.CopyEngine;
@@ -11,7 +10,6 @@ import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -69,10 +67,10 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public Stream stream(String name) {
+  public Stream stream(Lane lane) {
     var stream =
         new HostStream(
-            env.world().rank(), name, waits, engine, gemmThreads, cores, streams::remove);
+            env.world().rank(), lane, waits, engine, gemmThreads, cores, streams::remove);
     streams.add(stream);
     return stream;
   }
@@ -96,14 +94,31 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public Operand operand(DType dtype, MemorySegment source) {
-    return switch (dtype) {
-      case FP32 -> new Operand(dtype, source, Optional.empty());
-      case BF16, FP16 ->
-          new Operand(
-              dtype,
-              source,
-              Optional.of(allocate(source.byteSize() / dtype.bytes() * Float.BYTES)));
+  public Operand operand(Matrix source) {
+    var dtype = source.dtype();
+    return new Operand(
+        source,
+        dtype.isStoredAsFp32()
+            ? Optional.empty()
+            : Optional.of(allocate(source.segment().byteSize() / dtype.bytes() * Float.BYTES)));
+  }
+
+  @Override
+  public Replay record(List<Stream> on, Runnable layOut) {
+    var replay = new HostReplay();
+    var recorded = on.stream().map(HostBackend::ofHost).toList();
+    recorded.forEach(stream -> stream.layOutInto(replay));
+    try {
+      layOut.run();
+      return replay;
+    } finally {
+      recorded.forEach(stream -> stream.layOutInto(null));
+    }
+  }
+
+  private static HostStream ofHost(Stream stream) {
+    return switch (stream) {
+      case HostStream host -> host;
     };
   }
 

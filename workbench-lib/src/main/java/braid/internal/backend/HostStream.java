@@ -5,6 +5,7 @@ import braid.Stage;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
+import braid.internal.host.Numbers;
 import braid.internal.host.SignalWord;
 import braid.internal.host.WorkQueue;
 import braid.internal.rank.Waits;
@@ -24,22 +25,26 @@ final class HostStream implements Stream {
   private final WorkQueue queue;
   private final Consumer<HostStream> onClose;
   private volatile @Nullable Recording recording;
+  private volatile @Nullable HostReplay replay;
+  private volatile Turn turn = new Turn(0, 0);
 
   /// When the previous work would have ended on a machine whose threads never oversleep; of the
   /// queue's thread alone.
   private long previousEndNanos = Long.MIN_VALUE;
 
+  private record Turn(int iteration, int step) {}
+
   private record Recording(long originNanos, List<Span> spans) {}
 
   HostStream(
       int rank,
-      String name,
+      Lane lane,
       Waits waits,
       CopyEngine engine,
       int threads,
       Cores cores,
       Consumer<HostStream> onClose) {
-    this.name = name;
+    this.name = lane.name();
     this.waits = waits;
     this.engine = engine;
     this.multiplier = new HostGemm(threads);
@@ -54,21 +59,34 @@ final class HostStream implements Stream {
   }
 
   @Override
+  public void turn(int iteration, int step) {
+    turn = new Turn(iteration, step);
+  }
+
+  /// Keeps the work given from here on instead of doing it; null ends that.
+  void layOutInto(@Nullable HostReplay into) {
+    replay = into;
+  }
+
+  @Override
   public void copy(Work work, MemorySegment from, MemorySegment to) {
-    long givenNanos = System.nanoTime();
-    add(
-        work,
+    give(
         () -> {
-          long start = System.nanoTime();
-          // A copy right after another was posted while that one ran: it starts when the link was
-          // free, not when this thread was awake.
-          long ready =
-              previousEndNanos == Long.MIN_VALUE || givenNanos - previousEndNanos > 0
-                  ? givenNanos
-                  : previousEndNanos;
-          previousEndNanos = engine.copy(work::toString, from, to, ready);
-          keep(work, Stage.COPY, start, from.byteSize(), 0);
+          long givenNanos = System.nanoTime();
+          queue.add(work::toString, () -> copy(work, from, to, givenNanos));
         });
+  }
+
+  private void copy(Work work, MemorySegment from, MemorySegment to, long givenNanos) {
+    long start = System.nanoTime();
+    // A copy right after another was posted while that one ran: it starts when the link was free,
+    // not when this thread was awake.
+    long ready =
+        previousEndNanos == Long.MIN_VALUE || givenNanos - previousEndNanos > 0
+            ? givenNanos
+            : previousEndNanos;
+    previousEndNanos = engine.copy(work::toString, from, to, ready);
+    keep(work, Stage.COPY, start, from.byteSize(), 0);
   }
 
   @Override
@@ -82,7 +100,13 @@ final class HostStream implements Stream {
   }
 
   @Override
+  public void zero(Work work, MemorySegment memory) {
+    compute(work, Stage.COPY, memory.byteSize(), 0, () -> memory.fill((byte) 0));
+  }
+
+  @Override
   public void prepare(Work work, Operand operand) {
+    var source = operand.source();
     operand
         .widened()
         .ifPresent(
@@ -90,46 +114,43 @@ final class HostStream implements Stream {
                 compute(
                     work,
                     Stage.GEMM,
-                    operand.source().byteSize(),
+                    source.segment().byteSize(),
                     0,
-                    () -> HostGemm.widen(operand.dtype(), operand.source(), widened.segment())));
+                    () -> Numbers.widen(source.dtype(), source.segment(), widened.segment())));
   }
 
   @Override
   public void gemm(Work work, Gemm gemm) {
-    var b = gemm.b();
-    var right = b.widened().map(PrivateMemory::segment).orElse(b.source());
-    compute(
-        work,
-        Stage.GEMM,
-        0,
-        gemm.flops(),
-        () ->
-            multiplier.multiply(
-                b.dtype(), gemm.m(), gemm.n(), gemm.k(), gemm.a(), right, gemm.c()));
+    compute(work, Stage.GEMM, 0, gemm.flops(), () -> multiplier.multiply(gemm));
   }
 
   @Override
-  public void raise(Work work, Signals signals, int rank, int slot, int step) {
+  public void reduce(Work work, Reduction reduction) {
+    compute(work, Stage.REDUCE, reduction.bytes(), 0, () -> multiplier.reduce(reduction));
+  }
+
+  @Override
+  public void raise(Work work, Signals signals, int rank, int slot) {
     var all = signals.memory().all();
     long offset = signals.offset(rank, slot);
     add(
         work,
         () -> {
           long start = System.nanoTime();
-          SignalWord.raise(all, offset, waits.epoch(), step);
+          SignalWord.raise(all, offset, waits.epoch(), turn.step());
           keep(work, Stage.SIGNAL, start, 0, 0);
         });
   }
 
   @Override
-  public void await(Work work, Signals signals, int slot, int step) {
+  public void await(Work work, Signals signals, int slot) {
     var all = signals.memory().all();
     long offset = signals.offset(signals.self(), slot);
     add(
         work,
         () -> {
           int epoch = waits.epoch();
+          int step = turn.step();
           if (!SignalWord.reached(all, offset, epoch, step)) {
             awaiting(
                 work,
@@ -140,22 +161,28 @@ final class HostStream implements Stream {
 
   @Override
   public Event mark() {
-    return new Event.OfHost(queue.mark());
+    var event = new Event.OfHost();
+    give(() -> queue.mark(event.reached()));
+    var recorded = replay;
+    if (recorded != null) {
+      recorded.add(event);
+    }
+    return event;
   }
 
   @Override
   public void await(Work work, Event event) {
-    var reached =
-        switch (event) {
-          case Event.OfHost(var future) -> future;
-        };
-    add(
-        work,
-        () -> {
-          if (!reached.isDone() || reached.isCompletedExceptionally()) {
-            awaiting(work, nanos -> waits.poll(reached, nanos));
-          }
-        });
+    switch (event) {
+      case Event.OfHost point ->
+          add(
+              work,
+              () -> {
+                var reached = point.reached();
+                if (!reached.isDone() || reached.isCompletedExceptionally()) {
+                  awaiting(work, nanos -> waits.poll(reached, nanos));
+                }
+              });
+    }
   }
 
   @Override
@@ -187,7 +214,16 @@ final class HostStream implements Stream {
   }
 
   private void add(Work work, WorkQueue.Task task) {
-    queue.add(work::toString, task);
+    give(() -> queue.add(work::toString, task));
+  }
+
+  private void give(Runnable entry) {
+    var recorded = replay;
+    if (recorded == null) {
+      entry.run();
+    } else {
+      recorded.add(entry);
+    }
   }
 
   /// Work that takes the time it takes.
@@ -222,7 +258,7 @@ final class HostStream implements Stream {
           .spans()
           .add(
               new Span(
-                  work.iteration(),
+                  turn.iteration(),
                   work.chunk(),
                   stage,
                   name,

@@ -1,14 +1,11 @@
 package braid.internal.backend;
 
-import braid.DType;
-import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 
 /// The right side of multiplications, which all chunks of an iteration share. The host multiplies
-/// in fp32 and widens a narrow type into `widened` once an iteration, not once a chunk: otherwise
-/// more splits would mean more work.
-public record Operand(DType dtype, MemorySegment source, Optional<PrivateMemory> widened)
-    implements AutoCloseable {
+/// in fp32 and widens a narrow type into `widened` (stored as the source is) once an iteration, not
+/// once a chunk: otherwise more splits would mean more work.
+public record Operand(Matrix source, Optional<PrivateMemory> widened) implements AutoCloseable {
   @Override
   public void close() {
     widened.ifPresent(PrivateMemory::close);

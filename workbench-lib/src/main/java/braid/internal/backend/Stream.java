@@ -11,22 +11,31 @@ import java.util.function.Supplier;
 public sealed interface Stream extends AutoCloseable permits HostStream {
   String name();
 
-  /// Moves bytes from another rank over the link.
+  /// From here on work is of that iteration of a measurement and of that step of the epoch. All
+  /// earlier work must be done.
+  void turn(int iteration, int step);
+
+  /// Moves bytes between this rank's memory and another's, over the link.
   void copy(Work work, MemorySegment from, MemorySegment to);
 
   /// Moves bytes within this rank's memory.
   void copyLocal(Work work, MemorySegment from, MemorySegment to);
+
+  /// Sets memory of this rank to zero.
+  void zero(Work work, MemorySegment memory);
 
   /// Makes the operand ready for multiplications after its source has changed.
   void prepare(Work work, Operand operand);
 
   void gemm(Work work, Gemm gemm);
 
-  /// Sets `rank`'s word to this epoch and `step`, after all work given before.
-  void raise(Work work, Signals signals, int rank, int slot, int step);
+  void reduce(Work work, Reduction reduction);
 
-  /// Holds further work until this rank's word `slot` has come to `step` of this epoch.
-  void await(Work work, Signals signals, int slot, int step);
+  /// Sets `rank`'s word to this epoch and step, after all work given before.
+  void raise(Work work, Signals signals, int rank, int slot);
+
+  /// Holds further work until this rank's word `slot` has come to this step of this epoch.
+  void await(Work work, Signals signals, int slot);
 
   /// The point that all work given so far is done.
   Event mark();

@@ -1,15 +1,21 @@
 package braid.internal.host;
 
-import braid.DType;
+import braid.internal.backend.Epilogue;
+import braid.internal.backend.Gemm;
+import braid.internal.backend.Matrix;
+import braid.internal.backend.PrivateMemory;
+import braid.internal.backend.Reduction;
 import braid.natives.Blas;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// Multiplies on one stream: fp32 as it is, narrow types widened to fp32 and the result rounded.
+/// Multiplies and adds up on one stream: fp32 as it is, narrow types widened to fp32 and the result
+/// rounded.
 public final class HostGemm implements AutoCloseable {
+  private static final long ALIGNMENT_BYTES = 64;
+
   /// OpenBLAS has one thread limit a process; ranks that are threads all set the same.
   private static final AtomicInteger LIMIT = new AtomicInteger();
 
@@ -21,44 +27,115 @@ public final class HostGemm implements AutoCloseable {
     this.threads = threads;
   }
 
-  /// `c = a · b`; `b` is fp32 already, `a` and `c` are of that type.
-  public void multiply(
-      DType dtype, int m, int n, int k, MemorySegment a, MemorySegment b, MemorySegment c) {
+  public void multiply(Gemm gemm) {
     if (LIMIT.getAndSet(threads) != threads) {
       Blas.limitThreads(threads);
     }
-    if (dtype == DType.FP32) {
-      Blas.sgemm(m, n, k, a, b, c, n);
+    var c = gemm.c();
+    if (c.rows() == 0) {
       return;
     }
-    long wideA = (long) m * k * Float.BYTES;
-    long wideC = (long) m * n * Float.BYTES;
-    var wide = scratch(wideA + wideC);
-    var left = wide.asSlice(0, wideA);
-    var result = wide.asSlice(wideA, wideC);
-    widen(dtype, a, left);
-    Blas.sgemm(m, n, k, left, b, result, n);
-    for (long i = 0; i < (long) m * n; i++) {
-      dtype.store(c, i, result.getAtIndex(ValueLayout.JAVA_FLOAT, i));
-    }
+    var room = new Room(leftBytes(gemm.a()) + 2 * wideBytes(c));
+    var left = left(gemm.a(), room);
+    var right = gemm.b().source();
+    var wideRight = gemm.b().widened().map(PrivateMemory::segment).orElse(right.segment());
+    var epilogue = gemm.epilogue();
+    boolean inPlace = c.dtype().isStoredAsFp32();
+    var result = inPlace ? c.bytes() : room.take(wideBytes(c));
+    Blas.sgemm(
+        new Blas.Factor(left.segment(), left.stride(), left.transposed()),
+        new Blas.Factor(wideRight, right.stride(), right.transposed()),
+        new Blas.Sum(
+            c.rows(),
+            c.columns(),
+            gemm.a().columns(),
+            epilogue.scale(),
+            inPlace && epilogue.accumulate() ? 1 : 0,
+            result));
+    var done =
+        new Epilogue(
+            1,
+            !inPlace && epilogue.accumulate(),
+            epilogue.bias(),
+            epilogue.preActivation(),
+            epilogue.amax());
+    HostEpilogue.finish(result, c, done, room::take);
   }
 
-  /// Every element of a narrow type as fp32.
-  public static void widen(DType dtype, MemorySegment from, MemorySegment to) {
-    long count = from.byteSize() / dtype.bytes();
-    for (long i = 0; i < count; i++) {
-      to.setAtIndex(ValueLayout.JAVA_FLOAT, i, dtype.load(from, i));
+  /// Adds up in the order of the parts, in fp32, and rounds once.
+  public void reduce(Reduction reduction) {
+    var out = reduction.out();
+    if (out.rows() == 0) {
+      return;
     }
+    var room = new Room(3 * wideBytes(out));
+    boolean inPlace = out.dtype().isStoredAsFp32() && !reduction.epilogue().accumulate();
+    var sum = inPlace ? out.bytes() : room.take(wideBytes(out));
+    var parts = reduction.parts();
+    var first = parts.getFirst();
+    if (!inPlace || first.segment().address() != out.segment().address()) {
+      Numbers.widen(first.dtype(), first.bytes(), sum);
+    }
+    var wide =
+        parts.stream().allMatch(part -> part.dtype().isStoredAsFp32())
+            ? MemorySegment.NULL
+            : room.take(wideBytes(out));
+    for (var part : parts.subList(1, parts.size())) {
+      if (part.dtype().isStoredAsFp32()) {
+        Blas.add(part.bytes(), sum);
+      } else {
+        Numbers.widen(part.dtype(), part.bytes(), wide);
+        Blas.add(wide, sum);
+      }
+    }
+    Numbers.scale(sum, reduction.epilogue().scale());
+    var epilogue = reduction.epilogue();
+    HostEpilogue.finish(
+        sum,
+        out,
+        new Epilogue(
+            1, epilogue.accumulate(), epilogue.bias(), epilogue.preActivation(), epilogue.amax()),
+        room::take);
   }
 
-  private MemorySegment scratch(long bytes) {
-    if (scratch.byteSize() < bytes) {
-      close();
-      var larger = Arena.ofShared();
-      arena = larger;
-      scratch = larger.allocate(bytes, 64);
+  /// The left side in fp32; the rows of a stored-by-columns one have gaps, which widening closes.
+  private static Matrix left(Matrix a, Room room) {
+    if (a.dtype().isStoredAsFp32()) {
+      return a;
     }
-    return scratch;
+    return Numbers.widen(a, room.take(leftBytes(a)));
+  }
+
+  private static long leftBytes(Matrix a) {
+    return a.dtype().isStoredAsFp32() ? 0 : wideBytes(a);
+  }
+
+  private static long wideBytes(Matrix matrix) {
+    return roundUp((long) matrix.rows() * matrix.columns() * Float.BYTES);
+  }
+
+  private static long roundUp(long bytes) {
+    return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+  }
+
+  /// Pieces of the stream's scratch memory, for the time of one multiplication.
+  private final class Room {
+    private long used;
+
+    Room(long bytes) {
+      if (scratch.byteSize() < bytes) {
+        close();
+        var larger = Arena.ofShared();
+        arena = larger;
+        scratch = larger.allocate(bytes, ALIGNMENT_BYTES);
+      }
+    }
+
+    MemorySegment take(long bytes) {
+      var piece = scratch.asSlice(used, bytes);
+      used += roundUp(bytes);
+      return piece;
+    }
   }
 
   @Override

@@ -61,9 +61,8 @@ public final class WorkQueue {
     put(new Entry(what, task, false));
   }
 
-  /// A future that is complete when all tasks added so far are done, or fails as they did.
-  public CompletableFuture<Boolean> mark() {
-    var reached = new CompletableFuture<Boolean>();
+  /// Completes the future when all tasks added so far are done, or fails it as they did.
+  public void mark(CompletableFuture<Boolean> reached) {
     put(
         new Entry(
             () -> "a mark",
@@ -76,7 +75,6 @@ public final class WorkQueue {
               }
             },
             true));
-    return reached;
   }
 
   /// For tasks that wait: fails where the queue is being closed.
@@ -88,7 +86,8 @@ public final class WorkQueue {
 
   /// Waits for all tasks added so far, and throws what the first of them that failed failed with.
   public void synchronize(Supplier<String> description) {
-    var reached = mark();
+    var reached = new CompletableFuture<Boolean>();
+    mark(reached);
     try {
       waits.until(
           () -> {

@@ -6,7 +6,10 @@ import braid.MemoryKind;
 import braid.Overlap;
 import braid.Place;
 import braid.internal.backend.Backend;
+import braid.internal.backend.Epilogue;
 import braid.internal.backend.Gemm;
+import braid.internal.backend.Lane;
+import braid.internal.backend.Matrix;
 import braid.internal.backend.Operand;
 import braid.internal.backend.Rendezvous;
 import braid.internal.backend.Signals;
@@ -74,7 +77,7 @@ public final class AllGatherGemm implements AutoCloseable {
       weight = matrix(spec.k(), columns.length());
       output = matrix(spec.m(), columns.length());
       gathered = matrix(spec.m(), spec.k());
-      operand = keep(backend.operand(spec.dtype(), weight));
+      operand = keep(backend.operand(Matrix.of(weight, spec.dtype(), spec.k(), columns.length())));
       // Memory of all ranks: every part has room for the longest shard
       shards =
           keep(
@@ -95,9 +98,9 @@ public final class AllGatherGemm implements AutoCloseable {
                   place.rank(),
                   words));
       // Streams
-      communication = keep(backend.stream("comm"));
+      communication = keep(backend.stream(Lane.of("comm")));
       for (int i = 0; i < how.streams(); i++) {
-        compute.add(keep(backend.stream("gemm-" + i)));
+        compute.add(keep(backend.stream(Lane.of("gemm-" + i))));
       }
       warmUp();
     } catch (RuntimeException | Error e) {
@@ -122,17 +125,25 @@ public final class AllGatherGemm implements AutoCloseable {
     long bytes = (long) size * size * spec.dtype().bytes();
     try (var memory = backend.allocate(3 * bytes)) {
       var all = memory.segment();
-      try (var right = backend.operand(spec.dtype(), all.asSlice(0, bytes))) {
+      try (var right = backend.operand(square(all.asSlice(0, bytes)))) {
         var gemm =
-            new Gemm(size, size, size, all.asSlice(bytes, bytes), right, all.asSlice(2 * bytes));
+            new Gemm(
+                square(all.asSlice(bytes, bytes)),
+                right,
+                square(all.asSlice(2 * bytes)),
+                Epilogue.NONE);
         for (var stream : compute) {
-          var work = new Work(0, -1, () -> "the warm-up on " + stream.name());
+          var work = Work.of(() -> "the warm-up on " + stream.name());
           stream.prepare(work, right);
           stream.gemm(work, gemm);
           stream.synchronize(work::toString);
         }
       }
     }
+  }
+
+  private Matrix square(MemorySegment memory) {
+    return Matrix.of(memory, spec.dtype(), WARM_UP_SIZE, WARM_UP_SIZE);
   }
 
   /// The rows of the whole input that are that rank's.
@@ -170,43 +181,34 @@ public final class AllGatherGemm implements AutoCloseable {
   }
 
   /// Begins an iteration: tells the peers that this rank's input is written.
-  void announce(int iteration, int step) {
+  void announce() {
     for (int peer : peers()) {
       // Matches the wait in [#awaitInput] on the peer.
       communication.raise(
-          new Work(iteration, -1, () -> "signal ready to rank " + peer),
-          signals,
-          peer,
-          place.rank(),
-          step);
+          Work.of(() -> "signal ready to rank " + peer), signals, peer, place.rank());
     }
-    compute.getFirst().prepare(new Work(iteration, -1, () -> "widening the weight"), operand);
+    compute.getFirst().prepare(Work.of(() -> "widening the weight"), operand);
     if (operand.widened().isPresent()) {
       var ready = compute.getFirst().mark();
       for (var stream : compute.subList(1, compute.size())) {
-        stream.await(new Work(iteration, -1, () -> "the widened weight"), ready);
+        stream.await(Work.of(() -> "the widened weight"), ready);
       }
     }
   }
 
   /// Holds copies from that source until its input is written.
-  void awaitInput(int iteration, int step, int source) {
+  void awaitInput(int source) {
     // Matches the signal in [#announce] on the source.
     communication.await(
-        new Work(
-            iteration,
-            -1,
-            () -> "all-gather of `%s`: signal ready from rank %d".formatted(spec, source)),
+        Work.of(() -> "all-gather of `%s`: signal ready from rank %d".formatted(spec, source)),
         signals,
-        source,
-        step);
+        source);
   }
 
   /// Copies those rows of the whole input from their source.
-  void copy(int iteration, int chunk, int source, Slice rows) {
+  void copy(int chunk, int source, Slice rows) {
     communication.copy(
         new Work(
-            iteration,
             chunk,
             () -> "all-gather of `%s`: chunk %d from rank %d".formatted(spec, chunk, source)),
         shard(source, rows),
@@ -214,67 +216,63 @@ public final class AllGatherGemm implements AutoCloseable {
   }
 
   /// Puts this rank's own rows among the gathered ones.
-  void copyOwn(int iteration) {
+  void copyOwn() {
     var rows = rows(place.rank());
     communication.copyLocal(
-        new Work(iteration, -1, () -> "all-gather of `%s`: own rows".formatted(spec)),
+        Work.of(() -> "all-gather of `%s`: own rows".formatted(spec)),
         shard(place.rank(), rows),
         part(gathered, rows, spec.k()));
   }
 
   /// Holds further work of that stream until all copies so far have landed.
-  void awaitLanding(int iteration, int chunk, Stream stream) {
+  void awaitLanding(int chunk, Stream stream) {
     var landed = communication.mark();
     stream.await(
-        new Work(iteration, chunk, () -> "all-gather of `%s`: chunk %d".formatted(spec, chunk)),
-        landed);
+        new Work(chunk, () -> "all-gather of `%s`: chunk %d".formatted(spec, chunk)), landed);
   }
 
   /// Multiplies this rank's own rows, from where they are.
-  void multiplyOwn(int iteration, int chunk, Slice rows, Stream stream) {
-    multiply(iteration, chunk, rows, shard(place.rank(), rows), stream);
+  void multiplyOwn(int chunk, Slice rows, Stream stream) {
+    multiply(chunk, rows, shard(place.rank(), rows), stream);
   }
 
   /// Multiplies rows that have landed.
-  void multiplyGathered(int iteration, int chunk, Slice rows, Stream stream) {
-    multiply(iteration, chunk, rows, part(gathered, rows, spec.k()), stream);
+  void multiplyGathered(int chunk, Slice rows, Stream stream) {
+    multiply(chunk, rows, part(gathered, rows, spec.k()), stream);
   }
 
-  private void multiply(int iteration, int chunk, Slice rows, MemorySegment left, Stream stream) {
+  private void multiply(int chunk, Slice rows, MemorySegment left, Stream stream) {
     stream.gemm(
-        new Work(iteration, chunk, () -> "gemm of `%s`: chunk %d".formatted(spec, chunk)),
+        new Work(chunk, () -> "gemm of `%s`: chunk %d".formatted(spec, chunk)),
         new Gemm(
-            rows.length(),
-            columns.length(),
-            spec.k(),
-            left,
+            Matrix.of(left, spec.dtype(), rows.length(), spec.k()),
             operand,
-            part(output, rows, columns.length())));
+            Matrix.of(
+                part(output, rows, columns.length()),
+                spec.dtype(),
+                rows.length(),
+                columns.length()),
+            Epilogue.NONE));
   }
 
   /// Ends the copies from that source: tells it that this rank needs its input no more.
-  void release(int iteration, int step, int source) {
+  void release(int source) {
     // Matches the wait in [#awaitReaders] on the source.
     communication.raise(
-        new Work(iteration, -1, () -> "signal read to rank " + source),
+        Work.of(() -> "signal read to rank " + source),
         signals,
         source,
-        place.size() + place.rank(),
-        step);
+        place.size() + place.rank());
   }
 
   /// Ends an iteration: this rank's input may be written again when all have read it.
-  void awaitReaders(int iteration, int step) {
+  void awaitReaders() {
     for (int peer : peers()) {
       // Matches the signal in [#release] on the peer.
       communication.await(
-          new Work(
-              iteration,
-              -1,
-              () -> "all-gather of `%s`: signal read from rank %d".formatted(spec, peer)),
+          Work.of(() -> "all-gather of `%s`: signal read from rank %d".formatted(spec, peer)),
           signals,
-          place.size() + peer,
-          step);
+          place.size() + peer);
     }
   }
 
@@ -299,14 +297,17 @@ public final class AllGatherGemm implements AutoCloseable {
       var rows = rows(source);
       var from = shard(source, rows);
       stream.copyLocal(
-          new Work(0, -1, () -> "the reference's all-gather"),
-          from,
-          part(wholeInput, rows, spec.k()));
+          Work.of(() -> "the reference's all-gather"), from, part(wholeInput, rows, spec.k()));
     }
-    var work = new Work(0, -1, () -> "the reference's gemm");
+    var work = Work.of(() -> "the reference's gemm");
     stream.prepare(work, operand);
     stream.gemm(
-        work, new Gemm(spec.m(), columns.length(), spec.k(), wholeInput, operand, expected));
+        work,
+        new Gemm(
+            Matrix.of(wholeInput, spec.dtype(), spec.m(), spec.k()),
+            operand,
+            Matrix.of(expected, spec.dtype(), spec.m(), columns.length()),
+            Epilogue.NONE));
     stream.synchronize(work::toString);
   }
 

@@ -4,14 +4,14 @@ import braid.internal.backend.Stream;
 
 /// One way to lay out an iteration on the streams. It only gives out work and waits for nothing.
 public sealed interface Schedule {
-  /// `iteration` counts within a measurement, `step` within the epoch: signals are of a step.
-  void enqueue(int iteration, int step);
+  void enqueue();
 
   static Schedule of(AllGatherGemm on) {
     return switch (on.how.method()) {
       case PIPELINED -> new Pipelined(on);
       case DIRECT -> new Direct(on);
       case UNFUSED -> new Unfused(on);
+      case RING, BULK -> throw new IllegalStateException();
     };
   }
 
@@ -31,22 +31,22 @@ public sealed interface Schedule {
   /// multiplications) is more.
   record Pipelined(AllGatherGemm on) implements Schedule {
     @Override
-    public void enqueue(int iteration, int step) {
-      on.announce(iteration, step);
-      on.peers().forEach(peer -> on.awaitInput(iteration, step, peer));
+    public void enqueue() {
+      on.announce();
+      on.peers().forEach(peer -> on.awaitInput(peer));
       for (int chunk = 0; chunk < on.how.splits(); chunk++) {
         var stream = turn(on, chunk);
         for (int peer : on.peers()) {
-          on.copy(iteration, chunk, peer, part(peer, chunk));
+          on.copy(chunk, peer, part(peer, chunk));
         }
-        on.multiplyOwn(iteration, chunk, part(on.place.rank(), chunk), stream);
-        on.awaitLanding(iteration, chunk, stream);
+        on.multiplyOwn(chunk, part(on.place.rank(), chunk), stream);
+        on.awaitLanding(chunk, stream);
         for (int peer : on.peers()) {
-          on.multiplyGathered(iteration, chunk, part(peer, chunk), stream);
+          on.multiplyGathered(chunk, part(peer, chunk), stream);
         }
       }
-      on.peers().forEach(peer -> on.release(iteration, step, peer));
-      on.awaitReaders(iteration, step);
+      on.peers().forEach(peer -> on.release(peer));
+      on.awaitReaders();
     }
 
     private Slice part(int source, int chunk) {
@@ -66,23 +66,23 @@ public sealed interface Schedule {
   /// a collective's, the pieces come from one peer at a time, which wants links between each pair.
   record Direct(AllGatherGemm on) implements Schedule {
     @Override
-    public void enqueue(int iteration, int step) {
-      on.announce(iteration, step);
+    public void enqueue() {
+      on.announce();
       int piece = 0;
-      on.multiplyOwn(iteration, piece, on.rows(on.place.rank()), turn(on, piece));
+      on.multiplyOwn(piece, on.rows(on.place.rank()), turn(on, piece));
       for (int peer : on.peers()) {
-        on.awaitInput(iteration, step, peer);
+        on.awaitInput(peer);
         for (int split = 0; split < on.how.splits(); split++) {
           piece++;
           var rows = on.rows(peer).part(on.how.splits(), split);
           var stream = turn(on, piece);
-          on.copy(iteration, piece, peer, rows);
-          on.awaitLanding(iteration, piece, stream);
-          on.multiplyGathered(iteration, piece, rows, stream);
+          on.copy(piece, peer, rows);
+          on.awaitLanding(piece, stream);
+          on.multiplyGathered(piece, rows, stream);
         }
-        on.release(iteration, step, peer);
+        on.release(peer);
       }
-      on.awaitReaders(iteration, step);
+      on.awaitReaders();
     }
   }
 
@@ -96,18 +96,18 @@ public sealed interface Schedule {
   /// ```
   record Unfused(AllGatherGemm on) implements Schedule {
     @Override
-    public void enqueue(int iteration, int step) {
-      on.announce(iteration, step);
+    public void enqueue() {
+      on.announce();
       for (int peer : on.peers()) {
-        on.awaitInput(iteration, step, peer);
-        on.copy(iteration, 0, peer, on.rows(peer));
-        on.release(iteration, step, peer);
+        on.awaitInput(peer);
+        on.copy(0, peer, on.rows(peer));
+        on.release(peer);
       }
-      on.copyOwn(iteration);
+      on.copyOwn();
       var stream = on.compute.getFirst();
-      on.awaitLanding(iteration, 0, stream);
-      on.multiplyGathered(iteration, 0, new Slice(0, on.spec.m()), stream);
-      on.awaitReaders(iteration, step);
+      on.awaitLanding(0, stream);
+      on.multiplyGathered(0, new Slice(0, on.spec.m()), stream);
+      on.awaitReaders();
     }
   }
 

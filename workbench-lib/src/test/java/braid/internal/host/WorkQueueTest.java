@@ -64,7 +64,9 @@ class WorkQueueTest {
         () -> {
           throw new BraidException("no such memory");
         });
-    assertThatThrownBy(() -> queue.mark().get(10, TimeUnit.SECONDS))
+    var mark = new CompletableFuture<Boolean>();
+    queue.mark(mark);
+    assertThatThrownBy(() -> mark.get(10, TimeUnit.SECONDS))
         .isInstanceOf(ExecutionException.class)
         .hasRootCauseMessage("no such memory");
   }

@@ -80,11 +80,17 @@ public record StudyJson(
   }
 
   private static Overlap overlap(JsonFields trial) {
-    return new Overlap(
-        trial.oneOf("method", Method.values()),
-        trial.whole("splits"),
-        trial.whole("streams"),
-        trial.oneOf("transport", Transport.values()));
+    var method = trial.oneOf("method", Method.values());
+    int splits = trial.whole("splits");
+    return (switch (method) {
+          case PIPELINED -> Overlap.splits(splits);
+          case DIRECT -> Overlap.direct(splits);
+          case RING -> Overlap.ring(splits);
+          case BULK -> Overlap.bulk();
+          case UNFUSED -> Overlap.unfused();
+        })
+        .streams(trial.whole("streams"))
+        .over(trial.oneOf("transport", Transport.values()));
   }
 
   private static void texts(JsonWriter json, String name, Map<String, String> values)

@@ -1,0 +1,34 @@
+package braid.internal.backend;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Optional;
+
+/// What is done to a result in fp32 before it is rounded and stored, in this order:
+///
+/// ```java
+/// value = scale * sum;
+/// if (accumulate) value += output;          // what the output held before
+/// if (bias) value += bias[column];
+/// if (preActivation) { preActivation = value; value = gelu(value); }
+/// if (amax) amax = max(amax, abs(value));
+/// output = value;
+/// ```
+///
+/// @param bias a number for each column, of the output's type
+/// @param preActivation of the output's rows, columns and type
+/// @param amax one fp32 number, which only grows; several streams may raise it at once
+public record Epilogue(
+    float scale,
+    boolean accumulate,
+    Optional<MemorySegment> bias,
+    Optional<Matrix> preActivation,
+    Optional<MemorySegment> amax) {
+  /// The result as it is.
+  public static final Epilogue NONE =
+      new Epilogue(1, false, Optional.empty(), Optional.empty(), Optional.empty());
+
+  /// Whether nothing is done.
+  public boolean isNone() {
+    return equals(NONE);
+  }
+}

@@ -1,0 +1,15 @@
+package braid.internal.backend;
+
+import braid.Transport;
+
+/// What a stream is made for.
+///
+/// @param yielding whether other streams of the rank go first
+/// @param transport what its copies from and to other ranks go over
+/// @param workers compute units of the transport; 0 for copy engines
+public record Lane(String name, boolean yielding, Transport transport, int workers) {
+  /// A stream that computes, or copies by a copy engine.
+  public static Lane of(String name) {
+    return new Lane(name, false, Transport.COPY_ENGINE, 0);
+  }
+}

@@ -1,0 +1,58 @@
+package braid.internal.backend;
+
+import braid.DType;
+import java.lang.foreign.MemorySegment;
+
+/// Numbers in rows and columns as multiplications read and write them. What is `transposed` is
+/// stored by columns: `columns` stored rows of `rows` numbers each. Stored rows begin `stride`
+/// numbers apart.
+public record Matrix(
+    MemorySegment segment, DType dtype, int rows, int columns, int stride, boolean transposed) {
+  public Matrix {
+    int storedRows = transposed ? columns : rows;
+    int storedColumns = transposed ? rows : columns;
+    long bytes =
+        storedRows == 0 || storedColumns == 0
+            ? 0
+            : ((long) (storedRows - 1) * stride + storedColumns) * dtype.bytes();
+    if (stride < storedColumns || segment.byteSize() < bytes) {
+      throw new IllegalArgumentException(
+          "a matrix of %d x %d %s, %d apart, needs %d bytes but has %d"
+              .formatted(rows, columns, dtype, stride, bytes, segment.byteSize()));
+    }
+  }
+
+  /// A matrix without gaps, stored by rows.
+  public static Matrix of(MemorySegment segment, DType dtype, int rows, int columns) {
+    return new Matrix(segment, dtype, rows, columns, columns, false);
+  }
+
+  /// A matrix without gaps, stored by columns.
+  public static Matrix transposed(MemorySegment segment, DType dtype, int rows, int columns) {
+    return new Matrix(segment, dtype, rows, columns, rows, true);
+  }
+
+  /// Those rows of it, where they are.
+  public Matrix rows(int start, int count) {
+    if (start < 0 || count < 0 || start + count > rows) {
+      throw new IllegalArgumentException(
+          "rows %d..%d of %d".formatted(start, start + count - 1, rows));
+    }
+    long skipped = (transposed ? (long) start : (long) start * stride) * dtype.bytes();
+    return new Matrix(
+        count == 0 ? segment.asSlice(0, 0) : segment.asSlice(skipped),
+        dtype,
+        count,
+        columns,
+        stride,
+        transposed);
+  }
+
+  /// The memory of a matrix without gaps that is stored by rows.
+  public MemorySegment bytes() {
+    if (transposed || stride != columns) {
+      throw new IllegalStateException("not in one piece: " + this);
+    }
+    return segment.asSlice(0, (long) rows * columns * dtype.bytes());
+  }
+}

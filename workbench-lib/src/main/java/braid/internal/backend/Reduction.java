@@ -1,0 +1,22 @@
+package braid.internal.backend;
+
+import java.util.List;
+
+/// One sum: `out` is what the epilogue makes of the parts' sum, which is kept in fp32 and added in
+/// the order of the parts. All are of the same size and stored by rows without gaps; parts may be
+/// of another type than `out`, and the first may be `out` itself.
+public record Reduction(List<Matrix> parts, Matrix out, Epilogue epilogue) {
+  public Reduction {
+    parts = List.copyOf(parts);
+    for (var part : parts) {
+      if (part.rows() != out.rows() || part.columns() != out.columns()) {
+        throw new IllegalArgumentException("sizes do not fit: %s, %s".formatted(part, out));
+      }
+    }
+  }
+
+  /// Bytes read and written.
+  public long bytes() {
+    return parts.stream().mapToLong(part -> part.bytes().byteSize()).sum() + out.bytes().byteSize();
+  }
+}

@@ -1,0 +1,7 @@
+package braid.internal.backend;
+
+/// Work that was recorded once and can be given to its streams again and again.
+public sealed interface Replay permits HostReplay {
+  /// Gives all of it to its streams, for the turn they are at. It must be done before the next.
+  void launch();
+}

@@ -1,0 +1,74 @@
+package braid.internal.host;
+
+import braid.internal.backend.Epilogue;
+import braid.internal.backend.Matrix;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.util.function.LongFunction;
+
+/// Makes the output of a sum.
+final class HostEpilogue {
+  private static final VarHandle BITS = ValueLayout.JAVA_INT.varHandle();
+  private static final double SQRT_2_OVER_PI = Math.sqrt(2 / Math.PI);
+  private static final double CUBIC = 0.044715;
+
+  private HostEpilogue() {}
+
+  /// Turns the sums, which are scaled fp32 and may be changed, into the output. They may be the
+  /// output's own memory where that is fp32.
+  static void finish(
+      MemorySegment sums, Matrix out, Epilogue epilogue, LongFunction<MemorySegment> room) {
+    long count = (long) out.rows() * out.columns();
+    var values = sums.asSlice(0, count * Float.BYTES);
+    if (epilogue.accumulate()) {
+      var before = room.apply(values.byteSize());
+      Numbers.widen(out.dtype(), out.bytes(), before);
+      braid.natives.Blas.add(before, values);
+    }
+    epilogue.bias().ifPresent(bias -> addBias(values, out, bias));
+    epilogue.preActivation().ifPresent(kept -> activate(values, kept));
+    epilogue.amax().ifPresent(amax -> raise(amax, Numbers.largest(values)));
+    if (values.address() != out.segment().address()) {
+      Numbers.narrow(out.dtype(), values, out.bytes());
+    }
+  }
+
+  private static void addBias(MemorySegment values, Matrix out, MemorySegment bias) {
+    var wide = new float[out.columns()];
+    for (int column = 0; column < wide.length; column++) {
+      wide[column] = out.dtype().load(bias, column);
+    }
+    long at = 0;
+    for (int row = 0; row < out.rows(); row++) {
+      for (float added : wide) {
+        values.setAtIndex(
+            ValueLayout.JAVA_FLOAT, at, values.getAtIndex(ValueLayout.JAVA_FLOAT, at) + added);
+        at++;
+      }
+    }
+  }
+
+  private static void activate(MemorySegment values, Matrix kept) {
+    Numbers.narrow(kept.dtype(), values, kept.bytes());
+    long count = values.byteSize() / Float.BYTES;
+    for (long i = 0; i < count; i++) {
+      values.setAtIndex(
+          ValueLayout.JAVA_FLOAT, i, gelu(values.getAtIndex(ValueLayout.JAVA_FLOAT, i)));
+    }
+  }
+
+  /// GELU in its tanh form, as multiplication libraries of GPUs have it.
+  static float gelu(float x) {
+    return (float) (0.5 * x * (1 + Math.tanh(SQRT_2_OVER_PI * (x + CUBIC * x * x * x))));
+  }
+
+  /// Numbers that are not negative are ordered as their bits are.
+  private static void raise(MemorySegment amax, float value) {
+    int bits = Float.floatToIntBits(value);
+    for (int now = (int) BITS.getVolatile(amax, 0L);
+        bits > now && !BITS.compareAndSet(amax, 0L, now, bits); ) {
+      now = (int) BITS.getVolatile(amax, 0L);
+    }
+  }
+}

@@ -1,0 +1,85 @@
+package braid.internal.host;
+
+import braid.DType;
+import braid.internal.backend.Matrix;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/// Many numbers at once. What a type needs is chosen outside the loops: ranks run with the first
+/// compiler only, which would choose anew for every number.
+public final class Numbers {
+  private Numbers() {}
+
+  /// Every element of a type as fp32.
+  public static void widen(DType dtype, MemorySegment from, MemorySegment to) {
+    long count = from.byteSize() / dtype.bytes();
+    switch (dtype) {
+      case FP32, TF32 -> MemorySegment.copy(from, 0, to, 0, from.byteSize());
+      case BF16 -> {
+        for (long i = 0; i < count; i++) {
+          to.setAtIndex(
+              ValueLayout.JAVA_INT, i, from.getAtIndex(ValueLayout.JAVA_SHORT_UNALIGNED, i) << 16);
+        }
+      }
+      case FP16, FP8_E4M3, FP8_E5M2 -> {
+        for (long i = 0; i < count; i++) {
+          to.setAtIndex(ValueLayout.JAVA_FLOAT, i, dtype.load(from, i));
+        }
+      }
+    }
+  }
+
+  /// A matrix as fp32 without gaps, stored as it was.
+  static Matrix widen(Matrix from, MemorySegment to) {
+    int storedRows = from.transposed() ? from.columns() : from.rows();
+    int storedColumns = from.transposed() ? from.rows() : from.columns();
+    int bytes = from.dtype().bytes();
+    if (from.stride() == storedColumns) {
+      long all = (long) storedRows * storedColumns * bytes;
+      widen(from.dtype(), from.segment().asSlice(0, all), to);
+    } else {
+      for (int row = 0; row < storedRows; row++) {
+        widen(
+            from.dtype(),
+            from.segment()
+                .asSlice((long) row * from.stride() * bytes, (long) storedColumns * bytes),
+            to.asSlice((long) row * storedColumns * Float.BYTES));
+      }
+    }
+    return new Matrix(
+        to, DType.FP32, from.rows(), from.columns(), storedColumns, from.transposed());
+  }
+
+  /// fp32 rounded to a type.
+  static void narrow(DType dtype, MemorySegment from, MemorySegment to) {
+    if (dtype.isStoredAsFp32()) {
+      MemorySegment.copy(from, 0, to, 0, to.byteSize());
+      return;
+    }
+    long count = to.byteSize() / dtype.bytes();
+    for (long i = 0; i < count; i++) {
+      dtype.store(to, i, from.getAtIndex(ValueLayout.JAVA_FLOAT, i));
+    }
+  }
+
+  static void scale(MemorySegment values, float by) {
+    if (by == 1) {
+      return;
+    }
+    long count = values.byteSize() / Float.BYTES;
+    for (long i = 0; i < count; i++) {
+      values.setAtIndex(
+          ValueLayout.JAVA_FLOAT, i, by * values.getAtIndex(ValueLayout.JAVA_FLOAT, i));
+    }
+  }
+
+  /// The largest size of all; NaN where there is one.
+  static float largest(MemorySegment values) {
+    float largest = 0;
+    long count = values.byteSize() / Float.BYTES;
+    for (long i = 0; i < count; i++) {
+      largest = Math.max(largest, Math.abs(values.getAtIndex(ValueLayout.JAVA_FLOAT, i)));
+    }
+    return largest;
+  }
+}
