@@ -2,23 +2,26 @@ package braid;
 
 import braid.internal.rank.Closing;
 import braid.internal.rank.RankContext;
+import java.math.BigInteger;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// A rank's groups by name. A name that is closed is forgotten; asked for again it is a new group
-/// of the next generation, so that nothing said to the old one reaches it.
+/// A rank's groups by name. A name that is closed is forgotten; asked for again it is a new group,
+/// whose calls are counted on from the old one's, so that nothing said to that one reaches it.
 final class GroupRegistry implements RankContext.Kept {
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-]{1,64}");
   private static final String WORLD = "world";
 
   private final RankContext context;
   private final Map<String, ProcessGroup> groups = new HashMap<>();
-  private final Map<String, Integer> generations = new HashMap<>();
+  private final Map<String, Integer> counts = new HashMap<>();
+  private int epoch;
 
   GroupRegistry(RankContext context) {
     this.context = context;
@@ -80,13 +83,40 @@ final class GroupRegistry implements RankContext.Kept {
       }
       return existing;
     }
-    int generation = generations.merge(name, 1, Integer::sum);
-    var group = new ProcessGroup(this, parent, name, generation, members);
+    var group = new ProcessGroup(this, parent, name, members);
     groups.put(name, group);
     if (parent != null) {
       parent.own(group);
     }
     return group;
+  }
+
+  /// A name for the next thing the members do together, the same on all of them and no other's. The
+  /// epoch begins the count anew, since a cell that failed leaves ranks at different counts.
+  ///
+  /// It is kept by name and members, not in the group: a group that is closed and asked for again
+  /// must not use a name twice, and groups of other ranks may go by the same name ("my half").
+  synchronized String next(ProcessGroup group) {
+    int current = context.waits().epoch();
+    if (epoch != current) {
+      epoch = current;
+      counts.clear();
+    }
+    var name = "%s@%s.%d".formatted(group.name(), digits(group.members()), epoch);
+    return name + "." + counts.merge(name, 1, Integer::sum);
+  }
+
+  private static String digits(List<Integer> members) {
+    var digits = BigInteger.ZERO;
+    for (int rank : members) {
+      digits = digits.setBit(rank);
+    }
+    return digits.toString(Character.MAX_RADIX);
+  }
+
+  /// The names in use.
+  synchronized Set<String> names() {
+    return Set.copyOf(groups.keySet());
   }
 
   synchronized void forget(ProcessGroup group) {

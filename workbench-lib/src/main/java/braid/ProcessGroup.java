@@ -1,6 +1,12 @@
 package braid;
 
 import braid.internal.backend.Rendezvous;
+import braid.internal.memory.BufferPool;
+import braid.internal.memory.Call;
+import braid.internal.memory.Calls;
+import braid.internal.memory.Counter;
+import braid.internal.memory.Counters;
+import braid.internal.memory.Members;
 import braid.internal.rank.Closing;
 import braid.internal.rank.RankContext;
 import braid.internal.store.Meeting;
@@ -9,6 +15,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
+import java.util.SequencedMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -23,27 +30,27 @@ public final class ProcessGroup implements AutoCloseable {
   private final GroupRegistry registry;
   private final @Nullable ProcessGroup parent;
   private final String name;
-  private final int generation;
   private final List<Integer> members;
   private final int rank;
+  private final Members all;
   private final Deque<AutoCloseable> made = new ArrayDeque<>();
-  private int epoch;
-  private int sequence;
+  private final Counters counters = new Counters();
+  private final Calls calls;
+  private final BufferPool pool;
   private boolean closed;
 
   ProcessGroup(
-      GroupRegistry registry,
-      @Nullable ProcessGroup parent,
-      String name,
-      int generation,
-      List<Integer> members) {
+      GroupRegistry registry, @Nullable ProcessGroup parent, String name, List<Integer> members) {
     this.parent = parent;
     this.context = registry.context();
     this.registry = registry;
     this.name = name;
-    this.generation = generation;
     this.members = List.copyOf(members);
     this.rank = members.indexOf(context.place().rank());
+    this.all = new Members(name, members, new Place(Math.max(rank, 0), members.size()));
+    this.calls = new Calls(all, context.waits(), counters, context::backend, this::setUp);
+    this.pool =
+        new BufferPool(all, context.waits(), calls, counters, context::backend, this::setUp);
   }
 
   /// All ranks.
@@ -153,46 +160,93 @@ public final class ProcessGroup implements AutoCloseable {
 
   private List<byte[]> exchange(String call, byte[] value) {
     checkMember();
+    calls.meet(Call.of(call));
+    return meet(call, value);
+  }
+
+  private List<byte[]> meet(String call, byte[] value) {
+    counters.add(Counter.MEETINGS);
     return context.exchange(
         new Meeting(
-            context.waits().epoch(), next(), "%s in group `%s`".formatted(call, name), members),
+            context.waits().epoch(),
+            registry.next(this),
+            "%s in group `%s`".formatted(call, name),
+            members),
         value);
   }
 
-  /// A name for the next thing the members do together; the epoch's first is the same on all,
-  /// however many things each of them did before.
-  private synchronized String next() {
-    int current = context.waits().epoch();
-    if (epoch != current) {
-      epoch = current;
-      sequence = 0;
-    }
-    // Groups of other ranks may go by the same name ("my half"); the first member tells them apart.
-    return "%s@%d.%d.%d.%d".formatted(name, members.getFirst(), generation, epoch, sequence++);
+  /// Makes sure that all members say the same of that call; where they do not, each of them throws
+  /// one line that names them all.
+  void agree(String call, String value) {
+    var said = exchange(call, bytes(value)).stream().map(ProcessGroup::text).toList();
+    all.requireSame(call, said);
   }
 
   /// For what the members set up together.
   Rendezvous rendezvous() {
-    checkMember();
-    var unique = next();
-    return new Rendezvous() {
-      @Override
-      public Place place() {
-        return ProcessGroup.this.place();
-      }
+    return new SetUp(this::exchange);
+  }
 
-      @Override
-      public String unique() {
-        return unique;
-      }
+  /// The same within a call that has been said already.
+  private Rendezvous setUp() {
+    return new SetUp(this::meet);
+  }
 
-      @Override
-      public List<String> exchange(String label, String value) {
-        return ProcessGroup.this.exchange(label, bytes(value)).stream()
-            .map(ProcessGroup::text)
-            .toList();
-      }
-    };
+  private interface Exchange {
+    List<byte[]> of(String call, byte[] value);
+  }
+
+  private final class SetUp implements Rendezvous {
+    private final String unique;
+    private final Exchange exchange;
+
+    SetUp(Exchange exchange) {
+      checkMember();
+      this.unique = registry.next(ProcessGroup.this);
+      this.exchange = exchange;
+    }
+
+    @Override
+    public Place place() {
+      return ProcessGroup.this.place();
+    }
+
+    @Override
+    public List<Integer> ranks() {
+      return members;
+    }
+
+    @Override
+    public String unique() {
+      return unique;
+    }
+
+    @Override
+    public List<String> exchange(String label, String value) {
+      return exchange.of(label, bytes(value)).stream().map(ProcessGroup::text).toList();
+    }
+  }
+
+  /// How often this rank met the others of this group, set up memory and plans or used them again,
+  /// by name. What costs a meeting is to be seen here, not guessed: a loop whose `rendezvous` grows
+  /// allocates where it could reuse.
+  public SequencedMap<String, Long> counters() {
+    return counters.snapshot();
+  }
+
+  /// For what is to be counted.
+  Counters counting() {
+    return counters;
+  }
+
+  /// Where the members' calls are said, so that ranks that call different things are told.
+  Calls calls() {
+    return calls;
+  }
+
+  /// Where symmetric memory comes from.
+  BufferPool pool() {
+    return pool;
   }
 
   RankContext context() {
@@ -219,6 +273,10 @@ public final class ProcessGroup implements AutoCloseable {
     }
   }
 
+  synchronized boolean isClosed() {
+    return closed;
+  }
+
   private synchronized void checkOpen() {
     if (closed) {
       throw new BraidException(
@@ -241,7 +299,13 @@ public final class ProcessGroup implements AutoCloseable {
     if (parent != null) {
       parent.disown(this);
     }
-    Closing.all(this::pop);
+    pool.retire();
+    try {
+      Closing.all(this::pop);
+    } finally {
+      pool.close();
+      calls.close();
+    }
   }
 
   private synchronized @Nullable AutoCloseable pop() {

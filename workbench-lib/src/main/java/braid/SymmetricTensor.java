@@ -1,9 +1,12 @@
 package braid;
 
 import braid.internal.backend.SymmetricMemory;
+import braid.internal.memory.Call;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
@@ -43,6 +46,8 @@ public final class SymmetricTensor implements AutoCloseable {
 
   /// Collects what a tensor is; each thing is said at most once.
   public static final class Builder {
+    private static final Pattern NAME = Pattern.compile("\\P{C}{1,64}");
+
     private final ProcessGroup group;
     private @Nullable List<Long> shape;
     private @Nullable DType dtype;
@@ -87,23 +92,37 @@ public final class SymmetricTensor implements AutoCloseable {
     /// How messages call it.
     public Builder name(String what) {
       once("name", name);
+      if (!NAME.matcher(what).matches()) {
+        throw new BraidException(
+            "a tensor's name must be 1 to 64 printable characters but was `%s`; try `x`"
+                .formatted(what));
+      }
       name = what;
       return this;
     }
 
-    /// Makes it, on all ranks of the group together.
+    /// Makes it, on all ranks of the group together. Memory comes from the group's pool: where a
+    /// tensor of as many bytes has been closed, this waits for nobody but for ranks that have not
+    /// closed that one yet; else all ranks meet once.
     public SymmetricTensor allocate() {
       group.checkMember();
       var context = group.context();
       var resolved = context.backend().resolve(kind == null ? context.memory() : kind);
       var called = name == null ? "tensor" : name;
       long bytes = bytes();
-      var label =
-          "allocate `%s` %s %s %s".formatted(called, Tensor.text(shape()), dtype(), resolved);
-      var memory = context.backend().allocate(resolved, label, bytes, group.rendezvous());
-      var tensor = new SymmetricTensor(this, called, resolved, memory);
-      group.own(tensor);
-      return tensor;
+      var call =
+          Call.of(
+              "allocate `%s`".formatted(called),
+              "%s %s %s".formatted(Tensor.text(shape()), dtype(), resolved));
+      var memory = group.pool().take(call, resolved, bytes);
+      try {
+        var tensor = new SymmetricTensor(this, called, resolved, memory);
+        group.own(tensor);
+        return tensor;
+      } catch (BraidException e) {
+        memory.close();
+        throw e;
+      }
     }
 
     private List<Long> shape() {
@@ -147,6 +166,7 @@ public final class SymmetricTensor implements AutoCloseable {
 
   /// This rank's part.
   public Tensor local() {
+    checkOpen();
     return on(group.rank());
   }
 
@@ -158,7 +178,7 @@ public final class SymmetricTensor implements AutoCloseable {
           "`%s` is on ranks 0..%d of group `%s` but was asked for on %d"
               .formatted(name, group.size() - 1, group.name(), rank));
     }
-    return new Tensor(shape, dtype, memory.on(rank));
+    return view(shape, memory.on(rank));
   }
 
   /// All parts as one: the shape with the ranks as its first size.
@@ -167,7 +187,7 @@ public final class SymmetricTensor implements AutoCloseable {
     var whole = new ArrayList<Long>();
     whole.add((long) group.size());
     whole.addAll(shape);
-    return new Tensor(whole, dtype, memory.all());
+    return view(whole, memory.all());
   }
 
   /// A view whose writes go to every rank's part; reads are from mine. The host backend writes to
@@ -180,7 +200,19 @@ public final class SymmetricTensor implements AutoCloseable {
         dtype,
         IntStream.range(0, group.size())
             .mapToObj(i -> memory.on((group.rank() + i) % group.size()))
-            .toList());
+            .toList(),
+        this::ended);
+  }
+
+  private Tensor view(List<Long> sizes, MemorySegment place) {
+    return new Tensor(sizes, dtype, List.of(place), this::ended);
+  }
+
+  private String ended() {
+    return group.isClosed()
+        ? "symmetric tensor `%s` was closed with its group `%s`; ask for the group and allocate it again"
+            .formatted(name, group.name())
+        : "symmetric tensor `%s` is closed; allocate it again".formatted(name);
   }
 
   public String name() {
@@ -202,18 +234,19 @@ public final class SymmetricTensor implements AutoCloseable {
 
   private synchronized void checkOpen() {
     if (closed) {
-      throw new BraidException(
-          "symmetric tensor `%s` is closed; allocate it again".formatted(name));
+      throw new BraidException(ended());
     }
   }
 
-  /// Frees this rank's view of it; other ranks keep theirs. Twice is harmless.
+  /// Gives its memory back; views of it end. No rank waits for another, and who still reads this
+  /// rank's part goes on reading what is there: memory is used again when all ranks have closed it.
+  /// Like allocating, closing is done in the same order on all ranks. Twice is harmless.
   @Override
   public synchronized void close() {
     if (!closed) {
+      memory.close();
       closed = true;
       group.disown(this);
-      memory.close();
     }
   }
 

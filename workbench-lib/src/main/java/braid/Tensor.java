@@ -4,6 +4,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
@@ -20,15 +21,22 @@ public final class Tensor {
   private final List<Long> shape;
   private final DType dtype;
   private final List<MemorySegment> places;
+  private final Supplier<String> ended;
 
-  Tensor(List<Long> shape, DType dtype, List<MemorySegment> places) {
+  /// `ended` says what ended, and what to do, where the memory is there no more.
+  Tensor(List<Long> shape, DType dtype, List<MemorySegment> places, Supplier<String> ended) {
     this.shape = List.copyOf(shape);
     this.dtype = dtype;
     this.places = List.copyOf(places);
+    this.ended = ended;
   }
 
   Tensor(List<Long> shape, DType dtype, MemorySegment place) {
-    this(shape, dtype, List.of(place));
+    this(
+        shape,
+        dtype,
+        List.of(place),
+        () -> "what this %s %s view is of is closed".formatted(text(shape), dtype));
   }
 
   public List<Long> shape() {
@@ -41,7 +49,11 @@ public final class Tensor {
 
   /// The memory itself; of a multicast, this rank's.
   public MemorySegment segment() {
-    return places.getFirst();
+    var first = places.getFirst();
+    if (!first.scope().isAlive()) {
+      throw new BraidException(ended.get());
+    }
+    return first;
   }
 
   /// How many numbers it holds.
@@ -50,13 +62,18 @@ public final class Tensor {
   }
 
   public float get(long... index) {
-    return dtype.load(segment(), offset(index));
+    var from = segment();
+    long offset = offset(index);
+    return reach(() -> dtype.load(from, offset));
   }
 
   public Tensor set(float value, long... index) {
     long offset = offset(index);
-    places.forEach(place -> dtype.store(place, offset, value));
-    return this;
+    return reach(
+        () -> {
+          places.forEach(place -> dtype.store(place, offset, value));
+          return this;
+        });
   }
 
   public Tensor fill(float value) {
@@ -83,10 +100,14 @@ public final class Tensor {
   /// All values, row by row, widened.
   public float[] toFloats() {
     var values = new float[Math.toIntExact(elements())];
-    for (int i = 0; i < values.length; i++) {
-      values[i] = dtype.load(segment(), i);
-    }
-    return values;
+    var from = segment();
+    return reach(
+        () -> {
+          for (int i = 0; i < values.length; i++) {
+            values[i] = dtype.load(from, i);
+          }
+          return values;
+        });
   }
 
   /// The rows from `start` on: a view of the first dimension.
@@ -100,7 +121,8 @@ public final class Tensor {
     return new Tensor(
         LongStream.concat(LongStream.of(count), sizes().skip(1)).boxed().toList(),
         dtype,
-        places.stream().map(place -> place.asSlice(start * rowBytes, count * rowBytes)).toList());
+        places.stream().map(place -> place.asSlice(start * rowBytes, count * rowBytes)).toList(),
+        ended);
   }
 
   @FunctionalInterface
@@ -110,13 +132,28 @@ public final class Tensor {
 
   private Tensor each(Element element) {
     long count = elements();
-    for (long i = 0; i < count; i++) {
-      float value = element.at(i);
-      for (var place : places) {
-        dtype.store(place, i, value);
+    return reach(
+        () -> {
+          for (long i = 0; i < count; i++) {
+            float value = element.at(i);
+            for (var place : places) {
+              dtype.store(place, i, value);
+            }
+          }
+          return this;
+        });
+  }
+
+  /// Says what ended where the memory ends before or under the body.
+  private <T> T reach(Supplier<T> body) {
+    try {
+      return body.get();
+    } catch (IllegalStateException e) {
+      if (places.getFirst().scope().isAlive()) {
+        throw e;
       }
+      throw new BraidException(ended.get(), e);
     }
-    return this;
   }
 
   private long offset(long... index) {
@@ -146,6 +183,9 @@ public final class Tensor {
 
   @Override
   public String toString() {
+    if (!places.getFirst().scope().isAlive()) {
+      return "%s %s [%s]".formatted(text(shape), dtype, ended.get());
+    }
     long shown = Math.min(elements(), SHOWN_ELEMENTS);
     var values =
         LongStream.range(0, shown)

@@ -7,7 +7,7 @@ import java.util.List;
 /// Where a rank's work runs. It is sealed: what works differently from one to the other is found by
 /// the compiler, not at run time. (The permitted classes share this package because Java asks for
 /// that outside named modules.)
-public sealed interface Backend permits HostBackend {
+public sealed interface Backend extends SymmetricMemory.Source permits HostBackend {
   /// Its name as `BRAID_BACKEND` knows it.
   String name();
 
@@ -27,9 +27,9 @@ public sealed interface Backend permits HostBackend {
   /// Records what that lays out on those streams, without doing it.
   Replay record(List<Stream> streams, Runnable layOut);
 
-  /// Allocates `bytesPerRank` on every member, mapped into each. All members call it together; a
-  /// member's part is zeroed.
-  SymmetricMemory allocate(MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous);
+  /// Memory of the host on every member, mapped into each, for words by which ranks tell each other
+  /// where they are; zeroed. All members call it together.
+  SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous);
 
   /// Memory of this rank alone. It lives until it is closed.
   PrivateMemory allocate(long bytes);

@@ -83,6 +83,16 @@ public final class HostBackend implements Backend {
   }
 
   @Override
+  public void zero(SymmetricMemory memory) {
+    memory.all().fill((byte) 0);
+  }
+
+  @Override
+  public SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous) {
+    return SharedFile.allocate(token, label, bytesPerRank, rendezvous);
+  }
+
+  @Override
   public PrivateMemory allocate(long bytes) {
     var arena = Arena.ofShared();
     try {

@@ -1,6 +1,7 @@
 package braid.internal.host;
 
 import braid.BraidException;
+import braid.internal.backend.AllocationFailed;
 import braid.internal.backend.Rendezvous;
 import braid.internal.backend.SymmetricMemory;
 import java.io.IOException;
@@ -94,7 +95,7 @@ public final class SharedFile {
 
   private static MemorySegment map(Path file, long bytesPerRank, int rank, int size, Arena arena)
       throws IOException {
-    if (bytesPerRank > free()) {
+    if (bytesPerRank > free() || bytesPerRank > total() / size) {
       throw new IOException("no room");
     }
     var options =
@@ -121,15 +122,23 @@ public final class SharedFile {
       String label, long bytesPerRank, String failure, Rendezvous rendezvous) {
     var failures = rendezvous.exchange(label, failure);
     var said = new ArrayList<String>();
-    for (int rank = 0; rank < failures.size(); rank++) {
-      if (!failures.get(rank).isEmpty()) {
-        said.add("rank " + rank + ": " + failures.get(rank));
+    for (int i = 0; i < failures.size(); i++) {
+      if (!failures.get(i).isEmpty()) {
+        said.add("rank " + rendezvous.ranks().get(i) + ": " + failures.get(i));
       }
     }
     if (!said.isEmpty()) {
-      throw new BraidException(
+      throw new AllocationFailed(
           "%s needs %d bytes a rank of %s, where %d are free, and failed (%s); close what is not needed"
               .formatted(label, bytesPerRank, FOLDER, free(), String.join("; ", said)));
+    }
+  }
+
+  private static long total() {
+    try {
+      return Files.getFileStore(FOLDER).getTotalSpace();
+    } catch (IOException e) {
+      return 0;
     }
   }
 

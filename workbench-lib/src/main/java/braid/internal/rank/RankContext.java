@@ -1,7 +1,6 @@
 package braid.internal.rank;
 
 import braid.BraidException;
-import braid.GroupAborted;
 import braid.MemoryKind;
 import braid.Place;
 import braid.internal.backend.Backend;
@@ -152,7 +151,8 @@ public final class RankContext implements AutoCloseable {
       throw new BraidException(
           "waited %d s for %s and the store does not answer; raise BRAID_TIMEOUT_SECONDS"
               .formatted(env.timeout().toSeconds(), meeting.label()));
-    } catch (GroupAborted e) {
+    } catch (BraidException e) {
+      // Where the meeting itself failed there is nothing left to give up.
       ticket.giveUp().run();
       throw e;
     }

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -31,6 +32,7 @@ public final class Waits {
   private final Duration timeout;
   private final Map<Long, Going> going = new ConcurrentSkipListMap<>();
   private final AtomicLong ids = new AtomicLong();
+  private final List<Runnable> watches = new CopyOnWriteArrayList<>();
   private volatile @Nullable String reason;
   private volatile int epoch = 1;
 
@@ -69,6 +71,7 @@ public final class Waits {
         if (result != null || left <= 0) {
           return result;
         }
+        watches.forEach(Runnable::run);
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -125,6 +128,16 @@ public final class Waits {
     if (Thread.currentThread().isInterrupted()) {
       throw new GroupAborted(description.get(), "its thread was interrupted");
     }
+  }
+
+  /// From here on every wait that has not got what it waits for runs that check now and then; what
+  /// the check throws ends the wait. For what shows that a wait cannot end well.
+  public void watch(Runnable check) {
+    watches.add(check);
+  }
+
+  public void unwatch(Runnable check) {
+    watches.remove(check);
   }
 
   /// Ends all waits of this epoch, those going on and those to come. The first reason stays.

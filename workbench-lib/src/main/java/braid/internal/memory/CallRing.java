@@ -1,0 +1,85 @@
+package braid.internal.memory;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+
+/// The latest calls of one rank, in memory that the others read while it writes. An entry's stamp
+/// is the number of its call, written last; who reads looks at it before and after, so that an
+/// entry which is written over meanwhile is not taken for what it was.
+final class CallRing {
+  static final int ENTRIES = 16;
+  private static final int ENTRY_BYTES = 1024;
+  private static final long DIGEST_OFFSET = Long.BYTES;
+  private static final long LENGTH_OFFSET = DIGEST_OFFSET + Long.BYTES;
+  private static final long TEXT_OFFSET = LENGTH_OFFSET + Integer.BYTES;
+
+  static final int TEXT_BYTES = (int) (ENTRY_BYTES - TEXT_OFFSET);
+  static final long BYTES = (long) ENTRIES * ENTRY_BYTES;
+
+  private static final VarHandle STAMP = ValueLayout.JAVA_LONG.varHandle();
+  private static final long BEING_WRITTEN = 0;
+
+  private final MemorySegment memory;
+
+  CallRing(MemorySegment memory) {
+    this.memory = memory;
+  }
+
+  private static long offset(long number) {
+    return number % ENTRIES * ENTRY_BYTES;
+  }
+
+  /// Writes this rank's call of that number; numbers begin with 1.
+  void write(long number, Call call) {
+    long offset = offset(number);
+    STAMP.setOpaque(memory, offset, BEING_WRITTEN);
+    VarHandle.storeStoreFence();
+    memory.set(ValueLayout.JAVA_LONG, offset + DIGEST_OFFSET, call.digest());
+    int length = Math.min(call.bytes().length, TEXT_BYTES);
+    memory.set(ValueLayout.JAVA_INT, offset + LENGTH_OFFSET, length);
+    MemorySegment.copy(
+        call.bytes(), 0, memory, ValueLayout.JAVA_BYTE, offset + TEXT_OFFSET, length);
+    STAMP.setRelease(memory, offset, number);
+  }
+
+  /// What can be said of a call of a rank from here.
+  enum Seen {
+    /// The rank has not come to it.
+    NOT_YET,
+    /// It has the digest asked about.
+    SAME,
+    OTHER,
+    /// Later calls have taken its place.
+    GONE
+  }
+
+  /// How that rank's call of that number compares.
+  Seen compare(long number, long digest) {
+    long offset = offset(number);
+    long stamp = (long) STAMP.getAcquire(memory, offset);
+    if (stamp != number) {
+      return stamp > number ? Seen.GONE : Seen.NOT_YET;
+    }
+    long other = memory.get(ValueLayout.JAVA_LONG, offset + DIGEST_OFFSET);
+    if (changed(number)) {
+      return Seen.GONE;
+    }
+    return other == digest ? Seen.SAME : Seen.OTHER;
+  }
+
+  /// The call of that number; what is returned is right only if it has not [#changed] since.
+  Call read(long number) {
+    long offset = offset(number);
+    int length = memory.get(ValueLayout.JAVA_INT, offset + LENGTH_OFFSET);
+    var text = new byte[Math.clamp(length, 0, TEXT_BYTES)];
+    MemorySegment.copy(memory, ValueLayout.JAVA_BYTE, offset + TEXT_OFFSET, text, 0, text.length);
+    return Call.read(text);
+  }
+
+  /// Whether the entry of that number is, or may be, no longer that.
+  boolean changed(long number) {
+    VarHandle.loadLoadFence();
+    return (long) STAMP.getAcquire(memory, offset(number)) != number;
+  }
+}

@@ -1,0 +1,116 @@
+package braid.internal.memory;
+
+import braid.internal.backend.Backend;
+import braid.internal.backend.Rendezvous;
+import braid.internal.backend.SymmetricMemory;
+import braid.internal.rank.Waits;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// The calls that the members of a group make together. A rank says each before it waits for
+/// anybody; every wait of the rank then looks now and then whether the others said the same, and
+/// ends with both calls' names where they did not.
+///
+/// Ranks that only meet at the store are told there. The board is for those that wait in shared
+/// memory: the first call of an epoch that may do so makes it, which is one meeting, and so it is
+/// made at the same call on all ranks.
+public final class Calls implements AutoCloseable {
+  private final Members members;
+  private final Waits waits;
+  private final Counters counters;
+  private final Supplier<Backend> backend;
+  private final Supplier<Rendezvous> rendezvous;
+  private final Runnable check = this::check;
+  private volatile @Nullable Board board;
+  private boolean closed;
+
+  /// The backend is asked for when it is needed, since it may be what the rank has not made yet.
+  public Calls(
+      Members members,
+      Waits waits,
+      Counters counters,
+      Supplier<Backend> backend,
+      Supplier<Rendezvous> rendezvous) {
+    this.members = members;
+    this.waits = waits;
+    this.counters = counters;
+    this.backend = backend;
+    this.rendezvous = rendezvous;
+  }
+
+  /// Says a call that may wait in shared memory, such as a run of a pipeline. Throws where another
+  /// rank has called something else in its place.
+  public void enter(Call call) {
+    board(call).enter(call);
+  }
+
+  /// Says a call that meets at the store, where the ranks are told if they differ; the board, where
+  /// there is one, is for those of them that are not there.
+  public void meet(Call call) {
+    var current = board;
+    if (current != null && current.epoch() == waits.epoch()) {
+      current.enter(call);
+    }
+  }
+
+  /// Throws where another rank has made a different call. Every wait of the rank does this.
+  private void check() {
+    var current = board;
+    if (current != null && current.epoch() == waits.epoch()) {
+      current.check();
+    }
+  }
+
+  /// The board of this epoch; the call is the one that needs it.
+  Board board(Call call) {
+    var current = board;
+    return current != null && current.epoch() == waits.epoch() ? current : make(call);
+  }
+
+  private Board make(Call call) {
+    int epoch = waits.epoch();
+    var made = new Board(members, epoch, memory(call));
+    replace(made);
+    return made;
+  }
+
+  private SymmetricMemory memory(Call call) {
+    if (members.place().size() == 1) {
+      var own = backend.get().allocate(Board.bytesPerRank());
+      return new SymmetricMemory(own.segment(), Board.bytesPerRank(), own::close);
+    }
+    var memory =
+        backend
+            .get()
+            .control(
+                call.toString(),
+                Board.bytesPerRank(),
+                new Agreeing(rendezvous.get(), members, call));
+    counters.add(Counter.RENDEZVOUS);
+    return memory;
+  }
+
+  private synchronized void replace(@Nullable Board next) {
+    var before = board;
+    if (closed && next != null) {
+      next.close();
+      throw new IllegalStateException(members.in("a call") + " was made while it closed");
+    }
+    board = next;
+    if (before == null && next != null) {
+      waits.watch(check);
+    } else if (before != null && next == null) {
+      waits.unwatch(check);
+    }
+    if (before != null) {
+      before.close();
+    }
+  }
+
+  /// Ends this rank's view of the others' calls. Twice is harmless.
+  @Override
+  public synchronized void close() {
+    closed = true;
+    replace(null);
+  }
+}

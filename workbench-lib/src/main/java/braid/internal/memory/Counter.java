@@ -1,0 +1,28 @@
+package braid.internal.memory;
+
+/// What a rank counts of its work on a group.
+public enum Counter {
+  /// Meetings at the store, of whatever kind: the calls in which ranks waited for all others.
+  MEETINGS("meetings"),
+  /// Meetings that set up memory: one for each buffer, and one for the board of the group's calls.
+  RENDEZVOUS("rendezvous"),
+  BUFFERS_ALLOCATED("buffers allocated"),
+  /// This rank's part of those buffers.
+  BYTES_ALLOCATED("bytes allocated"),
+  /// Buffers from the pool, without a meeting.
+  BUFFERS_REUSED("buffers reused"),
+  PLANS_MADE("plans made"),
+  PLANS_REUSED("plans reused"),
+  REPLAYS("replays");
+
+  private final String text;
+
+  Counter(String text) {
+    this.text = text;
+  }
+
+  /// Its name in tables.
+  public String text() {
+    return text;
+  }
+}
