@@ -161,18 +161,13 @@ public final class ProcessGroup implements AutoCloseable {
   private List<byte[]> exchange(String call, byte[] value) {
     checkMember();
     calls.meet(Call.of(call));
-    return meet(call, value);
+    return meet(registry.next(this), call, value);
   }
 
-  private List<byte[]> meet(String call, byte[] value) {
+  private List<byte[]> meet(String unique, String call, byte[] value) {
     counters.add(Counter.MEETINGS);
     return context.exchange(
-        new Meeting(
-            context.waits().epoch(),
-            registry.next(this),
-            "%s in group `%s`".formatted(call, name),
-            members),
-        value);
+        new Meeting(context.waits().epoch(), unique, all.in(call), members), value);
   }
 
   /// Makes sure that all members say the same of that call; where they do not, each of them throws
@@ -182,28 +177,25 @@ public final class ProcessGroup implements AutoCloseable {
     all.requireSame(call, said);
   }
 
-  /// For what the members set up together.
-  Rendezvous rendezvous() {
-    return new SetUp(this::exchange);
-  }
-
-  /// The same within a call that has been said already.
+  /// For what the members set up together in a call that has been said already.
   private Rendezvous setUp() {
-    return new SetUp(this::meet);
+    return new SetUp(false);
   }
 
-  private interface Exchange {
-    List<byte[]> of(String call, byte[] value);
+  /// For what the members set up together, each as a call of its own.
+  Rendezvous rendezvous() {
+    return new SetUp(true);
   }
 
   private final class SetUp implements Rendezvous {
     private final String unique;
-    private final Exchange exchange;
+    private final boolean ownCall;
+    private boolean met;
 
-    SetUp(Exchange exchange) {
+    SetUp(boolean ownCall) {
       checkMember();
+      this.ownCall = ownCall;
       this.unique = registry.next(ProcessGroup.this);
-      this.exchange = exchange;
     }
 
     @Override
@@ -223,7 +215,13 @@ public final class ProcessGroup implements AutoCloseable {
 
     @Override
     public List<String> exchange(String label, String value) {
-      return exchange.of(label, bytes(value)).stream().map(ProcessGroup::text).toList();
+      if (ownCall) {
+        calls.meet(Call.of(label));
+      }
+      // The set-up and its first meeting are one step, or ranks that only meet would be a step off.
+      var key = met ? registry.next(ProcessGroup.this) : unique;
+      met = true;
+      return meet(key, label, bytes(value)).stream().map(ProcessGroup::text).toList();
     }
   }
 

@@ -32,6 +32,10 @@ public final class BufferPool implements AutoCloseable {
   /// buffers of a few pipelines, and little beside the tensors that such machines are used for.
   public static final long MAX_IDLE_BYTES_PER_RANK = 256L << 20;
 
+  /// Idle buffers beyond that are freed likewise: each is a mapping, of which a process may not
+  /// have many, and a notebook that tries many sizes asks for few of them again.
+  public static final int MAX_IDLE_BUFFERS = 64;
+
   private final Members members;
   private final Waits waits;
   private final Calls calls;
@@ -205,9 +209,13 @@ public final class BufferPool implements AutoCloseable {
       buffer.free();
       return;
     }
+    if (buffer.memory().bytesPerRank() > MAX_IDLE_BYTES_PER_RANK) {
+      drop(buffer);
+      return;
+    }
     idle.add(buffer);
     idleBytes += buffer.memory().bytesPerRank();
-    while (idleBytes > MAX_IDLE_BYTES_PER_RANK) {
+    while (idleBytes > MAX_IDLE_BYTES_PER_RANK || idle.size() > MAX_IDLE_BUFFERS) {
       var longest = idle.remove();
       idleBytes -= longest.memory().bytesPerRank();
       drop(longest);

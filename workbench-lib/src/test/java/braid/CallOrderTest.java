@@ -1,0 +1,233 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.internal.memory.Call;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Ranks that make different calls, or the same with different values, are told; also where they
+/// wait in shared memory, so that nobody but themselves can see it.
+@Timeout(60)
+class CallOrderTest {
+  /// A third of the time in which tests give up, and 40 times what it takes.
+  private static final Duration SOON = Duration.ofSeconds(2);
+
+  private final Map<Integer, String> told = new ConcurrentHashMap<>();
+
+  /// Runs it on each rank and keeps what each was told; nobody releases the others.
+  private void onEachRank(int ranks, LocalRanks.Body body) {
+    long start = System.nanoTime();
+    LocalRanks.run(
+        ranks,
+        world -> {
+          try {
+            body.run(world);
+          } catch (BraidException e) {
+            told.put(world.rank(), e.getMessage());
+          }
+        });
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SOON);
+  }
+
+  /// Waits as the end of an iteration does for signals that never come.
+  private static void run(ProcessGroup group, String call) {
+    group.calls().enter(Call.of(call));
+    var _ = group.context().waits().<Boolean>until(() -> call, CallOrderTest::nothing);
+  }
+
+  private static @org.jspecify.annotations.Nullable Boolean nothing(long nanos)
+      throws InterruptedException {
+    java.util.concurrent.locks.LockSupport.parkNanos(nanos);
+    return null;
+  }
+
+  private static void prepare(ProcessGroup group) {
+    SymmetricTensor.on(group).shape(1).allocate().close();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void oneWaitsInMemoryAndOneAtTheStore(boolean prepared) {
+    onEachRank(
+        2,
+        world -> {
+          if (prepared) {
+            prepare(world);
+          }
+          if (world.rank() == 0) {
+            run(world, "run of `a`");
+          } else {
+            world.barrier();
+          }
+        });
+    assertThat(told)
+        .hasSize(2)
+        .allSatisfy(
+            (rank, message) ->
+                assertThat(message)
+                    .startsWith(
+                        "all ranks of a group must make the same calls in the same order but rank ")
+                    .contains("rank 0 called run of `a` in group `world`")
+                    .contains("rank 1 called barrier in group `world`"));
+  }
+
+  @Test
+  void bothWaitInMemory() {
+    onEachRank(
+        3,
+        world -> {
+          prepare(world);
+          world.barrier();
+          run(world, world.rank() == 2 ? "run of `b`" : "run of `a`");
+        });
+    assertThat(told)
+        .hasSize(3)
+        .containsValue(
+            "all ranks of a group must make the same calls in the same order but rank 0 called run"
+                + " of `a` in group `world` where rank 2 called run of `b` in group `world`");
+  }
+
+  @Test
+  void aRankThatIsAheadIsRight() {
+    onEachRank(
+        2,
+        world -> {
+          prepare(world);
+          if (world.rank() == 0) {
+            // Twice around the ring before the other has made one.
+            for (int i = 0; i < 40; i++) {
+              world.calls().enter(Call.of("call " + i));
+            }
+          }
+          if (world.rank() == 1) {
+            for (int i = 0; i < 40; i++) {
+              world.calls().enter(Call.of("call " + i));
+            }
+          }
+          world.barrier();
+        });
+    assertThat(told).isEmpty();
+  }
+
+  @Test
+  void anEarlierCallThatDifferedIsNamedAlsoAfterwards() {
+    onEachRank(
+        2,
+        world -> {
+          prepare(world);
+          world.calls().enter(Call.of("call " + world.rank()));
+          world.calls().enter(Call.of("the same"));
+          run(world, "run");
+        });
+    assertThat(told)
+        .hasSize(2)
+        .containsValue(
+            "all ranks of a group must make the same calls in the same order but rank 0 called call"
+                + " 0 in group `world` where rank 1 called call 1 in group `world`");
+  }
+
+  @Test
+  void valuesThatDifferAreNamedRankByRank() {
+    onEachRank(
+        4,
+        world -> {
+          var pair = world.subset("pair", 1, 3);
+          if (pair.isMember()) {
+            assertThatThrownBy(() -> pair.agree("build", "m=" + world.rank()))
+                .hasMessage(
+                    "build in group `pair`: ranks must agree but rank 1 has m=1, rank 3 has m=3;"
+                        + " give the same on every rank");
+          }
+          world.agree("build", "m=1");
+          world.agree("build", "m=" + world.rank() / 3);
+        });
+    assertThat(told)
+        .containsOnlyKeys(0, 1, 2, 3)
+        .containsValue(
+            "build in group `world`: ranks must agree but ranks 0, 1, 2 have m=0, rank 3 has m=1;"
+                + " give the same on every rank");
+  }
+
+  @Test
+  void valuesThatDifferInMemoryAreNamedToo() {
+    onEachRank(
+        2,
+        world -> {
+          prepare(world);
+          world.calls().enter(Call.of("run", world.rank() == 0 ? "" : "v".repeat(2000)));
+          run(world, "run");
+        });
+    assertThat(told)
+        .hasSize(2)
+        .allSatisfy(
+            (_, message) ->
+                assertThat(message)
+                    .startsWith(
+                        "run in group `world`: ranks must agree but rank 0 has nothing, rank 1 has"
+                            + " vvvv"));
+  }
+
+  @Test
+  void valuesThatDifferBeyondWhatTheBoardHoldsAreToldWithoutThem() {
+    onEachRank(
+        2,
+        world -> {
+          prepare(world);
+          world.calls().enter(Call.of("run", "v".repeat(2000) + world.rank()));
+          run(world, "run");
+        });
+    assertThat(told)
+        .hasSize(2)
+        .allSatisfy(
+            (_, message) ->
+                assertThat(message)
+                    .startsWith(
+                        "run in group `world`: ranks must agree but their values differ beyond the"
+                            + " first 1004 bytes, of vvvv"));
+  }
+
+  @Test
+  void processesAreToldToo() throws Exception {
+    for (var ended : ProcessRanks.run(2, Map.of(), OnRank.class)) {
+      assertThat(ended.exitCode()).as(ended.output()).isZero();
+      assertThat(ended.output().lines().toList())
+          .isEqualTo(
+              List.of(
+                  "true all ranks of a group must make the same calls in the same order but rank 0"
+                      + " called run of `a` in group `world` where rank 1 called barrier in group"
+                      + " `world`"));
+    }
+  }
+
+  static final class OnRank {
+    private OnRank() {}
+
+    public static void main(String[] args) {
+      try (var world = ProcessGroup.world()) {
+        prepare(world);
+        world.barrier();
+        long start = System.nanoTime();
+        try {
+          if (world.rank() == 0) {
+            run(world, "run of `a`");
+          } else {
+            world.barrier();
+          }
+        } catch (GroupAborted e) {
+          System.out.println("released: " + e.getMessage());
+        } catch (BraidException e) {
+          boolean soon = Duration.ofNanos(System.nanoTime() - start).compareTo(SOON) < 0;
+          System.out.println(soon + " " + e.getMessage());
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,273 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.internal.backend.AllocationFailed;
+import braid.internal.backend.Rendezvous;
+import braid.internal.backend.SymmetricMemory;
+import braid.internal.memory.BufferPool;
+import braid.internal.memory.Call;
+import braid.internal.memory.Counters;
+import braid.internal.memory.Members;
+import braid.internal.rank.RankContext;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// What the pool keeps, frees and never hands out again.
+@Timeout(60)
+class PooledMemoryTest {
+  private static final MemoryKind KIND = MemoryKind.NATIVE;
+
+  private static SymmetricMemory take(BufferPool pool, long bytes) {
+    return pool.take(Call.of("take", bytes + " bytes"), KIND, bytes);
+  }
+
+  private static long count(ProcessGroup group, String what) {
+    return group.counters().getOrDefault(what, -1L);
+  }
+
+  @Test
+  void memoryThatABrokenUserMayStillWriteToIsNotUsedAgain() {
+    LocalRanks.run(
+        3,
+        world -> {
+          var broken = take(world.pool(), 64);
+          if (world.rank() == 1) {
+            broken.spoil();
+            // What every `finally` does.
+            broken.close();
+          } else {
+            broken.close();
+          }
+          // All are told in memory, so all take new memory, though two did not break.
+          try (var next = take(world.pool(), 64)) {
+            assertThat(next.all().toArray(ValueLayout.JAVA_BYTE)).containsOnly(0);
+            assertThat(count(world, "buffers allocated")).isEqualTo(2);
+            assertThat(count(world, "buffers reused")).isZero();
+          }
+          take(world.pool(), 64).close();
+          assertThat(count(world, "buffers reused")).isEqualTo(1);
+        });
+  }
+
+  @Test
+  void aNewEpochBeginsWithAnEmptyPool() throws Exception {
+    var front = new CyclicBarrier(2);
+    LocalRanks.run(
+        2,
+        world -> {
+          var kept = SymmetricTensor.on(world).shape(4).allocate();
+          take(world.pool(), 64).close();
+          world.barrier();
+          // Rank 0 gets one call further than rank 1.
+          if (world.rank() == 0) {
+            take(world.pool(), 64).close();
+          }
+          RankContext.current().release("a cell failed");
+          front.await(30, TimeUnit.SECONDS);
+          RankContext.current().resume(2);
+          // A tensor of the old epoch is closed in the new one, on one rank before the other.
+          if (world.rank() == 0) {
+            kept.close();
+          }
+          take(world.pool(), 64).close();
+          take(world.pool(), 64).close();
+          kept.close();
+          assertThat(count(world, "buffers allocated")).isEqualTo(3);
+          assertThat(count(world, "buffers reused")).isEqualTo(2 - world.rank());
+          world.barrier();
+        });
+  }
+
+  @Test
+  void aGroupThatOneRankOpenedMoreOftenWorksInTheNextEpoch() {
+    var front = new CyclicBarrier(2);
+    LocalRanks.run(
+        2,
+        world -> {
+          // Rank 1 failed before it came to close and open it again.
+          for (int i = 0; i <= 1 - world.rank(); i++) {
+            world.subset("pair", 0, 1).close();
+          }
+          RankContext.current().release("a cell failed");
+          front.await(30, TimeUnit.SECONDS);
+          RankContext.current().resume(2);
+          var pair = world.subset("pair", 0, 1);
+          assertThat(pair.gather((long) pair.rank())).containsExactly(0, 1);
+          SymmetricTensor.on(pair).shape(3).allocate().close();
+        });
+  }
+
+  @Test
+  void aTensorThatOneRankStillHoldsIsSaidToBeWhatTheOthersWaitFor() {
+    LocalRanks.run(
+        3,
+        world -> {
+          var x = SymmetricTensor.on(world).shape(4).name("x").allocate();
+          if (world.rank() == 2) {
+            var context = RankContext.current();
+            assertThat(context.waits().current()).isEmpty();
+            world.gather(1L);
+            // The others have closed it and are on their way to the next.
+            x.local().fill(1);
+            x.close();
+          } else {
+            x.close();
+            world.gather(1L);
+          }
+          SymmetricTensor.on(world).shape(4).name("y").allocate().close();
+          assertThat(count(world, "buffers reused")).isEqualTo(1);
+        });
+  }
+
+  /// Memory of a machine with little of it: so many bytes a rank, whatever is behind them.
+  private static final class Room implements SymmetricMemory.Source {
+    private long leftBytes;
+
+    Room(long bytes) {
+      leftBytes = bytes;
+    }
+
+    @Override
+    public SymmetricMemory allocate(
+        MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
+      boolean fits = bytesPerRank <= leftBytes;
+      if (rendezvous.exchange(label, fits ? "" : "no room").contains("no room")) {
+        throw new AllocationFailed(label + ": no room, " + leftBytes + " left");
+      }
+      leftBytes -= bytesPerRank;
+      var arena = Arena.ofShared();
+      return new SymmetricMemory(
+          arena.allocate(8),
+          bytesPerRank,
+          () -> {
+            leftBytes += bytesPerRank;
+            arena.close();
+          });
+    }
+
+    @Override
+    public void zero(SymmetricMemory memory) {
+      memory.all().fill((byte) 0);
+    }
+  }
+
+  private static BufferPool pool(ProcessGroup group, Room room) {
+    return new BufferPool(
+        new Members(group.name(), group.members(), group.place()),
+        group.context().waits(),
+        group.calls(),
+        new Counters(),
+        () -> room,
+        group::rendezvous);
+  }
+
+  @Test
+  void whereThereIsNoRoomWhatIsIdleIsFreedOnAllRanksAndItIsTriedOnceMore() {
+    LocalRanks.run(
+        3,
+        world -> {
+          // One rank has less than the others.
+          var room = new Room(world.rank() == 1 ? 100 : 1000);
+          try (var pool = pool(world, room)) {
+            take(pool, 60).close();
+            take(pool, 30).close();
+            try (var large = take(pool, 90)) {
+              assertThat(large.bytesPerRank()).isEqualTo(90);
+              assertThatThrownBy(() -> take(pool, 20))
+                  .isInstanceOf(AllocationFailed.class)
+                  .hasMessageStartingWith("take 20 bytes: no room");
+            }
+            // And again once there is room.
+            take(pool, 20).close();
+          }
+          assertThat(room.leftBytes).isEqualTo(world.rank() == 1 ? 100 : 1000);
+        });
+  }
+
+  @Test
+  void whatIsIdleLongestIsFreedWhereItIsTooMuch() {
+    LocalRanks.run(
+        1,
+        world -> {
+          long third = BufferPool.MAX_IDLE_BYTES_PER_RANK / 3;
+          long all = 100 * third;
+          var room = new Room(all);
+          try (var pool = pool(world, room)) {
+            var taken = IntStream.range(0, 4).mapToObj(i -> take(pool, third - i)).toList();
+            taken.forEach(SymmetricMemory::close);
+            assertThat(room.leftBytes).isEqualTo(all - 3 * third + 1 + 2 + 3);
+            // The first given back is gone, the others are not.
+            take(pool, third - 1).close();
+            assertThat(room.leftBytes).isEqualTo(all - 3 * third + 1 + 2 + 3);
+            take(pool, third).close();
+            assertThat(room.leftBytes).isEqualTo(all - 3 * third + 1 + 3);
+            // More than all that may be idle is not kept, and costs the others nothing.
+            take(pool, 3 * third + 3).close();
+            assertThat(room.leftBytes).isEqualTo(all - 3 * third + 1 + 3);
+          }
+          assertThat(room.leftBytes).isEqualTo(all);
+        });
+  }
+
+  @Test
+  void manyBuffersAreUsedAndFewAreKept() {
+    LocalRanks.run(
+        1,
+        world -> {
+          var room = new Room(1 << 20);
+          try (var pool = pool(world, room)) {
+            Deque<SymmetricMemory> taken = new ArrayDeque<>();
+            for (int i = 0; i < 1000; i++) {
+              taken.add(take(pool, 1));
+            }
+            taken.forEach(SymmetricMemory::close);
+            assertThat(room.leftBytes).isEqualTo((1 << 20) - BufferPool.MAX_IDLE_BUFFERS);
+          }
+          assertThat(room.leftBytes).isEqualTo(1 << 20);
+        });
+  }
+
+  @Test
+  void memoryThatIsStillLentOutlivesThePool() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var pair = world.subset("pair", 0, 1);
+          var lent = take(pair.pool(), 64);
+          List<MemorySegment> parts = List.of(lent.on(0), lent.on(1));
+          pair.close();
+          parts.get(1).fill((byte) 1);
+          lent.close();
+          lent.close();
+          assertThatThrownBy(() -> parts.get(0).get(ValueLayout.JAVA_BYTE, 0))
+              .isInstanceOf(IllegalStateException.class);
+          assertThatThrownBy(() -> take(pair.pool(), 64))
+              .isInstanceOf(BraidException.class)
+              .hasMessageContaining("group `pair` is closed");
+        });
+  }
+
+  @Test
+  void aTensorsNameIsShortAndPrintable() {
+    LocalRanks.run(
+        1,
+        world -> {
+          for (var bad : List.of("", "a\nb", "x".repeat(65), "a\0b")) {
+            assertThatThrownBy(() -> SymmetricTensor.on(world).name(bad))
+                .hasMessageStartingWith(
+                    "a tensor's name must be 1 to 64 printable characters but was `");
+          }
+        });
+  }
+}
