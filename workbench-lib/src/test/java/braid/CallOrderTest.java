@@ -8,6 +8,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -43,9 +45,9 @@ class CallOrderTest {
     var _ = group.context().waits().<Boolean>until(() -> call, CallOrderTest::nothing);
   }
 
-  private static @org.jspecify.annotations.Nullable Boolean nothing(long nanos)
+  private static @Nullable Boolean nothing(long nanos)
       throws InterruptedException {
-    java.util.concurrent.locks.LockSupport.parkNanos(nanos);
+    LockSupport.parkNanos(nanos);
     return null;
   }
 

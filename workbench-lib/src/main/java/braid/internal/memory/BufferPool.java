@@ -8,6 +8,7 @@ import braid.internal.backend.SymmetricMemory;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Comparator;
 import java.util.Deque;
@@ -77,7 +78,8 @@ public final class BufferPool implements AutoCloseable {
     var current = calls.board(call);
     var kept = choose(current, kind, bytesPerRank);
     current.enter(
-        call.from(kept == null ? "new memory" : "memory " + kept.number() + " once more"));
+        call.from(
+            kept == null ? "new memory " + nextNumber() : "memory " + kept.number() + " once more"));
     for (; kept != null; kept = choose(current, kind, bytesPerRank)) {
       if (turnedOver(kept, call)) {
         counters.add(Counter.BUFFERS_REUSED);
@@ -98,7 +100,7 @@ public final class BufferPool implements AutoCloseable {
       freeIdle();
       numbers.clear();
       board = current;
-      java.util.Arrays.fill(generations, 0);
+      Arrays.fill(generations, 0);
     }
     var chosen =
         idle.stream()
@@ -161,8 +163,12 @@ public final class BufferPool implements AutoCloseable {
             kind, call.toString(), bytesPerRank, new Agreeing(rendezvous.get(), members, call));
   }
 
+  private synchronized int nextNumber() {
+    return numbers.nextClearBit(0);
+  }
+
   private synchronized int number() {
-    int number = numbers.nextClearBit(0);
+    int number = nextNumber();
     if (number >= Turnover.BUFFERS) {
       return Buffer.UNNUMBERED;
     }

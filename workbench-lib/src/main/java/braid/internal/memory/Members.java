@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
@@ -49,7 +50,7 @@ public record Members(String group, List<Integer> ranks, Place place) {
 
   /// Throws that line where the values, which are in the order of the ranks, differ.
   public void requireSame(String call, List<String> values) {
-    var said = new java.util.TreeMap<Integer, Call>();
+    var said = new TreeMap<Integer, Call>();
     for (int i = 0; i < values.size(); i++) {
       said.put(ranks.get(i), Call.of(call, values.get(i)));
     }

@@ -75,7 +75,6 @@ final class Turnover {
   /// Whether all have let go of that generation; sleeps for at most that long until they have.
   boolean over(int buffer, int generation, long nanos) {
     return generation == 0
-        || SignalWord.reached(common(), line(buffer) + CLEAN, EPOCH, generation)
         || SignalWord.await(common(), line(buffer) + CLEAN, EPOCH, generation, nanos);
   }
 

@@ -51,6 +51,22 @@ class WaitsTest {
   }
 
   @Test
+  void aWatchEndsAWaitThatCannotEndWellAndOnlyWhileItWatches() {
+    Runnable watch =
+        () -> {
+          throw new BraidException("the ranks disagree");
+        };
+    waits.watch(watch);
+    assertThatThrownBy(() -> waits.until(() -> "chunk 3", nanos -> null))
+        .hasMessage("the ranks disagree");
+    assertThat(waits.current()).isEmpty();
+    // What has come is not asked about.
+    assertThat(waits.until(() -> "chunk 3", nanos -> 1)).isEqualTo(1);
+    waits.unwatch(watch);
+    assertThat(waits.<Boolean>within(Duration.ZERO, () -> "chunk 3", nanos -> null)).isNull();
+  }
+
+  @Test
   void theFirstReasonStays() {
     waits.release("rank 1 failed");
     waits.release("the session goes on");
