@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.backend.Rendezvous;
+import braid.internal.exchange.Rig;
 import braid.internal.memory.BufferPool;
 import braid.internal.memory.Call;
 import braid.internal.memory.Calls;
@@ -16,6 +17,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
 import java.util.SequencedMap;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -245,6 +247,25 @@ public final class ProcessGroup implements AutoCloseable {
   /// Where symmetric memory comes from.
   BufferPool pool() {
     return pool;
+  }
+
+  /// The same for what is set up of several pieces; what all of them must agree about is in the
+  /// label.
+  Rig.SymmetricSource symmetric(MemoryKind kind) {
+    return (label, bytes) ->
+        pool.take(Call.of("set up", "%s, %d bytes %s".formatted(label, bytes, kind)), kind, bytes);
+  }
+
+  /// The group's one of that type, made at its first use and closed with the group.
+  synchronized <T extends AutoCloseable> T keep(Class<T> type, Supplier<T> maker) {
+    for (var resource : made) {
+      if (type.isInstance(resource)) {
+        return type.cast(resource);
+      }
+    }
+    var first = maker.get();
+    own(first);
+    return first;
   }
 
   RankContext context() {

@@ -45,8 +45,7 @@ class CallOrderTest {
     var _ = group.context().waits().<Boolean>until(() -> call, CallOrderTest::nothing);
   }
 
-  private static @Nullable Boolean nothing(long nanos)
-      throws InterruptedException {
+  private static @Nullable Boolean nothing(long nanos) throws InterruptedException {
     LockSupport.parkNanos(nanos);
     return null;
   }

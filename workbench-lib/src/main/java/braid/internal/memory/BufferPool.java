@@ -79,7 +79,9 @@ public final class BufferPool implements AutoCloseable {
     var kept = choose(current, kind, bytesPerRank);
     current.enter(
         call.from(
-            kept == null ? "new memory " + nextNumber() : "memory " + kept.number() + " once more"));
+            kept == null
+                ? "new memory " + nextNumber()
+                : "memory " + kept.number() + " once more"));
     for (; kept != null; kept = choose(current, kind, bytesPerRank)) {
       if (turnedOver(kept, call)) {
         counters.add(Counter.BUFFERS_REUSED);

@@ -61,7 +61,7 @@ class WaitsTest {
         .hasMessage("the ranks disagree");
     assertThat(waits.current()).isEmpty();
     // What has come is not asked about.
-    assertThat(waits.until(() -> "chunk 3", nanos -> 1)).isEqualTo(1);
+    assertThat(waits.<String>until(() -> "chunk 3", nanos -> "it")).isEqualTo("it");
     waits.unwatch(watch);
     assertThat(waits.<Boolean>within(Duration.ZERO, () -> "chunk 3", nanos -> null)).isNull();
   }
