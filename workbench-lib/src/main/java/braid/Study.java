@@ -182,11 +182,13 @@ public record Study(
 
   /// The settings in which the configurations differ.
   public SequencedSet<String> varying() {
-    var first = trials.getFirst().overlap().columns();
+    var names = new LinkedHashSet<String>();
+    trials.forEach(trial -> names.addAll(trial.overlap().columns().keySet()));
     var varying = new LinkedHashSet<String>();
-    for (var name : first.keySet()) {
-      var value = first.get(name);
-      if (trials.stream().anyMatch(t -> !value.equals(t.overlap().columns().get(name)))) {
+    for (var name : names) {
+      // What is as usual has no column, and that is a value too.
+      var values = trials.stream().map(t -> t.overlap().columns().getOrDefault(name, ""));
+      if (values.distinct().count() > 1) {
         varying.add(name);
       }
     }
@@ -296,7 +298,8 @@ public record Study(
 
   @Override
   public MimeBundle display() {
-    return EvidenceDisplay.of(headline(), table(), this::charts).with(StudyJson.MIME, toJson());
+    return EvidenceDisplay.of(headline(), table(), List.of(), this::charts)
+        .with(StudyJson.MIME, toJson());
   }
 
   @Override
