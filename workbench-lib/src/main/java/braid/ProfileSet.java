@@ -1,6 +1,6 @@
 package braid;
 
-import braid.internal.report.ConfigurationColumns;
+import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.EvidenceDisplay;
 import braid.internal.report.ProfileTables;
 import braid.internal.report.StreamOrder;
@@ -226,7 +226,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   @Override
   public String headline() {
-    return ConfigurationColumns.label(configuration()) + ": " + summary();
+    return ConfigurationLabel.of(configuration()) + ": " + summary();
   }
 
   @Override

@@ -24,7 +24,7 @@ public final class StreamOrder {
         .sorted(
             Comparator.comparing((String stream) -> first.getOrDefault(stream, Stage.SIGNAL))
                 .thenComparing(StreamOrder::prefix)
-                .thenComparing(StreamOrder::number)
+                .thenComparingLong(StreamOrder::number)
                 .thenComparing(Comparator.naturalOrder()))
         .toList();
   }
