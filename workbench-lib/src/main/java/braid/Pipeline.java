@@ -1,16 +1,19 @@
 package braid;
 
+import braid.GemmSpec.Feature;
 import braid.internal.backend.Stream;
-import braid.internal.pipeline.AllGatherGemm;
+import braid.internal.exchange.Rig;
 import braid.internal.pipeline.ClockAlignment;
+import braid.internal.pipeline.Part;
+import braid.internal.pipeline.Plan;
+import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
-import braid.internal.pipeline.Schedule;
 import braid.internal.pipeline.Tolerance;
-import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
@@ -23,40 +26,43 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// For an all-gather→GEMM it computes on every rank what this does, whatever the overlap:
+/// What it computes is said, as unfused code, where [GemmSpec] makes the problem; the overlap never
+/// changes it.
 ///
-/// ```java
-/// group.barrier();                                          // all inputs are written
-/// for (int rank = 0; rank < group.size(); rank++) {         // all-gather
-///   wholeInput.rows(of(rank)).copyFrom(shard.on(rank).rows(0, lengthOf(rank)).toFloats());
-/// }
-/// output = wholeInput.times(weight);                        // GEMM
-/// ```
-///
-/// Input and weight are filled with small integers when it is built, so that it can be verified at
+/// What a run reads is filled with small integers when it is built, so that it can be verified at
 /// once; write your own over them if you like. Building, running and measuring are done by all
 /// ranks of the group together.
 public final class Pipeline implements AutoCloseable {
   private static final long INPUT_SEED = 1;
   private static final long WEIGHT_SEED = 1_000_003;
-  private static final int NO_STEP = 0;
+  private static final long BIAS_SEED = 2_000_003;
+  private static final long BESIDE_SEED = 3_000_017;
 
   private final ProcessGroup group;
-  private final MemoryKind kind;
-  private final AllGatherGemm work;
-  private final Schedule schedule;
+  private final PlanCache cache;
+  private final PlanCache.Key key;
+  private final Plan plan;
   private int epoch;
-  private int step;
   private @Nullable Throwable broken;
   private boolean closed;
 
-  private Pipeline(ProcessGroup group, MemoryKind kind, AllGatherGemm work) {
+  private Pipeline(ProcessGroup group, PlanCache cache, PlanCache.Key key, Plan plan) {
     this.group = group;
-    this.kind = kind;
-    this.work = work;
-    this.schedule = Schedule.of(work);
-    input().fillIntegers(INPUT_SEED + group.rank());
-    weight().fillIntegers(WEIGHT_SEED + group.rank());
+    this.cache = cache;
+    this.key = key;
+    this.plan = plan;
+    this.epoch = group.context().waits().epoch();
+    for (var part : plan.views().keySet()) {
+      switch (part) {
+        case INPUT -> tensor(part).fillIntegers(INPUT_SEED + group.rank());
+        case WEIGHT -> tensor(part).fillIntegers(WEIGHT_SEED + group.rank());
+        // The same on all ranks, whose columns are the same unless they gather.
+        case BIAS -> tensor(part).fillIntegers(BIAS_SEED);
+        case BESIDE_INPUT -> tensor(part).fillIntegers(BESIDE_SEED + group.rank());
+        // What an earlier user left is nobody's result.
+        case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT -> tensor(part).fill(0);
+      }
+    }
   }
 
   /// Begins a pipeline on that group.
@@ -70,6 +76,8 @@ public final class Pipeline implements AutoCloseable {
     private final ProcessGroup group;
     private @Nullable GemmSpec spec;
     private @Nullable Overlap how;
+    private @Nullable MemoryKind kind;
+    private float @Nullable [] scales;
 
     private Builder(ProcessGroup group) {
       this.group = group;
@@ -77,20 +85,38 @@ public final class Pipeline implements AutoCloseable {
 
     /// The problem; required.
     public Builder gemm(GemmSpec problem) {
-      if (spec != null) {
-        throw new BraidException("gemm was said already: %s; say it once".formatted(spec));
-      }
+      once("gemm", spec);
       spec = problem;
       return this;
     }
 
     /// The tuning; [Overlap#defaults()] where it is not said.
     public Builder overlap(Overlap tuning) {
-      if (how != null) {
-        throw new BraidException("overlap was said already: %s; say it once".formatted(how));
-      }
+      once("overlap", how);
       how = tuning;
       return this;
+    }
+
+    /// What its symmetric memory is made of; where it is not said, `BRAID_SYMMETRIC_MEMORY`
+    /// decides, else the backend.
+    public Builder memory(MemoryKind what) {
+      once("memory", kind);
+      kind = what;
+      return this;
+    }
+
+    /// What stored numbers of input and weight are multiplied by to be what they mean: required for
+    /// FP8, and for nothing else.
+    public Builder scales(float input, float weight) {
+      once("scales", scales == null ? null : Arrays.toString(scales));
+      scales = new float[] {input, weight};
+      return this;
+    }
+
+    private static void once(String what, @Nullable Object before) {
+      if (before != null) {
+        throw new BraidException("%s was said already: %s; say it once".formatted(what, before));
+      }
     }
 
     /// Sets it up, on all ranks of the group together. What fails leaves nothing behind.
@@ -99,35 +125,61 @@ public final class Pipeline implements AutoCloseable {
         throw new BraidException(
             "gemm is missing; say gemm(GemmSpec.allGatherGemm(m, n, k)) before build()");
       }
+      group.checkMember();
       var tuning = how == null ? Overlap.defaults() : how;
-      check(spec, tuning, group);
+      Feasibility.check(spec, tuning, group);
+      float scale = scale(spec, scales);
       var context = group.context();
       var backend = context.backend();
-      var kind = backend.resolve(context.memory());
-      var work = new AllGatherGemm(backend, group.place(), spec, tuning, kind, group::rendezvous);
-      var pipeline = new Pipeline(group, kind, work);
+      var resolved = backend.resolve(kind == null ? context.memory() : kind);
+      var cache = group.keep(PlanCache.class, PlanCache::new);
+      var key = new PlanCache.Key(spec, tuning, resolved);
+      int epoch = context.waits().epoch();
+      var plan =
+          cache
+              .take(key, epoch)
+              .orElseGet(
+                  () ->
+                      Plan.of(
+                          new Rig(
+                              backend,
+                              group.place(),
+                              key.spec() + ", " + tuning,
+                              tuning,
+                              group.symmetric(resolved)),
+                          key.spec()));
+      plan.scale(scale);
+      var pipeline = new Pipeline(group, cache, key, plan);
       group.own(pipeline);
       return pipeline;
     }
 
-    private static void check(GemmSpec spec, Overlap how, ProcessGroup group) {
-      atLeastOneEach("m", "row", spec.m(), group);
-      atLeastOneEach("n", "column", spec.n(), group);
-      int rows = spec.m() / group.size();
-      if (how.splits() > rows) {
-        throw new BraidException(
-            "splits must be 1..%d (rows of the smallest shard) but was %d; try splits(%d)"
-                .formatted(rows, how.splits(), rows));
+    private static float scale(GemmSpec spec, float @Nullable [] scales) {
+      if (spec.dtype().isFp8()) {
+        if (scales == null) {
+          throw new BraidException(
+              "%s numbers mean nothing without scales, and none were given; say scales(1, 1), or what"
+                      .formatted(spec.dtype())
+                  + " your numbers were divided by");
+        }
+        return product(scales[0], scales[1]);
       }
+      if (scales != null) {
+        throw new BraidException(
+            "scales are for fp8 but the type is %s; leave them out".formatted(spec.dtype()));
+      }
+      return 1;
     }
+  }
 
-    private static void atLeastOneEach(String name, String what, int value, ProcessGroup group) {
-      if (value < group.size()) {
-        throw new BraidException(
-            "%s must be %d or more (a %s for each rank of group `%s`) but was %d"
-                .formatted(name, group.size(), what, group.name(), value));
-      }
+  private static float product(float input, float weight) {
+    float product = input * weight;
+    if (!(input > 0) || !(weight > 0) || !Float.isFinite(product) || product == 0) {
+      throw new BraidException(
+          "scales must be more than 0 and finite, and so must be their product, but were %s and %s"
+              .formatted(input, weight));
     }
+    return product;
   }
 
   public ProcessGroup group() {
@@ -135,33 +187,125 @@ public final class Pipeline implements AutoCloseable {
   }
 
   public GemmSpec spec() {
-    return work.spec;
+    return plan.spec();
   }
 
   public Overlap overlap() {
-    return work.how;
+    return plan.how();
   }
 
-  /// This rank's rows of the input. Write them between runs; peers read them during a run.
+  /// This rank's part of the input. Write it between runs; peers may read it during a run.
   public Tensor input() {
-    checkOpen();
-    return tensor(work.input(), work.rows(group.rank()).length(), spec().k());
+    return open(Part.INPUT);
   }
 
-  /// This rank's columns of the weight, as `k` rows.
+  /// This rank's part of the weight.
   public Tensor weight() {
-    checkOpen();
-    return tensor(work.weight(), spec().k(), work.columns.length());
+    return open(Part.WEIGHT);
   }
 
-  /// All `m` rows of this rank's columns, as the last run left them.
+  /// A number for each of this rank's columns, in the output's type. Where ranks have the same
+  /// columns it must be the same on all of them: it is added once.
+  public Tensor bias() {
+    return open(Part.BIAS, "bias()");
+  }
+
+  /// This rank's part of the output, as the last run left it.
   public Tensor output() {
-    checkOpen();
-    return tensor(work.output(), spec().m(), work.columns.length());
+    return open(Part.OUTPUT);
   }
 
-  private Tensor tensor(MemorySegment matrix, int rows, int columns) {
-    return new Tensor(List.of((long) rows, (long) columns), spec().dtype(), matrix);
+  /// That rank's part of the output; only where outputs lie in symmetric memory. Who reads
+  /// another's must know that it has been written, by a barrier for example.
+  public Tensor output(int rank) {
+    checkOpen();
+    if (rank < 0 || rank >= group.size()) {
+      throw new BraidException(
+          "outputs are on ranks 0..%d of group `%s` but rank %d's was asked for"
+              .formatted(group.size() - 1, group.name(), rank));
+    }
+    return plan.outputOn(rank)
+        .map(view -> new Tensor(view.shape(), view.dtype(), view.memory()))
+        .orElseThrow(
+            () ->
+                new BraidException(
+                    "%s keeps its output in memory of each rank's own; say".formatted(this)
+                        + " outputInSymmetricMemory() in its overlap"));
+  }
+
+  /// What the output is the GELU of, as the last run left it, in the output's type.
+  public Tensor preActivation() {
+    return open(Part.PRE_ACTIVATION, "gelu()");
+  }
+
+  /// The input of all ranks, as the last run gathered it.
+  public Tensor gatheredInput() {
+    if (!spec().has(Feature.GATHERED_INPUT)) {
+      throw missing(Part.GATHERED_INPUT, "gatheredInput()");
+    }
+    return open(Part.GATHERED_INPUT);
+  }
+
+  /// This rank's part of what is communicated beside the multiplication.
+  public Tensor besideInput() {
+    return open(Part.BESIDE_INPUT, "besideAllGather or besideReduceScatter");
+  }
+
+  /// What came of the communication beside the multiplication in the last run.
+  public Tensor besideOutput() {
+    return open(Part.BESIDE_OUTPUT, "besideAllGather or besideReduceScatter");
+  }
+
+  /// The largest size of any number of the output before it was rounded, of all ranks, in the last
+  /// run: what the next scale is chosen by. Only for FP8. All ranks call it together.
+  public float amax() {
+    checkOpen();
+    var kept =
+        plan.amax()
+            .orElseThrow(
+                () ->
+                    new BraidException(
+                        "an amax is kept for fp8 but the type is %s; take output() itself"
+                            .formatted(spec().dtype())));
+    double largest = 0;
+    for (double each : group.gather((double) kept.get(ValueLayout.JAVA_FLOAT, 0))) {
+      largest = Math.max(largest, each);
+    }
+    return (float) largest;
+  }
+
+  /// Other scales from the next run on. All ranks call it together with the same.
+  public void scales(float input, float weight) {
+    checkOpen();
+    if (!spec().dtype().isFp8()) {
+      throw new BraidException(
+          "scales are for fp8 but the type is %s; leave them out".formatted(spec().dtype()));
+    }
+    float product = product(input, weight);
+    group.agree("scales of " + this, input + " and " + weight);
+    plan.scale(product);
+  }
+
+  private Tensor open(Part part) {
+    checkOpen();
+    return tensor(part);
+  }
+
+  private Tensor open(Part part, String need) {
+    if (plan.view(part).isEmpty()) {
+      throw missing(part, need);
+    }
+    return open(part);
+  }
+
+  private BraidException missing(Part part, String need) {
+    return new BraidException(
+        "`%s` has no %s; make the problem with %s".formatted(spec(), part, need));
+  }
+
+  private Tensor tensor(Part part) {
+    var view = plan.view(part).orElseThrow();
+    return new Tensor(view.shape(), view.dtype(), view.memory());
   }
 
   /// One iteration, to its end on this rank; every rank has then read this rank's input.
@@ -189,7 +333,7 @@ public final class Pipeline implements AutoCloseable {
     var clock = ClockAlignment.measure(group);
     // The start that all ranks' times are after, as this rank's clock shows it.
     long origin = group.broadcast(System.nanoTime(), 0) + clock.offsetNanos();
-    var streams = work.streams();
+    var streams = plan.streams();
     streams.forEach(stream -> stream.record(origin));
     var nanos = new ArrayList<Long>();
     var spans = new ArrayList<Span>();
@@ -214,13 +358,13 @@ public final class Pipeline implements AutoCloseable {
     columns.put("ranks", Integer.toString(group.size()));
     columns.put("backend", backend.name());
     columns.put("link", backend.link());
-    columns.put("memory", kind.toString());
+    columns.put("memory", key.kind().toString());
     return columns;
   }
 
   /// Runs once and compares with the unfused reference, on every rank its own part. Where all
-  /// inputs are integers whose sums fp32 holds, as those it was built with, every bit must agree;
-  /// else the tolerance is that of the type and the depth `k`.
+  /// inputs are integers whose sums fp32 holds and nothing sent is rounded, as those it was built
+  /// with, every bit must agree; else the tolerance is that of the types, the depth and the ranks.
   ///
   /// @throws VerificationFailed on every rank, where any rank's part is wrong
   public void verify() {
@@ -236,16 +380,20 @@ public final class Pipeline implements AutoCloseable {
   }
 
   private void verify(@Nullable Tolerance tolerance) {
+    checkOpen();
     // A value that no run writes must not look like one.
-    output().fill(Float.NaN);
-    tensor(work.gathered(), spec().m(), spec().k()).fill(Float.NaN);
-    run();
-    var verdict = Reference.compare(work, tolerance);
-    // Gathered also because the peers' inputs were read: none may be written before all are done.
-    var verdicts = group.gather(verdict.orElse(""));
-    for (var each : verdicts) {
-      if (!each.isEmpty()) {
-        throw new VerificationFailed(each);
+    for (var part : plan.views().keySet()) {
+      if (!part.given() && !(part == Part.OUTPUT && spec().has(Feature.ACCUMULATE))) {
+        tensor(part).fill(Float.NaN);
+      }
+    }
+    try (var reference = Reference.before(plan, group, group.symmetric(key.kind()))) {
+      run();
+      var verdict = reference.compare(tolerance);
+      for (var each : group.gather(verdict.orElse(""))) {
+        if (!each.isEmpty()) {
+          throw new VerificationFailed(each);
+        }
       }
     }
   }
@@ -255,8 +403,8 @@ public final class Pipeline implements AutoCloseable {
     int current = group.context().waits().epoch();
     if (epoch != current) {
       epoch = current;
-      step = NO_STEP;
       broken = null;
+      plan.beginEpoch();
     }
     if (broken != null) {
       throw new BraidException(
@@ -264,11 +412,9 @@ public final class Pipeline implements AutoCloseable {
               .formatted(this, broken.getMessage()),
           broken);
     }
-    step++;
     try {
-      work.streams().forEach(stream -> stream.turn(iteration, step));
-      schedule.enqueue();
-      work.synchronize(() -> "the end of an iteration of " + this);
+      var _ = plan.launch(iteration);
+      plan.synchronize(() -> "the end of an iteration of " + this);
     } catch (RuntimeException | Error e) {
       broken = e;
       throw e;
@@ -289,13 +435,18 @@ public final class Pipeline implements AutoCloseable {
     }
   }
 
-  /// Frees its streams and its memory. Twice is harmless, and no rank waits for another.
+  /// Ends it: what it was set up with is kept for the next pipeline of the same problem and tuning,
+  /// until its group is closed. Twice is harmless, and no rank waits for another.
   @Override
   public void close() {
     if (!closed) {
       closed = true;
       group.disown(this);
-      work.close();
+      if (broken == null) {
+        cache.put(key, plan, epoch);
+      } else {
+        plan.close();
+      }
     }
   }
 

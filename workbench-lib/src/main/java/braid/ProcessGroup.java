@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.backend.Rendezvous;
+import braid.internal.exchange.Rig;
 import braid.internal.rank.Closing;
 import braid.internal.rank.RankContext;
 import braid.internal.store.Meeting;
@@ -9,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -193,6 +195,28 @@ public final class ProcessGroup implements AutoCloseable {
             .toList();
       }
     };
+  }
+
+  /// Where the group's symmetric memory of that kind comes from.
+  Rig.SymmetricSource symmetric(MemoryKind kind) {
+    return (label, bytes) -> context.backend().allocate(kind, label, bytes, rendezvous());
+  }
+
+  /// All members must bring the same value.
+  void agree(String call, String value) {
+    var _ = exchange(call + ": " + value, new byte[0]);
+  }
+
+  /// The group's one of that type, made at its first use and closed with the group.
+  synchronized <T extends AutoCloseable> T keep(Class<T> type, Supplier<T> maker) {
+    for (var resource : made) {
+      if (type.isInstance(resource)) {
+        return type.cast(resource);
+      }
+    }
+    var first = maker.get();
+    own(first);
+    return first;
   }
 
   RankContext context() {

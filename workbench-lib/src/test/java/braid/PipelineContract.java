@@ -13,7 +13,13 @@ abstract class PipelineContract {
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
-  void everyWayComesToTheSameResult(int ranks) throws Exception {
-    check(ranks, PipelineCase.all(ranks));
+  void everyCellOfTheTableInEveryTypeAndSize(int ranks) throws Exception {
+    check(ranks, PipelineCases.table(ranks));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3})
+  void everyFeatureAndOption(int ranks) throws Exception {
+    check(ranks, PipelineCases.featuresAndOptions(ranks));
   }
 }

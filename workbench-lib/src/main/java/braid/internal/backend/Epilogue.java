@@ -31,4 +31,17 @@ public record Epilogue(
   public boolean isNone() {
     return equals(NONE);
   }
+
+  /// Only GELU, of what is kept there.
+  public static Epilogue activation(Matrix preActivation, Optional<MemorySegment> amax) {
+    return new Epilogue(1, false, Optional.empty(), Optional.of(preActivation), amax);
+  }
+
+  public Epilogue scaled(float by) {
+    return new Epilogue(by, accumulate, bias, preActivation, amax);
+  }
+
+  public Epilogue withoutAmax() {
+    return new Epilogue(scale, accumulate, bias, preActivation, Optional.empty());
+  }
 }

@@ -28,9 +28,7 @@ public final class HostGemm implements AutoCloseable {
   }
 
   public void multiply(Gemm gemm) {
-    if (LIMIT.getAndSet(threads) != threads) {
-      Blas.limitThreads(threads);
-    }
+    limitThreads();
     var c = gemm.c();
     if (c.rows() == 0) {
       return;
@@ -64,13 +62,16 @@ public final class HostGemm implements AutoCloseable {
 
   /// Adds up in the order of the parts, in fp32, and rounds once.
   public void reduce(Reduction reduction) {
+    limitThreads();
     var out = reduction.out();
     if (out.rows() == 0) {
       return;
     }
-    var room = new Room(3 * wideBytes(out));
-    boolean inPlace = out.dtype().isStoredAsFp32() && !reduction.epilogue().accumulate();
-    var sum = inPlace ? out.bytes() : room.take(wideBytes(out));
+    long bytes = (long) out.rows() * out.columns() * Float.BYTES;
+    var room = new Room(3 * roundUp(bytes));
+    var epilogue = reduction.epilogue();
+    boolean inPlace = out.dtype().isStoredAsFp32() && !epilogue.accumulate();
+    var sum = inPlace ? out.bytes() : room.take(bytes);
     var parts = reduction.parts();
     var first = parts.getFirst();
     if (!inPlace || first.segment().address() != out.segment().address()) {
@@ -79,7 +80,7 @@ public final class HostGemm implements AutoCloseable {
     var wide =
         parts.stream().allMatch(part -> part.dtype().isStoredAsFp32())
             ? MemorySegment.NULL
-            : room.take(wideBytes(out));
+            : room.take(bytes);
     for (var part : parts.subList(1, parts.size())) {
       if (part.dtype().isStoredAsFp32()) {
         Blas.add(part.bytes(), sum);
@@ -88,14 +89,19 @@ public final class HostGemm implements AutoCloseable {
         Blas.add(wide, sum);
       }
     }
-    Numbers.scale(sum, reduction.epilogue().scale());
-    var epilogue = reduction.epilogue();
+    Numbers.scale(sum, epilogue.scale());
     HostEpilogue.finish(
         sum,
         out,
         new Epilogue(
             1, epilogue.accumulate(), epilogue.bias(), epilogue.preActivation(), epilogue.amax()),
         room::take);
+  }
+
+  private void limitThreads() {
+    if (LIMIT.getAndSet(threads) != threads) {
+      Blas.limitThreads(threads);
+    }
   }
 
   /// The left side in fp32; the rows of a stored-by-columns one have gaps, which widening closes.

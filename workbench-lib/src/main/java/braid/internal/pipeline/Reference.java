@@ -1,78 +1,216 @@
 package braid.internal.pipeline;
 
-import braid.internal.backend.PrivateMemory;
-import java.lang.foreign.MemorySegment;
+import braid.DType;
+import braid.GemmSpec;
+import braid.GemmSpec.Feature;
+import braid.ProcessGroup;
+import braid.internal.backend.Epilogue;
+import braid.internal.backend.Matrix;
+import braid.internal.exchange.Rig;
 import java.util.Optional;
+import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/// The unfused result that every way of a pipeline must come to.
-public final class Reference {
-  private Reference() {}
+/// The unfused result that every way of a pipeline must come to: what [GemmSpec] says of each
+/// pattern, as it is said there.
+public final class Reference implements AutoCloseable {
+  private final Plan plan;
+  private final GemmSpec spec;
+  private final ProcessGroup group;
+  private final PlainCollectives plain;
+  private final Matrix input;
+  private final Matrix weight;
+  private final Matrix besideInput;
+  private final Matrix output;
+  private final Optional<Matrix> preActivation;
+  private Matrix besideOutput;
+  private Matrix gathered;
+  private double largestPartial;
 
-  /// Compares this rank's output, and says what is wrong first; nothing where all is right. Without
-  /// a tolerance it is as exact as the inputs allow.
-  public static Optional<String> compare(AllGatherGemm work, @Nullable Tolerance given) {
-    var spec = work.spec;
-    int columns = work.columns.length();
-    try (var input = memory(work, spec.k());
-        var result = memory(work, columns)) {
-      // Gather, then multiply
-      work.reference(input.segment(), result.segment());
+  private Reference(Plan plan, ProcessGroup group, Rig.SymmetricSource symmetric) {
+    this.plan = plan;
+    this.spec = plan.spec;
+    this.group = group;
+    this.plain = new PlainCollectives(group, plan.rig.backend, symmetric);
+    this.input = plan.input();
+    this.weight = plan.multiplication.weight();
+    this.besideInput = plan.view(Part.BESIDE_INPUT).map(Reference::column).orElse(weight);
+    this.besideOutput = besideInput;
+    this.gathered = input;
+    this.output = plain.matrix(spec.outputDtype(), plan.output.rows(), plan.output.columns());
+    this.preActivation =
+        plan.preActivation.map(
+            kept -> plain.matrix(spec.outputDtype(), kept.rows(), kept.columns()));
+    // What a run adds to.
+    output.segment().copyFrom(plan.output.bytes());
+  }
 
-      // Compare
-      var tolerance =
-          given != null
-              ? given
-              : Tolerance.fitting(
-                  spec.dtype(),
-                  spec.k(),
-                  Tolerance.Range.of(spec.dtype(), input.segment()),
-                  Tolerance.Range.of(spec.dtype(), work.weight()));
-      return firstDifference(work, result.segment(), tolerance);
+  /// Keeps what a run would add to. All ranks call it, before the run that is to be compared.
+  public static Reference before(Plan plan, ProcessGroup group, Rig.SymmetricSource symmetric) {
+    return new Reference(plan, group, symmetric);
+  }
+
+  private static Matrix column(View view) {
+    return Matrix.of(view.memory(), view.dtype(), Math.toIntExact(view.shape().getFirst()), 1);
+  }
+
+  /// Computes what should have come of the run and says what is wrong first; nothing where all is
+  /// right. Without a tolerance it is as exact as the inputs allow. All ranks call it.
+  public Optional<String> compare(@Nullable Tolerance given) {
+    var _ = unfused();
+    var tolerance = given == null ? fitting() : given;
+    return differences(tolerance);
+  }
+
+  private Matrix unfused() {
+    return switch (spec.pattern()) {
+      case ALL_GATHER_GEMM -> allGatherGemm();
+      case GEMM_REDUCE_SCATTER -> gemmReduceScatter();
+      case GEMM_ALL_REDUCE -> gemmAllReduce();
+      case GEMM_BESIDE_ALL_GATHER -> besideAllGather();
+      case GEMM_BESIDE_REDUCE_SCATTER -> besideReduceScatter();
+    };
+  }
+
+  private Matrix allGatherGemm() {
+    var whole = allGather(input);
+    return finish(times(whole, weight));
+  }
+
+  private Matrix gemmReduceScatter() {
+    var partial = times(input, weight);
+    return finish(reduceScatter(partial));
+  }
+
+  private Matrix gemmAllReduce() {
+    var partial = times(input, weight);
+    return finish(allReduce(partial));
+  }
+
+  private Matrix besideAllGather() {
+    besideOutput = allGather(besideInput);
+    return finish(times(input, weight));
+  }
+
+  private Matrix besideReduceScatter() {
+    besideOutput = reduceScatter(besideInput);
+    return finish(times(input, weight));
+  }
+
+  private Matrix times(Matrix left, Matrix right) {
+    return plain.times(left, right, plan.scale());
+  }
+
+  private Matrix allGather(Matrix mine) {
+    int total = spec.pattern().beside() ? (int) spec.besideElements() : spec.m();
+    gathered = plain.allGather(mine, total);
+    return gathered;
+  }
+
+  private Matrix reduceScatter(Matrix mine) {
+    measure(mine);
+    return plain.reduceScatter(mine, spec.outputDtype());
+  }
+
+  private Matrix allReduce(Matrix mine) {
+    measure(mine);
+    return plain.allReduce(mine, spec.outputDtype());
+  }
+
+  private void measure(Matrix partial) {
+    double mine = Tolerance.Range.of(partial.dtype(), partial.bytes()).largest();
+    for (double each : group.gather(mine)) {
+      largestPartial = Math.max(largestPartial, each);
     }
   }
 
-  private static Optional<String> firstDifference(
-      AllGatherGemm work, MemorySegment expected, Tolerance tolerance) {
-    var dtype = work.spec.dtype();
-    int columns = work.columns.length();
-    long count = (long) work.spec.m() * columns;
-    for (long i = 0; i < count; i++) {
-      float wanted = dtype.load(expected, i);
-      float got = dtype.load(work.output(), i);
-      if (!tolerance.allows(wanted, got)) {
-        int row = Math.toIntExact(i / columns);
+  /// Bias, activation and rounding, and what the output held before.
+  private Matrix finish(Matrix sum) {
+    plain.copy(
+        sum,
+        output,
+        new Epilogue(
+            1,
+            spec.has(Feature.ACCUMULATE),
+            plan.multiplication.bias(),
+            preActivation,
+            Optional.empty()));
+    return output;
+  }
+
+  private Tolerance fitting() {
+    return Tolerance.fitting(
+        spec,
+        group.size(),
+        plan.scale(),
+        largestPartial,
+        Tolerance.Range.of(spec.dtype(), (spec.pattern().beside() ? input : gathered).segment()),
+        Tolerance.Range.of(spec.dtype(), weight.segment()));
+  }
+
+  private Optional<String> differences(Tolerance tolerance) {
+    int columns = output.columns();
+    return first(Part.OUTPUT, output, tolerance, i -> plan.origin(i / columns))
+        .or(
+            () ->
+                preActivation.flatMap(
+                    kept ->
+                        first(Part.PRE_ACTIVATION, kept, tolerance, i -> plan.origin(i / columns))))
+        .or(
+            () ->
+                spec.has(Feature.GATHERED_INPUT)
+                    ? first(
+                        Part.GATHERED_INPUT,
+                        gathered,
+                        Tolerance.EXACT,
+                        i -> plan.origin(i / spec.k()))
+                    : Optional.empty())
+        .or(
+            () ->
+                plan instanceof GemmBeside beside
+                    ? first(
+                        Part.BESIDE_OUTPUT, besideOutput, beside(tolerance), beside::besideOrigin)
+                    : Optional.empty());
+  }
+
+  /// What is gathered is copied; what is added up is added in the same order, but for the ring.
+  private Tolerance beside(Tolerance given) {
+    return spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
+        ? Tolerance.EXACT
+        : Tolerance.ofSum(spec.outputDtype(), group.size(), largestPartial, given);
+  }
+
+  /// Compares a part of the plan with what it should be.
+  private Optional<String> first(
+      Part part, Matrix expected, Tolerance tolerance, IntFunction<String> origin) {
+    var got = plan.view(part).orElseThrow();
+    DType dtype = got.dtype();
+    int count = expected.rows() * expected.columns();
+    for (int i = 0; i < count; i++) {
+      float wanted = dtype.round(expected.dtype().load(expected.segment(), i));
+      float found = dtype.load(got.memory(), i);
+      if (!tolerance.allows(wanted, found)) {
         return Optional.of(
-            "rank %d: output[%d, %d] must be %s %s but was %s; first wrong is %s of %s, %s"
+            "rank %d: %s[%s] must be %s %s but was %s; first wrong is %s of %s, %s"
                 .formatted(
-                    work.place.rank(),
-                    row,
-                    i % columns,
+                    plan.place().rank(),
+                    part,
+                    got.shape().size() == 1
+                        ? Integer.toString(i)
+                        : i / expected.columns() + ", " + i % expected.columns(),
                     wanted,
                     tolerance,
-                    got,
-                    chunk(work, row),
-                    work.spec,
-                    work.how));
+                    found,
+                    origin.apply(i),
+                    spec,
+                    plan.how()));
       }
     }
     return Optional.empty();
   }
 
-  /// Which piece of communication brought that row.
-  private static String chunk(AllGatherGemm work, int row) {
-    int source = 0;
-    while (row >= work.rows(source).end()) {
-      source++;
-    }
-    int chunk = 0;
-    while (row >= work.rows(source).part(work.how.splits(), chunk).end()) {
-      chunk++;
-    }
-    return "chunk %d from rank %d".formatted(chunk, source);
-  }
-
-  private static PrivateMemory memory(AllGatherGemm work, int columns) {
-    return work.backend.allocate((long) work.spec.m() * columns * work.spec.dtype().bytes());
+  @Override
+  public void close() {
+    plain.close();
   }
 }

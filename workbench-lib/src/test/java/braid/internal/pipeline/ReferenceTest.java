@@ -4,21 +4,23 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.DType;
 import braid.GemmSpec;
-import braid.Link;
+import braid.LocalRanks;
 import braid.MemoryKind;
 import braid.Overlap;
 import braid.Place;
-import braid.internal.backend.HostBackend;
+import braid.ProcessGroup;
+import braid.internal.backend.Backend;
 import braid.internal.backend.Rendezvous;
-import braid.internal.rank.Env;
-import braid.internal.rank.Waits;
+import braid.internal.backend.SymmetricMemory;
+import braid.internal.exchange.Rig;
+import braid.internal.rank.RankContext;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 /// The comparison itself: what it finds, and what it says of it.
 class ReferenceTest {
-  private static final GemmSpec SPEC = GemmSpec.allGatherGemm(24, 4, 8);
   private static final Overlap HOW = Overlap.splits(5);
 
   private record Alone(Place place, String unique) implements Rendezvous {
@@ -28,54 +30,83 @@ class ReferenceTest {
     }
   }
 
-  @Test
-  void namesTheFirstWrongValueAndTheChunkThatBroughtIt() {
-    var place = new Place(0, 1);
-    var env =
-        new Env(
-            place,
-            place,
-            Optional.empty(),
-            "host",
-            Link.UNLIMITED,
-            MemoryKind.AUTO,
-            Env.DEFAULT_TIMEOUT);
-    var backend = new HostBackend(env, "reference-test", new Waits(env.timeout()));
-    int[] files = {0};
-    try (var work =
-        new AllGatherGemm(
-            backend,
-            place,
-            SPEC,
-            HOW,
-            MemoryKind.NATIVE,
-            () -> new Alone(place, "file-" + files[0]++))) {
-      fill(work.input().byteSize(), i -> DType.FP32.store(work.input(), i, 1));
-      fill(work.weight().byteSize(), i -> DType.FP32.store(work.weight(), i, 1));
-      fill(work.output().byteSize(), i -> DType.FP32.store(work.output(), i, 8));
-      assertThat(Reference.compare(work, null)).isEmpty();
+  private record Wrong(long index, float value) {}
 
-      // 24 rows in 5 chunks are 5, 5, 5, 5 and 4: row 14 is the last of the third.
-      DType.FP32.store(work.output(), 14 * 4 + 3, 9);
-      assertThat(Reference.compare(work, null))
-          .contains(
-              "rank 0: output[14, 3] must be 8.0 exactly but was 9.0; first wrong is chunk 2 from rank 0 of %s, %s"
-                  .formatted(SPEC, HOW));
-      assertThat(Reference.compare(work, new Tolerance(1, 0))).isEmpty();
-      DType.FP32.store(work.output(), 0, Float.NaN);
-      assertThat(Reference.compare(work, new Tolerance(1, 0)))
-          .hasValueSatisfying(
-              line ->
-                  assertThat(line)
-                      .contains("output[0, 0] must be 8.0 within atol=1.00 rtol=0.00 but was NaN"));
-    } finally {
-      backend.close();
+  /// A source for a rank without others.
+  private record Memory(Backend backend, AtomicInteger files) implements Rig.SymmetricSource {
+    @Override
+    public SymmetricMemory take(String label, long bytes) {
+      var alone = new Alone(new Place(0, 1), "reference-test-" + files.getAndIncrement());
+      return backend.allocate(MemoryKind.NATIVE, label, bytes, alone);
     }
   }
 
-  private static void fill(long bytes, java.util.function.LongConsumer each) {
-    for (long i = 0; i < bytes / Float.BYTES; i++) {
-      each.accept(i);
+  private static Optional<String> compared(
+      GemmSpec spec,
+      ProcessGroup world,
+      @org.jspecify.annotations.Nullable Tolerance tolerance,
+      Wrong... wrong) {
+    var backend = RankContext.current().backend();
+    var memory = new Memory(backend, new AtomicInteger());
+    try (var plan =
+        Plan.of(new Rig(backend, new Place(0, 1), spec + ", " + HOW, HOW, memory), spec)) {
+      fill(plan, Part.INPUT, 1);
+      fill(plan, Part.WEIGHT, 1);
+      fill(plan, Part.OUTPUT, 8);
+      for (var each : wrong) {
+        DType.FP32.store(plan.view(Part.OUTPUT).orElseThrow().memory(), each.index(), each.value());
+      }
+      try (var reference = Reference.before(plan, world, memory)) {
+        return reference.compare(tolerance);
+      }
     }
+  }
+
+  private static void fill(Plan plan, Part part, float value) {
+    var memory = plan.view(part).orElseThrow().memory();
+    for (long i = 0; i < memory.byteSize() / Float.BYTES; i++) {
+      DType.FP32.store(memory, i, value);
+    }
+  }
+
+  @Test
+  void namesTheFirstWrongValueAndTheChunkThatBroughtIt() {
+    var spec = GemmSpec.allGatherGemm(24, 4, 8);
+    LocalRanks.run(
+        1,
+        world -> {
+          assertThat(compared(spec, world, null)).isEmpty();
+          // 24 rows in 5 chunks are 5, 5, 5, 5 and 4: row 14 is the last of the third.
+          var wrong = new Wrong(14 * 4 + 3, 9);
+          assertThat(compared(spec, world, null, wrong))
+              .contains(
+                  "rank 0: output[14, 3] must be 8.0 exactly but was 9.0; first wrong is chunk 2 from"
+                      + " rank 0 of %s, %s".formatted(spec, HOW));
+          assertThat(compared(spec, world, new Tolerance(1, 0), wrong)).isEmpty();
+          assertThat(compared(spec, world, new Tolerance(1, 0), new Wrong(0, Float.NaN)))
+              .hasValueSatisfying(
+                  line ->
+                      assertThat(line)
+                          .contains(
+                              "output[0, 0] must be 8.0 within atol=1.00 rtol=0.00 but was NaN"));
+        });
+  }
+
+  @Test
+  void namesTheChunkOfASumToo() {
+    LocalRanks.run(
+        1,
+        world -> {
+          var wrong = new Wrong(14 * 4 + 3, 9);
+          assertThat(
+                  compared(GemmSpec.gemmReduceScatter(24, 4, 8), world, null, wrong).orElseThrow())
+              .contains("output[14, 3] must be 8.0", "first wrong is chunk 2 of rank 0's rows");
+          assertThat(compared(GemmSpec.gemmAllReduce(24, 4, 8), world, null, wrong).orElseThrow())
+              .contains("output[14, 3] must be 8.0", "first wrong is chunk 2 of gemm-all-reduce");
+          assertThat(
+                  compared(GemmSpec.besideAllGather(24, 4, 8, 5), world, new Tolerance(0, 0), wrong)
+                      .orElseThrow())
+              .contains("output[14, 3] must be 8.0", "first wrong is piece 2");
+        });
   }
 }

@@ -1,4 +1,4 @@
-package braid.internal.pipeline;
+package braid.internal.exchange;
 
 /// A balanced part of a range: the first `total % parts` parts have one more than the others.
 public record Slice(int start, int length) {
@@ -12,6 +12,10 @@ public record Slice(int start, int length) {
   /// The first place after it.
   public int end() {
     return start + length;
+  }
+
+  public boolean contains(int place) {
+    return place >= start && place < end();
   }
 
   /// A balanced part of this range.

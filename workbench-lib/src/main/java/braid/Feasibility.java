@@ -1,0 +1,88 @@
+package braid;
+
+import braid.GemmSpec.Feature;
+import braid.GemmSpec.Pattern;
+
+/// Whether a problem can be solved in a way by so many ranks; where it cannot, the error names the
+/// nearest that can.
+final class Feasibility {
+  private Feasibility() {}
+
+  static void check(GemmSpec spec, Overlap how, ProcessGroup group) {
+    var pattern = spec.pattern();
+    var hole = Capabilities.hole(pattern, how.method());
+    if (!hole.isEmpty()) {
+      throw new BraidException(
+          "%s does not exist for %s: %s".formatted(how.method(), pattern, hole));
+    }
+    checkSizes(spec, how, group);
+    checkChunks(spec, how, group);
+    if (pattern == Pattern.GEMM_ALL_REDUCE && spec.has(Feature.GELU) && how.symmetricOutput()) {
+      throw new BraidException(
+          "with gelu all ranks get the pre-activation of %s and activate it themselves, so no rank"
+                  .formatted(pattern)
+              + " writes another's output; leave out outputInSymmetricMemory()");
+    }
+  }
+
+  private static void checkSizes(GemmSpec spec, Overlap how, ProcessGroup group) {
+    switch (spec.pattern()) {
+      case ALL_GATHER_GEMM -> {
+        atLeastOneEach("m", "row", spec.m(), group);
+        atLeastOneEach("n", "column", spec.n(), group);
+      }
+      case GEMM_REDUCE_SCATTER -> {
+        atLeastOneEach("m", "row", spec.m(), group);
+        atLeastOneEach("k", "step of the depth", spec.k(), group);
+      }
+      case GEMM_ALL_REDUCE -> {
+        atLeastOneEach("k", "step of the depth", spec.k(), group);
+        if (how.method() == Method.RING) {
+          atLeastOneEach("m", "row", spec.m(), group);
+        }
+      }
+      case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER -> {
+        atLeastOneEach("elements beside", "number", spec.besideElements(), group);
+        if (spec.besideElements() > Integer.MAX_VALUE) {
+          throw new BraidException(
+              "elements beside must be at most %d but were %d; take a wider type or less"
+                  .formatted(Integer.MAX_VALUE, spec.besideElements()));
+        }
+      }
+    }
+  }
+
+  private static void atLeastOneEach(String name, String what, long value, ProcessGroup group) {
+    if (value < group.size()) {
+      throw new BraidException(
+          "%s must be %d or more (a %s for each rank of group `%s`) but was %d"
+              .formatted(name, group.size(), what, group.name(), value));
+    }
+  }
+
+  private static void checkChunks(GemmSpec spec, Overlap how, ProcessGroup group) {
+    boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && how.method() != Method.RING;
+    long total = spec.pattern().beside() ? spec.besideElements() : spec.m();
+    long smallest = ofAll ? total : total / group.size();
+    long largest = ofAll ? total : (total + group.size() - 1) / group.size();
+    var unit = spec.pattern().beside() ? "numbers" : "rows";
+    var of = ofAll ? "%s of the output" : "%s of the smallest shard";
+    if (how.splits() > smallest) {
+      throw new BraidException(
+          "splits must be 1..%d (%s) but was %d; try splits(%d)"
+              .formatted(smallest, of.formatted(unit), how.splits(), smallest));
+    }
+    if (!how.boundaries().isEmpty() && how.boundaries().getLast() != largest) {
+      int end = how.boundaries().getLast();
+      throw new BraidException(
+          "boundaries must end at %d (%s of the largest part) but were %s: %s"
+              .formatted(
+                  largest,
+                  unit,
+                  how.boundaries(),
+                  end < largest
+                      ? "%s %d..%d belong to no chunk".formatted(unit, end, largest - 1)
+                      : "there are no %s %d..%d".formatted(unit, largest, end - 1)));
+    }
+  }
+}

@@ -1,0 +1,140 @@
+package braid.internal.pipeline;
+
+import braid.DType;
+import braid.Place;
+import braid.ProcessGroup;
+import braid.internal.backend.Backend;
+import braid.internal.backend.Epilogue;
+import braid.internal.backend.Gemm;
+import braid.internal.backend.Lane;
+import braid.internal.backend.Matrix;
+import braid.internal.backend.Reduction;
+import braid.internal.backend.Stream;
+import braid.internal.backend.SymmetricMemory;
+import braid.internal.backend.Work;
+import braid.internal.exchange.Rig;
+import braid.internal.exchange.Slice;
+import braid.internal.rank.Closing;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+
+/// Multiplications and collectives in the plainest way: one after the other, whole, with a barrier
+/// before and after. Slow, and short enough to be seen to be right. Sums are fp32 until they are
+/// finished.
+final class PlainCollectives implements AutoCloseable {
+  private static final Work WORK = Work.of(() -> "the reference");
+
+  private final ProcessGroup group;
+  private final Place place;
+  private final Backend backend;
+  private final Rig.SymmetricSource symmetric;
+  private final Stream stream;
+  private final Deque<AutoCloseable> made = new ArrayDeque<>();
+
+  PlainCollectives(ProcessGroup group, Backend backend, Rig.SymmetricSource symmetric) {
+    this.group = group;
+    this.place = group.place();
+    this.backend = backend;
+    this.symmetric = symmetric;
+    this.stream = keep(backend.stream(Lane.of("reference")));
+  }
+
+  /// `a · b`, scaled, in fp32.
+  Matrix times(Matrix a, Matrix b, float scale) {
+    var product = matrix(DType.FP32, a.rows(), b.columns());
+    var operand = keep(backend.operand(b));
+    stream.prepare(WORK, operand);
+    stream.gemm(WORK, new Gemm(a, operand, product, Epilogue.NONE.scaled(scale)));
+    synchronize();
+    return product;
+  }
+
+  /// All ranks' rows, of `total`, in the order of the ranks.
+  Matrix allGather(Matrix mine, int total) {
+    var shared = shared("all-gather", mine.dtype(), longest(total), mine.columns());
+    copy(mine, on(shared, place.rank(), mine.dtype(), mine.rows(), mine.columns()));
+    group.barrier();
+    var whole = matrix(mine.dtype(), total, mine.columns());
+    for (int rank = 0; rank < place.size(); rank++) {
+      var of = part(total, rank);
+      copy(
+          on(shared, rank, mine.dtype(), of.length(), mine.columns()),
+          whole.rows(of.start(), of.length()));
+    }
+    group.barrier();
+    return whole;
+  }
+
+  /// The sum of all ranks' matrices. Each travels rounded to that type.
+  Matrix allReduce(Matrix mine, DType travelling) {
+    return sum(mine, travelling, new Slice(0, mine.rows()));
+  }
+
+  /// This rank's rows of that sum.
+  Matrix reduceScatter(Matrix mine, DType travelling) {
+    return sum(mine, travelling, part(mine.rows(), place.rank()));
+  }
+
+  private Matrix sum(Matrix mine, DType travelling, Slice rows) {
+    var shared = shared("sum", travelling, mine.rows(), mine.columns());
+    copy(mine, on(shared, place.rank(), travelling, mine.rows(), mine.columns()));
+    group.barrier();
+    var parts = new ArrayList<Matrix>();
+    for (int rank = 0; rank < place.size(); rank++) {
+      parts.add(
+          on(shared, rank, travelling, mine.rows(), mine.columns())
+              .rows(rows.start(), rows.length()));
+    }
+    var sum = matrix(DType.FP32, rows.length(), mine.columns());
+    stream.reduce(WORK, new Reduction(parts, sum, Epilogue.NONE));
+    synchronize();
+    group.barrier();
+    return sum;
+  }
+
+  /// Copies, rounding where the types differ, and finishing.
+  void copy(Matrix from, Matrix to, Epilogue epilogue) {
+    stream.reduce(WORK, new Reduction(java.util.List.of(from), to, epilogue));
+    synchronize();
+  }
+
+  private void copy(Matrix from, Matrix to) {
+    copy(from, to, Epilogue.NONE);
+  }
+
+  private void synchronize() {
+    stream.synchronize(WORK::toString);
+  }
+
+  Matrix matrix(DType dtype, int rows, int columns) {
+    var memory = keep(backend.allocate((long) rows * columns * dtype.bytes()));
+    return Matrix.of(memory.segment(), dtype, rows, columns);
+  }
+
+  private SymmetricMemory shared(String name, DType dtype, int rows, int columns) {
+    return keep(symmetric.take("the reference's " + name, (long) rows * columns * dtype.bytes()));
+  }
+
+  private static Matrix on(SymmetricMemory all, int rank, DType dtype, int rows, int columns) {
+    return Matrix.of(all.on(rank), dtype, rows, columns);
+  }
+
+  private int longest(int total) {
+    return part(total, 0).length();
+  }
+
+  private Slice part(int total, int rank) {
+    return Slice.of(total, place.size(), rank);
+  }
+
+  private <T extends AutoCloseable> T keep(T resource) {
+    made.push(resource);
+    return resource;
+  }
+
+  @Override
+  public void close() {
+    Closing.all(made::poll);
+  }
+}

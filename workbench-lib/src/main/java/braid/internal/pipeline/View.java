@@ -1,0 +1,23 @@
+package braid.internal.pipeline;
+
+import braid.DType;
+import braid.internal.backend.Matrix;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// Numbers of a plan as users see them: as they are stored.
+public record View(MemorySegment memory, DType dtype, List<Long> shape) {
+  /// A matrix without gaps.
+  static View of(Matrix matrix) {
+    long rows = matrix.rows();
+    long columns = matrix.columns();
+    return new View(
+        matrix.segment().asSlice(0, rows * columns * matrix.dtype().bytes()),
+        matrix.dtype(),
+        matrix.transposed() ? List.of(columns, rows) : List.of(rows, columns));
+  }
+
+  static View line(MemorySegment memory, DType dtype) {
+    return new View(memory, dtype, List.of(memory.byteSize() / dtype.bytes()));
+  }
+}

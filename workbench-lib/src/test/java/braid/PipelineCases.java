@@ -1,0 +1,207 @@
+package braid;
+
+import braid.GemmSpec.Feature;
+import braid.GemmSpec.Pattern;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.random.RandomGenerator;
+import java.util.stream.IntStream;
+
+/// The cases of the contract.
+final class PipelineCases {
+  private static final int[][] EVEN_AND_UNEVEN = {{24, 16, 8}, {23, 13, 7}};
+
+  private PipelineCases() {}
+
+  /// Every supported cell of the table, in every type, at even, uneven and tiny sizes.
+  static List<PipelineCase> table(int ranks) {
+    var cases = new ArrayList<PipelineCase>();
+    for (var row : Capabilities.host()) {
+      if (row.supported()) {
+        for (var dtype : DType.values()) {
+          for (var spec : sizes(row.pattern(), ranks)) {
+            cases.add(new PipelineCase(spec.dtype(dtype), how(row, spec, ranks)));
+          }
+        }
+      }
+    }
+    return cases;
+  }
+
+  private static Overlap how(Capabilities.Row row, GemmSpec spec, int ranks) {
+    int splits = Math.min(3, mostSplits(spec, row.method(), ranks));
+    return overlap(row.method(), splits).over(row.transport());
+  }
+
+  static Overlap overlap(Method method, int splits) {
+    return switch (method) {
+      case PIPELINED -> Overlap.splits(splits);
+      case DIRECT -> Overlap.direct(splits);
+      case RING -> Overlap.ring(splits);
+      case BULK -> Overlap.bulk();
+      case UNFUSED -> Overlap.unfused();
+    };
+  }
+
+  private static List<GemmSpec> sizes(Pattern pattern, int ranks) {
+    var specs = new ArrayList<GemmSpec>();
+    for (var size : EVEN_AND_UNEVEN) {
+      specs.add(spec(pattern, size[0], size[1], size[2], size[0] * 3L + 1));
+    }
+    specs.add(spec(pattern, ranks, ranks, ranks, ranks));
+    return specs;
+  }
+
+  static GemmSpec spec(Pattern pattern, int m, int n, int k, long beside) {
+    return switch (pattern) {
+      case ALL_GATHER_GEMM -> GemmSpec.allGatherGemm(m, n, k);
+      case GEMM_REDUCE_SCATTER -> GemmSpec.gemmReduceScatter(m, n, k);
+      case GEMM_ALL_REDUCE -> GemmSpec.gemmAllReduce(m, n, k);
+      case GEMM_BESIDE_ALL_GATHER -> GemmSpec.besideAllGather(m, n, k, beside);
+      case GEMM_BESIDE_REDUCE_SCATTER -> GemmSpec.besideReduceScatter(m, n, k, beside);
+    };
+  }
+
+  static int mostSplits(GemmSpec spec, Method method, int ranks) {
+    long total = spec.pattern().beside() ? spec.besideElements() : spec.m();
+    boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && method != Method.RING;
+    return Math.toIntExact(ofAll ? total : total / ranks);
+  }
+
+  /// Every feature, and every option of the tuning, of every pattern and method.
+  static List<PipelineCase> featuresAndOptions(int ranks) {
+    var cases = new ArrayList<PipelineCase>();
+    for (var pattern : Pattern.values()) {
+      for (var method : Method.values()) {
+        if (Capabilities.hole(pattern, method).isEmpty()) {
+          var spec = spec(pattern, 23, 13, 7, 53);
+          var how = overlap(method, 3);
+          for (var features : features(pattern)) {
+            for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP8_E4M3)) {
+              cases.add(new PipelineCase(with(spec.dtype(dtype), features), how));
+            }
+          }
+          cases.add(new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), how));
+          cases.add(new PipelineCase(spec.dtype(DType.FP8_E5M2).output(DType.FP16), how));
+          for (var option : options(spec, how, ranks)) {
+            cases.add(new PipelineCase(spec, option));
+          }
+          cases.add(
+              new PipelineCase(
+                  with(spec, EnumSet.of(Feature.ACCUMULATE)), how.outputInSymmetricMemory()));
+        }
+      }
+    }
+    return cases;
+  }
+
+  private static List<EnumSet<Feature>> features(Pattern pattern) {
+    var sets = new ArrayList<EnumSet<Feature>>();
+    sets.add(EnumSet.of(Feature.BIAS));
+    sets.add(EnumSet.of(Feature.ACCUMULATE, Feature.BIAS));
+    sets.add(EnumSet.of(Feature.BIAS, Feature.GELU));
+    sets.add(EnumSet.of(Feature.TRANSPOSED_WEIGHT));
+    if (pattern == Pattern.ALL_GATHER_GEMM) {
+      sets.add(EnumSet.of(Feature.GATHERED_INPUT, Feature.TRANSPOSED_WEIGHT));
+    } else {
+      sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT));
+      sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT, Feature.TRANSPOSED_WEIGHT, Feature.GELU));
+    }
+    return sets;
+  }
+
+  static GemmSpec with(GemmSpec spec, EnumSet<Feature> features) {
+    return new GemmSpec(
+        spec.pattern(),
+        spec.m(),
+        spec.n(),
+        spec.k(),
+        spec.besideElements(),
+        spec.dtype(),
+        spec.outputDtype(),
+        features);
+  }
+
+  private static List<Overlap> options(GemmSpec spec, Overlap how, int ranks) {
+    var options = new ArrayList<Overlap>();
+    for (var order : ChunkOrder.values()) {
+      options.add(how.order(order));
+    }
+    for (var priority : Priority.values()) {
+      options.add(how.priority(priority));
+    }
+    options.add(how.over(Transport.WORKERS).workers(3));
+    options.add(how.replay());
+    options.add(how.outputInSymmetricMemory());
+    if (how.method() != Method.BULK && how.method() != Method.UNFUSED) {
+      options.add(how.streams(2));
+      options.add(how.streams(4).replay());
+      int largest = largestPart(spec, how.method(), ranks);
+      options.add(how.boundaries(0, 1, largest));
+      options.add(how.boundaries(0, largest - 1, largest));
+      options.add(how.boundaries(0, 2, 3, largest).streams(2));
+    }
+    return options;
+  }
+
+  private static int largestPart(GemmSpec spec, Method method, int ranks) {
+    long total = spec.pattern().beside() ? spec.besideElements() : spec.m();
+    boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && method != Method.RING;
+    return Math.toIntExact(ofAll ? total : (total + ranks - 1) / ranks);
+  }
+
+  /// Cases that a seed decides: anything with anything.
+  static List<PipelineCase> random(RandomGenerator random, int ranks, int count) {
+    return IntStream.range(0, count).mapToObj(i -> random(random, ranks)).toList();
+  }
+
+  @SafeVarargs
+  private static <T> T any(RandomGenerator random, T... values) {
+    return values[random.nextInt(values.length)];
+  }
+
+  private static PipelineCase random(RandomGenerator random, int ranks) {
+    var cells = Capabilities.host().stream().filter(Capabilities.Row::supported).toList();
+    var cell = cells.get(random.nextInt(cells.size()));
+    var pattern = cell.pattern();
+    var dtype = any(random, DType.values());
+    // Depths whose sums the type holds, so that equal means equal.
+    var spec =
+        spec(
+                pattern,
+                random.nextInt(ranks, 40),
+                random.nextInt(ranks, 30),
+                random.nextInt(ranks, 12),
+                random.nextInt(ranks, 200))
+            .dtype(dtype);
+    if (random.nextInt(4) == 0) {
+      spec = spec.output(DType.FP32);
+    }
+    var sets = features(pattern);
+    if (random.nextBoolean()) {
+      spec = with(spec, sets.get(random.nextInt(sets.size())));
+    }
+    int most = Math.min(8, mostSplits(spec, cell.method(), ranks));
+    var how =
+        overlap(cell.method(), random.nextInt(1, most + 1))
+            .over(cell.transport())
+            .order(any(random, ChunkOrder.values()))
+            .priority(any(random, Priority.values()));
+    if (cell.method() != Method.BULK && cell.method() != Method.UNFUSED) {
+      how = how.streams(random.nextInt(1, 4));
+      int largest = largestPart(spec, cell.method(), ranks);
+      if (largest > 2 && random.nextInt(3) == 0) {
+        how = how.boundaries(0, random.nextInt(1, largest), largest);
+      }
+    }
+    if (random.nextBoolean()) {
+      how = how.replay();
+    }
+    boolean activatedByAll = pattern == Pattern.GEMM_ALL_REDUCE && spec.has(Feature.GELU);
+    if (!activatedByAll && random.nextInt(3) == 0) {
+      how = how.outputInSymmetricMemory();
+    }
+    return new PipelineCase(spec, how);
+  }
+}

@@ -1,0 +1,202 @@
+package braid;
+
+import braid.GemmSpec.Feature;
+import java.util.Arrays;
+import java.util.function.Function;
+import java.util.function.IntFunction;
+
+/// What a pipeline must compute, by plain loops over what every rank was given. It shares no code
+/// with what it holds to account.
+final class PlainCase {
+  /// What ranks are given, each by a seed of its own.
+  enum What {
+    INPUT(1),
+    WEIGHT(2),
+    BIAS(3),
+    BESIDE(4),
+    OUTPUT(5);
+
+    private final int seed;
+
+    What(int seed) {
+      this.seed = seed;
+    }
+
+    int seed() {
+      return seed;
+    }
+  }
+
+  private final GemmSpec spec;
+  private final Place place;
+
+  /// Numbers by what they are, rank and size.
+  private final Function<What, IntFunction<IntFunction<float[]>>> given;
+
+  PlainCase(GemmSpec spec, Place place, Function<What, IntFunction<IntFunction<float[]>>> given) {
+    this.spec = spec;
+    this.place = place;
+    this.given = given;
+  }
+
+  private record Range(int start, int length) {}
+
+  private static Range part(int total, int parts, int index) {
+    int start = 0;
+    for (int before = 0; before < index; before++) {
+      start += total / parts + (before < total % parts ? 1 : 0);
+    }
+    return new Range(start, total / parts + (index < total % parts ? 1 : 0));
+  }
+
+  private float[] given(What what, int rank, int size) {
+    return given.apply(what).apply(rank).apply(size);
+  }
+
+  /// A rank's matrix as stored by rows.
+  private float[][] matrix(What what, int rank, int rows, int columns, boolean transposed) {
+    var stored = given(what, rank, rows * columns);
+    var matrix = new float[rows][columns];
+    for (int i = 0; i < rows; i++) {
+      for (int j = 0; j < columns; j++) {
+        matrix[i][j] = transposed ? stored[j * rows + i] : stored[i * columns + j];
+      }
+    }
+    return matrix;
+  }
+
+  private float[][] input(int rank, int rows, int columns) {
+    return matrix(What.INPUT, rank, rows, columns, spec.has(Feature.TRANSPOSED_INPUT));
+  }
+
+  private float[][] weight(int rank, int rows, int columns) {
+    return matrix(What.WEIGHT, rank, rows, columns, spec.has(Feature.TRANSPOSED_WEIGHT));
+  }
+
+  private static float[][] times(float[][] a, float[][] b) {
+    var product = new float[a.length][b[0].length];
+    for (int i = 0; i < a.length; i++) {
+      for (int j = 0; j < b[0].length; j++) {
+        for (int l = 0; l < b.length; l++) {
+          product[i][j] += a[i][l] * b[l][j];
+        }
+      }
+    }
+    return product;
+  }
+
+  /// The output before it is activated and rounded.
+  float[] output() {
+    var product =
+        switch (spec.pattern()) {
+          case ALL_GATHER_GEMM -> {
+            var columns = part(spec.n(), place.size(), place.rank());
+            yield times(gathered(), weight(place.rank(), spec.k(), columns.length));
+          }
+          case GEMM_REDUCE_SCATTER -> {
+            var rows = part(spec.m(), place.size(), place.rank());
+            yield Arrays.copyOfRange(sum(), rows.start, rows.start + rows.length);
+          }
+          case GEMM_ALL_REDUCE -> sum();
+          case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER ->
+              times(
+                  input(place.rank(), spec.m(), spec.k()),
+                  weight(place.rank(), spec.k(), spec.n()));
+        };
+    int columns = product[0].length;
+    float scale = spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
+    var before =
+        spec.has(Feature.ACCUMULATE)
+            ? given(What.OUTPUT, place.rank(), product.length * columns)
+            : new float[product.length * columns];
+    var bias = spec.has(Feature.BIAS) ? given(What.BIAS, 0, columns) : new float[columns];
+    var output = new float[product.length * columns];
+    for (int i = 0; i < output.length; i++) {
+      output[i] = scale * product[i / columns][i % columns] + before[i] + bias[i % columns];
+    }
+    return output;
+  }
+
+  /// The output before it is rounded.
+  float[] activated() {
+    var output = output();
+    if (spec.has(Feature.GELU)) {
+      for (int i = 0; i < output.length; i++) {
+        output[i] = (float) gelu(output[i]);
+      }
+    }
+    return output;
+  }
+
+  private float[][] gathered() {
+    var whole = new float[spec.m()][];
+    for (int rank = 0; rank < place.size(); rank++) {
+      var rows = part(spec.m(), place.size(), rank);
+      var shard = input(rank, rows.length, spec.k());
+      System.arraycopy(shard, 0, whole, rows.start, rows.length);
+    }
+    return whole;
+  }
+
+  private float[][] sum() {
+    var sum = new float[spec.m()][spec.n()];
+    for (int rank = 0; rank < place.size(); rank++) {
+      int depth = part(spec.k(), place.size(), rank).length;
+      var product = times(input(rank, spec.m(), depth), weight(rank, depth, spec.n()));
+      for (int i = 0; i < sum.length; i++) {
+        for (int j = 0; j < spec.n(); j++) {
+          sum[i][j] += product[i][j];
+        }
+      }
+    }
+    return sum;
+  }
+
+  float[] wholeInput() {
+    var whole = gathered();
+    var flat = new float[spec.m() * spec.k()];
+    for (int row = 0; row < whole.length; row++) {
+      System.arraycopy(whole[row], 0, flat, row * spec.k(), spec.k());
+    }
+    return flat;
+  }
+
+  float[] besideOutput() {
+    int elements = Math.toIntExact(spec.besideElements());
+    boolean gathers = spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER;
+    var all = new float[elements];
+    for (int rank = 0; rank < place.size(); rank++) {
+      if (gathers) {
+        var of = part(elements, place.size(), rank);
+        System.arraycopy(given(What.BESIDE, rank, of.length), 0, all, of.start, of.length);
+      } else {
+        var its = given(What.BESIDE, rank, elements);
+        for (int i = 0; i < elements; i++) {
+          all[i] += its[i];
+        }
+      }
+    }
+    var mine = part(elements, place.size(), place.rank());
+    return gathers ? all : Arrays.copyOfRange(all, mine.start, mine.start + mine.length);
+  }
+
+  static double gelu(double x) {
+    return 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * Math.pow(x, 3))));
+  }
+
+  static float[] rounded(DType dtype, float[] values) {
+    var rounded = new float[values.length];
+    for (int i = 0; i < values.length; i++) {
+      rounded[i] = dtype.round(values[i]);
+    }
+    return rounded;
+  }
+
+  static float largest(float[] values) {
+    float largest = 0;
+    for (float value : values) {
+      largest = Math.max(largest, Math.abs(value));
+    }
+    return largest;
+  }
+}
