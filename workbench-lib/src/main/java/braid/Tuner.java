@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// and broadcasts.
 ///
 /// All pipelines exist at once, so their buffers must fit together. What the problem cannot have is
-/// refused as it is built, before anything is measured.
+/// refused before anything is built. Operands of FP8 are scaled by 1.
 public final class Tuner {
   public static final List<Integer> DEFAULT_SPLITS = List.of(1, 2, 4, 8, 16);
   public static final List<Integer> DEFAULT_STREAMS = List.of(1);
@@ -149,6 +149,7 @@ public final class Tuner {
           "a tuner needs a problem but has none; call gemm(spec) before run()");
     }
     var overlaps = overlaps();
+    overlaps.forEach(how -> Feasibility.check(problem, how, group));
     long seed = group.broadcast(ThreadLocalRandom.current().nextLong(), ROOT);
     var rounds = new Rounds(orElse(repeats, DEFAULT_REPEATS), seed);
     var news = news(overlaps.size() + 1, rounds);
@@ -273,7 +274,8 @@ public final class Tuner {
     private final Pipeline pipeline;
 
     Candidate(GemmSpec problem, Overlap overlap) {
-      pipeline = Pipeline.on(group).gemm(problem).overlap(overlap).build();
+      var builder = Pipeline.on(group).gemm(problem).overlap(overlap);
+      pipeline = (problem.dtype().isFp8() ? builder.scales(1, 1) : builder).build();
     }
 
     Overlap overlap() {

@@ -57,7 +57,8 @@ class LightRankTest {
     assertThat(process.waitFor(10, TimeUnit.SECONDS)).isTrue();
 
     assertThat(process.exitValue()).as(() -> String.join("\n", lines)).isZero();
-    assertThat(lines).anyMatch(line -> line.startsWith("headline: ") && line.contains("replayed=true"));
+    assertThat(lines)
+        .anyMatch(line -> line.startsWith("headline: ") && line.contains("replayed=true"));
     assertThat(lines).anyMatch(line -> line.contains("braid.Study"));
     assertThat(lines).noneMatch(line -> HEAVY.matcher(line).matches());
   }

@@ -55,7 +55,8 @@ public final class ChromeTrace {
         // Viewers nest what overlaps; at one time the shorter comes first, so that nothing does.
         var spans =
             profile.spans().stream()
-                .sorted(Comparator.comparingLong(Span::startNanos).thenComparingLong(Span::endNanos))
+                .sorted(
+                    Comparator.comparingLong(Span::startNanos).thenComparingLong(Span::endNanos))
                 .toList();
         for (var span : spans) {
           span(

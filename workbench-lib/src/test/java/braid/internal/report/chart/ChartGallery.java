@@ -113,13 +113,17 @@ public final class ChartGallery {
         }
       }
     }
-    var much = study.of(methods, how -> model.applyAsDouble(how) + (how.method() == Method.RING ? 2e6 : 1e6));
+    var much =
+        study.of(
+            methods, how -> model.applyAsDouble(how) + (how.method() == Method.RING ? 2e6 : 1e6));
     charts.put("configurations-108", much.chart());
     charts.put("heatmap-108", much.heatmap());
     var six = methods.stream().filter(how -> how.streams() == 2).toList();
     charts.put(
         "splits-6-lines",
-        study.of(six, how -> model.applyAsDouble(how) + (how.method() == Method.RING ? 4e6 : 2e6)).chart());
+        study
+            .of(six, how -> model.applyAsDouble(how) + (how.method() == Method.RING ? 4e6 : 2e6))
+            .chart());
     System.out.println(three.headline());
     System.out.println(reduction.display().text());
     Files.writeString(directory.resolve("trace.json"), reduction.chromeTrace());

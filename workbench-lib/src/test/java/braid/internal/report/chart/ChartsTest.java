@@ -115,7 +115,9 @@ class ChartsTest {
     assertThat(data.getStartXValue(0, 0)).isEqualTo(fastest.p10Nanos() / 1e6);
     assertThat(data.getEndXValue(0, 0)).isEqualTo(fastest.p90Nanos() / 1e6);
     assertThat(plot(chart).getDataset(1).getYValue(0, 0)).as("the best is ringed").isZero();
-    assertThat(plot(chart).getDomainMarkers(Layer.BACKGROUND)).as("the reference").hasSize(2);
+    assertThat(plot(chart).getDomainMarkers(Layer.BACKGROUND).size())
+        .as("the reference")
+        .isEqualTo(2);
     assertThat(plot(chart).getLegendItems().get(0).getLabel()).startsWith("unfused ");
     assertThat(chart.getTitle().getText()).startsWith("replayed=true: 3");
     assertDrawn(chart);
