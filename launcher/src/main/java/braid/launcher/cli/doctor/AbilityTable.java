@@ -61,6 +61,7 @@ final class AbilityTable {
       lines.add("Collectives by themselves:");
       lines.addAll(alike());
     }
+    lines.add("Where:");
     marks.forEach((boxes, mark) -> lines.addAll(meaning(mark, boxes)));
     for (int note = 0; note < notes.size(); note++) {
       lines.addAll(wrapped("%d  ".formatted(note + 1), notes.get(note)));
@@ -196,7 +197,7 @@ final class AbilityTable {
     var lines = new ArrayList<String>();
     var line = new StringBuilder(" ".repeat(INDENT)).append(first);
     boolean empty = true;
-    for (var word : text.split(" ")) {
+    for (var word : text.split(" ", -1)) {
       if (!empty && line.length() + 1 + word.length() > columns) {
         lines.add(line.toString());
         line = new StringBuilder(indent);
