@@ -3,6 +3,11 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -110,7 +115,9 @@ class PipelineTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"PIPELINED", "DIRECT", "UNFUSED"})
+  @EnumSource(
+      value = Method.class,
+      names = {"PIPELINED", "DIRECT", "UNFUSED"})
   void aProfileHasEveryCopyAndEveryMultiplication(Method method) {
     var how =
         switch (method) {
@@ -207,6 +214,198 @@ class PipelineTest {
                       one.verify();
                       other.verify();
                     });
+          }
+        });
+  }
+
+  @Test
+  void everyHoleOfTheTableIsRefusedAndNamesTheNearest() {
+    LocalRanks.run(
+        2,
+        world -> {
+          for (var row : Capabilities.host()) {
+            if (!row.supported() && row.kind() == MemoryKind.NATIVE) {
+              var spec = PipelineCases.spec(row.pattern(), 24, 16, 8, 48);
+              var how = PipelineCases.overlap(row.method(), 2).over(row.transport());
+              assertThatThrownBy(() -> Pipeline.on(world).gemm(spec).overlap(how).build())
+                  .hasMessageStartingWith(
+                      "%s does not exist for %s".formatted(row.method(), row.pattern()))
+                  .hasMessageEndingWith("the nearest is splits(1)");
+            }
+          }
+          assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).memory(MemoryKind.NVSHMEM).build())
+              .hasMessage(
+                  "memory kind nvshmem needs CUDA but the backend is host; use native or auto");
+        });
+  }
+
+  @Test
+  void chunksMustCoverAllRowsOnce() {
+    assertThatThrownBy(() -> Overlap.splits(2).boundaries(0, 8, 4))
+        .hasMessage(
+            "boundaries must rise but were [0, 8, 4]: chunk 1 would end at 4 and begin at 8, over"
+                + " the one before it; give each row to one chunk");
+    assertThatThrownBy(() -> Overlap.splits(2).boundaries(2, 8))
+        .hasMessage("boundaries must begin with 0 but were [2, 8]: rows 0..1 belong to no chunk");
+    assertThatThrownBy(() -> Overlap.splits(2).boundaries(8))
+        .hasMessageStartingWith("boundaries must be 2 or more rows but were [8]");
+    LocalRanks.run(
+        2,
+        world -> {
+          assertThatThrownBy(
+                  () ->
+                      Pipeline.on(world)
+                          .gemm(SPEC)
+                          .overlap(Overlap.defaults().boundaries(0, 4, 10))
+                          .build())
+              .hasMessage(
+                  "boundaries must end at 12 (rows of the largest part) but were [0, 4, 10]: rows"
+                      + " 10..11 belong to no chunk");
+          assertThatThrownBy(
+                  () ->
+                      Pipeline.on(world)
+                          .gemm(SPEC)
+                          .overlap(Overlap.defaults().boundaries(0, 4, 14))
+                          .build())
+              .hasMessageEndingWith("there are no rows 12..13");
+        });
+  }
+
+  @Test
+  void fp8NeedsScalesAndOthersTakeNone() {
+    LocalRanks.run(
+        1,
+        world -> {
+          var fp8 = SPEC.dtype(DType.FP8_E4M3);
+          assertThatThrownBy(() -> Pipeline.on(world).gemm(fp8).build())
+              .hasMessageStartingWith(
+                  "fp8_e4m3 numbers mean nothing without scales, and none were given");
+          assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).scales(1, 1).build())
+              .hasMessage("scales are for fp8 but the type is fp32; leave them out");
+          assertThatThrownBy(() -> Pipeline.on(world).gemm(fp8).scales(0, 1).build())
+              .hasMessageStartingWith("scales must be more than 0 and finite");
+          try (var pipe = Pipeline.on(world).gemm(fp8).scales(2, 0.5f).build()) {
+            pipe.input().fill(1);
+            pipe.weight().fill(3);
+            pipe.run();
+            assertThat(pipe.output().toFloats()).containsOnly(24);
+            assertThat(pipe.amax()).isEqualTo(24);
+            pipe.scales(4, 1);
+            pipe.run();
+            assertThat(pipe.output().toFloats()).containsOnly(96);
+            assertThat(pipe.amax()).isEqualTo(96);
+          }
+        });
+  }
+
+  @Test
+  void whatAProblemDoesNotHaveIsSaidWithTheRemedy() {
+    LocalRanks.run(
+        1,
+        world -> {
+          try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
+            assertThatThrownBy(pipe::bias)
+                .hasMessage("`%s` has no bias; make the problem with bias()".formatted(SPEC));
+            assertThatThrownBy(pipe::preActivation).hasMessageEndingWith("with gelu()");
+            assertThatThrownBy(pipe::gatheredInput).hasMessageEndingWith("with gatheredInput()");
+            assertThatThrownBy(pipe::besideInput)
+                .hasMessageEndingWith("with besideAllGather or besideReduceScatter");
+            assertThatThrownBy(pipe::amax)
+                .hasMessage("an amax is kept for fp8 but the type is fp32; take output() itself");
+            assertThatThrownBy(() -> pipe.output(0))
+                .hasMessageEndingWith("say outputInSymmetricMemory() in its overlap");
+          }
+          assertThatThrownBy(() -> SPEC.transposedInput())
+              .hasMessageStartingWith("all-gather-gemm gathers rows of the input");
+          assertThatThrownBy(() -> SPEC.accumulate().gelu())
+              .hasMessageStartingWith("accumulate and gelu exclude each other");
+          assertThatThrownBy(() -> GemmSpec.gemmAllReduce(4, 4, 4).gatheredInput())
+              .hasMessageStartingWith("gemm-all-reduce gathers no input");
+          assertThatThrownBy(() -> SPEC.output(DType.FP8_E5M2))
+              .hasMessageStartingWith("the output must be one of fp32, tf32, bf16, fp16");
+          assertThatThrownBy(() -> Overlap.splits(2).workers(2))
+              .hasMessage("workers must be 0 over copy_engine but were 2; say over(WORKERS) first");
+        });
+  }
+
+  /// Replaying must not freeze what may change between runs, and must not lay out anew.
+  @Test
+  void aReplayedRunTakesNewInputsAndScales() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var spec = GemmSpec.gemmReduceScatter(8, 4, 6).dtype(DType.FP8_E4M3);
+          var how = Overlap.splits(2).replay();
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).scales(1, 1).build()) {
+            for (int run = 1; run <= 3; run++) {
+              pipe.input().fill(run);
+              pipe.weight().fill(1);
+              pipe.run();
+              assertThat(pipe.output().toFloats()).containsOnly(6 * run);
+            }
+            pipe.scales(2, 1);
+            pipe.run();
+            assertThat(pipe.output().toFloats()).containsOnly(36);
+          }
+        });
+  }
+
+  /// The kernel knows how far each thread stands back.
+  @Test
+  void priorityDecidesWhoseThreadsStandBack() {
+    LocalRanks.run(
+        1,
+        world -> {
+          assertThat(niceness(world, Priority.COMMUNICATION))
+              .containsEntry("comm", 0)
+              .containsEntry("gemm-0", 5);
+          assertThat(niceness(world, Priority.GEMM))
+              .containsEntry("comm", 5)
+              .containsEntry("gemm-0", 0);
+          assertThat(niceness(world, Priority.EQUAL))
+              .containsEntry("comm", 0)
+              .containsEntry("gemm-0", 0);
+        });
+  }
+
+  private static Map<String, Integer> niceness(ProcessGroup world, Priority priority)
+      throws IOException {
+    var group = world.subset("p-" + priority, 0);
+    var how = Overlap.splits(2).priority(priority);
+    try (group;
+        var pipe = Pipeline.on(group).gemm(SPEC).overlap(how).build()) {
+      pipe.run();
+      var found = new HashMap<String, Integer>();
+      try (var tasks = Files.list(Path.of("/proc/self/task"))) {
+        for (var task : tasks.toList()) {
+          var stat = Files.readString(task.resolve("stat"));
+          var name = stat.substring(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
+          var fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
+          if (name.startsWith("braid-0-")) {
+            // Field 19 of the line; this begins with field 3.
+            found.put(name.substring("braid-0-".length()), Integer.parseInt(fields[16]));
+          }
+        }
+      }
+      return found;
+    }
+  }
+
+  @Test
+  void aSecondPipelineOfTheSameKindTakesTheFirstOnesPlan() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var how = Overlap.splits(2);
+          var first = Pipeline.on(world).gemm(SPEC).overlap(how).build();
+          first.input().fill(7);
+          first.run();
+          first.close();
+          try (var again = Pipeline.on(world).gemm(SPEC).overlap(how).build();
+              var beside = Pipeline.on(world).gemm(SPEC).overlap(how).build()) {
+            assertThat(again.output().toFloats()).containsOnly(0);
+            again.verify();
+            beside.verify();
           }
         });
   }

@@ -3,8 +3,10 @@ package braid.internal.backend;
 import braid.Span;
 import braid.Stage;
 import braid.internal.host.CopyEngine;
+import braid.internal.host.CopyWorkers;
 import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
+import braid.internal.host.Mover;
 import braid.internal.host.Numbers;
 import braid.internal.host.SignalWord;
 import braid.internal.host.WorkQueue;
@@ -20,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 final class HostStream implements Stream {
   private final String name;
   private final Waits waits;
-  private final CopyEngine engine;
+  private final Mover mover;
   private final HostGemm multiplier;
   private final WorkQueue queue;
   private final Consumer<HostStream> onClose;
@@ -46,10 +48,15 @@ final class HostStream implements Stream {
       Consumer<HostStream> onClose) {
     this.name = lane.name();
     this.waits = waits;
-    this.engine = engine;
+    this.mover =
+        switch (lane.transport()) {
+          case COPY_ENGINE -> engine;
+          case WORKERS -> new CopyWorkers(lane.workers(), rank + "-" + name, engine, waits, cores);
+        };
     this.multiplier = new HostGemm(threads);
     // Ranks may be threads of one process, so what a debugger lists needs the rank.
-    this.queue = new WorkQueue(rank + "-" + name, waits, cores);
+    this.queue =
+        new WorkQueue(rank + "-" + name, waits, lane.yielding() ? cores.yieldingToOthers() : cores);
     this.onClose = onClose;
   }
 
@@ -85,7 +92,7 @@ final class HostStream implements Stream {
         previousEndNanos == Long.MIN_VALUE || givenNanos - previousEndNanos > 0
             ? givenNanos
             : previousEndNanos;
-    previousEndNanos = engine.copy(work::toString, from, to, ready);
+    previousEndNanos = mover.copy(work::toString, from, to, ready);
     keep(work, Stage.COPY, start, from.byteSize(), 0);
   }
 
@@ -204,11 +211,13 @@ final class HostStream implements Stream {
 
   void rest() {
     queue.rest();
+    mover.rest();
   }
 
   @Override
   public void close() {
     queue.close();
+    mover.close();
     multiplier.close();
     onClose.accept(this);
   }

@@ -10,7 +10,7 @@ import java.util.function.Supplier;
 /// brought them, so that a GEMM of another stream has the core.
 ///
 /// All copies of a rank share one link, that by which bytes come to it.
-public final class CopyEngine {
+public final class CopyEngine implements Mover {
   private volatile Pacer pacer;
   private final Waits waits;
 
@@ -24,12 +24,23 @@ public final class CopyEngine {
     pacer = new Pacer(link);
   }
 
-  /// Copies what was ready at that time of [System#nanoTime], and says when the link was through
-  /// with it.
+  /// Takes the link for that many bytes that were ready at that time, and says when it is through.
+  long reserve(long readyNanos, long bytes) {
+    return pacer.reserve(readyNanos, bytes);
+  }
+
+  @Override
   public long copy(Supplier<String> what, MemorySegment from, MemorySegment to, long readyNanos) {
-    long deadline = pacer.reserve(readyNanos, from.byteSize());
+    long deadline = reserve(readyNanos, from.byteSize());
     MemorySegment.copy(from, 0, to, 0, from.byteSize());
     waits.sleepUntil(what, deadline);
     return deadline;
   }
+
+  /// What it does is done by the threads of streams.
+  @Override
+  public void rest() {}
+
+  @Override
+  public void close() {}
 }

@@ -36,7 +36,7 @@ class CoresTest {
         Thread.ofPlatform()
             .start(
                 () -> {
-                  new Cores(List.of(last)).take();
+                  new Cores(List.of(last), false).take();
                   after.set(LibC.allowedProcessors());
                 });
     thread.join();

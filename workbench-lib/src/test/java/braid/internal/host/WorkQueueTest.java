@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(30)
 class WorkQueueTest {
   private final Waits waits = new Waits(Duration.ofSeconds(20));
-  private final WorkQueue queue = new WorkQueue("test", waits, new Cores(List.of()));
+  private final WorkQueue queue = new WorkQueue("test", waits, new Cores(List.of(), false));
 
   @AfterEach
   void close() {

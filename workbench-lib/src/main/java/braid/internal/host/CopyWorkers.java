@@ -1,0 +1,72 @@
+package braid.internal.host;
+
+import braid.internal.rank.Waits;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
+
+/// Compute units that move bytes: each copies its share over the same link as copy engines do, and
+/// keeps its processor busy until the link is through, as a kernel that communicates keeps its SMs.
+/// A GEMM beside it has that much less to run on.
+public final class CopyWorkers implements Mover {
+  private final CopyEngine link;
+  private final Waits waits;
+  private final List<WorkQueue> others = new ArrayList<>();
+
+  /// The calling stream's thread is one of them.
+  public CopyWorkers(int count, String name, CopyEngine link, Waits waits, Cores cores) {
+    this.link = link;
+    this.waits = waits;
+    for (int i = 1; i < count; i++) {
+      others.add(new WorkQueue(name + "-" + i, waits, cores));
+    }
+  }
+
+  @Override
+  public long copy(Supplier<String> what, MemorySegment from, MemorySegment to, long readyNanos) {
+    long bytes = from.byteSize();
+    long deadline = link.reserve(readyNanos, bytes);
+    long share = bytes / (others.size() + 1);
+    var done = new ArrayList<CompletableFuture<Boolean>>();
+    for (int i = 0; i < others.size(); i++) {
+      long start = i * share;
+      var worker = others.get(i);
+      worker.add(what, () -> copy(what, from, to, start, share, deadline));
+      var reached = new CompletableFuture<Boolean>();
+      worker.mark(reached);
+      done.add(reached);
+    }
+    long start = others.size() * share;
+    copy(what, from, to, start, bytes - start, deadline);
+    for (var reached : done) {
+      var _ = waits.until(what, nanos -> waits.poll(reached, nanos));
+    }
+    return deadline;
+  }
+
+  private void copy(
+      Supplier<String> what,
+      MemorySegment from,
+      MemorySegment to,
+      long start,
+      long length,
+      long deadlineNanos) {
+    MemorySegment.copy(from, start, to, start, length);
+    while (deadlineNanos - System.nanoTime() > 0) {
+      waits.check(what);
+      Thread.onSpinWait();
+    }
+  }
+
+  @Override
+  public void rest() {
+    others.forEach(WorkQueue::rest);
+  }
+
+  @Override
+  public void close() {
+    others.forEach(WorkQueue::close);
+  }
+}
