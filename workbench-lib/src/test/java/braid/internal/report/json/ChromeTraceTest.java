@@ -3,12 +3,17 @@ package braid.internal.report.json;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import braid.GemmSpec;
+import braid.LocalRanks;
+import braid.Overlap;
+import braid.Pipeline;
 import braid.Place;
 import braid.Profile;
 import braid.ProfileSet;
 import braid.Span;
 import braid.Stage;
 import braid.SyntheticReduction;
+import braid.Transport;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
@@ -24,8 +29,11 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /// What the trace event format's document asks for, and that nothing measured is lost on the way.
 class ChromeTraceTest {
@@ -169,13 +177,39 @@ class ChromeTraceTest {
 
   @Test
   void eventsOfAThreadFollowEachOther() throws IOException {
+    assertThat(assertFollowing(SET)).hasSize(3 * 6);
+  }
+
+  /// Viewers need it: what overlaps on one thread is drawn as if one had called the other.
+  @Test
+  @Timeout(60)
+  void eventsOfAThreadFollowEachOtherInWhatRanksReallyMeasure() throws IOException {
+    for (var how : List.of(Overlap.splits(3).streams(2), Overlap.ring().over(Transport.WORKERS))) {
+      var profiles = new ConcurrentLinkedQueue<Profile>();
+      LocalRanks.run(
+          3,
+          world -> {
+            var spec = GemmSpec.gemmAllReduce(48, 32, 24);
+            try (var pipeline = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+              profiles.add(pipeline.profile(4));
+            }
+          });
+      var threads = assertFollowing(ProfileSet.of(List.copyOf(profiles)));
+      assertThat(threads).as("iterations, and streams").hasSizeGreaterThanOrEqualTo(3 * 3);
+    }
+  }
+
+  /// The last end on each thread.
+  private static Map<List<Integer>, Long> assertFollowing(ProfileSet set) throws IOException {
     var end = new HashMap<List<Integer>, Long>();
-    for (var event : events(strictly(SET.chromeTrace()), "X")) {
+    for (var event : events(strictly(set.chromeTrace()), "X")) {
       var thread = List.of(event.get("pid").getAsInt(), event.get("tid").getAsInt());
-      assertThat(nanos(event, "ts")).isGreaterThanOrEqualTo(end.getOrDefault(thread, 0L));
+      assertThat(nanos(event, "ts"))
+          .as(() -> "start of " + event)
+          .isGreaterThanOrEqualTo(end.getOrDefault(thread, Long.MIN_VALUE));
       end.put(thread, nanos(event, "ts") + nanos(event, "dur"));
     }
-    assertThat(end).hasSize(3 * 6);
+    return end;
   }
 
   @Test
