@@ -145,10 +145,11 @@ class PipelineTest {
             assertThat(sumOf(profile, Stage.GEMM, Span::flops))
                 .isEqualTo(iterations * 2L * SPEC.m() * columns * SPEC.k());
             // All other ranks' rows come over the link once an iteration; unfused moves its own
-            // too.
-            int rows = method == Method.UNFUSED ? SPEC.m() : SPEC.m() / 3 * 2;
-            assertThat(sumOf(profile, Stage.COPY, Span::bytes))
-                .isEqualTo((long) iterations * rows * SPEC.k() * Float.BYTES);
+            // too, within its memory.
+            long rowsOfRank = (long) iterations * SPEC.m() / 3 * SPEC.k() * Float.BYTES;
+            assertThat(sumOf(profile, Stage.COPY, Span::bytes)).isEqualTo(2 * rowsOfRank);
+            assertThat(sumOf(profile, Stage.LOCAL, Span::bytes))
+                .isEqualTo(method == Method.UNFUSED ? rowsOfRank : 0);
             assertThat(profile.spans())
                 .allSatisfy(span -> assertThat(span.startNanos()).isGreaterThanOrEqualTo(0));
             assertThat(profile.spans())

@@ -62,7 +62,7 @@ class SeedsETest {
     try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
       pipe.verify();
       return pipe.profile(1).spans().stream()
-          .filter(span -> span.stream().equals("finish") && span.stage() == Stage.COPY)
+          .filter(span -> span.stream().equals("finish") && span.stage() == Stage.LOCAL)
           .count();
     }
   }
