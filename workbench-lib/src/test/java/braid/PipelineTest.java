@@ -417,4 +417,43 @@ class PipelineTest {
           }
         });
   }
+
+  /// One rank waits for signals in shared memory, the other at the store; each knows only its own
+  /// call.
+  @Test
+  void aRunThatMeetsAnotherCallIsToldBothNames() {
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    2,
+                    world -> {
+                      try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
+                        pipe.run();
+                        if (world.rank() == 0) {
+                          pipe.run();
+                        } else {
+                          world.barrier();
+                        }
+                      }
+                    }))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("all ranks of a group must make the same calls in the same order")
+        .hasMessageContaining("run of `all-gather-gemm m=24")
+        .hasMessageContaining("barrier");
+  }
+
+  @Test
+  void problemsThatDifferBetweenRanksAreNamedRankByRank() {
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    3,
+                    world -> {
+                      var spec = world.rank() == 2 ? SPEC.dtype(DType.BF16) : SPEC;
+                      Pipeline.on(world).gemm(spec).build().close();
+                    }))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContainingAll("build a pipeline", "k=8 fp32", "k=8 bf16", "rank 2")
+        .hasMessageMatching("(?s).*ranks 0, 1 ha.*|.*rank 0 .*rank 1.*|.*rank [01] .*");
+  }
 }

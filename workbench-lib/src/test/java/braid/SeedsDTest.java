@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.GemmSpec.Pattern;
+import java.util.List;
+import java.util.Objects;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -219,6 +221,69 @@ class SeedsDTest {
                   PipelineCases.spec(pattern, 9, 5, 7, 11),
                   PipelineCases.overlap(method, 2));
             }
+          }
+        });
+  }
+
+  /// Everything that matters to a plan is in its key: what differs in anything has its own.
+  @Test
+  void d6PlansAreReusedByAllThatMattersAndNothingLess() {
+    onRanks(
+        2,
+        world -> {
+          var spec = GemmSpec.gemmAllReduce(24, 4, 8);
+          var how = Overlap.splits(2);
+          for (var other :
+              List.of(
+                  new PipelineCase(spec, how),
+                  new PipelineCase(GemmSpec.gemmAllReduce(25, 4, 8), how),
+                  new PipelineCase(spec.dtype(DType.BF16), how),
+                  new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), how),
+                  new PipelineCase(spec.bias(), how),
+                  new PipelineCase(spec, how.streams(2)))) {
+            long made = plansMade(world);
+            verify(world, other.spec(), other.how());
+            assertThat(plansMade(world)).as(other.toString()).isEqualTo(made + 1);
+          }
+          long meetings = count(world, "rendezvous");
+          long reused = count(world, "plans reused");
+          try (var again = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+            again.run();
+            again.run();
+          }
+          assertThat(world.counters())
+              .containsEntry("plans reused", reused + 1)
+              .containsEntry("rendezvous", meetings);
+        });
+  }
+
+  private static long plansMade(ProcessGroup world) {
+    return count(world, "plans made");
+  }
+
+  private static long count(ProcessGroup world, String counter) {
+    return Objects.requireNonNull(world.counters().get(counter), counter);
+  }
+
+  @Test
+  void d4ReplaysAreCountedAndMeetNobody() {
+    onRanks(
+        2,
+        world -> {
+          var how = Overlap.splits(2).replay();
+          try (var pipe =
+              Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(24, 4, 8)).overlap(how).build()) {
+            pipe.run();
+            var before = world.counters();
+            long replays = count(world, "replays");
+            pipe.run();
+            pipe.run();
+            assertThat(world.counters())
+                .containsEntry("replays", replays + 2)
+                .containsEntry("rendezvous", before.get("rendezvous"))
+                .containsEntry("buffers allocated", before.get("buffers allocated"))
+                .containsEntry("buffers reused", before.get("buffers reused"));
+            assertThat(pipe.profile(1).counters()).containsKeys("replays", "plans made");
           }
         });
   }

@@ -92,7 +92,7 @@ class SeedsETest {
         2,
         SLOW,
         world -> {
-          var spec = GemmSpec.besideAllGather(256, 256, 256, 20_000);
+          var spec = GemmSpec.besideAllGather(640, 640, 640, 20_000);
           assertThat(overlapped(world, spec, Overlap.unfused())).isLessThan(1);
           assertThat(overlapped(world, spec, Overlap.bulk())).isPositive();
           assertThat(overlapped(world, spec, Overlap.bulk().over(Transport.WORKERS))).isPositive();
