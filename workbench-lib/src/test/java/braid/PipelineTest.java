@@ -227,7 +227,7 @@ class PipelineTest {
   }
 
   @Test
-  void everyHoleOfTheTableIsRefusedAndNamesTheNearest() {
+  void c6EveryHoleOfTheTableIsRefusedAndNamesTheNearest() {
     LocalRanks.run(
         2,
         world -> {

@@ -4,6 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.GemmSpec.Pattern;
+import java.lang.reflect.Modifier;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
@@ -43,6 +47,33 @@ class SeedsDTest {
             verify(world, beside, PipelineCases.overlap(method, 2));
           }
         });
+  }
+
+  /// What a library brings is looked for at run time; who has it not, compiles and runs all the
+  /// same.
+  @Test
+  void d2NothingPublicMentionsALibraryThatMayBeMissing() throws Exception {
+    var types = Path.of("target/classes/braid");
+    try (var files = Files.list(types)) {
+      var classes =
+          files
+              .map(file -> file.getFileName().toString())
+              .filter(name -> name.endsWith(".class") && !name.equals("package-info.class"))
+              .toList();
+      assertThat(classes).hasSizeGreaterThan(30);
+      for (var name : classes) {
+        var type = Class.forName("braid." + name.replace(".class", ""), false, loader());
+        if (Modifier.isPublic(type.getModifiers())) {
+          assertThat(Arrays.stream(type.getMethods()).map(java.lang.reflect.Method::toGenericString))
+              .as(type.getName())
+              .noneMatch(text -> text.contains("bytedeco") || text.contains("braid.natives"));
+        }
+      }
+    }
+  }
+
+  private static ClassLoader loader() {
+    return SeedsDTest.class.getClassLoader();
   }
 
   @Test
