@@ -60,10 +60,30 @@ final class Feasibility {
     }
   }
 
+  /// What is done where no overlap is said: the default, in fewer pieces where there are not as
+  /// many rows.
+  static Overlap usual(GemmSpec spec, ProcessGroup group) {
+    long most = smallestPart(spec, Overlap.defaults(), group);
+    return Overlap.splits(Math.clamp(most, 1, Overlap.DEFAULT_SPLITS));
+  }
+
+  /// Whether what is cut is the whole, and not each rank's part.
+  private static boolean cutsTheWhole(GemmSpec spec, Overlap how) {
+    return spec.pattern() == Pattern.GEMM_ALL_REDUCE && how.method() != Method.RING;
+  }
+
+  private static long total(GemmSpec spec) {
+    return spec.pattern().beside() ? spec.besideElements() : spec.m();
+  }
+
+  private static long smallestPart(GemmSpec spec, Overlap how, ProcessGroup group) {
+    return cutsTheWhole(spec, how) ? total(spec) : total(spec) / group.size();
+  }
+
   private static void checkChunks(GemmSpec spec, Overlap how, ProcessGroup group) {
-    boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && how.method() != Method.RING;
-    long total = spec.pattern().beside() ? spec.besideElements() : spec.m();
-    long smallest = ofAll ? total : total / group.size();
+    boolean ofAll = cutsTheWhole(spec, how);
+    long total = total(spec);
+    long smallest = smallestPart(spec, how, group);
     long largest = ofAll ? total : (total + group.size() - 1) / group.size();
     var unit = spec.pattern().beside() ? "numbers" : "rows";
     var of = ofAll ? "%s of the output" : "%s of the smallest shard";

@@ -90,7 +90,8 @@ public final class Pipeline implements AutoCloseable {
       return this;
     }
 
-    /// The tuning; [Overlap#defaults()] where it is not said.
+    /// The tuning; [Overlap#defaults()] where it is not said, in fewer pieces where there are not
+    /// as many rows.
     public Builder overlap(Overlap tuning) {
       once("overlap", how);
       how = tuning;
@@ -126,7 +127,7 @@ public final class Pipeline implements AutoCloseable {
             "gemm is missing; say gemm(GemmSpec.allGatherGemm(m, n, k)) before build()");
       }
       group.checkMember();
-      var tuning = how == null ? Overlap.defaults() : how;
+      var tuning = how == null ? Feasibility.usual(spec, group) : how;
       Feasibility.check(spec, tuning, group);
       float scale = scale(spec, scales);
       var context = group.context();

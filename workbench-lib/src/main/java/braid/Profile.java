@@ -10,24 +10,36 @@ import java.util.SequencedMap;
 /// `configuration` is the problem and the tuning as table columns; `clockErrorNanos` is how far
 /// this rank's clock may be from the group's, and so how far spans of two ranks may be out of
 /// place.
+///
+/// @param counters what the rank counted while it built and ran the pipeline, by name: rendezvous,
+///   allocations, plans made and reused
 public record Profile(
     Place place,
     SequencedMap<String, String> configuration,
     List<Long> iterationNanos,
     List<Span> spans,
-    long clockErrorNanos)
+    long clockErrorNanos,
+    SequencedMap<String, Long> counters)
     implements Displayable {
 
   public Profile {
     configuration = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(configuration));
     iterationNanos = List.copyOf(iterationNanos);
     spans = List.copyOf(spans);
+    counters = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(counters));
     if (iterationNanos.isEmpty()) {
       throw new BraidException(
           "a profile needs at least 1 iteration but rank " + place + " has 0; profile(1) or more");
     }
     if (clockErrorNanos < 0) {
       throw new BraidException("clockErrorNanos must be 0 or more but was " + clockErrorNanos);
+    }
+    for (var counter : counters.entrySet()) {
+      if (counter.getValue() < 0) {
+        throw new BraidException(
+            "a counter must be 0 or more but `%s` was %d"
+                .formatted(counter.getKey(), counter.getValue()));
+      }
     }
     for (var span : spans) {
       if (span.iteration() < 0 || span.iteration() >= iterationNanos.size()) {
@@ -43,6 +55,16 @@ public record Profile(
     }
   }
 
+  /// A profile that counted nothing.
+  public Profile(
+      Place place,
+      SequencedMap<String, String> configuration,
+      List<Long> iterationNanos,
+      List<Span> spans,
+      long clockErrorNanos) {
+    this(place, configuration, iterationNanos, spans, clockErrorNanos, new LinkedHashMap<>());
+  }
+
   public int iterations() {
     return iterationNanos.size();
   }
@@ -52,7 +74,8 @@ public record Profile(
     return MimeBundle.text(toString())
         .with(
             ProfileWriter.MIME,
-            ProfileWriter.write(place, configuration, iterationNanos, spans, clockErrorNanos));
+            ProfileWriter.write(
+                place, configuration, iterationNanos, spans, clockErrorNanos, counters));
   }
 
   @Override

@@ -1,16 +1,23 @@
 package braid;
 
-import braid.internal.report.ConfigurationColumns;
+import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.EvidenceDisplay;
 import braid.internal.report.ProfileTables;
+import braid.internal.report.StreamOrder;
 import braid.internal.report.TimeScale;
 import braid.internal.report.chart.BreakdownChart;
 import braid.internal.report.chart.TimelineChart;
+import braid.internal.report.json.ChromeTrace;
 import braid.internal.report.statistics.Spread;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
+import java.util.UUID;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
@@ -142,6 +149,39 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return ProfileTables.stages(profiles, unfused.profiles);
   }
 
+  /// What each rank counted: rendezvous, allocations, plans made and reused.
+  public Table counters() {
+    return ProfileTables.counters(profiles);
+  }
+
+  /// Every span in the trace event format, for <https://ui.perfetto.dev> or chrome://tracing: a
+  /// process for each rank, a thread for each of its streams.
+  public String chromeTrace() {
+    return ChromeTrace.write(profiles, StreamOrder.of(profiles));
+  }
+
+  /// Writes [#chromeTrace()] there, whole or not at all, and says where that is. A file that is
+  /// there already is replaced.
+  public Path saveChromeTrace(Path file) {
+    var target = file.toAbsolutePath().normalize();
+    var unfinished =
+        target.resolveSibling(".unfinished-" + UUID.randomUUID() + "-" + target.getFileName());
+    try {
+      try {
+        Files.writeString(unfinished, chromeTrace());
+        Files.move(unfinished, target, StandardCopyOption.ATOMIC_MOVE);
+      } finally {
+        Files.deleteIfExists(unfinished);
+      }
+    } catch (IOException e) {
+      throw new BraidException(
+          "the trace could not be saved in %s: %s; name a file in a directory that is there"
+              .formatted(target, e),
+          e);
+    }
+    return target;
+  }
+
   /// A Gantt chart of the median iteration: a lane for each rank's stream.
   public JFreeChart timeline() {
     return timeline(medianIteration());
@@ -160,6 +200,10 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   public JFreeChart breakdown() {
     requireSpans();
     return BreakdownChart.of(profiles);
+  }
+
+  private boolean hasCounters() {
+    return profiles.stream().anyMatch(p -> !p.counters().isEmpty());
   }
 
   private boolean hasSpans() {
@@ -182,13 +226,16 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   @Override
   public String headline() {
-    return ConfigurationColumns.label(configuration()) + ": " + summary();
+    return ConfigurationLabel.of(configuration()) + ": " + summary();
   }
 
   @Override
   public SequencedMap<String, Table> tables() {
     var tables = new LinkedHashMap<String, Table>();
     tables.put("stages", stages());
+    if (hasCounters()) {
+      tables.put("counters", counters());
+    }
     tables.put("spans", table());
     return tables;
   }
@@ -205,7 +252,8 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   @Override
   public MimeBundle display() {
-    return EvidenceDisplay.of(headline(), stages(), this::charts);
+    var below = hasCounters() ? List.of(counters()) : List.<Table>of();
+    return EvidenceDisplay.of(headline(), stages(), below, this::charts);
   }
 
   @Override

@@ -24,8 +24,8 @@ import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
 /// What was measured, kept in a directory: a folder for each run with the measurements as JSON, the
-/// tables as CSV and the charts as SVG. A folder appears whole or not at all, and tables and charts
-/// come back from the JSON without ranks or GPUs.
+/// tables as CSV, the charts as SVG and, of profiles, the trace for Perfetto. A folder appears
+/// whole or not at all, and tables and charts come back from the JSON without ranks or GPUs.
 public final class Runs implements Displayable {
   private static final DateTimeFormatter TIMESTAMP =
       new DateTimeFormatterBuilder()
@@ -38,6 +38,7 @@ public final class Runs implements Displayable {
   private static final int RANDOM_BOUND = 1 << 24;
   private static final String UNFINISHED = ".unfinished-";
   private static final String HEADLINE = "headline.txt";
+  private static final String TRACE = "trace.json";
 
   private final Path directory;
   private final Clock clock;
@@ -159,6 +160,9 @@ public final class Runs implements Displayable {
     Files.writeString(run.resolve(HEADLINE), evidence.headline() + "\n");
     for (var table : evidence.tables().entrySet()) {
       table.getValue().write().csv(run.resolve(table.getKey() + ".csv").toFile());
+    }
+    if (evidence instanceof ProfileSet set) {
+      Files.writeString(run.resolve(TRACE), set.chromeTrace());
     }
     var noFonts = ChartImage.noFonts();
     if (noFonts.isPresent()) {

@@ -1,10 +1,11 @@
 package braid;
 
-import braid.internal.report.ConfigurationColumns;
+import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.EvidenceDisplay;
 import braid.internal.report.Standings;
 import braid.internal.report.StudyTable;
 import braid.internal.report.TimeScale;
+import braid.internal.report.chart.ConfigurationsChart;
 import braid.internal.report.chart.HeatmapChart;
 import braid.internal.report.chart.SplitsChart;
 import braid.internal.report.json.StudyJson;
@@ -182,11 +183,13 @@ public record Study(
 
   /// The settings in which the configurations differ.
   public SequencedSet<String> varying() {
-    var first = trials.getFirst().overlap().columns();
+    var names = new LinkedHashSet<String>();
+    trials.forEach(trial -> names.addAll(trial.overlap().columns().keySet()));
     var varying = new LinkedHashSet<String>();
-    for (var name : first.keySet()) {
-      var value = first.get(name);
-      if (trials.stream().anyMatch(t -> !value.equals(t.overlap().columns().get(name)))) {
+    for (var name : names) {
+      // What is as usual has no column, and that is a value too.
+      var values = trials.stream().map(t -> t.overlap().columns().getOrDefault(name, ""));
+      if (values.distinct().count() > 1) {
         varying.add(name);
       }
     }
@@ -198,9 +201,17 @@ public record Study(
     return StudyTable.of(standings());
   }
 
-  /// Time against split count.
+  /// Time against split count where that makes lines, else [#configurations()].
   public JFreeChart chart() {
-    return SplitsChart.of(standings());
+    var standings = standings();
+    return SplitsChart.fits(standings)
+        ? SplitsChart.of(standings)
+        : ConfigurationsChart.of(standings);
+  }
+
+  /// A dot for each configuration, the fastest at the top.
+  public JFreeChart configurations() {
+    return ConfigurationsChart.of(standings());
   }
 
   /// Split count × stream count; needs two stream counts at least.
@@ -220,8 +231,7 @@ public record Study(
 
   /// What was tuned where, in one line.
   public String setting() {
-    return ConfigurationColumns.label(problem)
-        + (ranks == 1 ? " on 1 rank" : " on " + ranks + " ranks");
+    return ConfigurationLabel.of(problem) + (ranks == 1 ? " on 1 rank" : " on " + ranks + " ranks");
   }
 
   /// How the numbers came about, in one line.
@@ -268,9 +278,7 @@ public record Study(
   }
 
   private String name(Overlap overlap) {
-    var columns = new LinkedHashMap<>(overlap.columns());
-    columns.keySet().retainAll(varying());
-    return columns.isEmpty() ? overlap.toString() : ConfigurationColumns.label(columns);
+    return ConfigurationLabel.distinguishing(overlap, varying());
   }
 
   private static String percent(double share) {
@@ -287,8 +295,8 @@ public record Study(
   @Override
   public SequencedMap<String, JFreeChart> charts() {
     var charts = new LinkedHashMap<String, JFreeChart>();
-    charts.put("splits", chart());
-    if (trials.stream().map(t -> t.overlap().streams()).distinct().count() > 1) {
+    charts.put(SplitsChart.fits(standings()) ? "splits" : "configurations", chart());
+    if (varying().containsAll(List.of("splits", "streams"))) {
       charts.put("heatmap", heatmap());
     }
     return charts;
@@ -296,7 +304,8 @@ public record Study(
 
   @Override
   public MimeBundle display() {
-    return EvidenceDisplay.of(headline(), table(), this::charts).with(StudyJson.MIME, toJson());
+    return EvidenceDisplay.of(headline(), table(), List.of(), this::charts)
+        .with(StudyJson.MIME, toJson());
   }
 
   @Override

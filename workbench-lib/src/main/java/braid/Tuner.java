@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
@@ -16,15 +17,19 @@ import org.jspecify.annotations.Nullable;
 
 /// Finds out which overlap is fastest for a problem, and whether that can be told at all.
 ///
-/// Every configuration is built and verified once; a wrong one is an error, not a result. Then all
-/// are measured in rounds whose order a seed shuffles, the unfused reference twice a round. Every
-/// rank calls it alike and every rank gets the same [Study]: rank 0 decides and broadcasts.
+/// Tried are all combinations of [#methods], [#transports], [#streams] and [#splits], or exactly
+/// what [#overlaps] lists. Every configuration is built and verified once; a wrong one is an error,
+/// not a result. Then all are measured in rounds whose order a seed shuffles, the unfused reference
+/// twice a round. Every rank calls it alike and every rank gets the same [Study]: rank 0 decides
+/// and broadcasts.
 ///
-/// All pipelines exist at once, so their buffers must fit together.
+/// All pipelines exist at once, so their buffers must fit together. What the problem cannot have is
+/// refused before anything is built. Operands of FP8 are scaled by 1.
 public final class Tuner {
   public static final List<Integer> DEFAULT_SPLITS = List.of(1, 2, 4, 8, 16);
   public static final List<Integer> DEFAULT_STREAMS = List.of(1);
   public static final List<Method> DEFAULT_METHODS = List.of(Method.PIPELINED);
+  public static final List<Transport> DEFAULT_TRANSPORTS = List.of(Overlap.DEFAULT_TRANSPORT);
 
   /// Rounds where nothing is said: enough for a 95% interval that leaves out two outliers on each
   /// side.
@@ -47,6 +52,8 @@ public final class Tuner {
   private @Nullable List<Integer> splits;
   private @Nullable List<Integer> streams;
   private @Nullable List<Method> methods;
+  private @Nullable List<Transport> transports;
+  private @Nullable List<Overlap> explicit;
   private @Nullable Integer repeats;
   private @Nullable Integer warmup;
 
@@ -67,26 +74,56 @@ public final class Tuner {
 
   public Tuner splits(int... counts) {
     requireUnset("splits", splits);
+    requireNoList("splits");
     splits = distinct("splits", Arrays.stream(counts).boxed().toList());
     return this;
   }
 
   public Tuner streams(int... counts) {
     requireUnset("streams", streams);
+    requireNoList("streams");
     streams = distinct("streams", Arrays.stream(counts).boxed().toList());
     return this;
   }
 
-  /// The ways to overlap; unfused is always measured beside them.
+  /// The ways to overlap; unfused is always measured beside them. Bulk has no splits and no
+  /// streams, and is tried once over each transport.
   public Tuner methods(Method... ways) {
     requireUnset("methods", methods);
+    requireNoList("methods");
     methods = distinct("methods", List.of(ways));
     if (methods.contains(Method.UNFUSED)) {
       throw new BraidException(
-          "methods must be ways to overlap but were "
-              + methods
-              + "; leave out unfused, it is"
-              + " always measured");
+          "methods must be ways to overlap but were %s; leave out unfused, it is always measured"
+              .formatted(methods));
+    }
+    return this;
+  }
+
+  /// What moves the bytes.
+  public Tuner transports(Transport... ways) {
+    requireUnset("transports", transports);
+    requireNoList("transports");
+    transports = distinct("transports", List.of(ways));
+    return this;
+  }
+
+  /// These configurations and no others: for uneven boundaries, orders, priorities and whatever
+  /// else is no grid.
+  public Tuner overlaps(Overlap... tunings) {
+    requireUnset("overlaps", explicit);
+    if (splits != null || streams != null || methods != null || transports != null) {
+      throw new BraidException(
+          "overlaps lists every configuration, so splits, streams, methods and transports say"
+              + " nothing beside it; put all into overlaps(...), or leave it out");
+    }
+    explicit = distinct("overlaps", List.of(tunings));
+    for (var how : explicit) {
+      if (how.method() == Method.UNFUSED) {
+        throw new BraidException(
+            "overlaps must be ways to overlap but one was `%s`; leave it out, it is always measured"
+                .formatted(how));
+      }
     }
     return this;
   }
@@ -112,6 +149,7 @@ public final class Tuner {
           "a tuner needs a problem but has none; call gemm(spec) before run()");
     }
     var overlaps = overlaps();
+    overlaps.forEach(how -> Feasibility.check(problem, how, group));
     long seed = group.broadcast(ThreadLocalRandom.current().nextLong(), ROOT);
     var rounds = new Rounds(orElse(repeats, DEFAULT_REPEATS), seed);
     var news = news(overlaps.size() + 1, rounds);
@@ -196,15 +234,30 @@ public final class Tuner {
   }
 
   private List<Overlap> overlaps() {
-    var overlaps = new ArrayList<Overlap>();
-    for (var method : orElse(methods, DEFAULT_METHODS)) {
-      for (int stream : orElse(streams, DEFAULT_STREAMS)) {
-        for (int split : orElse(splits, DEFAULT_SPLITS)) {
-          overlaps.add(overlap(method, split).streams(stream));
+    if (explicit != null) {
+      return explicit;
+    }
+    var ways = orElse(methods, DEFAULT_METHODS);
+    if (ways.equals(List.of(Method.BULK)) && (splits != null || streams != null)) {
+      throw new BraidException(
+          "bulk has 1 split and 1 stream, but %s was given; leave it out, or add a method"
+              .formatted(splits != null ? "splits " + splits : "streams " + streams));
+    }
+    var overlaps = new LinkedHashSet<Overlap>();
+    for (var method : ways) {
+      for (var transport : orElse(transports, DEFAULT_TRANSPORTS)) {
+        if (method == Method.BULK) {
+          overlaps.add(Overlap.bulk().over(transport));
+          continue;
+        }
+        for (int stream : orElse(streams, DEFAULT_STREAMS)) {
+          for (int split : orElse(splits, DEFAULT_SPLITS)) {
+            overlaps.add(overlap(method, split).streams(stream).over(transport));
+          }
         }
       }
     }
-    return overlaps;
+    return List.copyOf(overlaps);
   }
 
   private static Overlap overlap(Method method, int splits) {
@@ -221,7 +274,8 @@ public final class Tuner {
     private final Pipeline pipeline;
 
     Candidate(GemmSpec problem, Overlap overlap) {
-      pipeline = Pipeline.on(group).gemm(problem).overlap(overlap).build();
+      var builder = Pipeline.on(group).gemm(problem).overlap(overlap);
+      pipeline = (problem.dtype().isFp8() ? builder.scales(1, 1) : builder).build();
     }
 
     Overlap overlap() {
@@ -242,6 +296,14 @@ public final class Tuner {
   private static void requireUnset(String name, @Nullable Object value) {
     if (value != null) {
       throw new BraidException(name + " was given already, as " + value + "; give it once");
+    }
+  }
+
+  private void requireNoList(String name) {
+    if (explicit != null) {
+      throw new BraidException(
+          "%s says nothing beside overlaps, which lists every configuration; put all into overlaps(...)"
+              .formatted(name));
     }
   }
 

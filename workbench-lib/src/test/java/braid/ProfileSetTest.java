@@ -4,9 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class ProfileSetTest {
   /// Copies of 10 ns each, GEMMs of 10 ns each as soon as the copy is there: of the four copies all
@@ -45,6 +49,80 @@ class ProfileSetTest {
     assertThat(stages.doubleColumn("saved ÷ savable").isMissing(0)).isTrue();
     assertThat(stages.doubleColumn("overlapped ÷ communication").isMissing(0)).isTrue();
     assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(20e-6, within(1e-15));
+  }
+
+  @Test
+  void reducingIsCommunication() {
+    var spans =
+        List.of(
+            new Span(0, 0, Stage.GEMM, "gemm-0", 0, 50, 0, 1),
+            new Span(0, 0, Stage.COPY, "comm", 40, 60, 1, 0),
+            new Span(0, 0, Stage.REDUCE, "reduce", 55, 80, 1, 0),
+            new Span(0, 0, Stage.WAIT, "comm", 0, 40, 0, 0),
+            new Span(0, 0, Stage.SIGNAL, "reduce", 80, 81, 0, 0));
+    var stages = ProfileSet.of(List.of(profile(0, 1, List.of(100L), spans))).stages();
+
+    assertThat(stages.doubleColumn("reduce ms").get(0)).isEqualTo(25e-6, within(1e-15));
+    assertThat(stages.doubleColumn("overlapped ms").get(0)).isEqualTo(10e-6, within(1e-15));
+    assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(20e-6, within(1e-15));
+    // Copying and reducing together take 40..80, of which 40..50 beside the GEMM.
+    assertThat(stages.doubleColumn("overlapped ÷ communication").get(0))
+        .isEqualTo(10.0 / 40, within(1e-12));
+    // (50 + 40 - 100) / min(50, 40)
+    assertThat(stages.doubleColumn("saved ÷ savable").get(0)).isEqualTo(-0.25, within(1e-12));
+  }
+
+  @Test
+  void whatRanksCountedIsATableBelowTheStages() {
+    var set = new SyntheticReduction(3, 2, 2, 1, 10, 10).set();
+    var counters = set.counters();
+
+    assertThat(counters.columnNames())
+        .containsExactly(
+            "rank",
+            "rendezvous",
+            "buffers allocated",
+            "buffers reused",
+            "plans made",
+            "plans reused",
+            "replays");
+    assertThat(counters.longColumn("plans reused").asList()).containsExactly(0L, 1L, 2L);
+    assertThat(set.tables()).containsOnlyKeys("stages", "counters", "spans");
+    assertThat(set.display().text()).containsSubsequence("mean iteration", "counted on each rank");
+    assertThat(set.display().data().get(MimeBundle.HTML)).contains("counted on each rank");
+    assertThat(LOCKSTEP.set().tables()).containsOnlyKeys("stages", "spans");
+    assertThat(LOCKSTEP.set().display().text()).doesNotContain("counted");
+  }
+
+  @Test
+  void aCounterThatOneRankLacksIsMissingThere() {
+    var counted = new LinkedHashMap<String, Long>();
+    counted.put("rendezvous", 5L);
+    var one = profile(0, 2, List.of(1L), List.of());
+    var other =
+        new Profile(new Place(1, 2), one.configuration(), List.of(1L), List.of(), 0, counted);
+    var column = ProfileSet.of(List.of(one, other)).counters().longColumn("rendezvous");
+
+    assertThat(column.isMissing(0)).isTrue();
+    assertThat(column.get(1)).isEqualTo(5);
+  }
+
+  @Test
+  void aTraceIsSavedWholeOrNotAtAll(@TempDir Path directory) throws IOException {
+    var set = LOCKSTEP.set();
+    var file = directory.resolve("trace.json");
+
+    assertThat(set.saveChromeTrace(file)).isEqualTo(file);
+    assertThat(set.saveChromeTrace(file)).as("again, in its place").isEqualTo(file);
+    assertThat(file).hasContent(set.chromeTrace());
+    assertThatThrownBy(() -> set.saveChromeTrace(directory.resolve("none/trace.json")))
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith("the trace could not be saved in " + directory)
+        .hasMessageMatching("[^\\n]*");
+    assertThatThrownBy(() -> set.saveChromeTrace(directory)).isInstanceOf(BraidException.class);
+    try (var files = Files.list(directory)) {
+      assertThat(files).containsExactly(file);
+    }
   }
 
   @Test

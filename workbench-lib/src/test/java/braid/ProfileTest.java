@@ -76,6 +76,23 @@ class ProfileTest {
   }
 
   @Test
+  void countersComeBackAndMayBeMissing() {
+    var counted = new SyntheticReduction(2, 1, 2, 1, 10, 10).profile(1);
+    var json = json(counted);
+    assertThat(counted.counters()).hasSize(6);
+
+    assertThat(ProfileJson.read(json)).isEqualTo(counted);
+    var first = json.replaceFirst("\"counters\":\\{[^}]*},", "");
+    assertThat(first).doesNotContain("counters");
+    assertThat(ProfileJson.read(first).counters()).isEmpty();
+    assertThat(ProfileJson.read(first).spans()).isEqualTo(counted.spans());
+    assertThatThrownBy(() -> ProfileJson.read(json.replace("\"replays\":1", "\"replays\":1.5")))
+        .hasMessage("profile `counters`: `replays` must be a whole number but was 1.5");
+    assertThatThrownBy(() -> ProfileJson.read(json.replace("\"replays\":1", "\"replays\":-1")))
+        .hasMessage("a counter must be 0 or more but `replays` was -1");
+  }
+
+  @Test
   void refusesWhatCannotHaveHappened() {
     var backwards = new Span(0, 0, Stage.GEMM, "s", 5, 4, 0, 0);
     assertThatThrownBy(() -> profile(List.of(10L), List.of(backwards)))
@@ -86,7 +103,12 @@ class ProfileTest {
 
   private static String json(Profile p) {
     return ProfileWriter.write(
-        p.place(), p.configuration(), p.iterationNanos(), p.spans(), p.clockErrorNanos());
+        p.place(),
+        p.configuration(),
+        p.iterationNanos(),
+        p.spans(),
+        p.clockErrorNanos(),
+        p.counters());
   }
 
   private static Profile profile(List<Long> iterations, List<Span> spans) {

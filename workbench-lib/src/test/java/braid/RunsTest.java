@@ -45,12 +45,38 @@ class RunsTest {
             "profiles.json",
             "spans.csv",
             "stages.csv",
-            "timeline.svg");
+            "timeline.svg",
+            "trace.json");
+    assertThat(first.directory().resolve("trace.json")).hasContent(PROFILES.chromeTrace());
     assertThat(names(second.directory()))
         .containsExactly("headline.txt", "heatmap.svg", "splits.svg", "study.csv", "study.json");
     assertThat(Files.readAllLines(second.directory().resolve("study.csv")))
         .hasSize(1 + 1 + study.trials().size());
     assertThat(runs.display().text()).contains(first.id()).contains(study.headline());
+  }
+
+  @Test
+  void countersAreKeptAsATableToo() throws IOException {
+    var counted = new SyntheticReduction(2, 2, 3, 1, 1000, 3000).set();
+    var runs = at("2026-01-31T23:59:58.999Z");
+    var saved = runs.save(counted);
+
+    assertThat(runs.load(saved.id())).isEqualTo(counted);
+    assertThat(Files.readAllLines(saved.directory().resolve("counters.csv")))
+        .containsExactly(
+            "rank,rendezvous,buffers allocated,buffers reused,plans made,plans reused,replays",
+            "0,6,4,11,1,0,2",
+            "1,6,4,11,1,1,2");
+  }
+
+  @Test
+  void aStudyWithoutLinesIsKeptAsAChartOfConfigurations() throws IOException {
+    var study =
+        new SyntheticStudy(100e6, 0.01, 8, 1)
+            .of(List.of(Overlap.splits(4), Overlap.splits(4).replay()), _ -> 9e7);
+
+    assertThat(names(at("2026-01-31T23:59:58.999Z").save(study).directory()))
+        .containsExactly("configurations.svg", "headline.txt", "study.csv", "study.json");
   }
 
   @Test

@@ -82,12 +82,76 @@ class StudyTest {
     assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
   }
 
+  private static final List<Overlap> OF_EVERY_OPTION =
+      List.of(
+          Overlap.splits(4),
+          Overlap.ring(2).streams(3).over(Transport.WORKERS).workers(7),
+          Overlap.bulk().over(Transport.WORKERS),
+          Overlap.direct(3).order(ChunkOrder.RANK_ORDER).priority(Priority.GEMM),
+          Overlap.splits(4).boundaries(0, 100, 101, 900).replay(),
+          Overlap.splits(4).priority(Priority.EQUAL).outputInSymmetricMemory(),
+          Overlap.splits(4).order(ChunkOrder.PREVIOUS_FIRST));
+
+  @Test
+  void everyOptionComesBackFromItsJson() {
+    var study = MACHINE.of(OF_EVERY_OPTION, _ -> 80e6);
+
+    assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+    assertThat(Study.fromJson(study.toJson()).trials())
+        .extracting(Study.Trial::overlap)
+        .isEqualTo(OF_EVERY_OPTION);
+  }
+
+  @Test
+  void aStudyOfTheFirstVersionIsReadAsItWas() {
+    var old =
+        """
+        {"format":"braid.study/1","problem":{"m":"8"},"ranks":2,"seed":7,
+         "unfusedNanos":[100,101],"unfusedAgainNanos":[101,100],"trials":[
+          {"method":"DIRECT","splits":3,"streams":2,"transport":"COPY_ENGINE","nanos":[90,91]}]}
+        """;
+
+    assertThat(Study.fromJson(old).trials())
+        .containsExactly(new Study.Trial(Overlap.direct(3).streams(2), List.of(90L, 91L)));
+  }
+
+  @Test
+  void whatVariesIsFoundAlsoWhereTheFirstIsAsUsual() {
+    var study = MACHINE.of(OF_EVERY_OPTION, how -> how.replayed() ? 70e6 : 90e6);
+
+    assertThat(study.varying())
+        .containsExactlyInAnyOrder(
+            "method",
+            "splits",
+            "streams",
+            "transport",
+            "workers",
+            "order",
+            "priority",
+            "boundaries",
+            "replayed",
+            "output in");
+    assertThat(study.best()).isEqualTo(OF_EVERY_OPTION.get(4));
+    assertThat(study.headline())
+        .startsWith(
+            "method=pipelined splits=3 streams=1 transport=copy_engine boundaries=0-100-101-900"
+                + " replayed=true: 7");
+    assertThat(study.table().columnNames()).contains("replayed", "boundaries", "output in");
+    assertThat(study.charts()).containsOnlyKeys("configurations", "heatmap");
+  }
+
   @Test
   void damagedJsonIsAOneLineError() {
     var json = study().toJson();
     assertThatThrownBy(() -> Study.fromJson(json.replace("PIPELINED", "MAGIC")))
         .hasMessage(
-            "study `trials`: field `method` must be one of PIPELINED, DIRECT, UNFUSED but was MAGIC");
+            "study `trials`: field `method` must be one of PIPELINED, DIRECT, RING, BULK, UNFUSED but"
+                + " was MAGIC");
+    assertThatThrownBy(() -> Study.fromJson(json.replace("\"workers\":0", "\"workers\":3")))
+        .hasMessage(
+            "study `trials`: workers must be 0 over copy_engine but were 3; say over(WORKERS) first");
+    assertThatThrownBy(() -> Study.fromJson(json.replace("\"replayed\":false", "\"replayed\":0")))
+        .hasMessage("study `trials`: field `replayed` must be true or false but was 0");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"ranks\":4,", "")))
         .hasMessage("study: field `ranks` is missing");
     assertThatThrownBy(() -> Study.fromJson(json.substring(9)))

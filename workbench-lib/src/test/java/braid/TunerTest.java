@@ -2,6 +2,7 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import braid.internal.rank.Outbox;
 import braid.internal.rank.RankContext;
@@ -117,6 +118,71 @@ class TunerTest {
   }
 
   @Test
+  void theGridHasTransportsTooAndBulkOnceOverEach() {
+    var problem = GemmSpec.besideAllGather(24, 16, 8, 100).dtype(DType.FP8_E4M3);
+    LocalRanks.run(
+        2,
+        world -> {
+          var study =
+              Tuner.on(world)
+                  .gemm(problem)
+                  .methods(Method.RING, Method.BULK)
+                  .transports(Transport.WORKERS, Transport.COPY_ENGINE)
+                  .splits(1, 2)
+                  .repeats(6)
+                  .warmup(0)
+                  .run();
+          assertThat(study.trials())
+              .extracting(Study.Trial::overlap)
+              .containsExactly(
+                  Overlap.ring(1).over(Transport.WORKERS),
+                  Overlap.ring(2).over(Transport.WORKERS),
+                  Overlap.ring(1),
+                  Overlap.ring(2),
+                  Overlap.bulk().over(Transport.WORKERS),
+                  Overlap.bulk());
+          assertThat(study.problem()).containsEntry("beside", "100");
+        });
+  }
+
+  @Test
+  void listedConfigurationsAreTriedAsTheyAre() {
+    var listed =
+        List.of(
+            Overlap.splits(2).streams(2),
+            Overlap.direct(3).priority(Priority.GEMM),
+            Overlap.direct());
+    LocalRanks.run(
+        2,
+        world -> {
+          var study =
+              Tuner.on(world).gemm(SMALL).overlaps(listed.toArray(Overlap[]::new)).repeats(6).run();
+          assertThat(study.trials()).extracting(Study.Trial::overlap).isEqualTo(listed);
+        });
+  }
+
+  @Test
+  void whatTheProblemCannotHaveIsRefusedByThePipelineBeforeAnythingIsMeasured() {
+    for (var wrong : List.of(Overlap.bulk(), Overlap.splits(2).boundaries(0, 5, 11))) {
+      var kept = new Kept();
+      LocalRanks.run(
+          2,
+          world -> {
+            RankContext.current().outbox(kept);
+            var refused =
+                catchThrowable(() -> Pipeline.on(world).gemm(SMALL).overlap(wrong).build());
+            assertThat(refused).isInstanceOf(BraidException.class);
+            var tuner = Tuner.on(world).gemm(SMALL).overlaps(Overlap.splits(2), wrong).repeats(6);
+            assertThatThrownBy(tuner::run)
+                .isInstanceOf(BraidException.class)
+                .hasMessage(refused.getMessage());
+          });
+      assertThat(kept.published()).isEmpty();
+      assertThat(kept.shown()).isEmpty();
+    }
+  }
+
+  @Test
   void aRankThatFailsReleasesTheOthersWithItsCause() {
     assertThatThrownBy(
             () ->
@@ -147,6 +213,23 @@ class TunerTest {
               .hasMessage("streams must be one or more different values but were (2, 2)");
           assertThatThrownBy(() -> Tuner.on(world).methods(Method.UNFUSED))
               .hasMessageContaining("leave out unfused");
+          assertThatThrownBy(
+                  () -> Tuner.on(world).gemm(SMALL).methods(Method.BULK).splits(2, 4).run())
+              .hasMessage(
+                  "bulk has 1 split and 1 stream, but splits [2, 4] was given; leave it out, or add"
+                      + " a method");
+          assertThatThrownBy(() -> Tuner.on(world).splits(2).overlaps(Overlap.splits(2).replay()))
+              .hasMessageStartingWith("overlaps lists every configuration, so splits, streams,");
+          assertThatThrownBy(
+                  () -> Tuner.on(world).overlaps(Overlap.ring()).transports(Transport.WORKERS))
+              .hasMessageStartingWith("transports says nothing beside overlaps");
+          assertThatThrownBy(() -> Tuner.on(world).overlaps(Overlap.ring(), Overlap.ring()))
+              .hasMessageStartingWith("overlaps must be one or more different values but were (");
+          assertThatThrownBy(() -> Tuner.on(world).overlaps(Overlap.unfused()))
+              .hasMessageContaining("leave it out, it is always measured");
+          assertThatThrownBy(() -> Tuner.on(world).transports(Transport.WORKERS, Transport.WORKERS))
+              .hasMessage(
+                  "transports must be one or more different values but were (workers, workers)");
           assertThatThrownBy(() -> Tuner.on(world).repeats(5))
               .hasMessage("repeats must be 6..10000 but was 5; try repeats(12)");
           assertThatThrownBy(() -> Tuner.on(world).warmup(-1))
@@ -161,6 +244,7 @@ class TunerTest {
     assertThat(Tuner.DEFAULT_SPLITS).containsExactly(1, 2, 4, 8, 16);
     assertThat(Tuner.DEFAULT_STREAMS).containsExactly(1);
     assertThat(Tuner.DEFAULT_METHODS).containsExactly(Method.PIPELINED);
+    assertThat(Tuner.DEFAULT_TRANSPORTS).containsExactly(Transport.COPY_ENGINE);
     assertThat(Tuner.DEFAULT_REPEATS).isEqualTo(12);
     assertThat(Tuner.DEFAULT_WARMUP).isEqualTo(1);
   }

@@ -2,6 +2,7 @@ package braid.launcher.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.Capabilities;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
@@ -239,6 +240,7 @@ class BraidTest {
   void examinesTheMachine() {
     var text = Ran.here("doctor");
     assertThat(text.out()).contains("  JDK ", "  OpenBLAS ", "  /dev/shm ", "  memory nvshmem ");
+    assertThat(text.out()).contains("\n  all-gather-gemm ", "\nCollectives by themselves:\n");
     var ran = Ran.here("doctor", "--json");
     var json = JsonParser.parseString(ran.out()).getAsJsonObject();
     assertThat(json.get("doctor").getAsInt()).isEqualTo(1);
@@ -271,6 +273,15 @@ class BraidTest {
             "multicast",
             "jupyter",
             "kernelspecs");
+    assertThat(json.getAsJsonArray("overlaps")).hasSize(Capabilities.host().size());
+    var first = json.getAsJsonArray("overlaps").get(0).getAsJsonObject();
+    assertThat(first.keySet())
+        .containsExactly("pattern", "method", "transport", "memory", "supported", "engine", "note");
+    assertThat(first.get("pattern").getAsString()).isEqualTo("all-gather-gemm");
+    assertThat(first.get("supported").getAsBoolean()).isTrue();
+    assertThat(json.getAsJsonArray("collectives")).hasSize(Capabilities.hostCollectives().size());
+    assertThat(json.getAsJsonArray("collectives").get(0).getAsJsonObject().keySet())
+        .containsExactly("collective", "transport", "memory", "supported", "engine", "note");
     assertThat(json.get("ok").getAsBoolean()).isTrue();
     assertThat(ran.exitCode()).isZero();
   }

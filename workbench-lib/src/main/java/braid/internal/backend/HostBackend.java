@@ -5,6 +5,7 @@ import braid.Link;
 import braid.MemoryKind;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Cores;
+import braid.internal.host.FreeMemory;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
@@ -84,6 +85,7 @@ public final class HostBackend implements Backend {
 
   @Override
   public PrivateMemory allocate(long bytes) {
+    FreeMemory.check(bytes);
     var arena = Arena.ofShared();
     try {
       return new PrivateMemory(arena.allocate(bytes, ALIGNMENT_BYTES), new Once(arena::close));

@@ -3,7 +3,6 @@ package braid.internal.report;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SequencedMap;
-import java.util.stream.Collectors;
 import tech.tablesaw.api.IntColumn;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.columns.Column;
@@ -19,13 +18,6 @@ public final class ConfigurationColumns {
     var names = new ArrayList<String>();
     rows.forEach(r -> r.keySet().stream().filter(k -> !names.contains(k)).forEach(names::add));
     return names.stream().<Column<?>>map(name -> column(name, rows)).toList();
-  }
-
-  /// "m=8192 n=28672 splits=4".
-  public static String label(SequencedMap<String, String> configuration) {
-    return configuration.entrySet().stream()
-        .map(e -> e.getKey() + "=" + e.getValue())
-        .collect(Collectors.joining(" "));
   }
 
   private static Column<?> column(String name, List<? extends SequencedMap<String, String>> rows) {

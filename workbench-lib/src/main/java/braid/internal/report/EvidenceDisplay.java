@@ -2,24 +2,34 @@ package braid.internal.report;
 
 import braid.MimeBundle;
 import braid.internal.report.chart.ChartImage;
+import java.util.List;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
 
-/// How evidence shows itself in a notebook: the finding, its main table and its first chart.
+/// How evidence shows itself in a notebook: the finding, its main table, small ones below it, and
+/// its first chart.
 public final class EvidenceDisplay {
+  private static final String SMALL = "<div style=\"font-size:85%\">";
+
   private EvidenceDisplay() {}
 
+  /// @param below tables of less weight; none where there is nothing to say
   /// @param charts asked for only where a chart can be drawn
   public static MimeBundle of(
-      String headline, Table table, Supplier<SequencedMap<String, JFreeChart>> charts) {
-    var text = headline + "\n\n" + HtmlTable.text(table, HtmlTable.DEFAULT_ROWS);
-    var html =
-        "<p><b>"
-            + HtmlTable.escape(headline)
-            + "</b></p>"
-            + HtmlTable.html(table, HtmlTable.DEFAULT_ROWS);
+      String headline,
+      Table table,
+      List<Table> below,
+      Supplier<SequencedMap<String, JFreeChart>> charts) {
+    var text = new StringBuilder(headline).append("\n\n");
+    var html = new StringBuilder("<p><b>").append(HtmlTable.escape(headline)).append("</b></p>");
+    text.append(HtmlTable.text(table, HtmlTable.DEFAULT_ROWS));
+    html.append(HtmlTable.html(table, HtmlTable.DEFAULT_ROWS));
+    for (var small : below) {
+      text.append("\n\n").append(HtmlTable.text(small, HtmlTable.DEFAULT_ROWS));
+      html.append(SMALL).append(HtmlTable.html(small, HtmlTable.DEFAULT_ROWS)).append("</div>");
+    }
     var noFonts = ChartImage.noFonts();
     if (noFonts.isPresent()) {
       return MimeBundle.text(text + "\n" + noFonts.get())
@@ -27,10 +37,10 @@ public final class EvidenceDisplay {
     }
     var drawn = charts.get();
     if (drawn.isEmpty()) {
-      return MimeBundle.text(text).with(MimeBundle.HTML, html);
+      return MimeBundle.text(text.toString()).with(MimeBundle.HTML, html.toString());
     }
     var chart = drawn.firstEntry().getValue();
-    return MimeBundle.text(text)
+    return MimeBundle.text(text.toString())
         .with(MimeBundle.HTML, html + ChartImage.html(chart))
         .with(MimeBundle.PNG, ChartImage.png(chart));
   }

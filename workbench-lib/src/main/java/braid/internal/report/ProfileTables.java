@@ -6,6 +6,7 @@ import braid.internal.report.statistics.RankTimes;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.SequencedMap;
@@ -93,6 +94,27 @@ public final class ProfileTables {
     columns.add(saved);
     columns.add(hidden);
     return Table.create("mean iteration of each rank", columns);
+  }
+
+  /// A row for each rank, a column for each counter that any rank has.
+  public static Table counters(List<Profile> ofRanks) {
+    var names = new LinkedHashSet<String>();
+    ofRanks.forEach(profile -> names.addAll(profile.counters().keySet()));
+    var columns = new ArrayList<Column<?>>();
+    columns.add(IntColumn.create("rank", ofRanks.stream().mapToInt(p -> p.place().rank())));
+    for (var name : names) {
+      var column = LongColumn.create(name);
+      for (var profile : ofRanks) {
+        var count = profile.counters().get(name);
+        if (count == null) {
+          column.appendMissing();
+        } else {
+          column.append(count.longValue());
+        }
+      }
+      columns.add(column);
+    }
+    return Table.create("counted on each rank", columns);
   }
 
   private static DoubleColumn millis(String name, List<Double> nanos) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.Overlap;
 import braid.SyntheticProfiles;
+import braid.SyntheticReduction;
 import braid.SyntheticStudy;
 import java.io.File;
 import java.io.IOException;
@@ -27,7 +28,9 @@ class LightRankTest {
     public static void main(String[] args) {
       Renderings.onRank(42);
       Renderings.onRank(new SyntheticProfiles(1, 2, 4, 2, 10, 20).profile(0));
-      var study = new SyntheticStudy(1e6, 0.01, 6, 1).of(List.of(Overlap.splits(4)), _ -> 9e5);
+      Renderings.onRank(new SyntheticReduction(1, 2, 4, 2, 10, 20).profile(0));
+      var overlaps = List.of(Overlap.splits(4), Overlap.splits(4).replay());
+      var study = new SyntheticStudy(1e6, 0.01, 6, 1).of(overlaps, _ -> 9e5);
       System.out.println("headline: " + Renderings.onRank(study).text());
       System.out.println("best: " + study.best());
     }
@@ -54,7 +57,8 @@ class LightRankTest {
     assertThat(process.waitFor(10, TimeUnit.SECONDS)).isTrue();
 
     assertThat(process.exitValue()).as(() -> String.join("\n", lines)).isZero();
-    assertThat(lines).anyMatch(line -> line.startsWith("headline: pipelined splits=4"));
+    assertThat(lines)
+        .anyMatch(line -> line.startsWith("headline: ") && line.contains("replayed=true"));
     assertThat(lines).anyMatch(line -> line.contains("braid.Study"));
     assertThat(lines).noneMatch(line -> HEAVY.matcher(line).matches());
   }

@@ -20,21 +20,29 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /// `braid doctor`. Its JSON is `{"doctor": 1, "braid": VERSION, "ok": BOOLEAN, "checks": [{"id",
-/// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …]}`; ids stay, new
-/// ones may come, and `doctor` is raised if the shape ever changes.
+/// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …], "overlaps":
+/// [{"pattern", "method", "transport", "memory", "supported": BOOLEAN, "engine", "note"}, …],
+/// "collectives": [the same with "collective" for pattern and method]}`; ids and fields stay, new
+/// ones may come, and `doctor` is raised if one ever changes or goes.
 @Command(
     name = "doctor",
-    description = "Says what is here, or why not: JDK, memory, GPUs, libraries, Jupyter.",
+    description =
+        "Says what is here, or why not: JDK, memory, GPUs, libraries, Jupyter;"
+            + " and what can be overlapped how.",
     mixinStandardHelpOptions = true,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {" 0:all that Braid needs is here", " 1:something that Braid needs is missing"},
     footerHeading = "%nExamples:%n",
     footer = {
       "  braid doctor",
-      "  braid doctor --json | jq '.checks[] | select(.state != \"ok\")'"
+      "  braid doctor --json | jq '.checks[] | select(.state != \"ok\")'",
+      "  braid doctor --json | jq -c '.overlaps[] | select(.supported)'"
     })
 public final class DoctorCommand implements Callable<Integer> {
   private static final int SHAPE = 1;
+
+  /// Of a terminal that is no wider than usual.
+  private static final int COLUMNS = 100;
 
   @Option(names = "--json", description = "Prints JSON, for programs.")
   private boolean json;
@@ -72,6 +80,11 @@ public final class DoctorCommand implements Callable<Integer> {
           .remedy()
           .ifPresent(remedy -> out.printf("  %" + columns + "s  %7s  try: %s%n", "", "", remedy));
     }
+    out.println();
+    new AbilityTable(COLUMNS, Ability.overlaps(), Ability.collectives())
+        .lines()
+        .forEach(out::println);
+    out.println();
     out.println(ok ? "All that Braid needs is here." : "Something that Braid needs is missing.");
   }
 
@@ -93,11 +106,19 @@ public final class DoctorCommand implements Callable<Integer> {
     report.addProperty("braid", Installation.version());
     report.addProperty("ok", ok);
     report.add("checks", list);
+    report.add("overlaps", json(Ability.overlaps(), "pattern"));
+    report.add("collectives", json(Ability.collectives(), "collective"));
     return new GsonBuilder()
         .setPrettyPrinting()
         .serializeNulls()
         .disableHtmlEscaping()
         .create()
         .toJson(report);
+  }
+
+  private static JsonArray json(List<Ability> abilities, String taskName) {
+    var list = new JsonArray();
+    abilities.forEach(ability -> list.add(ability.json(taskName)));
+    return list;
   }
 }

@@ -2,7 +2,7 @@ package braid.internal.report.chart;
 
 import braid.Profile;
 import braid.Stage;
-import braid.internal.report.ConfigurationColumns;
+import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.TimeScale;
 import braid.internal.report.statistics.RankTimes;
 import java.awt.Color;
@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.function.ToDoubleFunction;
 import org.jfree.chart.JFreeChart;
 
-/// A bar for each rank's mean iteration: only multiplying, both at once, only communicating,
-/// neither.
+/// A bar for each rank's mean iteration: only multiplying, both at once, only communicating
+/// (copying or reducing), neither.
 public final class BreakdownChart {
   private static final int LANE_PX = 34;
 
@@ -44,16 +44,17 @@ public final class BreakdownChart {
           from[lane] += length;
         }
       }
-      kinds.add(new LanePlot.Kind(part.name, part.colour, bars));
+      kinds.add(new LanePlot.Kind(part.name, part.colour, LanePlot.Form.BLOCK, bars));
     }
     var plot =
-        new LanePlot(
+        LanePlot.of(
             "mean iteration (" + scale.unit() + ")",
             scale.from(Math.max(longest, 1)),
             ranks.stream().map(t -> new LanePlot.Lane("rank " + t.rank(), false)).toList(),
             LANE_PX,
             kinds);
-    return plot.chart(title(ranks), ConfigurationColumns.label(ofRanks.getFirst().configuration()));
+    return plot.chart(
+        title(ranks), ConfigurationLabel.of(ofRanks.getFirst().configuration()), false);
   }
 
   private static String title(List<RankTimes> ranks) {
@@ -65,9 +66,12 @@ public final class BreakdownChart {
       alone += times.either() - times.gemm();
       wall += times.iteration();
     }
+    var rest = TimeScale.percent(idle / wall) + " is idle";
+    if (ranks.stream().allMatch(times -> times.communication() == 0)) {
+      return "Nothing is communicated; " + rest;
+    }
     return TimeScale.percent(alone / wall)
         + " of an iteration is communication that no GEMM hides; "
-        + TimeScale.percent(idle / wall)
-        + " is idle";
+        + rest;
   }
 }

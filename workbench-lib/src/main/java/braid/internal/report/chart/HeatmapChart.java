@@ -73,7 +73,8 @@ public final class HeatmapChart {
             standings.setting()
                 + "\nmedian time of an iteration in "
                 + scale.unit()
-                + ", darker is faster; "
+                + ", darker is faster"
+                + (standings.varying().size() > 2 ? ", the fastest of all other settings; " : "; ")
                 + standings.basis(),
             plot);
     plot.setDomainGridlinesVisible(false);

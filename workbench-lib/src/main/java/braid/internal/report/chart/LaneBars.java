@@ -2,8 +2,11 @@ package braid.internal.report.chart;
 
 import java.awt.Color;
 import java.awt.Graphics2D;
+import java.awt.Shape;
+import java.awt.geom.Path2D;
 import java.awt.geom.Rectangle2D;
 import java.util.List;
+import org.jfree.chart.LegendItem;
 import org.jfree.chart.axis.ValueAxis;
 import org.jfree.chart.plot.CrosshairState;
 import org.jfree.chart.plot.PlotRenderingInfo;
@@ -15,13 +18,20 @@ import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.IntervalXYDataset;
 import org.jfree.data.xy.XYDataset;
 
-/// Draws each item as a bar from its start to its end in its lane. However short, a bar stays
-/// visible; a label is drawn only where its bar has room for it.
+/// Draws each item in its lane from its start to its end, in its kind's form. However short, a bar
+/// stays visible; a label is drawn only where its bar has room for it.
 final class LaneBars extends AbstractXYItemRenderer {
   private static final double SHORTEST_BAR_PX = 1.5;
   private static final double GAP_PX = 1;
   private static final double NARROWEST_BAR_WITH_GAP_PX = 4;
   private static final double LABEL_MARGIN_PX = 2;
+  private static final double THREAD_PX = 3;
+  private static final double TICK_PX = 1.2;
+  private static final double TICK_HEAD_PX = 2.5;
+  private static final double TICK_ABOVE_PX = 1;
+
+  private static final double SWATCH_TICK_PX = 12;
+  private static final Rectangle2D THREAD_SWATCH = new Rectangle2D.Double(-6, -1.5, 12, 3);
 
   private final transient List<LanePlot.Kind> kinds;
 
@@ -30,9 +40,19 @@ final class LaneBars extends AbstractXYItemRenderer {
     for (int series = 0; series < kinds.size(); series++) {
       setSeriesPaint(series, kinds.get(series).colour());
     }
-    setDefaultLegendShape(Theme.SWATCH);
-    setAutoPopulateSeriesShape(false);
-    setDefaultShape(Theme.SWATCH);
+  }
+
+  /// A legend shows what the plot shows: the form as well as the colour.
+  @Override
+  public LegendItem getLegendItem(int datasetIndex, int series) {
+    var kind = kinds.get(series);
+    Shape shape =
+        switch (kind.form()) {
+          case BLOCK -> Theme.SWATCH;
+          case THREAD -> THREAD_SWATCH;
+          case TICK -> tick(0, -SWATCH_TICK_PX / 2, SWATCH_TICK_PX / 2);
+        };
+    return new LegendItem(kind.name(), null, null, null, shape, kind.colour());
   }
 
   @Override
@@ -56,17 +76,37 @@ final class LaneBars extends AbstractXYItemRenderer {
     double to = domainAxis.valueToJava2D(bars.getEndXValue(series, item), dataArea, along);
     double top = rangeAxis.valueToJava2D(bars.getStartYValue(series, item), dataArea, across);
     double bottom = rangeAxis.valueToJava2D(bars.getEndYValue(series, item), dataArea, across);
-    double gap = to - from >= NARROWEST_BAR_WITH_GAP_PX ? GAP_PX : 0;
-    var bar =
-        new Rectangle2D.Double(
-            from,
-            Math.min(top, bottom),
-            Math.max(to - from - gap, SHORTEST_BAR_PX),
-            Math.abs(bottom - top));
     var kind = kinds.get(series);
+    double middle = (top + bottom) / 2;
+    double height = Math.abs(bottom - top);
     g2.setPaint(kind.colour());
-    g2.fill(bar);
-    drawLabel(g2, kind.bars().get(item).label(), bar, kind.colour());
+    switch (kind.form()) {
+      case BLOCK -> {
+        double gap = to - from >= NARROWEST_BAR_WITH_GAP_PX ? GAP_PX : 0;
+        double width = Math.max(to - from - gap, SHORTEST_BAR_PX);
+        var bar = new Rectangle2D.Double(from, middle - height / 2, width, height);
+        g2.fill(bar);
+        drawLabel(g2, kind.bars().get(item).label(), bar, kind.colour());
+      }
+      case THREAD ->
+          g2.fill(
+              new Rectangle2D.Double(
+                  from, middle - THREAD_PX / 2, Math.max(to - from, SHORTEST_BAR_PX), THREAD_PX));
+      case TICK -> g2.fill(tick(from, middle - height / 2 - TICK_ABOVE_PX, middle + height / 2));
+    }
+  }
+
+  /// A pin: its head is seen where the bar under it has its colour's lightness.
+  private static Path2D tick(double x, double top, double bottom) {
+    var pin = new Path2D.Double();
+    pin.moveTo(x - TICK_HEAD_PX, top);
+    pin.lineTo(x + TICK_HEAD_PX, top);
+    pin.lineTo(x + TICK_PX / 2, top + 2 * TICK_HEAD_PX);
+    pin.lineTo(x + TICK_PX / 2, bottom);
+    pin.lineTo(x - TICK_PX / 2, bottom);
+    pin.lineTo(x - TICK_PX / 2, top + 2 * TICK_HEAD_PX);
+    pin.closePath();
+    return pin;
   }
 
   private static void drawLabel(Graphics2D g2, String label, Rectangle2D bar, Color background) {

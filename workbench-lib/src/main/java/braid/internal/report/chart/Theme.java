@@ -77,8 +77,8 @@ public final class Theme {
     return switch (stage) {
       case GEMM -> new Color(0x0072B2);
       case COPY -> new Color(0xE69F00);
-      case REDUCE -> new Color(0x009E73);
-      case WAIT -> new Color(0xD5DAE0);
+      case REDUCE -> new Color(0x6A4C93);
+      case WAIT -> new Color(0xB8C0C9);
       case SIGNAL -> new Color(0xB0306A);
     };
   }

@@ -3,21 +3,27 @@ package braid.internal.report.chart;
 import braid.Profile;
 import braid.Span;
 import braid.Stage;
-import braid.internal.report.ConfigurationColumns;
+import braid.internal.report.ConfigurationLabel;
+import braid.internal.report.StreamOrder;
 import braid.internal.report.TimeScale;
 import braid.internal.report.statistics.RankTimes;
 import java.util.ArrayList;
-import java.util.Comparator;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.SequencedCollection;
 import java.util.SequencedMap;
+import java.util.stream.Collectors;
 import org.jfree.chart.JFreeChart;
 
 /// One iteration of all ranks on one time axis: a lane for each rank's stream, a bar for each span.
 public final class TimelineChart {
   private static final int LANE_PX = 20;
+
+  /// From here on lanes are as low as their labels let them be.
+  private static final int MANY_LANES = 48;
+
+  private static final int LOW_LANE_PX = 15;
 
   /// The iteration to draw.
   ///
@@ -42,36 +48,40 @@ public final class TimelineChart {
     long shownNanos = Math.max(1, Math.max(shown.slowestNanos, end - start));
     var scale = TimeScale.of(shownNanos);
 
-    var lanes = lanes(spansByRank);
+    var lanes = lanes(StreamOrder.of(ofRanks), spansByRank);
     var plot =
-        new LanePlot(
+        LanePlot.of(
             "time (" + scale.unit() + ")",
             scale.from(shownNanos),
-            lanes.keySet().stream()
-                .map(l -> new LanePlot.Lane("rank " + l.rank + "  " + l.stream, l.rank % 2 == 1))
-                .toList(),
-            LANE_PX,
+            named(lanes.sequencedKeySet()),
+            lanes.size() < MANY_LANES ? LANE_PX : LOW_LANE_PX,
             bars(spansByRank, lanes, start, scale));
-    return plot.chart(title(ofRanks, shown), subtitle(ofRanks.getFirst(), shown));
+    return plot.chart(title(ofRanks, shown), subtitle(ofRanks.getFirst(), shown), false);
   }
 
-  private static SequencedMap<Lane, Integer> lanes(SequencedMap<Integer, List<Span>> spansByRank) {
+  private static SequencedMap<Lane, Integer> lanes(
+      List<String> order, SequencedMap<Integer, List<Span>> spansByRank) {
     var lanes = new LinkedHashMap<Lane, Integer>();
     spansByRank.forEach(
         (rank, spans) -> {
-          // Streams that multiply stand above those that move bytes.
-          var firstStage = new HashMap<String, Stage>();
-          for (var span : spans) {
-            firstStage.merge(span.stream(), span.stage(), (a, b) -> a.compareTo(b) <= 0 ? a : b);
-          }
-          var order =
-              Comparator.comparing((String stream) -> firstStage.getOrDefault(stream, Stage.SIGNAL))
-                  .thenComparing(Comparator.naturalOrder());
-          firstStage.keySet().stream()
-              .sorted(order)
+          var used = spans.stream().map(Span::stream).collect(Collectors.toSet());
+          order.stream()
+              .filter(used::contains)
               .forEach(stream -> lanes.put(new Lane(rank, stream), lanes.size()));
         });
     return lanes;
+  }
+
+  /// A rank is named once, at its first lane.
+  private static List<LanePlot.Lane> named(SequencedCollection<Lane> lanes) {
+    var named = new ArrayList<LanePlot.Lane>();
+    int before = -1;
+    for (var lane : lanes) {
+      var name = lane.rank == before ? lane.stream : "rank " + lane.rank + "  " + lane.stream;
+      named.add(new LanePlot.Lane(name, lane.rank % 2 == 1));
+      before = lane.rank;
+    }
+    return named;
   }
 
   private static List<LanePlot.Kind> bars(
@@ -81,7 +91,12 @@ public final class TimelineChart {
       TimeScale scale) {
     var kinds = new ArrayList<LanePlot.Kind>();
     for (var stage : Stage.values()) {
-      boolean work = stage != Stage.WAIT && stage != Stage.SIGNAL;
+      var form =
+          switch (stage) {
+            case GEMM, COPY, REDUCE -> LanePlot.Form.BLOCK;
+            case WAIT -> LanePlot.Form.THREAD;
+            case SIGNAL -> LanePlot.Form.TICK;
+          };
       var bars = new ArrayList<LanePlot.Bar>();
       spansByRank.forEach(
           (rank, spans) -> {
@@ -92,13 +107,16 @@ public final class TimelineChart {
                         lanes.getOrDefault(new Lane(rank, span.stream()), 0),
                         scale.from(span.startNanos() - start),
                         scale.from(span.endNanos() - start),
-                        work && span.chunk() >= 0 ? Integer.toString(span.chunk()) : ""));
+                        form == LanePlot.Form.BLOCK && span.chunk() >= 0
+                            ? Integer.toString(span.chunk())
+                            : ""));
               }
             }
           });
       if (!bars.isEmpty()) {
         kinds.add(
-            new LanePlot.Kind(stage.name().toLowerCase(Locale.ROOT), Theme.colour(stage), bars));
+            new LanePlot.Kind(
+                stage.name().toLowerCase(Locale.ROOT), Theme.colour(stage), form, bars));
       }
     }
     return kinds;
@@ -123,7 +141,7 @@ public final class TimelineChart {
   }
 
   private static String subtitle(Profile first, Shown shown) {
-    return ConfigurationColumns.label(first.configuration())
+    return ConfigurationLabel.of(first.configuration())
         + "\n"
         + (shown.median ? "the median of " : "one of ")
         + first.iterations()

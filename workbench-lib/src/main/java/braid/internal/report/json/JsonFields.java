@@ -70,6 +70,11 @@ record JsonFields(String what, JsonObject object) {
     return this;
   }
 
+  /// Whether an optional field is there.
+  boolean has(String name) {
+    return object.has(name);
+  }
+
   String text(String name) {
     var value = field(name);
     if (!(value instanceof JsonPrimitive p) || !p.isString()) {
@@ -99,15 +104,40 @@ record JsonFields(String what, JsonObject object) {
   }
 
   int whole(String name) {
-    var value = wholeOf("`" + name + "`", field(name));
+    return fit(name, wholeOf("`" + name + "`", field(name)));
+  }
+
+  List<Integer> wholes32(String name) {
+    return wholes(name).stream().map(value -> fit(name, value)).toList();
+  }
+
+  private int fit(String name, long value) {
     if (value != (int) value) {
-      throw wrong(name, "a 32-bit whole number", field(name));
+      throw wrong(name, "a 32-bit whole number", new JsonPrimitive(value));
     }
     return (int) value;
   }
 
   long wholeLong(String name) {
     return wholeOf("`" + name + "`", field(name));
+  }
+
+  boolean truth(String name) {
+    var value = field(name);
+    if (!(value instanceof JsonPrimitive p) || !p.isBoolean()) {
+      throw wrong(name, "true or false", value);
+    }
+    return value.getAsBoolean();
+  }
+
+  /// An object of whole numbers.
+  SequencedMap<String, Long> counts(String name) {
+    var inner = asObject(what + " field `" + name + "`", field(name));
+    var map = new LinkedHashMap<String, Long>();
+    for (var key : inner.keySet()) {
+      map.put(key, new JsonFields(what + " `" + name + "`", inner).wholeLong(key));
+    }
+    return Collections.unmodifiableSequencedMap(map);
   }
 
   SequencedMap<String, String> texts(String name) {

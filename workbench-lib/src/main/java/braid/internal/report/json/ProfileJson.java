@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 
 /// Profiles from JSON, and those of all ranks in one document.
@@ -36,7 +37,8 @@ public final class ProfileJson {
             profile.configuration(),
             profile.iterationNanos(),
             profile.spans(),
-            profile.clockErrorNanos());
+            profile.clockErrorNanos(),
+            profile.counters());
       }
       json.endArray().endObject();
     } catch (IOException e) {
@@ -57,6 +59,7 @@ public final class ProfileJson {
         "size",
         "configuration",
         "clockErrorNanos",
+        "counters",
         "iterationNanos",
         "stages",
         "streams",
@@ -89,7 +92,9 @@ public final class ProfileJson {
         fields.texts("configuration"),
         fields.wholes("iterationNanos"),
         spans,
-        fields.wholeLong("clockErrorNanos"));
+        fields.wholeLong("clockErrorNanos"),
+        // Profiles of Braid's first version counted nothing.
+        fields.has("counters") ? fields.counts("counters") : new LinkedHashMap<>());
   }
 
   private static int number(long value, String name) {

@@ -26,10 +26,11 @@ public final class ProfileWriter {
       SequencedMap<String, String> configuration,
       List<Long> iterationNanos,
       List<Span> spans,
-      long clockErrorNanos) {
+      long clockErrorNanos,
+      SequencedMap<String, Long> counters) {
     var out = new StringWriter();
     try (var json = new JsonWriter(out)) {
-      write(json, place, configuration, iterationNanos, spans, clockErrorNanos);
+      write(json, place, configuration, iterationNanos, spans, clockErrorNanos, counters);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -42,7 +43,8 @@ public final class ProfileWriter {
       SequencedMap<String, String> configuration,
       List<Long> iterationNanos,
       List<Span> spans,
-      long clockErrorNanos)
+      long clockErrorNanos,
+      SequencedMap<String, Long> counters)
       throws IOException {
     var stages = new LinkedHashMap<String, Integer>();
     var streams = new LinkedHashMap<String, Integer>();
@@ -60,6 +62,11 @@ public final class ProfileWriter {
     }
     json.endObject();
     json.name("clockErrorNanos").value(clockErrorNanos);
+    json.name("counters").beginObject();
+    for (var counter : counters.entrySet()) {
+      json.name(counter.getKey()).value(counter.getValue());
+    }
+    json.endObject();
     json.name("iterationNanos").beginArray();
     for (var nanos : iterationNanos) {
       json.value(nanos);

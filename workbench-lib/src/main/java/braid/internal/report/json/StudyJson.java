@@ -1,8 +1,6 @@
 package braid.internal.report.json;
 
-import braid.Method;
 import braid.Overlap;
-import braid.Transport;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
 import java.io.StringWriter;
@@ -38,11 +36,7 @@ public record StudyJson(
       json.name("trials").beginArray();
       for (var trial : trials) {
         json.beginObject();
-        var how = trial.overlap();
-        json.name("method").value(how.method().name());
-        json.name("splits").value(how.splits());
-        json.name("streams").value(how.streams());
-        json.name("transport").value(how.transport().name());
+        OverlapJson.write(json, trial.overlap());
         numbers(json, "nanos", trial.nanos());
         json.endObject();
       }
@@ -67,8 +61,8 @@ public record StudyJson(
                 "trials");
     var trials =
         fields.objects("trials").stream()
-            .map(t -> t.only("method", "splits", "streams", "transport", "nanos"))
-            .map(t -> new Trial(overlap(t), t.wholes("nanos")))
+            .map(t -> t.only(OverlapJson.fieldsAnd("nanos")))
+            .map(t -> new Trial(OverlapJson.read(t), t.wholes("nanos")))
             .toList();
     return new StudyJson(
         fields.texts("problem"),
@@ -77,20 +71,6 @@ public record StudyJson(
         fields.wholes("unfusedNanos"),
         fields.wholes("unfusedAgainNanos"),
         trials);
-  }
-
-  private static Overlap overlap(JsonFields trial) {
-    var method = trial.oneOf("method", Method.values());
-    int splits = trial.whole("splits");
-    return (switch (method) {
-          case PIPELINED -> Overlap.splits(splits);
-          case DIRECT -> Overlap.direct(splits);
-          case RING -> Overlap.ring(splits);
-          case BULK -> Overlap.bulk();
-          case UNFUSED -> Overlap.unfused();
-        })
-        .streams(trial.whole("streams"))
-        .over(trial.oneOf("transport", Transport.values()));
   }
 
   private static void texts(JsonWriter json, String name, Map<String, String> values)

@@ -1,12 +1,26 @@
 package braid.internal.report.chart;
 
+import braid.ChunkOrder;
+import braid.GemmSpec;
+import braid.Method;
 import braid.MimeBundle;
+import braid.Overlap;
+import braid.Place;
+import braid.Priority;
+import braid.Profile;
+import braid.ProfileSet;
+import braid.Span;
+import braid.Stage;
 import braid.SyntheticProfiles;
+import braid.SyntheticReduction;
 import braid.SyntheticStudy;
+import braid.Transport;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
 
@@ -29,6 +43,26 @@ public final class ChartGallery {
     charts.put("breakdown-1", new SyntheticProfiles(1, 1, 1, 1, 8_000, 12_000).set().breakdown());
     charts.put(
         "breakdown-8", new SyntheticProfiles(8, 2, 64, 3, 300_000, 700_000).set().breakdown());
+    var reduction = new SyntheticReduction(4, 3, 16, 8, 9_000_000, 1_400_000).set();
+    charts.put("timeline-reduce-4x11", reduction.timeline());
+    charts.put("breakdown-reduce-4", reduction.breakdown());
+    charts.put(
+        "timeline-reduce-2x4",
+        new SyntheticReduction(2, 3, 6, 1, 4_000_000, 2_000_000).set().timeline());
+    charts.put(
+        "timeline-reduce-8x19",
+        new SyntheticReduction(8, 1, 64, 16, 9_000_000, 400_000).set().timeline());
+    var alone =
+        ProfileSet.of(
+            List.of(
+                new Profile(
+                    new Place(0, 1),
+                    GemmSpec.allGatherGemm(512, 512, 512).columns(),
+                    List.of(1_000_000L),
+                    List.of(new Span(0, 0, Stage.GEMM, "gemm-0", 50_000, 950_000, 0, 1_000_000)),
+                    0)));
+    charts.put("timeline-alone", alone.timeline());
+    charts.put("breakdown-alone", alone.breakdown());
     int[] powers = {1, 2, 4, 8, 16, 32};
     var model = SyntheticStudy.model(75e6, 28e6, 0.6e6);
     var study = new SyntheticStudy(103e6, 0.008, 12, 7);
@@ -57,7 +91,42 @@ public final class ChartGallery {
         new SyntheticStudy(20e9, 0.01, 12, 7)
             .of(SyntheticStudy.overlaps(powers, 1, 2), SyntheticStudy.model(14e9, 6e9, 2e8))
             .chart());
+    var unequal =
+        List.of(
+            Overlap.splits(4),
+            Overlap.defaults().boundaries(0, 512, 1024, 1536, 2048),
+            Overlap.defaults().boundaries(0, 256, 1024, 1792, 2048),
+            Overlap.defaults().boundaries(0, 128, 640, 1408, 2048).streams(2),
+            Overlap.splits(4).replay(),
+            Overlap.splits(4).priority(Priority.GEMM),
+            Overlap.splits(4).order(ChunkOrder.RANK_ORDER).over(Transport.WORKERS).workers(8));
+    charts.put(
+        "configurations-7", study.of(unequal, how -> 90e6 + 1e5 * (how.hashCode() & 63)).chart());
+    charts.put("configurations-1", study.of(List.of(Overlap.bulk()), _ -> 110e6).chart());
+    var methods = new ArrayList<Overlap>();
+    for (var transport : Transport.values()) {
+      for (int streams = 1; streams <= 3; streams++) {
+        for (int split : powers) {
+          methods.add(Overlap.splits(split).streams(streams).over(transport));
+          methods.add(Overlap.ring(split).streams(streams).over(transport));
+          methods.add(Overlap.direct(split).streams(streams).over(transport));
+        }
+      }
+    }
+    var much =
+        study.of(
+            methods, how -> model.applyAsDouble(how) + (how.method() == Method.RING ? 2e6 : 1e6));
+    charts.put("configurations-108", much.chart());
+    charts.put("heatmap-108", much.heatmap());
+    var six = methods.stream().filter(how -> how.streams() == 2).toList();
+    charts.put(
+        "splits-6-lines",
+        study
+            .of(six, how -> model.applyAsDouble(how) + (how.method() == Method.RING ? 4e6 : 2e6))
+            .chart());
     System.out.println(three.headline());
+    System.out.println(reduction.display().text());
+    Files.writeString(directory.resolve("trace.json"), reduction.chromeTrace());
     Files.writeString(
         directory.resolve("study.html"), three.display().data().getOrDefault(MimeBundle.HTML, ""));
     Files.writeString(

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.within;
 import braid.Overlap;
 import braid.Study;
 import braid.SyntheticProfiles;
+import braid.SyntheticReduction;
 import braid.SyntheticStudy;
 import braid.internal.report.TimeScale;
 import braid.internal.report.statistics.OrderStatistics;
@@ -19,6 +20,7 @@ import javax.imageio.ImageIO;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.axis.SymbolAxis;
 import org.jfree.chart.plot.XYPlot;
+import org.jfree.chart.ui.Layer;
 import org.jfree.data.xy.IntervalXYDataset;
 import org.junit.jupiter.api.Test;
 
@@ -44,12 +46,7 @@ class ChartsTest {
 
     assertThat(((SymbolAxis) plot(chart).getRangeAxis()).getSymbols())
         .containsExactly(
-            "rank 0  compute 0",
-            "rank 0  compute 1",
-            "rank 0  copy",
-            "rank 1  compute 0",
-            "rank 1  compute 1",
-            "rank 1  copy");
+            "rank 0  compute 0", "compute 1", "copy", "rank 1  compute 0", "compute 1", "copy");
     assertThat(data.getSeriesCount()).isEqualTo(4);
     assertThat(data.getSeriesKey(0).toString()).isEqualTo("gemm");
     assertThat(data.getItemCount(0)).isEqualTo(2 * 4);
@@ -59,6 +56,92 @@ class ChartsTest {
     assertThat(plot(chart).getDomainAxis().getLabel()).isEqualTo("time (ms)");
     assertThat(chart.getTitle().getText()).startsWith("Iteration 1: 8.06 ms, ");
     assertDrawn(chart);
+  }
+
+  @Test
+  void aTimelineOfManyStreamsNamesChunksAndKeepsStreamsInTheirOrder() throws IOException {
+    var chart = new SyntheticReduction(2, 1, 12, 11, 4_000_000, 1_000_000).set().timeline();
+    var data = (IntervalXYDataset) plot(chart).getDataset();
+
+    assertThat(((SymbolAxis) plot(chart).getRangeAxis()).getSymbols())
+        .startsWith("rank 0  gemm-0", "gemm-1", "gemm-2")
+        .containsSequence("gemm-9", "gemm-10", "comm", "comm-gather", "reduce", "rank 1  gemm-0");
+    assertThat(data.getSeriesCount()).isEqualTo(5);
+    assertThat(data.getSeriesKey(2).toString()).isEqualTo("reduce");
+    assertThat(data.getItemCount(2)).isEqualTo(2 * 12);
+    var svg = ChartImage.svg(chart);
+    for (var chunk : List.of("0", "11")) {
+      // A GEMM, a copy and the gathering of each rank have room; the adding up has none.
+      assertThat(svg.split(">" + chunk + "</text>", -1).length - 1)
+          .as("chunk " + chunk)
+          .isGreaterThanOrEqualTo(3 * 2);
+    }
+    assertDrawn(chart);
+  }
+
+  @Test
+  void aBreakdownCountsReducingAsCommunication() throws IOException {
+    var set = new SyntheticReduction(1, 1, 1, 1, 40_000, 30_000).set();
+    var data = (IntervalXYDataset) plot(set.breakdown()).getDataset();
+
+    assertThat(data.getEndXValue(0, 0)).as("gemm only, µs").isEqualTo(40, within(1e-9));
+    assertThat(data.getItemCount(1)).as("nothing at once").isZero();
+    assertThat(data.getEndXValue(2, 0) - data.getStartXValue(2, 0))
+        .as("copied, added up and gathered")
+        .isEqualTo(30 + 10 + 30, within(1e-9));
+    assertDrawn(set.breakdown());
+  }
+
+  @Test
+  void whereSplitsMakeNoLinesAStudyIsAChartOfConfigurations() throws IOException {
+    var overlaps =
+        List.of(
+            Overlap.splits(4),
+            Overlap.splits(4).replay(),
+            Overlap.splits(4).boundaries(0, 10, 30, 40, 64));
+    var study =
+        new SyntheticStudy(100e6, 0.005, 8, 3)
+            .of(overlaps, how -> how.replayed() ? 70e6 : how.boundaries().isEmpty() ? 80e6 : 9e7);
+    var chart = study.chart();
+    var data = (IntervalXYDataset) plot(chart).getDataset();
+
+    assertThat(((SymbolAxis) plot(chart).getRangeAxis()).getSymbols())
+        .containsExactly(
+            "replayed=true",
+            "pipelined splits=4 streams=1 over copy_engine",
+            "boundaries=0-10-30-40-64");
+    var fastest = study.trials().get(1);
+    assertThat(data.getXValue(0, 0)).isEqualTo(fastest.medianNanos() / 1e6);
+    assertThat(data.getStartXValue(0, 0)).isEqualTo(fastest.p10Nanos() / 1e6);
+    assertThat(data.getEndXValue(0, 0)).isEqualTo(fastest.p90Nanos() / 1e6);
+    assertThat(plot(chart).getDataset(1).getYValue(0, 0)).as("the best is ringed").isZero();
+    assertThat(plot(chart).getDomainMarkers(Layer.BACKGROUND).size())
+        .as("the reference")
+        .isEqualTo(2);
+    assertThat(plot(chart).getLegendItems().get(0).getLabel()).startsWith("unfused ");
+    assertThat(chart.getTitle().getText()).startsWith("replayed=true: 3");
+    assertDrawn(chart);
+  }
+
+  @Test
+  void linesOfOnePointAreNoLines() {
+    var machine = new SyntheticStudy(100e6, 0.005, 8, 3);
+    int[] splits = {1, 2, 4, 8};
+    var grid = new ArrayList<>(SyntheticStudy.overlaps(splits, 1, 2));
+    grid.add(Overlap.splits(4).boundaries(0, 10, 30, 40, 64));
+    assertThat(machine.of(grid, _ -> 9e7).charts()).containsOnlyKeys("splits", "heatmap");
+
+    var mixed = List.of(Overlap.splits(2), Overlap.ring(4), Overlap.direct(8).streams(2));
+    assertThat(machine.of(mixed, _ -> 9e7).charts().firstEntry().getKey())
+        .isEqualTo("configurations");
+
+    var many = SyntheticStudy.overlaps(splits, 1, 2, 3, 4, 5, 6, 7, 8, 9);
+    var chart = machine.of(many, how -> 8e7 + 1e5 * how.streams()).chart();
+    assertThat(plot(chart).getDataset().getItemCount(0)).isEqualTo(9 * splits.length);
+    many.addAll(SyntheticStudy.overlaps(splits, 10, 11));
+    var cut = machine.of(many, how -> 8e7 + 1e5 * how.streams()).chart();
+    assertThat(plot(cut).getDataset().getItemCount(0)).isEqualTo(ConfigurationsChart.MOST_SHOWN);
+    assertThat(ChartImage.svg(cut)).contains("the fastest 40 of 44");
   }
 
   @Test

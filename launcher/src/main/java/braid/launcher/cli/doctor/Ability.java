@@ -1,0 +1,66 @@
+package braid.launcher.cli.doctor;
+
+import braid.Capabilities;
+import com.google.gson.JsonObject;
+import java.util.List;
+
+/// One combination of what Braid can or cannot do. A collective by itself has no way.
+///
+/// @param task the pattern, or the collective
+/// @param way the method
+/// @param reason limits where it is supported, else why it is not
+record Ability(
+    String task,
+    String way,
+    String transport,
+    String memory,
+    boolean supported,
+    String engine,
+    String reason) {
+  static final String NO_WAY = "";
+
+  static List<Ability> overlaps() {
+    return Capabilities.host().stream()
+        .map(
+            row ->
+                new Ability(
+                    row.pattern().toString(),
+                    row.method().toString(),
+                    row.transport().toString(),
+                    row.kind().toString(),
+                    row.supported(),
+                    row.engine(),
+                    row.note()))
+        .toList();
+  }
+
+  static List<Ability> collectives() {
+    return Capabilities.hostCollectives().stream()
+        .map(
+            row ->
+                new Ability(
+                    row.collective(),
+                    NO_WAY,
+                    row.transport().toString(),
+                    row.kind().toString(),
+                    row.supported(),
+                    row.engine(),
+                    row.note()))
+        .toList();
+  }
+
+  /// @param taskName what a task is here: a pattern or a collective
+  JsonObject json(String taskName) {
+    var json = new JsonObject();
+    json.addProperty(taskName, task);
+    if (!way.equals(NO_WAY)) {
+      json.addProperty("method", way);
+    }
+    json.addProperty("transport", transport);
+    json.addProperty("memory", memory);
+    json.addProperty("supported", supported);
+    json.addProperty("engine", engine);
+    json.addProperty("note", reason);
+    return json;
+  }
+}

@@ -1,0 +1,53 @@
+package braid.internal.report;
+
+import braid.Profile;
+import braid.Span;
+import braid.Stage;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+
+/// In which order a rank's streams stand, in charts and traces: those that multiply above those
+/// that communicate, those of one kind by name, numbers in it as numbers.
+public final class StreamOrder {
+  private StreamOrder() {}
+
+  /// Every stream that has a span, of whichever rank.
+  public static List<String> of(List<Profile> ofRanks) {
+    var first = new HashMap<String, Stage>();
+    for (var profile : ofRanks) {
+      for (var span : profile.spans()) {
+        first.merge(span.stream(), kind(span), (a, b) -> a.compareTo(b) <= 0 ? a : b);
+      }
+    }
+    return first.keySet().stream()
+        .sorted(
+            Comparator.comparing((String stream) -> first.getOrDefault(stream, Stage.SIGNAL))
+                .thenComparing(StreamOrder::prefix)
+                .thenComparingLong(StreamOrder::number)
+                .thenComparing(Comparator.naturalOrder()))
+        .toList();
+  }
+
+  /// Reducing is done by streams that communicate, and by some that multiply.
+  private static Stage kind(Span span) {
+    return span.stage() == Stage.REDUCE ? Stage.COPY : span.stage();
+  }
+
+  private static String prefix(String stream) {
+    return stream.substring(0, digitsAt(stream));
+  }
+
+  private static long number(String stream) {
+    var digits = stream.substring(digitsAt(stream));
+    return digits.isEmpty() || digits.length() > 9 ? -1 : Long.parseLong(digits);
+  }
+
+  private static int digitsAt(String stream) {
+    int at = stream.length();
+    while (at > 0 && stream.charAt(at - 1) >= '0' && stream.charAt(at - 1) <= '9') {
+      at--;
+    }
+    return at;
+  }
+}

@@ -1,0 +1,141 @@
+package braid.internal.report.chart;
+
+import braid.internal.report.Standings.Standing;
+import braid.internal.report.Standings.Verdict;
+import braid.internal.report.TimeScale;
+import braid.internal.report.statistics.Spread;
+import java.awt.BasicStroke;
+import java.awt.Color;
+import java.awt.geom.Ellipse2D;
+import java.util.List;
+import org.jfree.chart.LegendItem;
+import org.jfree.chart.LegendItemCollection;
+import org.jfree.chart.axis.NumberAxis;
+import org.jfree.chart.plot.DatasetRenderingOrder;
+import org.jfree.chart.plot.IntervalMarker;
+import org.jfree.chart.plot.Marker;
+import org.jfree.chart.plot.ValueMarker;
+import org.jfree.chart.plot.XYPlot;
+import org.jfree.chart.renderer.xy.XYErrorRenderer;
+import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
+import org.jfree.chart.ui.Layer;
+import org.jfree.data.xy.XYSeries;
+import org.jfree.data.xy.XYSeriesCollection;
+
+/// What all charts of a study mark alike: a dot at each median, the best ringed and so, more
+/// lightly, what ties with it, the unfused reference dashed on a band of its own p10 to p90.
+final class StandingMarks {
+  static final double DOT_PX = 6;
+  private static final double RING_PX = 15;
+  private static final float CAP_PX = 5;
+  private static final double HEADROOM = 0.12;
+
+  /// Room is left as if times differed by this share at least, so that noise does not fill it.
+  private static final double LEAST_SPREAD = 0.05;
+
+  final TimeScale scale;
+  private final Spread unfused;
+  private final double smallest;
+  private final double largest;
+  private final XYSeries best = new XYSeries("best");
+  private final XYSeries ties = new XYSeries("ties with best");
+
+  StandingMarks(Spread unfused, List<Standing> shown) {
+    this.unfused = unfused;
+    double p90 = unfused.p90Nanos();
+    double p10 = unfused.p10Nanos();
+    for (var standing : shown) {
+      p90 = Math.max(p90, standing.time().p90Nanos());
+      p10 = Math.min(p10, standing.time().p10Nanos());
+    }
+    this.largest = p90;
+    this.smallest = p10;
+    this.scale = TimeScale.of(p90);
+  }
+
+  /// An axis that holds all times, the reference's too.
+  NumberAxis timeAxis() {
+    var time = new NumberAxis("median time of an iteration (" + scale.unit() + ")");
+    double spread = Math.max(scale.from(largest - smallest), scale.from(largest) * LEAST_SPREAD);
+    double margin = HEADROOM * spread;
+    time.setRange(Math.max(0, scale.from(smallest) - margin), scale.from(largest) + margin);
+    return time;
+  }
+
+  /// Dots with error bars in each series' colour, joined by lines where one series has several.
+  static XYErrorRenderer dots(int series, boolean joined) {
+    var renderer = new XYErrorRenderer();
+    renderer.setDefaultLinesVisible(joined);
+    renderer.setDrawYError(joined);
+    renderer.setDrawXError(!joined);
+    renderer.setCapLength(CAP_PX);
+    renderer.setErrorStroke(Theme.HAIRLINE);
+    for (int line = 0; line < series; line++) {
+      renderer.setSeriesPaint(line, Theme.seriesColour(line));
+      renderer.setSeriesStroke(line, Theme.LINE);
+      renderer.setSeriesShape(line, circle(DOT_PX));
+    }
+    return renderer;
+  }
+
+  /// Remembers the point for the rings.
+  void at(double x, double y, Verdict verdict) {
+    switch (verdict) {
+      case BEST -> best.add(x, y);
+      case TIED -> ties.add(x, y);
+      case SLOWER -> {}
+    }
+  }
+
+  /// Draws rings and reference onto a plot whose first dataset has the dots.
+  ///
+  /// @param timeUpwards whether time is the range axis
+  void addTo(XYPlot plot, boolean timeUpwards) {
+    ring(plot, 1, best, Theme.BEST, Theme.RING);
+    ring(plot, 2, ties, Theme.REFERENCE, Theme.HAIRLINE);
+    plot.setDatasetRenderingOrder(DatasetRenderingOrder.FORWARD);
+    var band =
+        new IntervalMarker(
+            scale.from(unfused.p10Nanos()), scale.from(unfused.p90Nanos()), Theme.REFERENCE_BAND);
+    band.setAlpha(1);
+    mark(plot, band, timeUpwards);
+    var line = new ValueMarker(scale.from(unfused.medianNanos()), Theme.REFERENCE, Theme.DASHED);
+    mark(plot, line, timeUpwards);
+    plot.setFixedLegendItems(legend(plot));
+  }
+
+  private static void mark(XYPlot plot, Marker marker, boolean timeUpwards) {
+    if (timeUpwards) {
+      plot.addRangeMarker(marker, Layer.BACKGROUND);
+    } else {
+      plot.addDomainMarker(marker, Layer.BACKGROUND);
+    }
+  }
+
+  /// The reference is named here: beside its line a label would lie on points or cost plot width.
+  private LegendItemCollection legend(XYPlot plot) {
+    var items = new LegendItemCollection();
+    var name = "unfused " + TimeScale.format(unfused.medianNanos());
+    items.add(new LegendItem(name, null, null, null, Theme.DASH, Theme.DASHED, Theme.REFERENCE));
+    items.addAll(plot.getLegendItems());
+    return items;
+  }
+
+  private static void ring(
+      XYPlot plot, int index, XYSeries points, Color colour, BasicStroke stroke) {
+    if (points.isEmpty()) {
+      return;
+    }
+    var ring = new XYLineAndShapeRenderer(false, true);
+    ring.setSeriesShape(0, circle(RING_PX));
+    ring.setSeriesShapesFilled(0, false);
+    ring.setSeriesPaint(0, colour);
+    ring.setSeriesOutlineStroke(0, stroke);
+    plot.setDataset(index, new XYSeriesCollection(points));
+    plot.setRenderer(index, ring);
+  }
+
+  private static Ellipse2D circle(double diameter) {
+    return new Ellipse2D.Double(-diameter / 2, -diameter / 2, diameter, diameter);
+  }
+}

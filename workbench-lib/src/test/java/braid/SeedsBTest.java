@@ -1,0 +1,182 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.ArrayList;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// What attention over symmetric memory taught, as far as it is not attention itself: each test is
+/// named after its row of docs/capabilities.md.
+@Timeout(60)
+class SeedsBTest {
+  /// Direct reads and the ring come to the same numbers, and neither stands in for the other
+  /// silently.
+  @Test
+  void b4TwoWaysToExchangeComeToTheSameResult() {
+    LocalRanks.run(
+        3,
+        world -> {
+          var spec = GemmSpec.allGatherGemm(23, 13, 7);
+          var outputs = new ArrayList<float[]>();
+          for (var how : new Overlap[] {Overlap.direct(), Overlap.ring()}) {
+            try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+              assertThat(pipe.profile(1).configuration())
+                  .containsEntry("method", how.method().toString());
+              outputs.add(pipe.output().toFloats());
+            }
+          }
+          assertThat(outputs.getFirst()).containsExactly(outputs.getLast());
+        });
+  }
+
+  @Test
+  void b6AFailedAllocationSaysHowMuchWasAskedForAndIsLeft() {
+    LocalRanks.run(
+        2,
+        world ->
+            assertThatThrownBy(
+                    () -> SymmetricTensor.on(world).name("heap").shape(1L << 50).allocate())
+                .isInstanceOf(BraidException.class)
+                .hasMessageContaining("needs 4503599627370496 bytes a rank")
+                .hasMessageMatching("(?s).*where \\d+ are free.*"));
+  }
+
+  @Test
+  void b7ARefusalNamesWhatWasAskedForAndWhatIsMissing() {
+    LocalRanks.run(
+        1,
+        world -> {
+          for (var kind : new MemoryKind[] {MemoryKind.IPC, MemoryKind.NCCL, MemoryKind.NVSHMEM}) {
+            assertThatThrownBy(
+                    () ->
+                        Pipeline.on(world)
+                            .gemm(GemmSpec.allGatherGemm(4, 4, 4))
+                            .memory(kind)
+                            .build())
+                .hasMessage(
+                    "memory kind %s needs CUDA but the backend is host; use native or auto"
+                        .formatted(kind));
+          }
+        });
+  }
+
+  @Test
+  void b8BiasIsAddedAndGeluKeepsWhatItIsOf() {
+    LocalRanks.run(
+        2,
+        world -> {
+          for (var spec :
+              new GemmSpec[] {
+                GemmSpec.allGatherGemm(4, 4, 2),
+                GemmSpec.gemmReduceScatter(4, 4, 2),
+                GemmSpec.gemmAllReduce(4, 4, 2)
+              }) {
+            try (var pipe = Pipeline.on(world).gemm(spec.bias().gelu()).build()) {
+              pipe.input().fill(1);
+              pipe.weight().fill(-1);
+              pipe.bias().fill(1);
+              pipe.run();
+              assertThat(pipe.preActivation().toFloats()).as(spec.toString()).containsOnly(-1);
+              // GELU of -1, in its tanh form.
+              assertThat(pipe.output().toFloats()).as(spec.toString()).containsOnly(-0.15880801f);
+            }
+          }
+        });
+  }
+
+  @Test
+  void b8AnAccumulatingRunAddsToWhatIsThere() {
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var pipe =
+              Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(4, 4, 2).accumulate()).build()) {
+            pipe.input().fill(1);
+            pipe.weight().fill(1);
+            pipe.output().fill(10);
+            pipe.run();
+            pipe.run();
+            assertThat(pipe.output().toFloats()).containsOnly(14);
+          }
+        });
+  }
+
+  @Test
+  void b8WhatIsStoredTransposedIsMultipliedAsItIsMeant() {
+    LocalRanks.run(
+        1,
+        world -> {
+          var spec = GemmSpec.gemmReduceScatter(2, 2, 3).transposedInput().transposedWeight();
+          try (var pipe = Pipeline.on(world).gemm(spec).build()) {
+            assertThat(pipe.input().shape()).containsExactly(3L, 2L);
+            assertThat(pipe.weight().shape()).containsExactly(2L, 3L);
+            pipe.input().copyFrom(1, 4, 2, 5, 3, 6);
+            pipe.weight().copyFrom(1, 0, 1, 0, 1, 1);
+            pipe.run();
+            assertThat(pipe.output().toFloats()).containsExactly(4, 5, 10, 11);
+          }
+        });
+  }
+
+  @Test
+  void b8SoManyWorkersCommunicateAsWereAskedFor() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var how = Overlap.splits(2).over(Transport.WORKERS).workers(3);
+          try (var pipe =
+              Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 4, 8)).overlap(how).build()) {
+            pipe.verify();
+            var threads =
+                Thread.getAllStackTraces().keySet().stream()
+                    .map(Thread::getName)
+                    .filter(name -> name.startsWith("braid-%d-comm".formatted(world.rank())))
+                    .toList();
+            assertThat(threads).hasSize(3);
+          }
+        });
+  }
+
+  @Test
+  void b8Fp8HasScalesAndAnAmaxOfAllRanks() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var spec = GemmSpec.allGatherGemm(4, 4, 2).dtype(DType.FP8_E4M3);
+          try (var pipe = Pipeline.on(world).gemm(spec).scales(0.5f, 0.25f).build()) {
+            pipe.input().fill(4);
+            pipe.weight().fill(world.rank() == 0 ? 2 : -8);
+            pipe.run();
+            assertThat(pipe.output().dtype()).isEqualTo(GemmSpec.DEFAULT_FP8_OUTPUT);
+            assertThat(pipe.output().toFloats()).containsOnly(world.rank() == 0 ? 2 : -8);
+            assertThat(pipe.amax()).isEqualTo(8);
+          }
+        });
+  }
+
+  /// Every number of the type comes back as it was, and what lies between goes to the nearest.
+  @Test
+  void b8Fp8KeepsWhatItCanAndSaturates() {
+    for (var type : new DType[] {DType.FP8_E4M3, DType.FP8_E5M2}) {
+      float largest = type == DType.FP8_E4M3 ? 448 : 57344;
+      assertThat(type.round(Float.POSITIVE_INFINITY)).isEqualTo(largest);
+      assertThat(type.round(-2 * largest)).isEqualTo(-largest);
+      assertThat(type.round(Float.NaN)).isNaN();
+      int exact = (int) (2 / type.epsilon());
+      IntStream.rangeClosed(-exact, exact)
+          .forEach(i -> assertThat(type.round(i)).isEqualTo((float) i));
+      // Ties go to the even neighbour.
+      assertThat(type.round(exact + 1)).isEqualTo((float) exact);
+      assertThat(type.round(exact + 3)).isEqualTo((float) (exact + 4));
+    }
+    // The smallest of each, and half of it.
+    assertThat(DType.FP8_E4M3.round(0x1p-9f)).isEqualTo(0x1p-9f);
+    assertThat(DType.FP8_E4M3.round(0x1p-10f)).isEqualTo(0);
+    assertThat(DType.FP8_E5M2.round(0x1p-16f)).isEqualTo(0x1p-16f);
+    assertThat(DType.FP8_E5M2.round(0x1.8p-17f)).isEqualTo(0x1p-16f);
+    assertThat(DType.FP8_E4M3.round(0x1.fp-7f)).isEqualTo(0x1p-6f);
+  }
+}

@@ -1,0 +1,235 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.GemmSpec.Pattern;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// What an API for overlapped GEMMs taught: each test is named after its row of
+/// docs/capabilities.md.
+@Timeout(60)
+class SeedsDTest {
+  @Test
+  void d1DefaultsAreConstantsThatDoNotChangeSilently() {
+    // Who changes one changes everybody's timings: it is a line in the changelog.
+    assertThat(Overlap.DEFAULT_SPLITS).isEqualTo(4);
+    assertThat(Overlap.DEFAULT_DIRECT_SPLITS).isEqualTo(1);
+    assertThat(Overlap.DEFAULT_RING_SPLITS).isEqualTo(1);
+    assertThat(Overlap.DEFAULT_STREAMS).isEqualTo(1);
+    assertThat(Overlap.DEFAULT_ORDER).isEqualTo(ChunkOrder.NEXT_FIRST);
+    assertThat(Overlap.DEFAULT_TRANSPORT).isEqualTo(Transport.COPY_ENGINE);
+    assertThat(Overlap.DEFAULT_WORKERS).isEqualTo(1);
+    assertThat(Overlap.DEFAULT_PRIORITY).isEqualTo(Priority.COMMUNICATION);
+    assertThat(Overlap.DEFAULT_REPLAYED).isFalse();
+    assertThat(Overlap.DEFAULT_SYMMETRIC_OUTPUT).isFalse();
+    assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
+    assertThat(GemmSpec.DEFAULT_FP8_OUTPUT).isEqualTo(DType.BF16);
+  }
+
+  @Test
+  void d1EveryMethodIsThere() {
+    onRanks(
+        2,
+        world -> {
+          var beside = GemmSpec.besideReduceScatter(24, 4, 8, 40);
+          for (var method : Method.values()) {
+            verify(world, beside, PipelineCases.overlap(method, 2));
+          }
+        });
+  }
+
+  @Test
+  void d3APipelineKeepsItsSignalsWhenItsTwinIsClosed() {
+    onRanks(
+        2,
+        world -> {
+          var spec = GemmSpec.gemmReduceScatter(24, 4, 8);
+          var first = Pipeline.on(world).gemm(spec).build();
+          try (var second = Pipeline.on(world).gemm(spec).build()) {
+            first.run();
+            second.run();
+            first.close();
+            second.verify();
+            // The third takes what the first left; the second is not disturbed.
+            try (var third = Pipeline.on(world).gemm(spec).build()) {
+              third.verify();
+              second.verify();
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @EnumSource(Pattern.class)
+  void d4EveryPatternIsReplayed(Pattern pattern) {
+    onRanks(
+        3,
+        world -> {
+          for (var method : Method.values()) {
+            if (Capabilities.hole(pattern, method).isEmpty()) {
+              var spec = PipelineCases.spec(pattern, 23, 13, 7, 50);
+              var how = PipelineCases.overlap(method, 2).replay();
+              try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+                // Recorded by the first run, replayed by the others.
+                pipe.run();
+                pipe.verify();
+                pipe.input().fillIntegers(99);
+                pipe.verify();
+              }
+            }
+          }
+        });
+  }
+
+  @Test
+  void d5ARankAndItsWorldAreOneValueThatCannotBeTurnedRound() {
+    assertThatThrownBy(() -> new Place(4, 2))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("4");
+    onRanks(2, world -> assertThat(world.place()).isEqualTo(new Place(world.rank(), 2)));
+  }
+
+  @Test
+  void d7SizesThatDivideByNothingComeOutRight() {
+    onRanks(
+        3,
+        world -> {
+          for (var pattern : Pattern.values()) {
+            for (var method : Method.values()) {
+              if (Capabilities.hole(pattern, method).isEmpty()) {
+                verify(
+                    world,
+                    PipelineCases.spec(pattern, 31, 7, 5, 71),
+                    PipelineCases.overlap(method, 4));
+              }
+            }
+          }
+        });
+  }
+
+  @Test
+  void d7ASizeThatCannotBeNamesTheNearestThatCan() {
+    onRanks(
+        3,
+        world -> {
+          assertThatThrownBy(
+                  () -> verify(world, GemmSpec.gemmReduceScatter(31, 7, 5), Overlap.splits(11)))
+              .hasMessage(
+                  "splits must be 1..10 (rows of the smallest shard) but was 11; try splits(10)");
+          assertThatThrownBy(
+                  () -> verify(world, GemmSpec.gemmAllReduce(31, 7, 2), Overlap.splits(4)))
+              .hasMessage(
+                  "k must be 3 or more (a step of the depth for each rank of group `world`) but"
+                      + " was 2");
+          assertThatThrownBy(
+                  () -> verify(world, GemmSpec.gemmAllReduce(31, 7, 5), Overlap.splits(32)))
+              .hasMessage("splits must be 1..31 (rows of the output) but was 32; try splits(31)");
+          assertThatThrownBy(
+                  () -> verify(world, GemmSpec.besideAllGather(3, 3, 3, 2), Overlap.bulk()))
+              .hasMessage(
+                  "elements beside must be 3 or more (a number for each rank of group `world`) but"
+                      + " was 2");
+        });
+  }
+
+  @Test
+  void d8TheBiasIsAddedOnceHoweverManyRanksThereAre() {
+    onRanks(
+        4,
+        world -> {
+          for (var method : new Method[] {Method.PIPELINED, Method.DIRECT, Method.RING}) {
+            for (var spec :
+                new GemmSpec[] {
+                  GemmSpec.gemmAllReduce(8, 4, 4), GemmSpec.gemmReduceScatter(8, 4, 4)
+                }) {
+              try (var pipe =
+                  Pipeline.on(world)
+                      .gemm(spec.bias())
+                      .overlap(PipelineCases.overlap(method, 2))
+                      .build()) {
+                pipe.input().fill(1);
+                pipe.weight().fill(1);
+                pipe.bias().fill(100);
+                pipe.run();
+                assertThat(pipe.output().toFloats()).as("%s %s", spec, method).containsOnly(104);
+              }
+            }
+          }
+        });
+  }
+
+  @Test
+  void d9EveryRankHoldsItsOwnPartToTheTolerance() {
+    onRanks(
+        2,
+        world -> {
+          var spec = GemmSpec.gemmReduceScatter(8, 4, 6).dtype(DType.BF16);
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.ring()).build()) {
+            // No integers: what is sent is rounded, and the ring rounds otherwise.
+            pipe.input().fill(0.3f);
+            pipe.weight().fill(0.7f);
+            pipe.verify();
+            pipe.verify(0.1, 0.1);
+            if (world.rank() == 1) {
+              pipe.weight().set(Float.NaN, 0, 0);
+            }
+            assertThatThrownBy(() -> pipe.verify(1e9, 0))
+                .isInstanceOf(VerificationFailed.class)
+                .hasMessageContaining("rank 0: output[0, 0] must be NaN within");
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"FP8_E4M3", "FP8_E5M2"})
+  void d10Fp8IsReadByRowsAndByColumns(DType dtype) {
+    onRanks(
+        2,
+        world -> {
+          var spec = GemmSpec.gemmReduceScatter(8, 4, 6).dtype(dtype);
+          for (var form :
+              new GemmSpec[] {
+                spec,
+                spec.transposedInput(),
+                spec.transposedWeight(),
+                spec.transposedInput().transposedWeight()
+              }) {
+            try (var pipe = Pipeline.on(world).gemm(form).scales(0.5f, 2).build()) {
+              pipe.verify();
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @EnumSource(Pattern.class)
+  void d11OneRankNeedsNoOthers(Pattern pattern) {
+    onRanks(
+        1,
+        world -> {
+          for (var method : Method.values()) {
+            if (Capabilities.hole(pattern, method).isEmpty()) {
+              verify(
+                  world,
+                  PipelineCases.spec(pattern, 9, 5, 7, 11),
+                  PipelineCases.overlap(method, 2));
+            }
+          }
+        });
+  }
+
+  private static void onRanks(int ranks, Consumer<ProcessGroup> body) {
+    LocalRanks.run(ranks, body::accept);
+  }
+
+  private static void verify(ProcessGroup world, GemmSpec spec, Overlap how) {
+    try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+      pipe.verify();
+    }
+  }
+}
