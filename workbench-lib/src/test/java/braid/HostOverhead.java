@@ -12,9 +12,14 @@ import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
 import braid.internal.host.WorkQueue;
 import braid.internal.rank.Waits;
+import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -24,7 +29,9 @@ import java.util.concurrent.CompletableFuture;
 
 /// Prints what a pipelined all-gather→GEMM costs besides its multiplications where the link costs
 /// nothing: the time of an iteration ÷ that of the very same multiplications, in the same order, on
-/// one thread of the same cores with nothing else. It is no test; run it by hand:
+/// one thread of the same cores with nothing else. Rounds in which other processes took more than a
+/// tenth of the machine are left out, whatever they came to, and counted. It is no test; run it by
+/// hand:
 ///
 /// `java -cp … braid.HostOverhead [rounds m n k ranks…]`
 final class HostOverhead {
@@ -43,9 +50,9 @@ final class HostOverhead {
     System.out.println("rounds m n k ranks = " + String.join(" ", all));
     System.out.println();
     System.out.println(
-        "| ranks | splits | streams | plain ms | pipelined ms | ratio | p10 to p90 | plain again |"
-            + " gemm | copy | rest |");
-    System.out.println("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+        "| ranks | splits | streams | plain ms | pipelined ms | ratio | p10 to p90"
+            + " | plain again ÷ plain | copying | left out |");
+    System.out.println("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for (var ranks : all.subList(SIZES_GIVEN_BEFORE_RANKS, all.size())) {
       for (var ended :
           ProcessRanks.run(
@@ -64,6 +71,10 @@ final class HostOverhead {
   /// by round, so that a machine which slows down slows both.
   static final class OnRank {
     private static final int UNTIMED_ROUNDS = 3;
+    private static final double QUIET_SHARE = 0.1;
+
+    /// For each round that is wanted; then a machine is too busy to measure on.
+    private static final int MOST_LEFT_OUT = 5;
 
     private OnRank() {}
 
@@ -98,35 +109,42 @@ final class HostOverhead {
       var piped = new double[rounds];
       var ratios = new double[rounds];
       var again = new double[rounds];
-      for (int round = 0; round < rounds; round++) {
-        before[round] = slowest(world, plain.nanos());
-        piped[round] = slowest(world, pipe.time(1)[0]);
+      int kept = 0;
+      int leftOut = 0;
+      while (kept < rounds && leftOut < MOST_LEFT_OUT * rounds) {
+        var machine = new Machine(world);
+        before[kept] = slowest(world, plain.nanos());
+        piped[kept] = slowest(world, pipe.time(1)[0]);
         double after = slowest(world, plain.nanos());
         // What drifts evenly through a round is gone from the ratio.
-        ratios[round] = piped[round] / ((before[round] + after) / 2);
-        again[round] = after / before[round];
+        ratios[kept] = piped[kept] / ((before[kept] + after) / 2);
+        again[kept] = after / before[kept];
+        if (machine.othersShare() <= QUIET_SHARE) {
+          kept++;
+        } else {
+          leftOut++;
+        }
       }
       var profile = pipe.profile(rounds);
       double iteration = profile.iterationNanos().stream().mapToLong(Long::longValue).sum();
-      double gemm = mean(world, sum(profile, Stage.GEMM) / iteration);
       double copy = mean(world, sum(profile, Stage.COPY) / iteration);
       if (world.rank() == 0) {
         System.out.printf(
             "| %d | %d | %d | %.2f | %.2f | **%.3f** | %.3f to %.3f | %.3f to %.3f"
-                + " | %.0f%% | %.0f%% | %.1f%% |%n",
+                + " | %.1f%% | %d of %d |%n",
             world.size(),
             pipe.overlap().splits(),
             pipe.overlap().streams(),
-            quantile(0.5, before) / 1e6,
-            quantile(0.5, piped) / 1e6,
-            quantile(0.5, ratios),
-            quantile(0.1, ratios),
-            quantile(0.9, ratios),
-            quantile(0.1, again),
-            quantile(0.9, again),
-            100 * gemm,
+            quantile(0.5, kept, before) / 1e6,
+            quantile(0.5, kept, piped) / 1e6,
+            quantile(0.5, kept, ratios),
+            quantile(0.1, kept, ratios),
+            quantile(0.9, kept, ratios),
+            quantile(0.1, kept, again),
+            quantile(0.9, kept, again),
             100 * copy,
-            100 * (1 - gemm));
+            leftOut,
+            leftOut + kept);
       }
     }
 
@@ -138,8 +156,11 @@ final class HostOverhead {
       return Arrays.stream(world.gather(mine)).average().orElse(0);
     }
 
-    private static double quantile(double share, double... values) {
-      var sorted = values.clone();
+    private static double quantile(double share, int count, double... values) {
+      if (count == 0) {
+        return Double.NaN;
+      }
+      var sorted = Arrays.copyOf(values, count);
       Arrays.sort(sorted);
       return sorted[(int) Math.round(share * (sorted.length - 1))];
     }
@@ -149,6 +170,52 @@ final class HostOverhead {
           .filter(span -> span.stage() == stage)
           .mapToLong(Span::nanos)
           .sum();
+    }
+  }
+
+  /// What processes other than the ranks take of the machine, from here on.
+  private static final class Machine {
+    private static final long NANOS_PER_TICK = 10_000_000;
+    private static final int BUSY_MODES_BEFORE_IDLE = 3;
+    private static final int FIRST_BUSY_MODE_AFTER_IDLE = 6;
+
+    private final ProcessGroup group;
+    private final long startNanos = System.nanoTime();
+    private final long startBusy;
+    private final long startOwn;
+
+    Machine(ProcessGroup group) {
+      this.group = group;
+      startBusy = busyNanos();
+      startOwn = ownNanos();
+    }
+
+    /// The same on all ranks, as rank 0 sees it.
+    double othersShare() {
+      long own = Arrays.stream(group.gather(ownNanos() - startOwn)).sum();
+      double wall =
+          (double) (System.nanoTime() - startNanos) * Runtime.getRuntime().availableProcessors();
+      return group.broadcast((busyNanos() - startBusy - own) / wall, 0);
+    }
+
+    private static long ownNanos() {
+      return ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getProcessCpuTime();
+    }
+
+    private static long busyNanos() {
+      try (var lines = Files.lines(Path.of("/proc/stat"))) {
+        // cpu user nice system idle iowait irq softirq steal ...
+        var ticks = lines.findFirst().orElseThrow().trim().split(" +");
+        long busy = 0;
+        for (int mode = 1; mode <= FIRST_BUSY_MODE_AFTER_IDLE + 2; mode++) {
+          if (mode <= BUSY_MODES_BEFORE_IDLE || mode >= FIRST_BUSY_MODE_AFTER_IDLE) {
+            busy += Long.parseLong(ticks[mode]);
+          }
+        }
+        return busy * NANOS_PER_TICK;
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
     }
   }
 
