@@ -28,10 +28,10 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 
 /// Prints what a pipelined all-gather→GEMM costs besides its multiplications where the link costs
-/// nothing: the time of an iteration ÷ that of the very same multiplications, in the same order, on
-/// one thread of the same cores with nothing else. Rounds in which other processes took more than a
-/// tenth of the machine are left out, whatever they came to, and counted. It is no test; run it by
-/// hand:
+/// nothing: the time of an iteration ÷ that of the very same multiplications, in the same order, by
+/// one task of a thread on the same cores, with nothing else. Rounds in which other processes took
+/// more than a tenth of the machine are left out, whatever they came to, and counted. It is no
+/// test; run it by hand:
 ///
 /// `java -cp … braid.HostOverhead [rounds m n k ranks…]`
 final class HostOverhead {
@@ -94,8 +94,8 @@ final class HostOverhead {
                 var plain = new Plain(pipe)) {
               pipe.verify();
               for (int round = 0; round < UNTIMED_ROUNDS; round++) {
-                var _ = pipe.time(1);
-                var _ = plain.nanos();
+                pipe.run();
+                plain.run();
               }
               measure(world, pipe, plain, rounds);
             }
@@ -113,9 +113,9 @@ final class HostOverhead {
       int leftOut = 0;
       while (kept < rounds && leftOut < MOST_LEFT_OUT * rounds) {
         var machine = new Machine(world);
-        before[kept] = slowest(world, plain.nanos());
-        piped[kept] = slowest(world, pipe.time(1)[0]);
-        double after = slowest(world, plain.nanos());
+        before[kept] = groupNanos(world, plain::run);
+        piped[kept] = groupNanos(world, pipe::run);
+        double after = groupNanos(world, plain::run);
         // What drifts evenly through a round is gone from the ratio.
         ratios[kept] = piped[kept] / ((before[kept] + after) / 2);
         again[kept] = after / before[kept];
@@ -148,8 +148,16 @@ final class HostOverhead {
       }
     }
 
-    private static double slowest(ProcessGroup world, long mine) {
-      return Arrays.stream(world.gather(mine)).max().orElse(0);
+    /// From the first rank's start to the last one's end: ranks leave a barrier one after the
+    /// other, and where they share a core one's start is another's time. Processes of a machine
+    /// have one clock.
+    private static double groupNanos(ProcessGroup world, Runnable body) {
+      world.barrier();
+      long start = System.nanoTime();
+      body.run();
+      long end = System.nanoTime();
+      return Arrays.stream(world.gather(end)).max().orElseThrow()
+          - Arrays.stream(world.gather(start)).min().orElseThrow();
     }
 
     private static double mean(ProcessGroup world, double mine) {
@@ -272,18 +280,11 @@ final class HostOverhead {
       }
     }
 
-    /// How long they take on this rank, while the others do theirs.
-    long nanos() {
-      group.barrier();
-      var took = new CompletableFuture<Long>();
-      thread.add(
-          () -> "plain multiplications",
-          () -> {
-            long start = System.nanoTime();
-            gemms.forEach(multiplier::multiply);
-            took.complete(System.nanoTime() - start);
-          });
-      return waits.until(() -> "plain multiplications", nanos -> waits.poll(took, nanos));
+    void run() {
+      var done = new CompletableFuture<Boolean>();
+      thread.add(() -> "plain multiplications", () -> gemms.forEach(multiplier::multiply));
+      thread.mark(done);
+      var _ = waits.until(() -> "plain multiplications", nanos -> waits.poll(done, nanos));
     }
 
     @Override
