@@ -1,18 +1,14 @@
 package braid;
 
 import braid.GemmSpec.Feature;
-import braid.internal.backend.Stream;
 import braid.internal.exchange.Rig;
-import braid.internal.pipeline.ClockAlignment;
 import braid.internal.pipeline.Part;
 import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
 import braid.internal.pipeline.Tolerance;
 import java.lang.foreign.ValueLayout;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
@@ -316,39 +312,19 @@ public final class Pipeline implements AutoCloseable {
 
   /// Runs that often and says how many nanoseconds each iteration took on this rank.
   public long[] time(int iterations) {
-    checkIterations("time", iterations);
-    group.barrier();
-    var nanos = new long[iterations];
-    for (int i = 0; i < iterations; i++) {
-      long start = System.nanoTime();
-      iterate(i);
-      nanos[i] = System.nanoTime() - start;
-    }
-    return nanos;
+    Measurement.checkIterations("time", iterations);
+    return measurement().time(iterations, this::iterate);
   }
 
   /// Runs that often and says what this rank did, span by span, on the clock of the group's rank 0.
   /// The front gathers it too.
   public Profile profile(int iterations) {
-    checkIterations("profile", iterations);
-    var clock = ClockAlignment.measure(group);
-    // The start that all ranks' times are after, as this rank's clock shows it.
-    long origin = group.broadcast(System.nanoTime(), 0) + clock.offsetNanos();
-    var streams = plan.streams();
-    streams.forEach(stream -> stream.record(origin));
-    var nanos = new ArrayList<Long>();
-    var spans = new ArrayList<Span>();
-    try {
-      for (long each : time(iterations)) {
-        nanos.add(each);
-      }
-    } finally {
-      streams.stream().map(Stream::recorded).forEach(spans::addAll);
-    }
-    spans.sort(Comparator.comparingLong(Span::startNanos));
-    var profile = new Profile(group.place(), configuration(), nanos, spans, clock.errorNanos());
-    group.context().outbox().publish(profile.display());
-    return profile;
+    Measurement.checkIterations("profile", iterations);
+    return measurement().profile(iterations, this::iterate, this::configuration);
+  }
+
+  private Measurement measurement() {
+    return new Measurement(group, plan.streams());
   }
 
   /// The problem, the tuning and what they ran on, as columns of a table.
@@ -420,14 +396,6 @@ public final class Pipeline implements AutoCloseable {
       broken = e;
       plan.rig().spoil();
       throw e;
-    }
-  }
-
-  private static void checkIterations(String call, int iterations) {
-    if (iterations < 1) {
-      throw new BraidException(
-          "%s needs 1 or more iterations but was given %d; try %s(10)"
-              .formatted(call, iterations, call));
     }
   }
 

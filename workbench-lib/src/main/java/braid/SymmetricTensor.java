@@ -27,6 +27,7 @@ public final class SymmetricTensor implements AutoCloseable {
   private final DType dtype;
   private final MemoryKind kind;
   private final SymmetricMemory memory;
+  private final String identity;
   private boolean closed;
 
   private SymmetricTensor(Builder how, String name, MemoryKind kind, SymmetricMemory memory) {
@@ -36,6 +37,7 @@ public final class SymmetricTensor implements AutoCloseable {
     this.dtype = how.dtype();
     this.kind = kind;
     this.memory = memory;
+    this.identity = group.nextTensor();
   }
 
   /// Begins a tensor on that group; all its members must make it together.
@@ -217,6 +219,15 @@ public final class SymmetricTensor implements AutoCloseable {
 
   public String name() {
     return name;
+  }
+
+  ProcessGroup group() {
+    return group;
+  }
+
+  /// By which ranks tell it from the group's others.
+  String identity() {
+    return identity;
   }
 
   public List<Long> shape() {
