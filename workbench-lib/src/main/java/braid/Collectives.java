@@ -273,19 +273,18 @@ public final class Collectives {
   /// group's rank 0; the front gathers it too. All ranks call it together. `body` is given these
   /// collectives and makes with them what is to be measured.
   public Profile profile(int iterations, Consumer<Collectives> body) {
-    Measurement.checkIterations("profile", iterations);
     group.checkMember();
     var made = new MadeLog(group, over());
     var logged = new Collectives(group, commons, transport, workers, made);
+    var measurement =
+        new Measurement(
+            group,
+            iteration -> {
+              commons.iteration(iteration);
+              body.accept(logged);
+            });
     try {
-      return new Measurement(group, streams())
-          .profile(
-              iterations,
-              iteration -> {
-                commons.iteration(iteration);
-                body.accept(logged);
-              },
-              made::configuration);
+      return measurement.profile(iterations, streams(), made::configuration);
     } finally {
       commons.iteration(0);
     }
@@ -320,7 +319,7 @@ public final class Collectives {
             .shape(shape.stream().mapToLong(Long::longValue).toArray())
             .dtype(fit.x().dtype())
             .memory(fit.x().kind())
-            .name("%s of %s".formatted(fit.name(), fit.x().name()))
+            .name(fit.resultName())
             .allocate();
     try {
       filling.fill(y);

@@ -69,6 +69,14 @@ record Fit(ProcessGroup group, String name, SymmetricTensor x) {
     return withFirst(first / ranks);
   }
 
+  /// What a new result is called. The name of `x` is cut where there is no room for it.
+  String resultName() {
+    var full = "%s of %s".formatted(name, x.name());
+    int characters =
+        Math.min(full.codePointCount(0, full.length()), SymmetricTensor.MAX_NAME_CHARACTERS);
+    return full.substring(0, full.offsetByCodePoints(0, characters));
+  }
+
   private List<Long> withFirst(long first) {
     var shape = new ArrayList<>(x.shape());
     shape.set(0, first);

@@ -2,13 +2,14 @@ package braid;
 
 import braid.GemmSpec.Feature;
 import braid.internal.exchange.Rig;
+import braid.internal.memory.Call;
+import braid.internal.memory.Counter;
 import braid.internal.pipeline.Part;
 import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
 import braid.internal.pipeline.Tolerance;
 import java.lang.foreign.ValueLayout;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
@@ -38,6 +39,7 @@ public final class Pipeline implements AutoCloseable {
   private final PlanCache cache;
   private final PlanCache.Key key;
   private final Plan plan;
+  private final Call call;
   private int epoch;
   private @Nullable Throwable broken;
   private boolean closed;
@@ -47,6 +49,7 @@ public final class Pipeline implements AutoCloseable {
     this.cache = cache;
     this.key = key;
     this.plan = plan;
+    this.call = Call.of("run of `%s, %s`".formatted(plan.spec(), plan.how()));
     this.epoch = group.context().waits().epoch();
     for (var part : plan.views().keySet()) {
       switch (part) {
@@ -73,7 +76,7 @@ public final class Pipeline implements AutoCloseable {
     private @Nullable GemmSpec spec;
     private @Nullable Overlap how;
     private @Nullable MemoryKind kind;
-    private float @Nullable [] scales;
+    private @Nullable Scales scales;
 
     private Builder(ProcessGroup group) {
       this.group = group;
@@ -105,8 +108,8 @@ public final class Pipeline implements AutoCloseable {
     /// What stored numbers of input and weight are multiplied by to be what they mean: required for
     /// FP8, and for nothing else.
     public Builder scales(float input, float weight) {
-      once("scales", scales == null ? null : Arrays.toString(scales));
-      scales = new float[] {input, weight};
+      once("scales", scales);
+      scales = new Scales(input, weight);
       return this;
     }
 
@@ -125,58 +128,31 @@ public final class Pipeline implements AutoCloseable {
       group.checkMember();
       var tuning = how == null ? Feasibility.usual(spec, group) : how;
       Feasibility.check(spec, tuning, group);
-      float scale = scale(spec, scales);
+      float scale = Scales.product(spec, scales);
       var context = group.context();
       var backend = context.backend();
       var resolved = backend.resolve(kind == null ? context.memory() : kind);
       var cache = group.keep(PlanCache.class, PlanCache::new);
       var key = new PlanCache.Key(spec, tuning, resolved);
-      int epoch = context.waits().epoch();
+      var what = "%s, %s".formatted(spec, tuning);
+      group
+          .calls()
+          .enter(
+              Call.of(
+                  "build a pipeline", "%s, %s memory, scale %s".formatted(what, resolved, scale)));
+      var idle = cache.take(key, context.waits().epoch());
       var plan =
-          cache
-              .take(key, epoch)
-              .orElseGet(
-                  () ->
-                      Plan.of(
-                          new Rig(
-                              backend,
-                              group.place(),
-                              key.spec() + ", " + tuning,
-                              tuning,
-                              group.symmetric(resolved)),
-                          key.spec()));
+          idle.orElseGet(
+              () ->
+                  Plan.of(
+                      new Rig(backend, group.place(), what, tuning, group.symmetric(resolved)),
+                      key.spec()));
+      group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
       plan.scale(scale);
       var pipeline = new Pipeline(group, cache, key, plan);
       group.own(pipeline);
       return pipeline;
     }
-
-    private static float scale(GemmSpec spec, float @Nullable [] scales) {
-      if (spec.dtype().isFp8()) {
-        if (scales == null) {
-          throw new BraidException(
-              "%s numbers mean nothing without scales, and none were given; say scales(1, 1), or what"
-                      .formatted(spec.dtype())
-                  + " your numbers were divided by");
-        }
-        return product(scales[0], scales[1]);
-      }
-      if (scales != null) {
-        throw new BraidException(
-            "scales are for fp8 but the type is %s; leave them out".formatted(spec.dtype()));
-      }
-      return 1;
-    }
-  }
-
-  private static float product(float input, float weight) {
-    float product = input * weight;
-    if (!(input > 0) || !(weight > 0) || !Float.isFinite(product) || product == 0) {
-      throw new BraidException(
-          "scales must be more than 0 and finite, and so must be their product, but were %s and %s"
-              .formatted(input, weight));
-    }
-    return product;
   }
 
   public ProcessGroup group() {
@@ -278,9 +254,9 @@ public final class Pipeline implements AutoCloseable {
       throw new BraidException(
           "scales are for fp8 but the type is %s; leave them out".formatted(spec().dtype()));
     }
-    float product = product(input, weight);
-    group.agree("scales of " + this, input + " and " + weight);
-    plan.scale(product);
+    var both = new Scales(input, weight);
+    group.agree("scales of " + this, both.toString());
+    plan.scale(both.product());
   }
 
   private Tensor open(Part part) {
@@ -312,19 +288,15 @@ public final class Pipeline implements AutoCloseable {
 
   /// Runs that often and says how many nanoseconds each iteration took on this rank.
   public long[] time(int iterations) {
-    Measurement.checkIterations("time", iterations);
-    return measurement().time(iterations, this::iterate);
+    return new Measurement(group, this::iterate).time(iterations);
   }
 
   /// Runs that often and says what this rank did, span by span, on the clock of the group's rank 0.
   /// The front gathers it too.
   public Profile profile(int iterations) {
-    Measurement.checkIterations("profile", iterations);
-    return measurement().profile(iterations, this::iterate, this::configuration);
-  }
-
-  private Measurement measurement() {
-    return new Measurement(group, plan.streams());
+    checkOpen();
+    return new Measurement(group, this::iterate)
+        .profile(iterations, plan.streams(), this::configuration);
   }
 
   /// The problem, the tuning and what they ran on, as columns of a table.
@@ -390,7 +362,10 @@ public final class Pipeline implements AutoCloseable {
           broken);
     }
     try {
-      var _ = plan.launch(iteration);
+      group.calls().enter(call);
+      if (plan.launch(iteration)) {
+        group.counting().add(Counter.REPLAYS);
+      }
       plan.synchronize(() -> "the end of an iteration of " + this);
     } catch (RuntimeException | Error e) {
       broken = e;

@@ -53,9 +53,9 @@ public final class ProcessGroup implements AutoCloseable {
     this.members = List.copyOf(members);
     this.rank = members.indexOf(context.place().rank());
     this.all = new Members(name, members, new Place(Math.max(rank, 0), members.size()));
-    this.calls = new Calls(all, context.waits(), counters, context::backend, this::setUp);
+    this.calls = new Calls(all, context.waits(), counters, context::backend, this::rendezvous);
     this.pool =
-        new BufferPool(all, context.waits(), calls, counters, context::backend, this::setUp);
+        new BufferPool(all, context.waits(), calls, counters, context::backend, this::rendezvous);
   }
 
   /// All ranks.
@@ -182,25 +182,18 @@ public final class ProcessGroup implements AutoCloseable {
     all.requireSame(call, said);
   }
 
-  /// For what the members set up together in a call that has been said already.
-  private Rendezvous setUp() {
-    return new SetUp(false);
-  }
-
-  /// For what the members set up together, each as a call of its own.
+  /// For what the members set up together, in a call that each of them has said.
   Rendezvous rendezvous() {
-    return new SetUp(true);
+    checkMember();
+    return new SetUp(registry.next(this));
   }
 
   private final class SetUp implements Rendezvous {
     private final String unique;
-    private final boolean ownCall;
     private boolean met;
 
-    SetUp(boolean ownCall) {
-      checkMember();
-      this.ownCall = ownCall;
-      this.unique = registry.next(ProcessGroup.this);
+    SetUp(String unique) {
+      this.unique = unique;
     }
 
     @Override
@@ -220,9 +213,6 @@ public final class ProcessGroup implements AutoCloseable {
 
     @Override
     public List<String> exchange(String label, String value) {
-      if (ownCall) {
-        calls.meet(Call.of(label));
-      }
       // The set-up and its first meeting are one step, or ranks that only meet would be a step off.
       var key = met ? registry.next(ProcessGroup.this) : unique;
       met = true;

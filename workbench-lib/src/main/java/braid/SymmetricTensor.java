@@ -21,6 +21,8 @@ import org.jspecify.annotations.Nullable;
 /// It begins as zeroes. Who reads another rank's part must know that it has been written: a barrier
 /// or a pipeline's signals say so, the tensor does not.
 public final class SymmetricTensor implements AutoCloseable {
+  static final int MAX_NAME_CHARACTERS = 64;
+
   private final ProcessGroup group;
   private final String name;
   private final List<Long> shape;
@@ -48,7 +50,8 @@ public final class SymmetricTensor implements AutoCloseable {
 
   /// Collects what a tensor is; each thing is said at most once.
   public static final class Builder {
-    private static final Pattern NAME = Pattern.compile("\\P{C}{1,64}");
+    private static final Pattern NAME =
+        Pattern.compile("\\P{C}{1,%d}".formatted(MAX_NAME_CHARACTERS));
 
     private final ProcessGroup group;
     private @Nullable List<Long> shape;

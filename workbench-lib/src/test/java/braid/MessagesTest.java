@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.api.Test;
@@ -238,6 +239,24 @@ class MessagesTest {
   }
 
   @Test
+  void aTensorOfMoreDimensionsThanAMessageSays() {
+    onEachRank(
+        2,
+        (world, comm, x, y) -> {
+          var sizes = new long[230];
+          Arrays.fill(sizes, 1);
+          try (var flat = tensor(world, "flat", DType.FP32, sizes)) {
+            comm.send(flat, 1 - world.rank());
+          }
+        });
+    assertThat(told.values())
+        .hasSize(2)
+        .containsOnly(
+            "what a message is must be said in 444 bytes but the name, type and sizes of `flat` take"
+                + " 473; send it with fewer dimensions");
+  }
+
+  @Test
   void oneTensorIsNotSentAndReceivedIntoAtOnce() {
     onEachRank(
         2, (world, comm, x, y) -> comm.sendReceive(x, 1 - world.rank(), x, 1 - world.rank()));
@@ -253,11 +272,11 @@ class MessagesTest {
   }
 
   @Test
-  void aTensorsLongNameIsCutButNotItsSize() {
+  void aTensorWithTheLongestName() {
     onEachRank(
         2,
         (world, comm, x, y) -> {
-          var named = tensor(world, "long".repeat(500), DType.FP32, 4);
+          var named = tensor(world, "\uD83D\uDE80".repeat(64), DType.FP32, 4);
           if (world.rank() == 0) {
             named.local().fill(7);
             comm.send(named, 1);

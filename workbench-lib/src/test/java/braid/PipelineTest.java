@@ -145,10 +145,11 @@ class PipelineTest {
             assertThat(sumOf(profile, Stage.GEMM, Span::flops))
                 .isEqualTo(iterations * 2L * SPEC.m() * columns * SPEC.k());
             // All other ranks' rows come over the link once an iteration; unfused moves its own
-            // too.
-            int rows = method == Method.UNFUSED ? SPEC.m() : SPEC.m() / 3 * 2;
-            assertThat(sumOf(profile, Stage.COPY, Span::bytes))
-                .isEqualTo((long) iterations * rows * SPEC.k() * Float.BYTES);
+            // too, within its memory.
+            long rowsOfRank = (long) iterations * SPEC.m() / 3 * SPEC.k() * Float.BYTES;
+            assertThat(sumOf(profile, Stage.COPY, Span::bytes)).isEqualTo(2 * rowsOfRank);
+            assertThat(sumOf(profile, Stage.LOCAL, Span::bytes))
+                .isEqualTo(method == Method.UNFUSED ? rowsOfRank : 0);
             assertThat(profile.spans())
                 .allSatisfy(span -> assertThat(span.startNanos()).isGreaterThanOrEqualTo(0));
             assertThat(profile.spans())
@@ -226,7 +227,7 @@ class PipelineTest {
   }
 
   @Test
-  void everyHoleOfTheTableIsRefusedAndNamesTheNearest() {
+  void c6EveryHoleOfTheTableIsRefusedAndNamesTheNearest() {
     LocalRanks.run(
         2,
         world -> {
@@ -415,5 +416,44 @@ class PipelineTest {
             beside.verify();
           }
         });
+  }
+
+  /// One rank waits for signals in shared memory, the other at the store; each knows only its own
+  /// call.
+  @Test
+  void aRunThatMeetsAnotherCallIsToldBothNames() {
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    2,
+                    world -> {
+                      try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
+                        pipe.run();
+                        if (world.rank() == 0) {
+                          pipe.run();
+                        } else {
+                          world.barrier();
+                        }
+                      }
+                    }))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("all ranks of a group must make the same calls in the same order")
+        .hasMessageContaining("run of `all-gather-gemm m=24")
+        .hasMessageContaining("barrier");
+  }
+
+  @Test
+  void problemsThatDifferBetweenRanksAreNamedRankByRank() {
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    3,
+                    world -> {
+                      var spec = world.rank() == 2 ? SPEC.dtype(DType.BF16) : SPEC;
+                      Pipeline.on(world).gemm(spec).build().close();
+                    }))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContainingAll("build a pipeline", "k=8 fp32", "k=8 bf16", "rank 2")
+        .hasMessageMatching("(?s).*ranks 0, 1 ha.*|.*rank 0 .*rank 1.*|.*rank [01] .*");
   }
 }

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ProfileSetTest {
   /// Copies of 10 ns each, GEMMs of 10 ns each as soon as the copy is there: of the four copies all
   /// but the first run beside a GEMM, of the four GEMMs all but the last beside a copy.
-  private static final SyntheticProfiles LOCKSTEP = new SyntheticProfiles(1, 3, 4, 1, 10, 10);
+  private static final SyntheticProfiles LOCKSTEP = new SyntheticProfiles(2, 3, 4, 1, 10, 10);
 
   @Test
   void bothMeasuresOfOverlapAreExact() {
@@ -34,7 +34,7 @@ class ProfileSetTest {
 
   @Test
   void theUnfusedRunsTimesChargeOverlapForSlowingBothDown() {
-    var unfused = new SyntheticProfiles(1, 1, 1, 1, 30, 35).set();
+    var unfused = new SyntheticProfiles(2, 1, 1, 1, 30, 35).set();
     var stages = LOCKSTEP.set().stages(unfused);
 
     // (35 + 30 - 50) / min(35, 30)
@@ -60,7 +60,10 @@ class ProfileSetTest {
             new Span(0, 0, Stage.REDUCE, "reduce", 55, 80, 1, 0),
             new Span(0, 0, Stage.WAIT, "comm", 0, 40, 0, 0),
             new Span(0, 0, Stage.SIGNAL, "reduce", 80, 81, 0, 0));
-    var stages = ProfileSet.of(List.of(profile(0, 1, List.of(100L), spans))).stages();
+    var stages =
+        ProfileSet.of(
+                List.of(profile(0, 2, List.of(100L), spans), profile(1, 2, List.of(100L), spans)))
+            .stages();
 
     assertThat(stages.doubleColumn("reduce ms").get(0)).isEqualTo(25e-6, within(1e-15));
     assertThat(stages.doubleColumn("overlapped ms").get(0)).isEqualTo(10e-6, within(1e-15));
@@ -70,6 +73,41 @@ class ProfileSetTest {
         .isEqualTo(10.0 / 40, within(1e-12));
     // (50 + 40 - 100) / min(50, 40)
     assertThat(stages.doubleColumn("saved ÷ savable").get(0)).isEqualTo(-0.25, within(1e-12));
+  }
+
+  @Test
+  void whatARankMovesWithinItsOwnMemoryIsWorkButNoCommunication() {
+    var spans =
+        List.of(
+            new Span(0, 0, Stage.GEMM, "gemm-0", 0, 50, 0, 1),
+            new Span(0, 0, Stage.COPY, "comm", 40, 60, 1, 0),
+            new Span(0, 0, Stage.LOCAL, "finish", 30, 90, 1, 0));
+    var own = profile(0, 2, List.of(100L), spans);
+    var stages = ProfileSet.of(List.of(own, profile(1, 2, List.of(100L), spans))).stages();
+
+    assertThat(stages.doubleColumn("local ms").get(0)).isEqualTo(60e-6, within(1e-15));
+    assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(10e-6, within(1e-15));
+    assertThat(stages.doubleColumn("overlapped ÷ communication").get(0))
+        .isEqualTo(10.0 / 20, within(1e-12));
+  }
+
+  @Test
+  void oneRankAloneCommunicatesNothing() {
+    var spans =
+        List.of(
+            new Span(0, 0, Stage.GEMM, "gemm-0", 0, 50, 0, 1),
+            new Span(0, 0, Stage.COPY, "comm", 40, 60, 1, 0),
+            new Span(0, 0, Stage.REDUCE, "reduce", 60, 80, 1, 0));
+    var set = ProfileSet.of(List.of(profile(0, 1, List.of(100L), spans)));
+    var stages = set.stages();
+
+    assertThat(stages.doubleColumn("overlapped ÷ communication").isMissing(0)).isTrue();
+    assertThat(stages.doubleColumn("saved ÷ savable").isMissing(0)).isTrue();
+    assertThat(stages.doubleColumn("overlapped ms").get(0)).isZero();
+    assertThat(stages.doubleColumn("reduce ms").get(0)).isEqualTo(20e-6, within(1e-15));
+    assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(20e-6, within(1e-15));
+    assertThat(set.breakdown().getTitle().getText())
+        .isEqualTo("Nothing is communicated; 20% is idle");
   }
 
   @Test

@@ -33,6 +33,25 @@ class SeedsBTest {
   }
 
   @Test
+  void b5WhatIsSetUpOnceIsNotSetUpAgain() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var spec = GemmSpec.allGatherGemm(8, 4, 4);
+          Pipeline.on(world).gemm(spec).build().close();
+          var before = world.counters().get("rendezvous");
+          for (int pass = 0; pass < 3; pass++) {
+            assertThat(ProcessGroup.world()).isSameAs(world);
+            try (var pipe = Pipeline.on(world).gemm(spec).build()) {
+              pipe.run();
+              pipe.run();
+            }
+          }
+          assertThat(world.counters().get("rendezvous")).isEqualTo(before);
+        });
+  }
+
+  @Test
   void b6AFailedAllocationSaysHowMuchWasAskedForAndIsLeft() {
     LocalRanks.run(
         2,

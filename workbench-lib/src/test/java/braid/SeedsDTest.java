@@ -4,6 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.GemmSpec.Pattern;
+import java.lang.reflect.Modifier;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -41,6 +47,34 @@ class SeedsDTest {
             verify(world, beside, PipelineCases.overlap(method, 2));
           }
         });
+  }
+
+  /// What a library brings is looked for at run time; who has it not, compiles and runs all the
+  /// same.
+  @Test
+  void d2NothingPublicMentionsALibraryThatMayBeMissing() throws Exception {
+    var types = Path.of("target/classes/braid");
+    try (var files = Files.list(types)) {
+      var classes =
+          files
+              .map(file -> file.getFileName().toString())
+              .filter(name -> name.endsWith(".class") && !name.equals("package-info.class"))
+              .toList();
+      assertThat(classes).hasSizeGreaterThan(30);
+      for (var name : classes) {
+        var type = Class.forName("braid." + name.replace(".class", ""), false, loader());
+        if (Modifier.isPublic(type.getModifiers())) {
+          assertThat(
+                  Arrays.stream(type.getMethods()).map(java.lang.reflect.Method::toGenericString))
+              .as(type.getName())
+              .noneMatch(text -> text.contains("bytedeco") || text.contains("braid.natives"));
+        }
+      }
+    }
+  }
+
+  private static ClassLoader loader() {
+    return SeedsDTest.class.getClassLoader();
   }
 
   @Test
@@ -219,6 +253,69 @@ class SeedsDTest {
                   PipelineCases.spec(pattern, 9, 5, 7, 11),
                   PipelineCases.overlap(method, 2));
             }
+          }
+        });
+  }
+
+  /// Everything that matters to a plan is in its key: what differs in anything has its own.
+  @Test
+  void d6PlansAreReusedByAllThatMattersAndNothingLess() {
+    onRanks(
+        2,
+        world -> {
+          var spec = GemmSpec.gemmAllReduce(24, 4, 8);
+          var how = Overlap.splits(2);
+          for (var other :
+              List.of(
+                  new PipelineCase(spec, how),
+                  new PipelineCase(GemmSpec.gemmAllReduce(25, 4, 8), how),
+                  new PipelineCase(spec.dtype(DType.BF16), how),
+                  new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), how),
+                  new PipelineCase(spec.bias(), how),
+                  new PipelineCase(spec, how.streams(2)))) {
+            long made = plansMade(world);
+            verify(world, other.spec(), other.how());
+            assertThat(plansMade(world)).as(other.toString()).isEqualTo(made + 1);
+          }
+          long meetings = count(world, "rendezvous");
+          long reused = count(world, "plans reused");
+          try (var again = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+            again.run();
+            again.run();
+          }
+          assertThat(world.counters())
+              .containsEntry("plans reused", reused + 1)
+              .containsEntry("rendezvous", meetings);
+        });
+  }
+
+  private static long plansMade(ProcessGroup world) {
+    return count(world, "plans made");
+  }
+
+  private static long count(ProcessGroup world, String counter) {
+    return Objects.requireNonNull(world.counters().get(counter), counter);
+  }
+
+  @Test
+  void d4ReplaysAreCountedAndMeetNobody() {
+    onRanks(
+        2,
+        world -> {
+          var how = Overlap.splits(2).replay();
+          try (var pipe =
+              Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(24, 4, 8)).overlap(how).build()) {
+            pipe.run();
+            var before = world.counters();
+            long replays = count(world, "replays");
+            pipe.run();
+            pipe.run();
+            assertThat(world.counters())
+                .containsEntry("replays", replays + 2)
+                .containsEntry("rendezvous", before.get("rendezvous"))
+                .containsEntry("buffers allocated", before.get("buffers allocated"))
+                .containsEntry("buffers reused", before.get("buffers reused"));
+            assertThat(pipe.profile(1).counters()).containsKeys("replays", "plans made");
           }
         });
   }

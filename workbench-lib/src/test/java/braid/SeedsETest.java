@@ -62,7 +62,7 @@ class SeedsETest {
     try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
       pipe.verify();
       return pipe.profile(1).spans().stream()
-          .filter(span -> span.stream().equals("finish") && span.stage() == Stage.COPY)
+          .filter(span -> span.stream().equals("finish") && span.stage() == Stage.LOCAL)
           .count();
     }
   }
@@ -92,7 +92,7 @@ class SeedsETest {
         2,
         SLOW,
         world -> {
-          var spec = GemmSpec.besideAllGather(256, 256, 256, 20_000);
+          var spec = GemmSpec.besideAllGather(640, 640, 640, 20_000);
           assertThat(overlapped(world, spec, Overlap.unfused())).isLessThan(1);
           assertThat(overlapped(world, spec, Overlap.bulk())).isPositive();
           assertThat(overlapped(world, spec, Overlap.bulk().over(Transport.WORKERS))).isPositive();

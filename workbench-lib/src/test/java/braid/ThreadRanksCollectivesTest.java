@@ -72,10 +72,10 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
     var dtype = any(List.of(DType.values()), random);
     var comm = any(List.of(Way.values()), random).of(group);
     int ranks = group.size();
-    long rows = 1 + random.nextInt(5);
+    int rows = 1 + random.nextInt(5);
     try (var small = tensor(group, dtype, rows);
-        var a = tensor(group, dtype, rows * ranks);
-        var b = tensor(group, dtype, rows * ranks)) {
+        var a = tensor(group, dtype, (long) rows * ranks);
+        var b = tensor(group, dtype, (long) rows * ranks)) {
       var played = new Played(group, dtype, List.of(small, a, b));
       var said = new ArrayList<String>();
       for (int call = 0; call < CALLS; call++) {

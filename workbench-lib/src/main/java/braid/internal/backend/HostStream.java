@@ -100,7 +100,7 @@ final class HostStream implements Stream {
   public void copyLocal(Work work, MemorySegment from, MemorySegment to) {
     compute(
         work,
-        Stage.COPY,
+        Stage.LOCAL,
         from.byteSize(),
         0,
         () -> MemorySegment.copy(from, 0, to, 0, from.byteSize()));
@@ -108,7 +108,7 @@ final class HostStream implements Stream {
 
   @Override
   public void zero(Work work, MemorySegment memory) {
-    compute(work, Stage.COPY, memory.byteSize(), 0, () -> memory.fill((byte) 0));
+    compute(work, Stage.LOCAL, memory.byteSize(), 0, () -> memory.fill((byte) 0));
   }
 
   @Override

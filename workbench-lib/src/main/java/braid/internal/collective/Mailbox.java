@@ -33,7 +33,6 @@ final class Mailbox implements AutoCloseable {
   /// What a text takes beside its bytes.
   private static final int LENGTH_BYTES = Integer.BYTES;
 
-  private static final int LETTER_BYTES = (int) (REFUSAL - LETTER) - LENGTH_BYTES;
   private static final int REFUSAL_BYTES = (int) (ENTRY_BYTES - REFUSAL) - LENGTH_BYTES;
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
@@ -58,7 +57,7 @@ final class Mailbox implements AutoCloseable {
 
   /// This rank's message of that number lies ready.
   void post(int to, int epoch, int number, Letter letter) {
-    write(entry(place.rank(), to), LETTER, letter.bytes(), LETTER_BYTES);
+    write(entry(place.rank(), to), LETTER, letter.bytes(), Letter.MAX_BYTES);
     SignalWord.raise(entry(to, place.rank()), POSTED, epoch, number);
   }
 
@@ -73,7 +72,7 @@ final class Mailbox implements AutoCloseable {
 
   /// What the message that lies ready is.
   Letter letter(int from) {
-    return Letter.read(read(entry(from, place.rank()), LETTER, LETTER_BYTES));
+    return Letter.read(read(entry(from, place.rank()), LETTER, Letter.MAX_BYTES));
   }
 
   /// This rank has read that message.

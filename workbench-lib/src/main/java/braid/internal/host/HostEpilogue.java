@@ -2,6 +2,8 @@ package braid.internal.host;
 
 import braid.internal.backend.Epilogue;
 import braid.internal.backend.Matrix;
+import braid.natives.Blas;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -24,7 +26,7 @@ final class HostEpilogue {
     if (epilogue.accumulate()) {
       var before = room.apply(values.byteSize());
       Numbers.widen(out.dtype(), out.bytes(), before);
-      braid.natives.Blas.add(before, values);
+      Blas.add(before, values);
     }
     epilogue.bias().ifPresent(bias -> addBias(values, out, bias));
     epilogue.preActivation().ifPresent(kept -> activate(values, kept));
@@ -34,17 +36,15 @@ final class HostEpilogue {
     }
   }
 
+  /// Row by row, by the library: a rank's own loops, compiled by the first compiler only, would
+  /// take a hundred times as long.
   private static void addBias(MemorySegment values, Matrix out, MemorySegment bias) {
-    var wide = new float[out.columns()];
-    for (int column = 0; column < wide.length; column++) {
-      wide[column] = out.dtype().load(bias, column);
-    }
-    long at = 0;
-    for (int row = 0; row < out.rows(); row++) {
-      for (float added : wide) {
-        values.setAtIndex(
-            ValueLayout.JAVA_FLOAT, at, values.getAtIndex(ValueLayout.JAVA_FLOAT, at) + added);
-        at++;
+    long rowBytes = (long) out.columns() * Float.BYTES;
+    try (var arena = Arena.ofConfined()) {
+      var wide = arena.allocate(rowBytes, Float.BYTES);
+      Numbers.widen(out.dtype(), bias, wide);
+      for (int row = 0; row < out.rows(); row++) {
+        Blas.add(wide, values.asSlice(row * rowBytes, rowBytes));
       }
     }
   }

@@ -29,9 +29,12 @@ public final class StreamOrder {
         .toList();
   }
 
-  /// Reducing is done by streams that communicate, and by some that multiply.
+  /// What is added up or put in its place belongs to communication, whoever does it.
   private static Stage kind(Span span) {
-    return span.stage() == Stage.REDUCE ? Stage.COPY : span.stage();
+    return switch (span.stage()) {
+      case COPY, REDUCE, LOCAL -> Stage.COPY;
+      case GEMM, WAIT, SIGNAL -> span.stage();
+    };
   }
 
   private static String prefix(String stream) {

@@ -34,7 +34,7 @@ class CopyWorkersTest {
   }
 
   @Test
-  void workersCopyEverythingAndKeepTheirProcessorsBusyMeanwhile() {
+  void c2WorkersCopyEverythingAndKeepTheirProcessorsBusyMeanwhile() {
     try (var arena = Arena.ofShared();
         var workers = new CopyWorkers(3, "busy", new CopyEngine(LINK, waits), waits, anywhere)) {
       var from = arena.allocate(BYTES);
@@ -53,7 +53,7 @@ class CopyWorkersTest {
   }
 
   @Test
-  void aCopyEngineLeavesTheProcessorToOthers() {
+  void c2ACopyEngineLeavesTheProcessorToOthers() {
     try (var arena = Arena.ofShared()) {
       var from = arena.allocate(BYTES);
       var engine = new CopyEngine(LINK, waits);

@@ -12,17 +12,20 @@ import java.util.function.ToDoubleFunction;
 import org.jfree.chart.JFreeChart;
 
 /// A bar for each rank's mean iteration: only multiplying, both at once, only communicating
-/// (copying or reducing), neither.
+/// (copying or reducing), only moving bytes of its own where a rank does so, none of these.
 public final class BreakdownChart {
   private static final int LANE_PX = 34;
 
   private record Part(String name, Color colour, ToDoubleFunction<RankTimes> nanos) {}
+
+  private static final String OWN = "only bytes of its own";
 
   private static final List<Part> PARTS =
       List.of(
           new Part("gemm only", Theme.colour(Stage.GEMM), t -> t.either() - t.communication()),
           new Part("gemm and communication", Theme.BOTH, RankTimes::overlapped),
           new Part("communication only", Theme.colour(Stage.COPY), t -> t.either() - t.gemm()),
+          new Part(OWN, Theme.colour(Stage.LOCAL), RankTimes::ownOnly),
           new Part("idle", Theme.colour(Stage.WAIT), RankTimes::idle));
 
   private BreakdownChart() {}
@@ -30,7 +33,7 @@ public final class BreakdownChart {
   public static JFreeChart of(List<Profile> ofRanks) {
     var ranks = ofRanks.stream().map(RankTimes::of).toList();
     double longest =
-        ranks.stream().mapToDouble(t -> Math.max(t.iteration(), t.either())).max().orElse(1);
+        ranks.stream().mapToDouble(t -> Math.max(t.iteration(), t.working())).max().orElse(1);
     var scale = TimeScale.of(longest);
     var kinds = new ArrayList<LanePlot.Kind>();
     var from = new double[ranks.size()];
@@ -44,7 +47,9 @@ public final class BreakdownChart {
           from[lane] += length;
         }
       }
-      kinds.add(new LanePlot.Kind(part.name, part.colour, LanePlot.Form.BLOCK, bars));
+      if (!part.name.equals(OWN) || !bars.isEmpty()) {
+        kinds.add(new LanePlot.Kind(part.name, part.colour, LanePlot.Form.BLOCK, bars));
+      }
     }
     var plot =
         LanePlot.of(

@@ -93,7 +93,7 @@ public final class TimelineChart {
     for (var stage : Stage.values()) {
       var form =
           switch (stage) {
-            case GEMM, COPY, REDUCE -> LanePlot.Form.BLOCK;
+            case GEMM, COPY, REDUCE, LOCAL -> LanePlot.Form.BLOCK;
             case WAIT -> LanePlot.Form.THREAD;
             case SIGNAL -> LanePlot.Form.TICK;
           };

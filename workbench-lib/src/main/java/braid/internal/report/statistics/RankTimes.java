@@ -1,5 +1,6 @@
 package braid.internal.report.statistics;
 
+import braid.Place;
 import braid.Profile;
 import braid.Span;
 import braid.Stage;
@@ -9,10 +10,12 @@ import java.util.List;
 import java.util.Map;
 
 /// Where one rank's time went, as nanoseconds of a mean iteration. A stage's time is that in which
-/// at least one of its spans ran; communication is copying and reducing.
+/// at least one of its spans ran; communication is copying and reducing, of which one rank alone
+/// does none, whatever it copies and adds up of its own.
 ///
 /// @param iteration wall time
 /// @param either time in which the rank multiplied, communicated or both
+/// @param working time in which it did that or moved bytes of its own
 public record RankTimes(
     int rank,
     double iteration,
@@ -20,22 +23,23 @@ public record RankTimes(
     double gemm,
     double communication,
     double either,
+    double working,
     long bytes,
     long flops) {
 
   /// The mean over all iterations.
   public static RankTimes of(Profile profile) {
-    return of(profile.place().rank(), profile.iterationNanos(), profile.spans());
+    return of(profile.place(), profile.iterationNanos(), profile.spans());
   }
 
   public static RankTimes of(Profile profile, int iteration) {
     return of(
-        profile.place().rank(),
+        profile.place(),
         List.of(profile.iterationNanos().get(iteration)),
         profile.spans().stream().filter(s -> s.iteration() == iteration).toList());
   }
 
-  private static RankTimes of(int rank, List<Long> iterationNanos, List<Span> spans) {
+  private static RankTimes of(Place place, List<Long> iterationNanos, List<Span> spans) {
     int iterations = iterationNanos.size();
     var busy = new EnumMap<Stage, Double>(Stage.class);
     for (var stage : Stage.values()) {
@@ -45,15 +49,18 @@ public record RankTimes(
       }
     }
     var gemm = of(spans, Stage.GEMM);
-    var communication = of(spans, Stage.COPY, Stage.REDUCE);
-    var either = of(spans, Stage.GEMM, Stage.COPY, Stage.REDUCE);
+    boolean alone = place.size() == 1;
+    var communication = alone ? List.<Span>of() : of(spans, Stage.COPY, Stage.REDUCE);
+    var either = alone ? gemm : of(spans, Stage.GEMM, Stage.COPY, Stage.REDUCE);
+    var working = of(spans, Stage.GEMM, Stage.COPY, Stage.REDUCE, Stage.LOCAL);
     return new RankTimes(
-        rank,
+        place.rank(),
         iterationNanos.stream().mapToLong(Long::longValue).average().orElseThrow(),
         Collections.unmodifiableMap(busy),
         BusyTime.nanos(gemm) / (double) iterations,
         BusyTime.nanos(communication) / (double) iterations,
         BusyTime.nanos(either) / (double) iterations,
+        BusyTime.nanos(working) / (double) iterations,
         communication.stream().mapToLong(Span::bytes).sum() / iterations,
         gemm.stream().mapToLong(Span::flops).sum() / iterations);
   }
@@ -69,7 +76,12 @@ public record RankTimes(
   }
 
   public double idle() {
-    return Math.max(0, iteration - either);
+    return Math.max(0, iteration - working);
+  }
+
+  /// Time in which the rank neither multiplied nor communicated, but moved bytes of its own.
+  public double ownOnly() {
+    return working - either;
   }
 
   /// (T_gemm + T_comm − T_overlapped) ÷ min(T_gemm, T_comm), the first two as timed in `alone`:

@@ -81,7 +81,7 @@ class ChartsTest {
 
   @Test
   void aBreakdownCountsReducingAsCommunication() throws IOException {
-    var set = new SyntheticReduction(1, 1, 1, 1, 40_000, 30_000).set();
+    var set = new SyntheticReduction(2, 1, 1, 1, 40_000, 30_000).set();
     var data = (IntervalXYDataset) plot(set.breakdown()).getDataset();
 
     assertThat(data.getEndXValue(0, 0)).as("gemm only, µs").isEqualTo(40, within(1e-9));
@@ -146,7 +146,7 @@ class ChartsTest {
 
   @Test
   void aBreakdownAddsUpToTheIteration() throws IOException {
-    var chart = new SyntheticProfiles(1, 2, 4, 1, 10, 10).set().breakdown();
+    var chart = new SyntheticProfiles(2, 2, 4, 1, 10, 10).set().breakdown();
     var data = (IntervalXYDataset) plot(chart).getDataset();
 
     assertThat(data.getEndXValue(0, 0)).as("gemm only, µs").isEqualTo(0.01, within(1e-12));

@@ -1,0 +1,296 @@
+package braid;
+
+import braid.internal.backend.Epilogue;
+import braid.internal.backend.Gemm;
+import braid.internal.backend.Matrix;
+import braid.internal.backend.Operand;
+import braid.internal.exchange.Cut;
+import braid.internal.exchange.Layout;
+import braid.internal.exchange.Rows;
+import braid.internal.exchange.Slice;
+import braid.internal.host.Cores;
+import braid.internal.host.HostGemm;
+import braid.internal.host.WorkQueue;
+import braid.internal.rank.Waits;
+import com.sun.management.OperatingSystemMXBean;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+
+/// Prints what a pipelined all-gather→GEMM costs besides its multiplications where the link costs
+/// nothing: the time of an iteration ÷ that of the very same multiplications, in the same order, on
+/// one thread of the same cores with nothing else. Rounds in which other processes took more than a
+/// tenth of the machine are left out, whatever they came to, and counted. It is no test; run it by
+/// hand:
+///
+/// `java -cp … braid.HostOverhead [rounds m n k ranks…]`
+final class HostOverhead {
+  private static final List<String> DEFAULTS = List.of("40", "3840", "2304", "640", "1", "2", "4");
+  private static final int SIZES_GIVEN_BEFORE_RANKS = 4;
+  private static final int[] SPLITS = {1, 2, 4, 8, 16};
+  private static final int[] STREAMS = {1, 2};
+
+  private HostOverhead() {}
+
+  public static void main(String[] given) throws IOException, InterruptedException {
+    var all = new ArrayList<>(Arrays.asList(given));
+    if (all.size() <= SIZES_GIVEN_BEFORE_RANKS) {
+      all.addAll(DEFAULTS.subList(given.length, DEFAULTS.size()));
+    }
+    System.out.println("rounds m n k ranks = " + String.join(" ", all));
+    System.out.println();
+    System.out.println(
+        "| ranks | splits | streams | plain ms | pipelined ms | ratio | p10 to p90"
+            + " | plain again ÷ plain | copying | left out |");
+    System.out.println("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for (var ranks : all.subList(SIZES_GIVEN_BEFORE_RANKS, all.size())) {
+      for (var ended :
+          ProcessRanks.run(
+              Integer.parseInt(ranks),
+              Map.of("BRAID_LINK", Link.UNLIMITED.toString()),
+              OnRank.class,
+              all.subList(0, SIZES_GIVEN_BEFORE_RANKS).toArray(String[]::new))) {
+        if (ended.rank() == 0 || ended.exitCode() != 0) {
+          System.out.print(ended.output());
+        }
+      }
+    }
+  }
+
+  /// What each rank does: the plain multiplications, the pipeline and the plain ones again, round
+  /// by round, so that a machine which slows down slows both.
+  static final class OnRank {
+    private static final int UNTIMED_ROUNDS = 3;
+    private static final double QUIET_SHARE = 0.1;
+
+    /// For each round that is wanted; then a machine is too busy to measure on.
+    private static final int MOST_LEFT_OUT = 5;
+
+    private OnRank() {}
+
+    public static void main(String[] args) {
+      int rounds = Integer.parseInt(args[0]);
+      var spec =
+          GemmSpec.allGatherGemm(
+              Integer.parseInt(args[1]), Integer.parseInt(args[2]), Integer.parseInt(args[3]));
+      try (var world = ProcessGroup.world()) {
+        for (int streams : STREAMS) {
+          for (int splits : SPLITS) {
+            try (var pipe =
+                    Pipeline.on(world)
+                        .gemm(spec)
+                        .overlap(Overlap.splits(splits).streams(streams))
+                        .build();
+                var plain = new Plain(pipe)) {
+              pipe.verify();
+              for (int round = 0; round < UNTIMED_ROUNDS; round++) {
+                var _ = pipe.time(1);
+                var _ = plain.nanos();
+              }
+              measure(world, pipe, plain, rounds);
+            }
+          }
+        }
+      }
+    }
+
+    private static void measure(ProcessGroup world, Pipeline pipe, Plain plain, int rounds) {
+      var before = new double[rounds];
+      var piped = new double[rounds];
+      var ratios = new double[rounds];
+      var again = new double[rounds];
+      int kept = 0;
+      int leftOut = 0;
+      while (kept < rounds && leftOut < MOST_LEFT_OUT * rounds) {
+        var machine = new Machine(world);
+        before[kept] = slowest(world, plain.nanos());
+        piped[kept] = slowest(world, pipe.time(1)[0]);
+        double after = slowest(world, plain.nanos());
+        // What drifts evenly through a round is gone from the ratio.
+        ratios[kept] = piped[kept] / ((before[kept] + after) / 2);
+        again[kept] = after / before[kept];
+        if (machine.othersShare() <= QUIET_SHARE) {
+          kept++;
+        } else {
+          leftOut++;
+        }
+      }
+      var profile = pipe.profile(rounds);
+      double iteration = profile.iterationNanos().stream().mapToLong(Long::longValue).sum();
+      double copy = mean(world, sum(profile, Stage.COPY) / iteration);
+      if (world.rank() == 0) {
+        System.out.printf(
+            "| %d | %d | %d | %.2f | %.2f | **%.3f** | %.3f to %.3f | %.3f to %.3f"
+                + " | %.1f%% | %d of %d |%n",
+            world.size(),
+            pipe.overlap().splits(),
+            pipe.overlap().streams(),
+            quantile(0.5, kept, before) / 1e6,
+            quantile(0.5, kept, piped) / 1e6,
+            quantile(0.5, kept, ratios),
+            quantile(0.1, kept, ratios),
+            quantile(0.9, kept, ratios),
+            quantile(0.1, kept, again),
+            quantile(0.9, kept, again),
+            100 * copy,
+            leftOut,
+            leftOut + kept);
+      }
+    }
+
+    private static double slowest(ProcessGroup world, long mine) {
+      return Arrays.stream(world.gather(mine)).max().orElse(0);
+    }
+
+    private static double mean(ProcessGroup world, double mine) {
+      return Arrays.stream(world.gather(mine)).average().orElse(0);
+    }
+
+    private static double quantile(double share, int count, double... values) {
+      if (count == 0) {
+        return Double.NaN;
+      }
+      var sorted = Arrays.copyOf(values, count);
+      Arrays.sort(sorted);
+      return sorted[(int) Math.round(share * (sorted.length - 1))];
+    }
+
+    private static double sum(Profile profile, Stage stage) {
+      return profile.spans().stream()
+          .filter(span -> span.stage() == stage)
+          .mapToLong(Span::nanos)
+          .sum();
+    }
+  }
+
+  /// What processes other than the ranks take of the machine, from here on.
+  private static final class Machine {
+    private static final long NANOS_PER_TICK = 10_000_000;
+    private static final int BUSY_MODES_BEFORE_IDLE = 3;
+    private static final int FIRST_BUSY_MODE_AFTER_IDLE = 6;
+
+    private final ProcessGroup group;
+    private final long startNanos = System.nanoTime();
+    private final long startBusy;
+    private final long startOwn;
+
+    Machine(ProcessGroup group) {
+      this.group = group;
+      startBusy = busyNanos();
+      startOwn = ownNanos();
+    }
+
+    /// The same on all ranks, as rank 0 sees it.
+    double othersShare() {
+      long own = Arrays.stream(group.gather(ownNanos() - startOwn)).sum();
+      double wall =
+          (double) (System.nanoTime() - startNanos) * Runtime.getRuntime().availableProcessors();
+      return group.broadcast((busyNanos() - startBusy - own) / wall, 0);
+    }
+
+    private static long ownNanos() {
+      return ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getProcessCpuTime();
+    }
+
+    private static long busyNanos() {
+      try (var lines = Files.lines(Path.of("/proc/stat"))) {
+        // cpu user nice system idle iowait irq softirq steal ...
+        var ticks = lines.findFirst().orElseThrow().trim().split(" +");
+        long busy = 0;
+        for (int mode = 1; mode <= FIRST_BUSY_MODE_AFTER_IDLE + 2; mode++) {
+          if (mode <= BUSY_MODES_BEFORE_IDLE || mode >= FIRST_BUSY_MODE_AFTER_IDLE) {
+            busy += Long.parseLong(ticks[mode]);
+          }
+        }
+        return busy * NANOS_PER_TICK;
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+  }
+
+  /// The multiplications of a pipelined all-gather→GEMM in its order: of each chunk this rank's own
+  /// rows, then the peers'. One task of a thread that has the cores and the standing of the
+  /// pipeline's does them all.
+  private static final class Plain implements AutoCloseable {
+    private final ProcessGroup group;
+    private final Waits waits;
+    private final Arena arena = Arena.ofShared();
+    private final HostGemm multiplier;
+    private final WorkQueue thread;
+    private final List<Gemm> gemms = new ArrayList<>();
+
+    Plain(Pipeline pipe) {
+      group = pipe.group();
+      waits = group.context().waits();
+      var local = group.context().env().local();
+      multiplier =
+          new HostGemm(Math.max(1, Runtime.getRuntime().availableProcessors() / local.size()));
+      thread = new WorkQueue("plain", waits, Cores.of(local).yieldingToOthers());
+      lay(pipe);
+    }
+
+    private void lay(Pipeline pipe) {
+      var spec = pipe.spec();
+      var rows = new Rows(spec.dtype(), spec.k());
+      var layout =
+          Layout.byPart(spec.m(), group.size(), new Cut(pipe.overlap().splits(), List.of()));
+      var whole = arena.allocate(rows.bytes(spec.m()), Long.SIZE);
+      int first = layout.rows(group.rank(), 0).start();
+      for (int chunk = 0; chunk < layout.chunks(); chunk++) {
+        var own = layout.rows(group.rank(), chunk);
+        lay(pipe, pipe.input().segment(), new Slice(own.start() - first, own.length()), own);
+        for (int step = 1; step < group.size(); step++) {
+          var others = layout.rows((group.rank() + step) % group.size(), chunk);
+          lay(pipe, whole, others, others);
+        }
+      }
+    }
+
+    private void lay(Pipeline pipe, MemorySegment input, Slice from, Slice to) {
+      var spec = pipe.spec();
+      int columns = Math.toIntExact(pipe.weight().shape().getLast());
+      var weight = Matrix.of(pipe.weight().segment(), spec.dtype(), spec.k(), columns);
+      var output = Matrix.of(pipe.output().segment(), spec.dtype(), spec.m(), columns);
+      if (from.length() > 0) {
+        gemms.add(
+            new Gemm(
+                new Rows(spec.dtype(), spec.k()).matrix(input, from),
+                new Operand(weight, Optional.empty()),
+                output.rows(to.start(), to.length()),
+                Epilogue.NONE));
+      }
+    }
+
+    /// How long they take on this rank, while the others do theirs.
+    long nanos() {
+      group.barrier();
+      var took = new CompletableFuture<Long>();
+      thread.add(
+          () -> "plain multiplications",
+          () -> {
+            long start = System.nanoTime();
+            gemms.forEach(multiplier::multiply);
+            took.complete(System.nanoTime() - start);
+          });
+      return waits.until(() -> "plain multiplications", nanos -> waits.poll(took, nanos));
+    }
+
+    @Override
+    public void close() {
+      thread.close();
+      multiplier.close();
+      arena.close();
+    }
+  }
+}
