@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.rank.RankContext;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -29,7 +30,7 @@ class CollectivesTest {
   }
 
   @Test
-  void newTensorsComeFromThePoolAndNoCallMeets() {
+  void c5ResultsAreNewSymmetricTensorsFromThePoolAndNoCallMeets() {
     LocalRanks.run(
         3,
         world -> {
@@ -70,6 +71,80 @@ class CollectivesTest {
     }
   }
 
+  /// While a slow link brings the bytes, the stream's thread copies and the caller's only waits.
+  @Test
+  void c3NothingIsCopiedOnTheCallersThread() {
+    LocalRanks.run(
+        2,
+        new Link(1e6, 0),
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 50_000);
+          var caller = Thread.ofPlatform().start(() -> comm.allReduce(x, x));
+          var stream = "braid-%d-comm".formatted(world.rank());
+          while (!copies(stream) || !frames(caller).contains("Waits")) {
+            assertThat(caller.isAlive()).as("the call goes on until its bytes are there").isTrue();
+            assertThat(frames(caller)).doesNotContain("CopyEngine");
+          }
+          caller.join();
+        });
+  }
+
+  private static boolean copies(String threadName) {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().equals(threadName))
+        .anyMatch(thread -> frames(thread).contains("CopyEngine"));
+  }
+
+  private static List<String> frames(Thread thread) {
+    return Arrays.stream(thread.getStackTrace())
+        .map(StackTraceElement::getClassName)
+        .map(name -> name.substring(name.lastIndexOf('.') + 1))
+        .toList();
+  }
+
+  @Test
+  void c6EveryCollectiveOfTheTableIsThere() {
+    var rows = Capabilities.hostCollectives();
+    assertThat(rows).hasSize(8 * Transport.values().length * 4);
+    assertThat(rows)
+        .filteredOn(row -> row.kind() != MemoryKind.NATIVE)
+        .allMatch(row -> !row.supported() && row.note().contains("needs CUDA"));
+    LocalRanks.run(
+        2,
+        world -> {
+          var x = tensor(world, "x", 2);
+          var y = tensor(world, "y", 4);
+          for (var row : rows) {
+            if (row.supported()) {
+              assertThat(row.engine()).isNotEmpty();
+              make(Collectives.on(world).over(row.transport()), row.collective(), x, y);
+            }
+          }
+        });
+  }
+
+  private static void make(
+      Collectives comm, String collective, SymmetricTensor x, SymmetricTensor y) {
+    int rank = x.group().rank();
+    switch (collective) {
+      case "all-gather" -> comm.allGather(x, y);
+      case "reduce-scatter" -> comm.reduceScatter(y, x);
+      case "all-reduce" -> comm.allReduce(y, y);
+      case "all-to-all" -> comm.allToAll(x).close();
+      case "broadcast" -> comm.broadcast(x, 1);
+      case "send", "receive" -> {
+        if (rank == 0) {
+          comm.send(x, 1);
+        } else {
+          comm.receive(x, 0);
+        }
+      }
+      case "barrier" -> comm.barrier();
+      default -> throw new AssertionError("there is no " + collective);
+    }
+  }
+
   @Test
   void resultsOfResultsHaveNames() {
     LocalRanks.run(
@@ -87,7 +162,7 @@ class CollectivesTest {
   }
 
   @Test
-  void aGroupMeetsOnceForAllItsCollectives() {
+  void a7AGroupMeetsOnceForAllItsCollectives() {
     LocalRanks.run(
         2,
         world -> {
@@ -356,7 +431,7 @@ class CollectivesTest {
   }
 
   @Test
-  void aProfileOfACollectiveAlone() {
+  void c1AnAllGatherAloneIsCopiedByTheCopyEngine() {
     var profiles = new ConcurrentLinkedQueue<Profile>();
     LocalRanks.run(
         2,
