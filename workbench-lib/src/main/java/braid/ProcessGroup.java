@@ -1,6 +1,5 @@
 package braid;
 
-import braid.internal.backend.Rendezvous;
 import braid.internal.exchange.Rig;
 import braid.internal.memory.BufferPool;
 import braid.internal.memory.Call;
@@ -10,6 +9,7 @@ import braid.internal.memory.Counters;
 import braid.internal.memory.Members;
 import braid.internal.rank.Closing;
 import braid.internal.rank.RankContext;
+import braid.internal.resource.Rendezvous;
 import braid.internal.store.Meeting;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;

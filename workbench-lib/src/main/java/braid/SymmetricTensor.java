@@ -1,7 +1,7 @@
 package braid;
 
-import braid.internal.backend.SymmetricMemory;
 import braid.internal.memory.Call;
+import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -1,9 +1,5 @@
 package braid;
 
-import braid.internal.backend.Epilogue;
-import braid.internal.backend.Gemm;
-import braid.internal.backend.Matrix;
-import braid.internal.backend.Operand;
 import braid.internal.exchange.Cut;
 import braid.internal.exchange.Layout;
 import braid.internal.exchange.Rows;
@@ -12,6 +8,10 @@ import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
 import braid.internal.host.WorkQueue;
 import braid.internal.rank.Waits;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Gemm;
+import braid.internal.work.Matrix;
+import braid.internal.work.Operand;
 import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
 import java.io.UncheckedIOException;

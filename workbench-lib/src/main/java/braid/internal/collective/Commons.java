@@ -2,10 +2,10 @@ package braid.internal.collective;
 
 import braid.BraidException;
 import braid.internal.backend.Stream;
-import braid.internal.backend.Work;
 import braid.internal.collective.Courier.Refusal;
 import braid.internal.memory.Call;
 import braid.internal.rank.Closing;
+import braid.internal.work.Work;
 import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;

@@ -1,7 +1,7 @@
 package braid.internal.collective;
 
-import braid.internal.backend.Rendezvous;
 import braid.internal.memory.Counter;
+import braid.internal.resource.Rendezvous;
 
 /// What the ranks of a group share to make collectives, set up by all of them together. The name
 /// tells it from what they set up before or after.

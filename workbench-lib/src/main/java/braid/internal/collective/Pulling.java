@@ -1,13 +1,13 @@
 package braid.internal.collective;
 
 import braid.Place;
-import braid.internal.backend.Epilogue;
 import braid.internal.backend.Event;
-import braid.internal.backend.Matrix;
-import braid.internal.backend.Reduction;
 import braid.internal.backend.Stream;
-import braid.internal.backend.Work;
 import braid.internal.collective.Words.Signal;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Matrix;
+import braid.internal.work.Reduction;
+import braid.internal.work.Work;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

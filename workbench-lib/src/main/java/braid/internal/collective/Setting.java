@@ -2,11 +2,11 @@ package braid.internal.collective;
 
 import braid.Place;
 import braid.internal.backend.Backend;
-import braid.internal.backend.Rendezvous;
 import braid.internal.exchange.Rig;
 import braid.internal.memory.Calls;
 import braid.internal.memory.Counters;
 import braid.internal.rank.Waits;
+import braid.internal.resource.Rendezvous;
 import java.util.function.Supplier;
 
 /// The group that collectives are made on, as far as they need it.

@@ -3,8 +3,8 @@ package braid.internal.collective;
 import braid.Place;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
-import braid.internal.backend.SymmetricMemory;
-import braid.internal.backend.Work;
+import braid.internal.resource.SymmetricMemory;
+import braid.internal.work.Work;
 import java.util.Locale;
 import java.util.function.Supplier;
 
