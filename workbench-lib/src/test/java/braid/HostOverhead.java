@@ -205,7 +205,7 @@ final class HostOverhead {
     private static long busyNanos() {
       try (var lines = Files.lines(Path.of("/proc/stat"))) {
         // cpu user nice system idle iowait irq softirq steal ...
-        var ticks = lines.findFirst().orElseThrow().trim().split(" +");
+        var ticks = lines.findFirst().orElseThrow().trim().split(" +", -1);
         long busy = 0;
         for (int mode = 1; mode <= FIRST_BUSY_MODE_AFTER_IDLE + 2; mode++) {
           if (mode <= BUSY_MODES_BEFORE_IDLE || mode >= FIRST_BUSY_MODE_AFTER_IDLE) {
