@@ -97,7 +97,7 @@ public final class Collectives {
         context.waits(),
         group.calls(),
         group.counting(),
-        group.symmetric(backend.resolve(MemoryKind.AUTO)),
+        group.symmetric(backend.resolve(context.memory())),
         group::rendezvous);
   }
 
