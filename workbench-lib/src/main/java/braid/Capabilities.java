@@ -63,8 +63,8 @@ public final class Capabilities {
                   transport,
                   kind,
                   there,
-                  there ? engine(transport) : "",
-                  there ? "" : NEEDS_CUDA));
+                  there ? engine(collective, transport) : "",
+                  there ? collectiveNote(collective) : NEEDS_CUDA));
         }
       }
     }
@@ -96,6 +96,27 @@ public final class Capabilities {
         ? "the multiplication needs what is communicated, so they cannot run beside each other in one"
             + " piece; the nearest is splits(1)"
         : "";
+  }
+
+  private static String engine(String collective, Transport transport) {
+    return switch (collective) {
+      case "barrier" -> "signals; nothing is moved";
+      case "send" -> "the receiver's";
+      default -> engine(transport);
+    };
+  }
+
+  private static String collectiveNote(String collective) {
+    return switch (collective) {
+      case "all-gather" -> "every rank fetches from all others";
+      case "reduce-scatter" -> "adds in fp32 in the order of the ranks, rounds once";
+      case "all-reduce" -> "two shots: sums by their owners, then to all; also in place";
+      case "all-to-all" -> "x and y are two tensors";
+      case "broadcast" -> "every rank fetches from the root";
+      case "send" -> "returns when it is received; rings say sendReceive";
+      case "receive" -> "copies out of the sender's tensor";
+      default -> "";
+    };
   }
 
   private static String engine(Transport transport) {

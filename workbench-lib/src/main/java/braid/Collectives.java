@@ -1,9 +1,51 @@
 package braid;
 
+import braid.internal.backend.Stream;
+import braid.internal.collective.Commons;
+import braid.internal.collective.Letter;
+import braid.internal.collective.Over;
+import braid.internal.collective.Pulling;
+import braid.internal.collective.Setting;
+import braid.internal.collective.Shared;
+import braid.internal.memory.Call;
 import java.util.List;
+import java.util.Optional;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
-/// Placeholder until the collectives land in this file.
-final class Collectives {
+/// Collectives by themselves, on symmetric tensors:
+///
+/// ```java
+/// var comm = Collectives.on(world);                 // or .over(WORKERS).workers(2)
+/// comm.allGather(x, y);                             // y is there already
+/// try (var sum = comm.allReduce(x)) { ... }         // or is made, in symmetric memory
+/// comm.sendReceive(x, next, y, previous);
+/// var profile = comm.profile(50, c -> c.allGather(x, y));
+/// ```
+///
+/// All ranks of the group make the same collectives in the same order, with the same tensors; who
+/// makes another is told which. Sizes go by the first dimension:
+///
+/// | call | x | y |
+/// |---|---|---|
+/// | `allGather(x, y)` | a, ... | ranks · a, ...: all ranks' `x`, one after the other |
+/// | `reduceScatter(x, y)` | ranks · a, ... | a, ...: this rank's part of the sum of all `x` |
+/// | `allReduce(x, y)` | a, ... | a, ...: the sum of all `x`; `allReduce(x, x)` makes it in place |
+/// | `allToAll(x, y)` | ranks · a, ... | ranks · a, ...: what each rank had for this one |
+/// | `broadcast(x, root)` | a, ... | the root's `x`, in everybody's |
+/// | `send(x, rank)`, `receive(y, rank)` | a, ... | a, ...: only these two ranks call |
+///
+/// **When a call returns** its result is there on this rank, and every other rank has read what it
+/// needs of this one, so `x` may be written again; `y` is this rank's alone. It says nothing of
+/// what is there on other ranks: who reads their parts makes a barrier before.
+///
+/// Sums are added in fp32 in the order of the ranks and rounded once to the type, so every rank and
+/// every transport gets the same bits.
+///
+/// Each rank fetches what it needs out of the others' memory, on streams of the group's own;
+/// nothing is copied on the caller's thread. The ranks meet once, when they first ask for a group's
+/// collectives, and never for a call. What is set up lives as long as the group.
+public final class Collectives {
   static final List<String> NAMES =
       List.of(
           "all-gather",
@@ -15,5 +57,293 @@ final class Collectives {
           "receive",
           "barrier");
 
-  private Collectives() {}
+  private static final String SEND_RECEIVE = "send-receive";
+
+  private final ProcessGroup group;
+  private final Commons commons;
+  private final @Nullable Transport transport;
+  private final int workers;
+  private final @Nullable MadeLog log;
+
+  private Collectives(
+      ProcessGroup group,
+      Commons commons,
+      @Nullable Transport transport,
+      int workers,
+      @Nullable MadeLog log) {
+    this.group = group;
+    this.commons = commons;
+    this.transport = transport;
+    this.workers = workers;
+    this.log = log;
+  }
+
+  /// The collectives of that group, by copy engines. All its members ask for them together, and
+  /// meet if they have not before.
+  public static Collectives on(ProcessGroup group) {
+    group.checkMember();
+    var commons = group.keep(Commons.class, () -> new Commons(setting(group)));
+    commons.setUp();
+    return new Collectives(group, commons, null, 0, null);
+  }
+
+  private static Setting setting(ProcessGroup group) {
+    var context = group.context();
+    var backend = context.backend();
+    return new Setting(
+        group.name(),
+        group.place(),
+        backend,
+        context.waits(),
+        group.calls(),
+        group.counting(),
+        group.symmetric(backend.resolve(context.memory())),
+        group::rendezvous);
+  }
+
+  /// The same over that transport; no rank waits for another. Workers are [Overlap#DEFAULT_WORKERS]
+  /// until [#workers] says another number.
+  public Collectives over(Transport other) {
+    if (transport != null) {
+      throw new BraidException("over was said already: %s; say it once".formatted(transport));
+    }
+    return new Collectives(group, commons, other, 0, log);
+  }
+
+  /// The same with so many compute units that communicate; only over [Transport#WORKERS].
+  public Collectives workers(int count) {
+    if (transport != Transport.WORKERS) {
+      throw new BraidException(
+          "workers are for collectives over workers but these go over %s; say over(WORKERS) first"
+              .formatted(over().transport()));
+    }
+    if (workers != 0) {
+      throw new BraidException("workers were said already: %d; say them once".formatted(workers));
+    }
+    if (count < 1 || count > Overlap.MAX_WORKERS) {
+      throw new BraidException(
+          "workers must be 1..%d but was %d; try workers(%d)"
+              .formatted(Overlap.MAX_WORKERS, count, Overlap.DEFAULT_WORKERS));
+    }
+    return new Collectives(group, commons, transport, count, log);
+  }
+
+  private Over over() {
+    if (transport == null || transport == Transport.COPY_ENGINE) {
+      return new Over(Transport.COPY_ENGINE, 0);
+    }
+    return new Over(transport, workers == 0 ? Overlap.DEFAULT_WORKERS : workers);
+  }
+
+  /// All ranks' `x`, one after the other, in `y`.
+  public void allGather(SymmetricTensor x, SymmetricTensor y) {
+    var fit = fit("all-gather", x);
+    fit.into(y, fit.timesRanks(), "the first size of x times the ranks");
+    make(fit.name(), x, y, pulling -> pulling.allGather(shared(x), shared(y)));
+  }
+
+  /// The same in a new tensor, which the caller closes.
+  public SymmetricTensor allGather(SymmetricTensor x) {
+    var fit = fit("all-gather", x);
+    return filled(fit, fit.timesRanks(), y -> allGather(x, y));
+  }
+
+  /// This rank's part of the sum of all ranks' `x`, in `y`.
+  public void reduceScatter(SymmetricTensor x, SymmetricTensor y) {
+    var fit = fit("reduce-scatter", x);
+    fit.into(y, fit.dividedByRanks(), "the first size of x divided by the ranks");
+    make(fit.name(), x, y, pulling -> pulling.reduceScatter(shared(x), shared(y)));
+  }
+
+  /// The same in a new tensor, which the caller closes.
+  public SymmetricTensor reduceScatter(SymmetricTensor x) {
+    var fit = fit("reduce-scatter", x);
+    return filled(fit, fit.dividedByRanks(), y -> reduceScatter(x, y));
+  }
+
+  /// The sum of all ranks' `x`, in `y`, which may be `x` itself.
+  public void allReduce(SymmetricTensor x, SymmetricTensor y) {
+    var fit = fit("all-reduce", x);
+    fit.into(y, x.shape(), "that of x");
+    make(fit.name(), x, y, pulling -> pulling.allReduce(shared(x), shared(y)));
+  }
+
+  /// The same in a new tensor, which the caller closes; `allReduce(x, x)` makes it in place.
+  public SymmetricTensor allReduce(SymmetricTensor x) {
+    return filled(fit("all-reduce", x), x.shape(), y -> allReduce(x, y));
+  }
+
+  /// The parts of all ranks' `x` that are for this rank, by rank, in `y`.
+  public void allToAll(SymmetricTensor x, SymmetricTensor y) {
+    var fit = fit("all-to-all", x);
+    var _ = fit.dividedByRanks();
+    fit.into(y, x.shape(), "that of x");
+    fit.other(y);
+    make(fit.name(), x, y, pulling -> pulling.allToAll(shared(x), shared(y)));
+  }
+
+  /// The same in a new tensor, which the caller closes.
+  public SymmetricTensor allToAll(SymmetricTensor x) {
+    var fit = fit("all-to-all", x);
+    var _ = fit.dividedByRanks();
+    return filled(fit, x.shape(), y -> allToAll(x, y));
+  }
+
+  /// The root's `x`, in everybody's. A rank that is not the root waits for the root alone.
+  public void broadcast(SymmetricTensor x, int root) {
+    var fit = fit("broadcast", x);
+    if (root < 0 || root >= group.size()) {
+      throw new BraidException(
+          "%s: the root must be 0..%d but was %d; give a rank of the group"
+              .formatted(fit, group.size() - 1, root));
+    }
+    log(fit.name(), x, x.shape());
+    commons.make(
+        Call.of(fit.name(), "from rank %d, %s over %s".formatted(root, text(x), over())),
+        over(),
+        group.rank() == root,
+        pulling -> pulling.broadcast(shared(x), root));
+  }
+
+  /// Waits until every rank has come here; by signals, without a meeting at the store.
+  public void barrier() {
+    group.checkMember();
+    if (log != null) {
+      log.add("barrier");
+    }
+    commons.make(
+        Call.of("barrier", "of collectives over " + over()), over(), true, Pulling::barrier);
+  }
+
+  /// Sends `x` to that rank, and waits until it has received it: then `x` may be written again.
+  /// Messages of a pair of ranks are matched in their order; other ranks need not call. Ranks that
+  /// all send first wait for each other, which is an error at once: they say [#sendReceive].
+  public void send(SymmetricTensor x, int toRank) {
+    var fit = fit("send", x);
+    var message = new Commons.Message(letter(x), peer(fit, toRank));
+    log(SEND_RECEIVE, x, x.shape());
+    commons.send(message);
+  }
+
+  /// Waits for what that rank sends to this one next, in `y`, which has its shape and type; what
+  /// does not fit is an error on both ranks.
+  public void receive(SymmetricTensor y, int fromRank) {
+    var landing = landing(fit("receive", y), y, fromRank);
+    log(SEND_RECEIVE, y, y.shape());
+    commons.receive(over(), landing);
+  }
+
+  /// Sends `x` to one rank and receives `y` from another, or the same, at once: for rings.
+  public void sendReceive(SymmetricTensor x, int toRank, SymmetricTensor y, int fromRank) {
+    var fit = fit("sendReceive", x);
+    var message = new Commons.Message(letter(x), peer(fit, toRank));
+    var landing = landing(fit("sendReceive", y), y, fromRank);
+    fit.other(y);
+    log(SEND_RECEIVE, x, x.shape());
+    commons.sendReceive(over(), message, landing);
+  }
+
+  private Commons.Landing landing(Fit fit, SymmetricTensor y, int from) {
+    return new Commons.Landing(letter(y), peer(fit, from), shared(y), this::reach);
+  }
+
+  private Optional<Shared> reach(String identity) {
+    return group.tensor(identity).map(Collectives::shared);
+  }
+
+  private static Letter letter(SymmetricTensor x) {
+    return new Letter(x.identity(), x.dtype().toString(), Tensor.text(x.shape()), x.name());
+  }
+
+  private int peer(Fit fit, int rank) {
+    if (rank < 0 || rank >= group.size() || rank == group.rank()) {
+      throw new BraidException(
+          "%s: the other rank must be 0..%d and not this one (%d) but was %d; %s"
+              .formatted(
+                  fit,
+                  group.size() - 1,
+                  group.rank(),
+                  rank,
+                  group.size() == 1 ? "there is no other" : "give another rank of the group"));
+    }
+    return rank;
+  }
+
+  /// Makes collectives that often and says what this rank did, span by span, on the clock of the
+  /// group's rank 0; the front gathers it too. All ranks call it together. `body` is given these
+  /// collectives and makes with them what is to be measured.
+  public Profile profile(int iterations, Consumer<Collectives> body) {
+    group.checkMember();
+    var made = new MadeLog(group, over());
+    var logged = new Collectives(group, commons, transport, workers, made);
+    var measurement =
+        new Measurement(
+            group,
+            iteration -> {
+              commons.iteration(iteration);
+              body.accept(logged);
+            });
+    try {
+      return measurement.profile(iterations, streams(), made::configuration);
+    } finally {
+      commons.iteration(0);
+    }
+  }
+
+  private List<Stream> streams() {
+    return commons.streams(over());
+  }
+
+  private void make(String name, SymmetricTensor x, SymmetricTensor y, Consumer<Pulling> layOut) {
+    log(name, x, y.shape());
+    commons.make(
+        Call.of(name, "%s to %s over %s".formatted(text(x), text(y), over())),
+        over(),
+        true,
+        layOut);
+  }
+
+  private void log(String pattern, SymmetricTensor x, List<Long> result) {
+    if (log != null) {
+      log.add(pattern, x, result);
+    }
+  }
+
+  private interface Filling {
+    void fill(SymmetricTensor y);
+  }
+
+  private SymmetricTensor filled(Fit fit, List<Long> shape, Filling filling) {
+    var y =
+        SymmetricTensor.on(group)
+            .shape(shape.stream().mapToLong(Long::longValue).toArray())
+            .dtype(fit.x().dtype())
+            .memory(fit.x().kind())
+            .name(fit.resultName())
+            .allocate();
+    try {
+      filling.fill(y);
+      return y;
+    } catch (RuntimeException | Error e) {
+      y.close();
+      throw e;
+    }
+  }
+
+  private static Shared shared(SymmetricTensor of) {
+    return new Shared(of.dtype(), of.local().elements(), rank -> of.on(rank).segment());
+  }
+
+  /// What ranks must agree about: the same tensors, not only equal ones.
+  private static String text(SymmetricTensor of) {
+    return "`%s` %s %s (tensor %s)"
+        .formatted(of.name(), Tensor.text(of.shape()), of.dtype(), of.identity());
+  }
+
+  private Fit fit(String name, SymmetricTensor x) {
+    group.checkMember();
+    var fit = new Fit(group, name, x);
+    fit.usable(x);
+    return fit;
+  }
 }

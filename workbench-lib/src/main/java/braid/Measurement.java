@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.SequencedMap;
+import java.util.function.Supplier;
 
 /// Iterations of something that all ranks of a group run together, timed or looked at span by span.
 record Measurement(ProcessGroup group, Iteration iteration) {
@@ -33,8 +34,10 @@ record Measurement(ProcessGroup group, Iteration iteration) {
   }
 
   /// What this rank did on those streams, on the clock of the group's rank 0. The front gathers it.
+  ///
+  /// @param configuration asked for when all iterations are done
   Profile profile(
-      int iterations, List<Stream> streams, SequencedMap<String, String> configuration) {
+      int iterations, List<Stream> streams, Supplier<SequencedMap<String, String>> configuration) {
     checkIterations("profile", iterations);
     var clock = ClockAlignment.measure(group);
     // The start that all ranks' times are after, as this rank's clock shows it.
@@ -52,7 +55,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     spans.sort(Comparator.comparingLong(Span::startNanos));
     var profile =
         new Profile(
-            group.place(), configuration, nanos, spans, clock.errorNanos(), group.counters());
+            group.place(), configuration.get(), nanos, spans, clock.errorNanos(), group.counters());
     group.context().outbox().publish(profile.display());
     return profile;
   }

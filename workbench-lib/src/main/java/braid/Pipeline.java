@@ -296,7 +296,7 @@ public final class Pipeline implements AutoCloseable {
   public Profile profile(int iterations) {
     checkOpen();
     return new Measurement(group, this::iterate)
-        .profile(iterations, plan.streams(), configuration());
+        .profile(iterations, plan.streams(), this::configuration);
   }
 
   /// The problem, the tuning and what they ran on, as columns of a table.

@@ -1,6 +1,5 @@
 package braid;
 
-import braid.internal.backend.Rendezvous;
 import braid.internal.exchange.Rig;
 import braid.internal.memory.BufferPool;
 import braid.internal.memory.Call;
@@ -10,12 +9,14 @@ import braid.internal.memory.Counters;
 import braid.internal.memory.Members;
 import braid.internal.rank.Closing;
 import braid.internal.rank.RankContext;
+import braid.internal.resource.Rendezvous;
 import braid.internal.store.Meeting;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -39,6 +40,8 @@ public final class ProcessGroup implements AutoCloseable {
   private final Counters counters = new Counters();
   private final Calls calls;
   private final BufferPool pool;
+  private int tensorsEpoch;
+  private int tensors;
   private boolean closed;
 
   ProcessGroup(
@@ -256,6 +259,26 @@ public final class ProcessGroup implements AutoCloseable {
     var first = maker.get();
     own(first);
     return first;
+  }
+
+  /// What the tensor made next is called on all ranks alike. The epoch begins the count anew, since
+  /// a cell that failed may leave ranks at different counts.
+  synchronized String nextTensor() {
+    int current = context.waits().epoch();
+    if (tensorsEpoch != current) {
+      tensorsEpoch = current;
+      tensors = 0;
+    }
+    return "%d.%d".formatted(tensorsEpoch, ++tensors);
+  }
+
+  /// The open tensor that is called that.
+  synchronized Optional<SymmetricTensor> tensor(String identity) {
+    return made.stream()
+        .filter(SymmetricTensor.class::isInstance)
+        .map(SymmetricTensor.class::cast)
+        .filter(tensor -> tensor.identity().equals(identity))
+        .findFirst();
   }
 
   RankContext context() {

@@ -1,7 +1,7 @@
 package braid;
 
-import braid.internal.backend.SymmetricMemory;
 import braid.internal.memory.Call;
+import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,12 +21,15 @@ import org.jspecify.annotations.Nullable;
 /// It begins as zeroes. Who reads another rank's part must know that it has been written: a barrier
 /// or a pipeline's signals say so, the tensor does not.
 public final class SymmetricTensor implements AutoCloseable {
+  static final int MAX_NAME_CHARACTERS = 64;
+
   private final ProcessGroup group;
   private final String name;
   private final List<Long> shape;
   private final DType dtype;
   private final MemoryKind kind;
   private final SymmetricMemory memory;
+  private final String identity;
   private boolean closed;
 
   private SymmetricTensor(Builder how, String name, MemoryKind kind, SymmetricMemory memory) {
@@ -36,6 +39,7 @@ public final class SymmetricTensor implements AutoCloseable {
     this.dtype = how.dtype();
     this.kind = kind;
     this.memory = memory;
+    this.identity = group.nextTensor();
   }
 
   /// Begins a tensor on that group; all its members must make it together.
@@ -46,7 +50,8 @@ public final class SymmetricTensor implements AutoCloseable {
 
   /// Collects what a tensor is; each thing is said at most once.
   public static final class Builder {
-    private static final Pattern NAME = Pattern.compile("\\P{C}{1,64}");
+    private static final Pattern NAME =
+        Pattern.compile("\\P{C}{1,%d}".formatted(MAX_NAME_CHARACTERS));
 
     private final ProcessGroup group;
     private @Nullable List<Long> shape;
@@ -217,6 +222,15 @@ public final class SymmetricTensor implements AutoCloseable {
 
   public String name() {
     return name;
+  }
+
+  ProcessGroup group() {
+    return group;
+  }
+
+  /// By which ranks tell it from the group's others.
+  String identity() {
+    return identity;
   }
 
   public List<Long> shape() {

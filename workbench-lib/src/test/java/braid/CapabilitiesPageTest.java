@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -65,7 +66,7 @@ class CapabilitiesPageTest {
   }
 
   /// Every test method named after a row, as `Class.method`.
-  private static TreeSet<String> tests() throws Exception {
+  private static Set<String> tests() throws Exception {
     List<Path> files;
     try (var all = Files.walk(CLASSES)) {
       files = all.filter(file -> file.toString().endsWith("Test.class")).toList();

@@ -1,9 +1,5 @@
 package braid;
 
-import braid.internal.backend.Epilogue;
-import braid.internal.backend.Gemm;
-import braid.internal.backend.Matrix;
-import braid.internal.backend.Operand;
 import braid.internal.exchange.Cut;
 import braid.internal.exchange.Layout;
 import braid.internal.exchange.Rows;
@@ -12,6 +8,10 @@ import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
 import braid.internal.host.WorkQueue;
 import braid.internal.rank.Waits;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Gemm;
+import braid.internal.work.Matrix;
+import braid.internal.work.Operand;
 import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -213,7 +213,7 @@ final class HostOverhead {
     private static long busyNanos() {
       try (var lines = Files.lines(Path.of("/proc/stat"))) {
         // cpu user nice system idle iowait irq softirq steal ...
-        var ticks = lines.findFirst().orElseThrow().trim().split(" +");
+        var ticks = lines.findFirst().orElseThrow().trim().split(" +", -1);
         long busy = 0;
         for (int mode = 1; mode <= FIRST_BUSY_MODE_AFTER_IDLE + 2; mode++) {
           if (mode <= BUSY_MODES_BEFORE_IDLE || mode >= FIRST_BUSY_MODE_AFTER_IDLE) {

@@ -3,14 +3,14 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.internal.backend.AllocationFailed;
-import braid.internal.backend.Rendezvous;
-import braid.internal.backend.SymmetricMemory;
 import braid.internal.memory.BufferPool;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counters;
 import braid.internal.memory.Members;
 import braid.internal.rank.RankContext;
+import braid.internal.resource.AllocationFailed;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

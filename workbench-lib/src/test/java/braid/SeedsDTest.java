@@ -64,7 +64,8 @@ class SeedsDTest {
       for (var name : classes) {
         var type = Class.forName("braid." + name.replace(".class", ""), false, loader());
         if (Modifier.isPublic(type.getModifiers())) {
-          assertThat(Arrays.stream(type.getMethods()).map(java.lang.reflect.Method::toGenericString))
+          assertThat(
+                  Arrays.stream(type.getMethods()).map(java.lang.reflect.Method::toGenericString))
               .as(type.getName())
               .noneMatch(text -> text.contains("bytedeco") || text.contains("braid.natives"));
         }

@@ -2,6 +2,12 @@ package braid.internal.backend;
 
 import braid.Link;
 import braid.MemoryKind;
+import braid.internal.resource.PrivateMemory;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
+import braid.internal.work.Lane;
+import braid.internal.work.Matrix;
+import braid.internal.work.Operand;
 import java.util.List;
 
 /// Where a rank's work runs. It is sealed: what works differently from one to the other is found by

@@ -1,5 +1,7 @@
 package braid.internal.backend;
 
+import braid.internal.resource.SymmetricMemory;
+
 /// Words by which ranks tell each other how far they are. Every member holds `slots` of them in
 /// symmetric memory; each is raised by one other member and waited for by its holder, here `self`.
 public record Signals(SymmetricMemory memory, int self, int slots) implements AutoCloseable {

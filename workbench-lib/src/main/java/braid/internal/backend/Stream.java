@@ -1,6 +1,10 @@
 package braid.internal.backend;
 
 import braid.Span;
+import braid.internal.work.Gemm;
+import braid.internal.work.Operand;
+import braid.internal.work.Reduction;
+import braid.internal.work.Work;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.function.Supplier;

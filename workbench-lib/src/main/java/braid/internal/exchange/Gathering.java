@@ -2,7 +2,7 @@ package braid.internal.exchange;
 
 import braid.internal.backend.Event;
 import braid.internal.backend.Stream;
-import braid.internal.backend.SymmetricMemory;
+import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.function.IntFunction;
 

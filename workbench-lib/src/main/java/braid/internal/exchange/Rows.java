@@ -1,7 +1,7 @@
 package braid.internal.exchange;
 
 import braid.DType;
-import braid.internal.backend.Matrix;
+import braid.internal.work.Matrix;
 import java.lang.foreign.MemorySegment;
 
 /// How rows that are exchanged lie in memory.

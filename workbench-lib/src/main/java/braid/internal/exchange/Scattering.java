@@ -1,11 +1,11 @@
 package braid.internal.exchange;
 
-import braid.internal.backend.Epilogue;
 import braid.internal.backend.Event;
-import braid.internal.backend.Matrix;
-import braid.internal.backend.Reduction;
 import braid.internal.backend.Stream;
-import braid.internal.backend.SymmetricMemory;
+import braid.internal.resource.SymmetricMemory;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Matrix;
+import braid.internal.work.Reduction;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

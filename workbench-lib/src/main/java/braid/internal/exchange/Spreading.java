@@ -3,7 +3,7 @@ package braid.internal.exchange;
 import braid.Method;
 import braid.internal.backend.Event;
 import braid.internal.backend.Stream;
-import braid.internal.backend.SymmetricMemory;
+import braid.internal.resource.SymmetricMemory;
 
 /// The second half of an all-reduce: every owner's sums come to every rank. The owner sends them as
 /// soon as it has them, so that no rank waits for a whole; in a ring each rank sends on what has

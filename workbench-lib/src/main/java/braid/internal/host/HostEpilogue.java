@@ -1,7 +1,7 @@
 package braid.internal.host;
 
-import braid.internal.backend.Epilogue;
-import braid.internal.backend.Matrix;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Matrix;
 import braid.natives.Blas;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

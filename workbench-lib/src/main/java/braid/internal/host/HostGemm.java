@@ -1,10 +1,10 @@
 package braid.internal.host;
 
-import braid.internal.backend.Epilogue;
-import braid.internal.backend.Gemm;
-import braid.internal.backend.Matrix;
-import braid.internal.backend.PrivateMemory;
-import braid.internal.backend.Reduction;
+import braid.internal.resource.PrivateMemory;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Gemm;
+import braid.internal.work.Matrix;
+import braid.internal.work.Reduction;
 import braid.natives.Blas;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -1,7 +1,7 @@
 package braid.internal.host;
 
 import braid.DType;
-import braid.internal.backend.Matrix;
+import braid.internal.work.Matrix;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

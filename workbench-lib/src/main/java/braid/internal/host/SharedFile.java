@@ -1,9 +1,9 @@
 package braid.internal.host;
 
 import braid.BraidException;
-import braid.internal.backend.AllocationFailed;
-import braid.internal.backend.Rendezvous;
-import braid.internal.backend.SymmetricMemory;
+import braid.internal.resource.AllocationFailed;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;

@@ -1,7 +1,7 @@
 package braid.internal.memory;
 
 import braid.Place;
-import braid.internal.backend.Rendezvous;
+import braid.internal.resource.Rendezvous;
 import java.util.ArrayList;
 import java.util.List;
 

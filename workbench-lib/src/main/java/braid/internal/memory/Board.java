@@ -1,7 +1,7 @@
 package braid.internal.memory;
 
 import braid.BraidException;
-import braid.internal.backend.SymmetricMemory;
+import braid.internal.resource.SymmetricMemory;
 import java.util.List;
 import java.util.TreeMap;
 import java.util.stream.IntStream;

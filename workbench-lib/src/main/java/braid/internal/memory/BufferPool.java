@@ -2,11 +2,11 @@ package braid.internal.memory;
 
 import braid.BraidException;
 import braid.MemoryKind;
-import braid.internal.backend.AllocationFailed;
-import braid.internal.backend.Rendezvous;
-import braid.internal.backend.SymmetricMemory;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
+import braid.internal.resource.AllocationFailed;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.BitSet;

@@ -1,9 +1,9 @@
 package braid.internal.memory;
 
 import braid.internal.backend.Backend;
-import braid.internal.backend.Rendezvous;
-import braid.internal.backend.SymmetricMemory;
 import braid.internal.rank.Waits;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 

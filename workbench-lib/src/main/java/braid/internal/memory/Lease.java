@@ -1,6 +1,6 @@
 package braid.internal.memory;
 
-import braid.internal.backend.SymmetricMemory;
+import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

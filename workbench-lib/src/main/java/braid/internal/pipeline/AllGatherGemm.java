@@ -4,7 +4,6 @@ import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.Method;
 import braid.internal.backend.Event;
-import braid.internal.backend.Matrix;
 import braid.internal.backend.Stream;
 import braid.internal.exchange.Cut;
 import braid.internal.exchange.Gathering;
@@ -13,6 +12,7 @@ import braid.internal.exchange.Layout;
 import braid.internal.exchange.Rig;
 import braid.internal.exchange.Rows;
 import braid.internal.exchange.Slice;
+import braid.internal.work.Matrix;
 import java.lang.foreign.MemorySegment;
 import java.util.function.IntFunction;
 

@@ -4,9 +4,7 @@ import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.GemmSpec.Pattern;
 import braid.Method;
-import braid.internal.backend.Epilogue;
 import braid.internal.backend.Event;
-import braid.internal.backend.Matrix;
 import braid.internal.backend.Stream;
 import braid.internal.exchange.Cut;
 import braid.internal.exchange.Gathering;
@@ -16,6 +14,8 @@ import braid.internal.exchange.Rig;
 import braid.internal.exchange.Rows;
 import braid.internal.exchange.Scattering;
 import braid.internal.exchange.Slice;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Matrix;
 import org.jspecify.annotations.Nullable;
 
 /// A GEMM beside a collective of other data: neither waits for the other, but in the unfused

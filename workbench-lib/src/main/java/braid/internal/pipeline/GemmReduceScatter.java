@@ -3,7 +3,6 @@ package braid.internal.pipeline;
 import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.internal.backend.Event;
-import braid.internal.backend.Matrix;
 import braid.internal.backend.Stream;
 import braid.internal.exchange.Cut;
 import braid.internal.exchange.Handshake;
@@ -12,6 +11,7 @@ import braid.internal.exchange.Rig;
 import braid.internal.exchange.Rows;
 import braid.internal.exchange.Scattering;
 import braid.internal.exchange.Slice;
+import braid.internal.work.Matrix;
 
 /// GEMM→reduce-scatter: rows of the partial product are sent to their owners as they are made.
 final class GemmReduceScatter extends Plan implements Scattering.Production, Scattering.Sums {

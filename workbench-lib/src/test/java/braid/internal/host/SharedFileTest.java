@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.BraidException;
 import braid.Place;
-import braid.internal.backend.Rendezvous;
+import braid.internal.resource.Rendezvous;
 import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;

@@ -1,4 +1,4 @@
-package braid.internal.backend;
+package braid.internal.work;
 
 /// One multiplication: `c` is what the epilogue makes of `a · b`. `c` is stored by rows.
 public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue) {

@@ -1,4 +1,4 @@
-package braid.internal.backend;
+package braid.internal.work;
 
 import braid.DType;
 import java.lang.foreign.MemorySegment;

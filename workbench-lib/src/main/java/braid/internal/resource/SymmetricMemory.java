@@ -1,4 +1,4 @@
-package braid.internal.backend;
+package braid.internal.resource;
 
 import braid.MemoryKind;
 import java.lang.foreign.MemorySegment;

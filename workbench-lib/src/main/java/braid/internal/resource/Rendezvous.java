@@ -1,4 +1,4 @@
-package braid.internal.backend;
+package braid.internal.resource;
 
 import braid.Place;
 import java.util.List;

@@ -1,5 +1,6 @@
-package braid.internal.backend;
+package braid.internal.work;
 
+import braid.internal.resource.PrivateMemory;
 import java.util.Optional;
 
 /// The right side of multiplications, which all chunks of an iteration share. The host multiplies

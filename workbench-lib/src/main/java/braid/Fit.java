@@ -1,0 +1,90 @@
+package braid;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/// Whether tensors can be given to a collective; where they cannot, the error says the rule.
+record Fit(ProcessGroup group, String name, SymmetricTensor x) {
+  /// It is open and of the group.
+  void usable(SymmetricTensor tensor) {
+    if (!tensor.group().equals(group)) {
+      throw new BraidException(
+          "%s: tensors must be of the group but `%s` is of group `%s`; allocate it on group `%s`"
+              .formatted(this, tensor.name(), tensor.group().name(), group.name()));
+    }
+    // Throws where it is closed.
+    var _ = tensor.local();
+  }
+
+  /// The result has that shape and the type of `x`.
+  void into(SymmetricTensor y, List<Long> shape, String rule) {
+    usable(y);
+    if (y.dtype() != x.dtype()) {
+      throw new BraidException(
+          "%s: x and y must be of one type but `%s` is %s and `%s` is %s; allocate y as %s"
+              .formatted(this, x.name(), x.dtype(), y.name(), y.dtype(), x.dtype()));
+    }
+    if (!y.shape().equals(shape)) {
+      throw new BraidException(
+          "%s: y must be %s (%s) for `%s` %s on %d ranks but `%s` is %s; allocate y as %s"
+              .formatted(
+                  this,
+                  Tensor.text(shape),
+                  rule,
+                  x.name(),
+                  Tensor.text(x.shape()),
+                  group.size(),
+                  y.name(),
+                  Tensor.text(y.shape()),
+                  Tensor.text(shape)));
+    }
+  }
+
+  /// Others still read `x` while `y` is written.
+  void other(SymmetricTensor y) {
+    if (x.equals(y)) {
+      throw new BraidException(
+          "%s: x and y must be two tensors, since others still read x when y is written, but both are `%s`; allocate another for y"
+              .formatted(this, x.name()));
+    }
+  }
+
+  List<Long> timesRanks() {
+    return withFirst(Math.multiplyExact(x.shape().getFirst(), (long) group.size()));
+  }
+
+  List<Long> dividedByRanks() {
+    long first = x.shape().getFirst();
+    int ranks = group.size();
+    if (first % ranks != 0) {
+      throw new BraidException(
+          "%s: the first size of x must divide by the %d ranks but `%s` is %s; pad it to %s"
+              .formatted(
+                  this,
+                  ranks,
+                  x.name(),
+                  Tensor.text(x.shape()),
+                  Tensor.text(withFirst((first / ranks + 1) * ranks))));
+    }
+    return withFirst(first / ranks);
+  }
+
+  /// What a new result is called. The name of `x` is cut where there is no room for it.
+  String resultName() {
+    var full = "%s of %s".formatted(name, x.name());
+    int characters =
+        Math.min(full.codePointCount(0, full.length()), SymmetricTensor.MAX_NAME_CHARACTERS);
+    return full.substring(0, full.offsetByCodePoints(0, characters));
+  }
+
+  private List<Long> withFirst(long first) {
+    var shape = new ArrayList<>(x.shape());
+    shape.set(0, first);
+    return shape;
+  }
+
+  @Override
+  public String toString() {
+    return "%s in group `%s`".formatted(name, group.name());
+  }
+}

@@ -1,0 +1,68 @@
+package braid;
+
+import braid.internal.collective.Over;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.SequencedMap;
+import java.util.SequencedSet;
+import java.util.stream.Collectors;
+
+/// What collectives were made in a measurement, as columns of a table.
+final class MadeLog {
+  private final ProcessGroup group;
+  private final Over over;
+  private final SequencedSet<String> patterns = new LinkedHashSet<>();
+  private final SequencedSet<String> shapes = new LinkedHashSet<>();
+  private final SequencedSet<String> dtypes = new LinkedHashSet<>();
+  private final SequencedSet<String> kinds = new LinkedHashSet<>();
+
+  MadeLog(ProcessGroup group, Over over) {
+    this.group = group;
+    this.over = over;
+  }
+
+  void add(String pattern) {
+    patterns.add(pattern);
+  }
+
+  void add(String pattern, SymmetricTensor x, List<Long> result) {
+    add(pattern);
+    shapes.add(
+        result.equals(x.shape())
+            ? Tensor.text(result)
+            : "%s to %s".formatted(Tensor.text(x.shape()), Tensor.text(result)));
+    dtypes.add(x.dtype().toString());
+    kinds.add(x.kind().toString());
+  }
+
+  /// Of all ranks together, since not all of them send. They meet for it.
+  SequencedMap<String, String> configuration() {
+    var pattern = together(patterns);
+    if (pattern.isEmpty()) {
+      throw new BraidException(
+          "profile measures what its body makes with the collectives it is given, but no rank made"
+              + " any; say profile(50, c -> c.allGather(x, y))");
+    }
+    var columns = new LinkedHashMap<String, String>();
+    columns.put("pattern", pattern);
+    columns.put("shape", together(shapes));
+    columns.put("dtype", together(dtypes));
+    columns.put("transport", over.transport().toString());
+    if (over.workers() > 0) {
+      columns.put("workers", Integer.toString(over.workers()));
+    }
+    columns.put("ranks", Integer.toString(group.size()));
+    columns.put("backend", group.context().backend().name());
+    columns.put("link", group.context().backend().link());
+    columns.put("memory", together(kinds));
+    return columns;
+  }
+
+  private String together(SequencedSet<String> mine) {
+    return group.gather(String.join("\n", mine)).stream()
+        .flatMap(String::lines)
+        .distinct()
+        .collect(Collectors.joining(" + "));
+  }
+}

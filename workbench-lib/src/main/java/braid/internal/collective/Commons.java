@@ -1,0 +1,273 @@
+package braid.internal.collective;
+
+import braid.BraidException;
+import braid.internal.backend.Stream;
+import braid.internal.collective.Courier.Refusal;
+import braid.internal.memory.Call;
+import braid.internal.rank.Closing;
+import braid.internal.work.Work;
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// What a group keeps for its collectives, and the order in which this rank makes them. It is set
+/// up once; a collective then costs no meeting, only the signals between those that read from each
+/// other.
+public final class Commons implements AutoCloseable {
+  private static final String SET_UP = "set up collectives";
+  private static final String NONE = "";
+
+  private final Setting setting;
+
+  /// Ranks number their collectives, so there must be an order.
+  private final ReentrantLock one = new ReentrantLock();
+
+  private final Map<Over, Carriers> carriers = new HashMap<>();
+  private @Nullable Ground ground;
+  private @Nullable Throwable broken;
+
+  /// In which all ranks have last agreed that they have the same ground.
+  private int agreedEpoch;
+
+  private int epoch;
+  private int step;
+  private int iteration;
+
+  public Commons(Setting setting) {
+    this.setting = setting;
+  }
+
+  /// Makes sure that all ranks have set up the same. They meet for it at their first call, and once
+  /// more after a failure: it may have struck while only some had it.
+  public void setUp() {
+    var _ =
+        inTurn(
+            () -> SET_UP,
+            () -> {
+              if (ground == null || broken != null || agreedEpoch != epoch) {
+                agree();
+              }
+              return Optional.empty();
+            });
+  }
+
+  private void agree() {
+    var rendezvous = setting.rendezvous().get();
+    var said =
+        rendezvous.exchange(SET_UP, usable().map(Ground::name).orElse(NONE)).stream()
+            .distinct()
+            .toList();
+    if (said.size() > 1 || said.contains(NONE)) {
+      free();
+      ground = Ground.of(setting, setting.rendezvous().get());
+      begin(epoch);
+    }
+    agreedEpoch = epoch;
+  }
+
+  private Optional<Ground> usable() {
+    return broken == null ? Optional.ofNullable(ground) : Optional.empty();
+  }
+
+  /// Makes a collective, to its end on this rank. All ranks make it together.
+  ///
+  /// @param needsAll whether this rank waits for every other
+  public void make(Call call, Over over, boolean needsAll, Consumer<Pulling> layOut) {
+    var _ =
+        exclusively(
+            call::name,
+            here -> {
+              setting.calls().enter(call);
+              step++;
+              if (needsAll) {
+                here.mailbox().stand(new Standing(Standing.Kind.COLLECTIVE, epoch, 0, step));
+              }
+              var on = carriers(over);
+              on.streams().forEach(stream -> stream.turn(iteration, step));
+              layOut.accept(new Pulling(setting.place(), here.words(), on, () -> in(call.name())));
+              on.streams().forEach(stream -> stream.synchronize(() -> in(call.name())));
+              here.mailbox().stand(Standing.NOWHERE);
+              return Optional.empty();
+            });
+  }
+
+  /// A message's tensor and the other rank.
+  public record Message(Letter letter, int peer) {}
+
+  /// Where a message is received into, and how what was sent is found by its identity.
+  public record Landing(
+      Letter letter, int peer, Shared into, Function<String, Optional<Shared>> tensors) {}
+
+  /// Sends that and waits until it is read.
+  public void send(Message out) {
+    var what = "send of %s to rank %d".formatted(out.letter(), out.peer());
+    check(
+        what,
+        exclusively(
+            () -> what,
+            here -> {
+              here.courier().post(out.letter(), out.peer());
+              return here.courier().awaitRead(out.letter(), out.peer(), step);
+            }));
+  }
+
+  /// Waits for what that rank sends next, and copies it.
+  public void receive(Over over, Landing in) {
+    var what = "receive into %s from rank %d".formatted(in.letter(), in.peer());
+    check(what, exclusively(() -> what, here -> receive(here, over, in)));
+  }
+
+  /// Both at once, so that ranks may do it in a circle.
+  public void sendReceive(Over over, Message out, Landing in) {
+    var what =
+        "sendReceive of %s to rank %d and into %s from rank %d"
+            .formatted(out.letter(), out.peer(), in.letter(), in.peer());
+    check(
+        what,
+        exclusively(
+            () -> what,
+            here -> {
+              here.courier().post(out.letter(), out.peer());
+              var refused = receive(here, over, in);
+              var notTaken = here.courier().awaitRead(out.letter(), out.peer(), step);
+              return refused.isPresent() ? refused : notTaken;
+            }));
+  }
+
+  private Optional<Refusal> receive(Ground here, Over over, Landing in) {
+    return here.courier()
+        .receive(
+            in.letter(),
+            in.peer(),
+            step,
+            sent -> {
+              var source = in.tensors().apply(sent.identity());
+              if (source.isEmpty()) {
+                return Optional.of(
+                    "%s is closed on rank %d; close it when it has been received"
+                        .formatted(sent, setting.place().rank()));
+              }
+              copy(source.get(), in, over);
+              return Optional.empty();
+            });
+  }
+
+  private void copy(Shared source, Landing in, Over over) {
+    var stream = carriers(over).communication();
+    stream.turn(iteration, step);
+    Supplier<String> what = () -> in("%s from rank %d".formatted(in.letter(), in.peer()));
+    stream.copy(
+        Work.of(what),
+        source.of(in.peer(), source.all()),
+        in.into().of(setting.place().rank(), source.all()));
+    stream.synchronize(what);
+  }
+
+  private void check(String what, Optional<Refusal> refusal) {
+    if (refusal.isPresent()) {
+      throw new BraidException("%s: %s".formatted(in(what), refusal.get().why()));
+    }
+  }
+
+  private String in(String what) {
+    return "%s in group `%s`".formatted(what, setting.group());
+  }
+
+  /// What fails in it leaves ranks at different steps, so nothing runs after it; a message that
+  /// does not fit is none of that, since both its ranks know.
+  private Optional<Refusal> exclusively(
+      Supplier<String> what, Function<Ground, Optional<Refusal>> body) {
+    return inTurn(
+        what,
+        () -> {
+          var here = usable().orElseThrow(() -> unusable(what.get()));
+          try {
+            return body.apply(here);
+          } catch (RuntimeException | Error e) {
+            broken = e;
+            throw e;
+          }
+        });
+  }
+
+  private BraidException unusable(String what) {
+    var why = broken;
+    if (why == null) {
+      return new BraidException(
+          "%s: collectives are not set up; say Collectives.on(group) again on every rank"
+              .formatted(in(what)));
+    }
+    return new BraidException(
+        "%s: collectives broke off before (%s) and ranks may be at different steps; say Collectives.on(group) again on every rank"
+            .formatted(in(what), why.getMessage()),
+        why);
+  }
+
+  private Optional<Refusal> inTurn(Supplier<String> what, Supplier<Optional<Refusal>> body) {
+    if (!one.tryLock()) {
+      throw new BraidException(
+          "%s: another thread of this rank is in a collective; make them from one thread, so that all ranks make them in the same order"
+              .formatted(in(what.get())));
+    }
+    try {
+      int current = setting.waits().epoch();
+      if (epoch != current) {
+        begin(current);
+      }
+      return body.get();
+    } finally {
+      one.unlock();
+    }
+  }
+
+  /// Counts from 0 again, as all ranks do.
+  private void begin(int current) {
+    epoch = current;
+    step = 0;
+    broken = null;
+    var here = ground;
+    if (here != null) {
+      here.courier().beginEpoch(current);
+    }
+  }
+
+  private synchronized Carriers carriers(Over over) {
+    return carriers.computeIfAbsent(
+        over,
+        way -> new Carriers(setting.backend(), setting.place(), way.transport(), way.workers()));
+  }
+
+  /// The streams that collectives over that run on.
+  public List<Stream> streams(Over over) {
+    return carriers(over).streams();
+  }
+
+  /// From here on work is of that iteration of a measurement.
+  public void iteration(int number) {
+    iteration = number;
+  }
+
+  private synchronized void free() {
+    var all = new ArrayDeque<AutoCloseable>(carriers.values());
+    carriers.clear();
+    var here = ground;
+    ground = null;
+    if (here != null) {
+      all.add(broken == null ? here : here::spoil);
+    }
+    Closing.all(all::poll);
+  }
+
+  /// Frees everything of this rank. No rank waits for another.
+  @Override
+  public void close() {
+    free();
+  }
+}

@@ -1,0 +1,23 @@
+package braid.internal.collective;
+
+import braid.Place;
+import braid.internal.backend.Backend;
+import braid.internal.exchange.Rig;
+import braid.internal.memory.Calls;
+import braid.internal.memory.Counters;
+import braid.internal.rank.Waits;
+import braid.internal.resource.Rendezvous;
+import java.util.function.Supplier;
+
+/// The group that collectives are made on, as far as they need it.
+///
+/// @param symmetric where memory comes from that streams of all ranks reach
+public record Setting(
+    String group,
+    Place place,
+    Backend backend,
+    Waits waits,
+    Calls calls,
+    Counters counters,
+    Rig.SymmetricSource symmetric,
+    Supplier<Rendezvous> rendezvous) {}

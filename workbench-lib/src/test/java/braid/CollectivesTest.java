@@ -1,0 +1,500 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.internal.rank.RankContext;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// What collectives cost, what they leave behind, and what they refuse.
+@Timeout(60)
+class CollectivesTest {
+  private static final int CALLS = 1000;
+
+  private static SymmetricTensor tensor(ProcessGroup group, String name, long... shape) {
+    return SymmetricTensor.on(group).shape(shape).dtype(DType.FP32).name(name).allocate();
+  }
+
+  private static void refused(String message, ThrowingCallable call) {
+    assertThatThrownBy(call).isExactlyInstanceOf(BraidException.class).hasMessage(message);
+  }
+
+  @Test
+  void c5ResultsAreNewSymmetricTensorsFromThePoolAndNoCallMeets() {
+    LocalRanks.run(
+        3,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 6, 4);
+          oneOfEach(comm, x);
+          var before = world.counters();
+          for (int i = 0; i < CALLS / 4; i++) {
+            x.local().fill(i);
+            oneOfEach(comm, x);
+            var _ = Collectives.on(world);
+          }
+          var after = world.counters();
+          for (var counter : List.of("meetings", "rendezvous", "buffers allocated")) {
+            assertThat(after.get(counter)).as(counter).isEqualTo(before.get(counter));
+          }
+          assertThat(after.get("buffers reused"))
+              .isEqualTo(before.getOrDefault("buffers reused", 0L) + CALLS);
+        });
+  }
+
+  private static void oneOfEach(Collectives comm, SymmetricTensor x) {
+    float value = x.local().get(0, 0);
+    try (var all = comm.allGather(x);
+        var sum = comm.allReduce(x);
+        var part = comm.reduceScatter(x);
+        var mixed = comm.allToAll(x)) {
+      assertThat(all.shape()).containsExactly(18L, 4L);
+      assertThat(sum.shape()).containsExactly(6L, 4L);
+      assertThat(part.shape()).containsExactly(2L, 4L);
+      assertThat(mixed.shape()).containsExactly(6L, 4L);
+      assertThat(all.local().get(17, 3)).isEqualTo(value);
+      assertThat(sum.local().get(5, 3)).isEqualTo(3 * value);
+      assertThat(part.local().get(1, 3)).isEqualTo(3 * value);
+      assertThat(mixed.local().get(5, 3)).isEqualTo(value);
+      assertThat(part.kind()).isEqualTo(x.kind());
+      assertThat(part.name()).isEqualTo("reduce-scatter of x");
+    }
+  }
+
+  /// While a slow link brings the bytes, the stream's thread copies and the caller's only waits.
+  @Test
+  void c3NothingIsCopiedOnTheCallersThread() {
+    LocalRanks.run(
+        2,
+        new Link(1e6, 0),
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 50_000);
+          var caller = Thread.ofPlatform().start(() -> comm.allReduce(x, x));
+          var stream = "braid-%d-comm".formatted(world.rank());
+          while (!copies(stream) || !frames(caller).contains("Waits")) {
+            assertThat(caller.isAlive()).as("the call goes on until its bytes are there").isTrue();
+            assertThat(frames(caller)).doesNotContain("CopyEngine");
+          }
+          caller.join();
+        });
+  }
+
+  private static boolean copies(String threadName) {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().equals(threadName))
+        .anyMatch(thread -> frames(thread).contains("CopyEngine"));
+  }
+
+  private static List<String> frames(Thread thread) {
+    return Arrays.stream(thread.getStackTrace())
+        .map(StackTraceElement::getClassName)
+        .map(name -> name.substring(name.lastIndexOf('.') + 1))
+        .toList();
+  }
+
+  @Test
+  void c6EveryCollectiveOfTheTableIsThere() {
+    var rows = Capabilities.hostCollectives();
+    assertThat(rows).hasSize(8 * Transport.values().length * 4);
+    assertThat(rows)
+        .filteredOn(row -> row.kind() != MemoryKind.NATIVE)
+        .allMatch(row -> !row.supported() && row.note().contains("needs CUDA"));
+    LocalRanks.run(
+        2,
+        world -> {
+          var x = tensor(world, "x", 2);
+          var y = tensor(world, "y", 4);
+          for (var row : rows) {
+            if (row.supported()) {
+              assertThat(row.engine()).isNotEmpty();
+              make(Collectives.on(world).over(row.transport()), row.collective(), x, y);
+            }
+          }
+        });
+  }
+
+  private static void make(
+      Collectives comm, String collective, SymmetricTensor x, SymmetricTensor y) {
+    int rank = x.group().rank();
+    switch (collective) {
+      case "all-gather" -> comm.allGather(x, y);
+      case "reduce-scatter" -> comm.reduceScatter(y, x);
+      case "all-reduce" -> comm.allReduce(y, y);
+      case "all-to-all" -> comm.allToAll(x).close();
+      case "broadcast" -> comm.broadcast(x, 1);
+      case "send", "receive" -> {
+        if (rank == 0) {
+          comm.send(x, 1);
+        } else {
+          comm.receive(x, 0);
+        }
+      }
+      case "barrier" -> comm.barrier();
+      default -> throw new AssertionError("there is no " + collective);
+    }
+  }
+
+  @Test
+  void resultsOfResultsHaveNames() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "n".repeat(64), 1);
+          x.local().fill(1);
+          for (int i = 0; i < 5; i++) {
+            x = comm.allReduce(x);
+          }
+          assertThat(x.local().get(0)).isEqualTo(32);
+          assertThat(x.name()).startsWith("all-reduce of all-reduce of ").hasSize(64);
+        });
+  }
+
+  @Test
+  void a7AGroupMeetsOnceForAllItsCollectives() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var x = tensor(world, "x", 2);
+          long before = rendezvous(world);
+          var comm = Collectives.on(world);
+          long setUp = rendezvous(world) - before;
+          assertThat(setUp).isEqualTo(2);
+          for (var each : List.of(comm, comm.over(Transport.WORKERS), Collectives.on(world))) {
+            each.allReduce(x, x);
+          }
+          assertThat(rendezvous(world) - before).isEqualTo(setUp);
+        });
+  }
+
+  private static long rendezvous(ProcessGroup group) {
+    return group.counters().getOrDefault("rendezvous", 0L);
+  }
+
+  @Test
+  void sizesAndTypesThatDoNotFit() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 3, 4);
+          var y = tensor(world, "y", 4, 4);
+          var narrow = SymmetricTensor.on(world).shape(6, 4).dtype(DType.BF16).name("n").allocate();
+          refused(
+              "all-gather in group `world`: y must be 6x4 (the first size of x times the ranks) for"
+                  + " `x` 3x4 on 2 ranks but `y` is 4x4; allocate y as 6x4",
+              () -> comm.allGather(x, y));
+          refused(
+              "all-gather in group `world`: x and y must be of one type but `x` is fp32 and `n` is"
+                  + " bf16; allocate y as fp32",
+              () -> comm.allGather(x, narrow));
+          refused(
+              "reduce-scatter in group `world`: the first size of x must divide by the 2 ranks but"
+                  + " `x` is 3x4; pad it to 4x4",
+              () -> comm.reduceScatter(x));
+          refused(
+              "reduce-scatter in group `world`: y must be 2x4 (the first size of x divided by the"
+                  + " ranks) for `y` 4x4 on 2 ranks but `x` is 3x4; allocate y as 2x4",
+              () -> comm.reduceScatter(y, x));
+          refused(
+              "all-reduce in group `world`: y must be 3x4 (that of x) for `x` 3x4 on 2 ranks but `y`"
+                  + " is 4x4; allocate y as 3x4",
+              () -> comm.allReduce(x, y));
+          refused(
+              "all-to-all in group `world`: the first size of x must divide by the 2 ranks but `x`"
+                  + " is 3x4; pad it to 4x4",
+              () -> comm.allToAll(x));
+          refused(
+              "all-to-all in group `world`: x and y must be two tensors, since others still read x"
+                  + " when y is written, but both are `y`; allocate another for y",
+              () -> comm.allToAll(y, y));
+          // Who was refused has called nothing.
+          comm.barrier();
+        });
+  }
+
+  @Test
+  void tensorsThatAreClosedOrOfAnotherGroup() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var pair = world.subset("pair", 0, 1);
+          var x = tensor(world, "x", 2);
+          var other = tensor(pair, "other", 2);
+          var y = tensor(world, "y", 4);
+          refused(
+              "broadcast in group `world`: tensors must be of the group but `other` is of group"
+                  + " `pair`; allocate it on group `world`",
+              () -> comm.broadcast(other, 0));
+          refused(
+              "all-reduce in group `world`: tensors must be of the group but `other` is of group"
+                  + " `pair`; allocate it on group `world`",
+              () -> comm.allReduce(x, other));
+          x.close();
+          refused("symmetric tensor `x` is closed; allocate it again", () -> comm.allGather(x, y));
+          refused("symmetric tensor `x` is closed; allocate it again", () -> comm.allGather(x));
+          refused("symmetric tensor `x` is closed; allocate it again", () -> comm.send(x, 0));
+          var ofPair = Collectives.on(pair);
+          pair.close();
+          refused(
+              "group `pair` is closed; ask for it again with subset(...)",
+              () -> ofPair.allReduce(other));
+          refused("group `pair` is closed; ask for it again with subset(...)", ofPair::barrier);
+          var again = Collectives.on(world.subset("pair", 0, 1));
+          refused(
+              "all-reduce in group `pair`: tensors must be of the group but `other` is of group"
+                  + " `pair`; allocate it on group `pair`",
+              () -> again.allReduce(other));
+          again.barrier();
+        });
+  }
+
+  @Test
+  void ranksOutOfRangeAndOptionsThatContradict() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 2);
+          refused(
+              "broadcast in group `world`: the root must be 0..1 but was 2; give a rank of the group",
+              () -> comm.broadcast(x, 2));
+          refused(
+              "send in group `world`: the other rank must be 0..1 and not this one (%d) but was -1;"
+                      .formatted(world.rank())
+                  + " give another rank of the group",
+              () -> comm.send(x, -1));
+          refused(
+              "receive in group `world`: the other rank must be 0..1 and not this one (%d) but was"
+                      .formatted(world.rank())
+                  + " %d; give another rank of the group".formatted(world.rank()),
+              () -> comm.receive(x, world.rank()));
+          refused(
+              "over was said already: workers; say it once",
+              () -> comm.over(Transport.WORKERS).over(Transport.COPY_ENGINE));
+          refused(
+              "workers are for collectives over workers but these go over copy_engine; say"
+                  + " over(WORKERS) first",
+              () -> comm.workers(2));
+          refused(
+              "workers must be 1..128 but was 0; try workers(1)",
+              () -> comm.over(Transport.WORKERS).workers(0));
+          refused(
+              "workers were said already: 2; say them once",
+              () -> comm.over(Transport.WORKERS).workers(2).workers(3));
+          refused(
+              "profile needs 1 or more iterations but was given 0; try profile(10)",
+              () -> comm.profile(0, c -> {}));
+        });
+  }
+
+  @Test
+  void ranksThatMakeDifferentCallsAreToldBoth() {
+    var told = new ConcurrentHashMap<Integer, String>();
+    LocalRanks.run(
+        3,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 3);
+          try {
+            if (world.rank() == 2) {
+              comm.broadcast(x, 0);
+            } else {
+              comm.allReduce(x, x);
+            }
+            comm.barrier();
+          } catch (BraidException e) {
+            told.put(world.rank(), e.getMessage());
+          }
+        });
+    assertThat(told)
+        .hasSize(3)
+        .allSatisfy(
+            (_, message) ->
+                assertThat(message)
+                    .matches(
+                        "all ranks of a group must make the same calls in the same order but rank"
+                            + " [01] called all-reduce in group `world` where rank 2 called"
+                            + " broadcast in group `world`"));
+  }
+
+  @Test
+  void ranksThatGiveDifferentTensorsOfOneShapeAreTold() {
+    var told = new ConcurrentHashMap<Integer, String>();
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 3);
+          var z = tensor(world, "x", 3);
+          try {
+            comm.allReduce(world.rank() == 0 ? x : z);
+            comm.barrier();
+          } catch (BraidException e) {
+            told.put(world.rank(), e.getMessage());
+          }
+        });
+    assertThat(told)
+        .hasSize(2)
+        .allSatisfy(
+            (_, message) ->
+                assertThat(message)
+                    .contains("all-reduce in group `world`: ranks must agree but rank 0 has")
+                    .contains("`x` 3 fp32 (tensor 1.1)")
+                    .contains("`x` 3 fp32 (tensor 1.2)"));
+  }
+
+  @Test
+  void aSecondThreadOfARankIsRefused() {
+    var wasRefused = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          if (world.rank() == 1) {
+            wasRefused.await();
+            comm.barrier();
+            return;
+          }
+          var first = Thread.ofPlatform().start(comm::barrier);
+          while (world.context().waits().current().isEmpty()) {
+            Thread.onSpinWait();
+          }
+          refused(
+              "barrier in group `world`: another thread of this rank is in a collective; make them"
+                  + " from one thread, so that all ranks make them in the same order",
+              comm::barrier);
+          wasRefused.countDown();
+          first.join();
+        });
+  }
+
+  private final ConcurrentLinkedQueue<RankContext> contexts = new ConcurrentLinkedQueue<>();
+
+  @Test
+  void collectivesThatBrokeOffGoOnAfterAResume() {
+    var front = new CyclicBarrier(3);
+    LocalRanks.run(
+        3,
+        world -> {
+          contexts.add(RankContext.current());
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 6);
+          var y = tensor(world, "y", 6);
+          for (int epoch = 2; epoch < 5; epoch++) {
+            check(comm, x, y, world.rank());
+            front.await(30, TimeUnit.SECONDS);
+            if (world.rank() == 1) {
+              while (contexts.stream().filter(CollectivesTest::waits).count() < 2) {
+                Thread.onSpinWait();
+              }
+              contexts.forEach(each -> each.release("rank 1 failed"));
+            } else {
+              for (int i = 0; i < epoch; i++) {
+                assertThatThrownBy(() -> comm.allReduce(x, x)).isInstanceOf(BraidException.class);
+              }
+              assertThatThrownBy(() -> comm.allReduce(x, x))
+                  .hasMessageStartingWith(
+                      "all-reduce in group `world`: collectives broke off before")
+                  .hasMessageEndingWith("say Collectives.on(group) again on every rank");
+            }
+            front.await(30, TimeUnit.SECONDS);
+            RankContext.current().resume(epoch);
+          }
+          check(Collectives.on(world), x, y, world.rank());
+          check(comm, x, y, world.rank());
+        });
+  }
+
+  private static boolean waits(RankContext context) {
+    return context.waits().current().stream()
+        .anyMatch(one -> one.contains("signal begun from rank 1 of all-reduce"));
+  }
+
+  private static void check(Collectives comm, SymmetricTensor x, SymmetricTensor y, int rank) {
+    x.local().fill(1 + rank);
+    comm.sendReceive(x, (rank + 1) % 3, y, (rank + 2) % 3);
+    comm.allReduce(y, x);
+    assertThat(x.local().toFloats()).containsOnly(6);
+  }
+
+  @Test
+  void c1AnAllGatherAloneIsCopiedByTheCopyEngine() {
+    var profiles = new ConcurrentLinkedQueue<Profile>();
+    LocalRanks.run(
+        2,
+        Link.parse("1GB/s,20us"),
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 1 << 18);
+          var y = tensor(world, "y", 1 << 19);
+          profiles.add(comm.profile(3, c -> c.allGather(x, y)));
+        });
+    var all = ProfileSet.of(List.copyOf(profiles));
+    assertThat(all.iterations()).isEqualTo(3);
+    assertThat(all.configuration())
+        .containsAllEntriesOf(
+            Map.of(
+                "pattern", "all-gather",
+                "shape", "262144 to 524288",
+                "dtype", "fp32",
+                "transport", "copy_engine",
+                "ranks", "2",
+                "memory", "native"));
+    for (var profile : profiles) {
+      var copies =
+          profile.spans().stream()
+              .filter(span -> span.stage() == Stage.COPY && span.stream().equals("comm"))
+              .toList();
+      assertThat(copies).hasSize(3).allSatisfy(span -> assertThat(span.bytes()).isEqualTo(1 << 20));
+      // A MiB at 1 GB/s.
+      assertThat(profile.iterationNanos())
+          .allSatisfy(nanos -> assertThat(nanos).isGreaterThan(1_000_000));
+      assertThat(profile.counters()).containsKey("rendezvous");
+    }
+    assertThat(all.table().rowCount()).isPositive();
+    assertThat(all.stages().rowCount()).isEqualTo(2);
+  }
+
+  @Test
+  void aProfileOfSeveralAndOfNone() {
+    LocalRanks.run(
+        3,
+        world -> {
+          var comm = Collectives.on(world).over(Transport.WORKERS).workers(2);
+          var x = tensor(world, "x", 3);
+          var profile =
+              comm.profile(
+                  2,
+                  c -> {
+                    c.barrier();
+                    if (world.rank() == 1) {
+                      c.send(x, 2);
+                    } else if (world.rank() == 2) {
+                      c.receive(x, 1);
+                    }
+                    c.broadcast(x, 1);
+                  });
+          assertThat(profile.configuration())
+              .containsEntry("pattern", "barrier + broadcast + send-receive")
+              .containsEntry("shape", "3")
+              .containsEntry("workers", "2");
+          refused(
+              "profile measures what its body makes with the collectives it is given, but no rank"
+                  + " made any; say profile(50, c -> c.allGather(x, y))",
+              () -> comm.profile(1, c -> {}));
+        });
+  }
+}

@@ -1,0 +1,290 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.Arrays;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Messages between two ranks.
+@Timeout(60)
+class MessagesTest {
+  private final Map<Integer, String> told = new ConcurrentHashMap<>();
+
+  @FunctionalInterface
+  private interface Body {
+    void run(ProcessGroup world, Collectives comm, SymmetricTensor x, SymmetricTensor y);
+  }
+
+  private void onEachRank(int ranks, Body body) {
+    LocalRanks.run(
+        ranks,
+        world -> {
+          var comm = Collectives.on(world);
+          try (var x = tensor(world, "x", DType.FP32, 4);
+              var y = tensor(world, "y", DType.FP32, 4)) {
+            x.local().fill(world.rank() + 1);
+            try {
+              body.run(world, comm, x, y);
+            } catch (BraidException e) {
+              told.put(world.rank(), e.getMessage());
+            }
+            // Nobody closes what others still look at after an error.
+            world.barrier();
+          }
+        });
+  }
+
+  private static SymmetricTensor tensor(
+      ProcessGroup group, String name, DType dtype, long... shape) {
+    return SymmetricTensor.on(group).shape(shape).dtype(dtype).name(name).allocate();
+  }
+
+  @Test
+  void aPairInBothOrdersWhileOthersDoNothing() {
+    onEachRank(
+        4,
+        (world, comm, x, y) -> {
+          for (int i = 0; i < 50; i++) {
+            x.local().fill(10 * i + world.rank());
+            if (world.rank() == 1) {
+              comm.send(x, 3);
+              x.local().fill(-1);
+              comm.receive(y, 3);
+              assertThat(y.local().toFloats()).containsOnly(10 * i + 3);
+            } else if (world.rank() == 3) {
+              comm.receive(y, 1);
+              assertThat(y.local().toFloats()).containsOnly(10 * i + 1);
+              comm.send(x, 1);
+            }
+          }
+        });
+    assertThat(told).isEmpty();
+  }
+
+  @Test
+  void messagesOfEachPairKeepTheirOrder() {
+    onEachRank(
+        3,
+        (world, comm, x, y) -> {
+          if (world.rank() == 0) {
+            for (int i = 0; i < 10; i++) {
+              comm.receive(y, 2);
+              assertThat(y.local().get(0)).isEqualTo(200 + i);
+            }
+            for (int i = 0; i < 10; i++) {
+              comm.receive(y, 1);
+              assertThat(y.local().get(0)).isEqualTo(100 + i);
+            }
+          } else {
+            for (int i = 0; i < 10; i++) {
+              x.local().fill(100 * world.rank() + i);
+              comm.send(x, 0);
+            }
+          }
+        });
+    assertThat(told).isEmpty();
+  }
+
+  @Test
+  void ringsInBothDirections() {
+    for (int ranks = 2; ranks <= 4; ranks++) {
+      int of = ranks;
+      onEachRank(
+          ranks,
+          (world, comm, x, y) -> {
+            for (int step = 1; step < 2 * of; step++) {
+              int to = Math.floorMod(world.rank() + step, of);
+              int from = Math.floorMod(world.rank() - step, of);
+              if (to != world.rank()) {
+                comm.sendReceive(x, to, y, from);
+                assertThat(y.local().toFloats()).containsOnly(from + 1);
+              }
+            }
+          });
+      assertThat(told).isEmpty();
+    }
+  }
+
+  @Test
+  void aRingThatBeginsSomewhere() {
+    onEachRank(
+        3,
+        (world, comm, x, y) -> {
+          if (world.rank() == 0) {
+            comm.send(x, 1);
+            comm.receive(y, 2);
+            assertThat(y.local().get(0)).isEqualTo(1);
+          } else {
+            comm.receive(y, world.rank() - 1);
+            comm.send(y, (world.rank() + 1) % 3);
+          }
+        });
+    assertThat(told).isEmpty();
+  }
+
+  @Test
+  void ranksThatAllSendFirstAreToldAtOnce() {
+    onEachRank(3, (world, comm, x, y) -> comm.send(x, (world.rank() + 1) % 3));
+    assertThat(told)
+        .containsOnlyKeys(0, 1, 2)
+        .containsEntry(
+            1,
+            "ranks wait for each other: rank 1 waits for rank 2 to receive, rank 2 waits for rank 0"
+                + " to receive, rank 0 waits for rank 1 to receive; let every rank say"
+                + " sendReceive(x, to, y, from)");
+  }
+
+  @Test
+  void ranksThatAllReceiveFirstAreToldAtOnce() {
+    onEachRank(2, (world, comm, x, y) -> comm.receive(y, 1 - world.rank()));
+    assertThat(told)
+        .containsOnlyKeys(0, 1)
+        .containsEntry(
+            0,
+            "ranks wait for each other: rank 0 waits for rank 1 to send, rank 1 waits for rank 0 to"
+                + " send; let every rank say sendReceive(x, to, y, from)");
+  }
+
+  @Test
+  void aMessageToWhoIsInACollectiveIsToldAtOnce() {
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    2,
+                    world -> {
+                      var comm = Collectives.on(world);
+                      var x = tensor(world, "x", DType.FP32, 4);
+                      if (world.rank() == 0) {
+                        comm.send(x, 1);
+                      } else {
+                        comm.allReduce(x, x);
+                      }
+                    }))
+        .isExactlyInstanceOf(BraidException.class)
+        .hasMessage(
+            "ranks wait for each other: rank 0 waits for rank 1 to receive, rank 1 waits for all"
+                + " ranks in a collective; receive every message before the next collective");
+  }
+
+  @Test
+  void whatDoesNotFitIsToldBothAndTheNextMessageArrives() {
+    onEachRank(
+        2,
+        (world, comm, x, y) -> {
+          var wide = tensor(world, "wide", DType.BF16, 2, 4);
+          if (world.rank() == 0) {
+            assertThatThrownBy(() -> comm.send(wide, 1))
+                .hasMessage(
+                    "send of `wide` 2x4 bf16 to rank 1 in group `world`: rank 1 receives into `y` 4"
+                        + " fp32");
+            comm.send(x, 1);
+          } else {
+            assertThatThrownBy(() -> comm.receive(y, 0))
+                .hasMessage(
+                    "receive into `y` 4 fp32 from rank 0 in group `world`: rank 0 sent `wide` 2x4"
+                        + " bf16; receive into 2x4 bf16");
+            comm.receive(y, 0);
+            assertThat(y.local().toFloats()).containsOnly(1);
+          }
+          comm.barrier();
+        });
+    assertThat(told).isEmpty();
+  }
+
+  @Test
+  void bothPartsOfASendReceiveThatDoNotFitAreTold() {
+    onEachRank(
+        2,
+        (world, comm, x, y) -> {
+          var other = tensor(world, "other", DType.FP32, 5);
+          comm.sendReceive(world.rank() == 0 ? x : other, 1 - world.rank(), y, 1 - world.rank());
+        });
+    assertThat(told)
+        .containsEntry(
+            0,
+            "sendReceive of `x` 4 fp32 to rank 1 and into `y` 4 fp32 from rank 1 in group `world`:"
+                + " rank 1 sent `other` 5 fp32; receive into 5 fp32")
+        .containsEntry(
+            1,
+            "sendReceive of `other` 5 fp32 to rank 0 and into `y` 4 fp32 from rank 0 in group"
+                + " `world`: rank 0 receives into `y` 4 fp32");
+  }
+
+  @Test
+  void aTensorThatTheReceiverHasClosed() {
+    onEachRank(
+        2,
+        (world, comm, x, y) -> {
+          var gone = tensor(world, "gone", DType.FP32, 4);
+          if (world.rank() == 0) {
+            comm.send(gone, 1);
+          } else {
+            gone.close();
+            comm.receive(y, 0);
+          }
+        });
+    assertThat(told)
+        .containsEntry(
+            0,
+            "send of `gone` 4 fp32 to rank 1 in group `world`: `gone` 4 fp32 is closed on rank 1;"
+                + " close it when it has been received")
+        .containsEntry(
+            1,
+            "receive into `y` 4 fp32 from rank 0 in group `world`: `gone` 4 fp32 is closed on rank"
+                + " 1; close it when it has been received");
+  }
+
+  @Test
+  void aTensorOfMoreDimensionsThanAMessageSays() {
+    onEachRank(
+        2,
+        (world, comm, x, y) -> {
+          var sizes = new long[230];
+          Arrays.fill(sizes, 1);
+          try (var flat = tensor(world, "flat", DType.FP32, sizes)) {
+            comm.send(flat, 1 - world.rank());
+          }
+        });
+    assertThat(told.values())
+        .hasSize(2)
+        .containsOnly(
+            "what a message is must be said in 444 bytes but the name, type and sizes of `flat` take"
+                + " 473; send it with fewer dimensions");
+  }
+
+  @Test
+  void oneTensorIsNotSentAndReceivedIntoAtOnce() {
+    onEachRank(
+        2, (world, comm, x, y) -> comm.sendReceive(x, 1 - world.rank(), x, 1 - world.rank()));
+    assertThat(told.values())
+        .hasSize(2)
+        .allSatisfy(
+            message ->
+                assertThat(message)
+                    .isEqualTo(
+                        "sendReceive in group `world`: x and y must be two tensors, since others"
+                            + " still read x when y is written, but both are `x`; allocate another"
+                            + " for y"));
+  }
+
+  @Test
+  void aTensorWithTheLongestName() {
+    onEachRank(
+        2,
+        (world, comm, x, y) -> {
+          var named = tensor(world, "\uD83D\uDE80".repeat(64), DType.FP32, 4);
+          if (world.rank() == 0) {
+            named.local().fill(7);
+            comm.send(named, 1);
+          } else {
+            comm.receive(y, 0);
+            assertThat(y.local().toFloats()).containsOnly(7);
+          }
+        });
+    assertThat(told).isEmpty();
+  }
+}

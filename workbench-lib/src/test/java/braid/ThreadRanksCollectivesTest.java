@@ -1,0 +1,194 @@
+package braid;
+
+import static braid.CollectiveCase.What.ALL_GATHER;
+import static braid.CollectiveCase.What.ALL_REDUCE;
+import static braid.CollectiveCase.What.ALL_REDUCE_IN_PLACE;
+import static braid.CollectiveCase.What.ALL_TO_ALL;
+import static braid.CollectiveCase.What.BROADCAST;
+import static braid.CollectiveCase.What.REDUCE_SCATTER;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.CollectiveCase.Way;
+import braid.CollectiveCase.What;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.ThreadLocalRandom;
+import org.junit.jupiter.api.Test;
+
+/// The contract on ranks that are threads: all of it.
+class ThreadRanksCollectivesTest extends CollectivesContract {
+  private static final int SEQUENCES = 100;
+  private static final int CALLS = 8;
+  private static final int MAX_HESITATION = 20_000;
+
+  @Override
+  void check(int ranks, List<CollectiveCase> cases) {
+    LocalRanks.run(ranks, world -> cases.forEach(each -> each.check(world)));
+  }
+
+  @Test
+  void sumsOfSeveralChunks() {
+    check(3, CollectiveCase.large());
+  }
+
+  /// Two groups of one world at once, neither of them whole.
+  @Test
+  void groupsOfSomeRanks() {
+    LocalRanks.run(
+        4,
+        world -> {
+          var mine = world.rank() % 2 == 0 ? world.subset("even", 0, 2) : world.subset("odd", 1, 3);
+          CollectiveCase.table().stream()
+              .filter(each -> each.way() != Way.ONE_WORKER)
+              .forEach(each -> each.check(mine));
+        });
+  }
+
+  /// A failure says the seed; give it here to see it again: `-Dbraid.seed=…`.
+  @Test
+  void randomSequences() {
+    long seed = Long.getLong("braid.seed", ThreadLocalRandom.current().nextLong());
+    try {
+      for (int ranks = 1; ranks <= 4; ranks++) {
+        int of = ranks;
+        LocalRanks.run(
+            ranks,
+            world -> {
+              for (int i = 0; i < SEQUENCES / 4; i++) {
+                sequence(world, new SplittableRandom(seed + 1000L * of + i));
+              }
+            });
+      }
+    } catch (RuntimeException | Error e) {
+      throw new AssertionError("with -Dbraid.seed=" + seed + ": " + e.getMessage(), e);
+    }
+  }
+
+  /// Calls on the same three tensors in random order, at random times, with what ring messages and
+  /// barriers come between; every rank plays what all ranks' tensors hold.
+  private static void sequence(ProcessGroup group, SplittableRandom random) {
+    var dtype = any(List.of(DType.values()), random);
+    var comm = any(List.of(Way.values()), random).of(group);
+    int ranks = group.size();
+    int rows = 1 + random.nextInt(5);
+    try (var small = tensor(group, dtype, rows);
+        var a = tensor(group, dtype, (long) rows * ranks);
+        var b = tensor(group, dtype, (long) rows * ranks)) {
+      var played = new Played(group, dtype, List.of(small, a, b));
+      var said = new ArrayList<String>();
+      for (int call = 0; call < CALLS; call++) {
+        int which = random.nextInt(9);
+        int root = random.nextInt(ranks);
+        long hesitation =
+            new SplittableRandom(random.nextLong() + group.rank()).nextInt(MAX_HESITATION);
+        for (long i = 0; i < hesitation; i++) {
+          Thread.onSpinWait();
+        }
+        said.add(which + "@" + root);
+        switch (which) {
+          case 0 -> {
+            comm.allGather(small, a);
+            played.collective(ALL_GATHER, root, 0, 1);
+          }
+          case 1 -> {
+            comm.reduceScatter(b, small);
+            played.collective(REDUCE_SCATTER, root, 2, 0);
+          }
+          case 2 -> {
+            comm.allReduce(a, b);
+            played.collective(ALL_REDUCE, root, 1, 2);
+          }
+          case 3 -> {
+            comm.allReduce(b, b);
+            played.collective(ALL_REDUCE_IN_PLACE, root, 2, 2);
+          }
+          case 4 -> {
+            comm.allToAll(b, a);
+            played.collective(ALL_TO_ALL, root, 2, 1);
+          }
+          case 5 -> {
+            comm.broadcast(a, root);
+            played.collective(BROADCAST, root, 1, 1);
+          }
+          case 6 -> comm.barrier();
+          case 7 -> {
+            if (ranks > 1) {
+              comm.sendReceive(
+                  a, (group.rank() + 1) % ranks, b, (group.rank() + ranks - 1) % ranks);
+              played.ring(1, 2);
+            }
+          }
+          default -> {
+            try (var sum = comm.allReduce(a)) {
+              b.local().copyFrom(sum.local().toFloats());
+            }
+            played.collective(ALL_REDUCE, root, 1, 2);
+          }
+        }
+        played.check(said);
+      }
+    }
+  }
+
+  private static <T> T any(List<T> of, SplittableRandom random) {
+    return of.get(random.nextInt(of.size()));
+  }
+
+  private static SymmetricTensor tensor(ProcessGroup group, DType dtype, long rows) {
+    return SymmetricTensor.on(group).shape(rows, 3).dtype(dtype).allocate();
+  }
+
+  /// What all ranks' tensors hold by plain loops, of which this rank's are compared.
+  private static final class Played {
+    private final ProcessGroup group;
+    private final DType dtype;
+    private final List<SymmetricTensor> tensors;
+
+    /// By tensor and rank.
+    private final List<List<float[]>> values = new ArrayList<>();
+
+    Played(ProcessGroup group, DType dtype, List<SymmetricTensor> tensors) {
+      this.group = group;
+      this.dtype = dtype;
+      this.tensors = tensors;
+      for (int t = 0; t < tensors.size(); t++) {
+        var local = tensors.get(t).local();
+        var ofRanks = new ArrayList<float[]>();
+        for (int rank = 0; rank < group.size(); rank++) {
+          var bytes = new byte[(int) local.elements() * dtype.bytes()];
+          ofRanks.add(
+              new Tensor(local.shape(), dtype, MemorySegment.ofArray(bytes))
+                  .fillIntegers(10L * rank + t)
+                  .toFloats());
+        }
+        local.copyFrom(ofRanks.get(group.rank()));
+        values.add(ofRanks);
+      }
+    }
+
+    void collective(What what, int root, int x, int y) {
+      var brought = List.copyOf(values.get(x));
+      for (int rank = 0; rank < group.size(); rank++) {
+        var place = new Place(rank, group.size());
+        values.get(y).set(rank, CollectiveCase.wanted(what, dtype, place, root, brought).clone());
+      }
+    }
+
+    void ring(int x, int y) {
+      int ranks = group.size();
+      for (int rank = 0; rank < ranks; rank++) {
+        values.get(y).set(rank, values.get(x).get((rank + ranks - 1) % ranks).clone());
+      }
+    }
+
+    void check(List<String> said) {
+      for (int t = 0; t < tensors.size(); t++) {
+        assertThat(tensors.get(t).local().toFloats())
+            .as("%s tensor %d on rank %s after %s", dtype, t, group.place(), said)
+            .containsExactly(values.get(t).get(group.rank()));
+      }
+    }
+  }
+}
