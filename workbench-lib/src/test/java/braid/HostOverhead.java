@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.LongSupplier;
 
 /// Prints what a pipelined all-gather→GEMM costs besides its multiplications where the link costs
 /// nothing: the time of an iteration ÷ that of the very same multiplications, in the same order, by
@@ -51,8 +52,8 @@ final class HostOverhead {
     System.out.println();
     System.out.println(
         "| ranks | splits | streams | plain ms | pipelined ms | ratio | p10 to p90"
-            + " | plain again ÷ plain | copying | left out |");
-    System.out.println("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+            + " | by own times | p10 to p90 | plain again ÷ plain | copying | left out |");
+    System.out.println("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for (var ranks : all.subList(SIZES_GIVEN_BEFORE_RANKS, all.size())) {
       for (var ended :
           ProcessRanks.run(
@@ -95,7 +96,7 @@ final class HostOverhead {
               pipe.verify();
               for (int round = 0; round < UNTIMED_ROUNDS; round++) {
                 pipe.run();
-                plain.run();
+                var _ = plain.nanos();
               }
               measure(world, pipe, plain, rounds);
             }
@@ -108,14 +109,19 @@ final class HostOverhead {
       var before = new double[rounds];
       var piped = new double[rounds];
       var ratios = new double[rounds];
+      var ownRatios = new double[rounds];
       var again = new double[rounds];
       int kept = 0;
       int leftOut = 0;
       while (kept < rounds && leftOut < MOST_LEFT_OUT * rounds) {
         var machine = new Machine(world);
-        before[kept] = groupNanos(world, plain::run);
-        piped[kept] = groupNanos(world, pipe::run);
-        double after = groupNanos(world, plain::run);
+        var first = Took.by(world, plain::nanos);
+        var middle = Took.by(world, () -> nanos(pipe));
+        var last = Took.by(world, plain::nanos);
+        before[kept] = first.group();
+        piped[kept] = middle.group();
+        double after = last.group();
+        ownRatios[kept] = middle.slowest() / ((first.slowest() + last.slowest()) / 2);
         // What drifts evenly through a round is gone from the ratio.
         ratios[kept] = piped[kept] / ((before[kept] + after) / 2);
         again[kept] = after / before[kept];
@@ -125,12 +131,21 @@ final class HostOverhead {
           leftOut++;
         }
       }
+      if (kept == 0) {
+        if (world.rank() == 0) {
+          System.out.printf(
+              "| %d | %d | %d | the machine was too busy: %d of %d rounds left out |%n",
+              world.size(), pipe.overlap().splits(), pipe.overlap().streams(), leftOut, leftOut);
+        }
+        return;
+      }
       var profile = pipe.profile(rounds);
       double iteration = profile.iterationNanos().stream().mapToLong(Long::longValue).sum();
       double copy = mean(world, sum(profile, Stage.COPY) / iteration);
       if (world.rank() == 0) {
         System.out.printf(
-            "| %d | %d | %d | %.2f | %.2f | **%.3f** | %.3f to %.3f | %.3f to %.3f"
+            "| %d | %d | %d | %.2f | %.2f | **%.3f** | %.3f to %.3f | %.3f"
+                + " | %.3f to %.3f | %.3f to %.3f"
                 + " | %.1f%% | %d of %d |%n",
             world.size(),
             pipe.overlap().splits(),
@@ -140,6 +155,9 @@ final class HostOverhead {
             quantile(0.5, kept, ratios),
             quantile(0.1, kept, ratios),
             quantile(0.9, kept, ratios),
+            quantile(0.5, kept, ownRatios),
+            quantile(0.1, kept, ownRatios),
+            quantile(0.9, kept, ownRatios),
             quantile(0.1, kept, again),
             quantile(0.9, kept, again),
             100 * copy,
@@ -148,16 +166,10 @@ final class HostOverhead {
       }
     }
 
-    /// From the first rank's start to the last one's end: ranks leave a barrier one after the
-    /// other, and where they share a core one's start is another's time. Processes of a machine
-    /// have one clock.
-    private static double groupNanos(ProcessGroup world, Runnable body) {
-      world.barrier();
+    private static long nanos(Pipeline pipe) {
       long start = System.nanoTime();
-      body.run();
-      long end = System.nanoTime();
-      return Arrays.stream(world.gather(end)).max().orElseThrow()
-          - Arrays.stream(world.gather(start)).min().orElseThrow();
+      pipe.run();
+      return System.nanoTime() - start;
     }
 
     private static double mean(ProcessGroup world, double mine) {
@@ -165,9 +177,6 @@ final class HostOverhead {
     }
 
     private static double quantile(double share, int count, double... values) {
-      if (count == 0) {
-        return Double.NaN;
-      }
       var sorted = Arrays.copyOf(values, count);
       Arrays.sort(sorted);
       return sorted[(int) Math.round(share * (sorted.length - 1))];
@@ -178,6 +187,24 @@ final class HostOverhead {
           .filter(span -> span.stage() == stage)
           .mapToLong(Span::nanos)
           .sum();
+    }
+  }
+
+  /// How long all ranks took for the same.
+  ///
+  /// @param group from the first rank's start to the last one's end; processes of a machine have
+  ///   one clock
+  /// @param slowest what the slowest rank took, from its own start
+  private record Took(double group, double slowest) {
+    static Took by(ProcessGroup world, LongSupplier body) {
+      world.barrier();
+      long start = System.nanoTime();
+      long own = body.getAsLong();
+      long end = System.nanoTime();
+      return new Took(
+          Arrays.stream(world.gather(end)).max().orElseThrow()
+              - Arrays.stream(world.gather(start)).min().orElseThrow(),
+          Arrays.stream(world.gather(own)).max().orElseThrow());
     }
   }
 
@@ -280,11 +307,17 @@ final class HostOverhead {
       }
     }
 
-    void run() {
-      var done = new CompletableFuture<Boolean>();
-      thread.add(() -> "plain multiplications", () -> gemms.forEach(multiplier::multiply));
-      thread.mark(done);
-      var _ = waits.until(() -> "plain multiplications", nanos -> waits.poll(done, nanos));
+    /// How long they took on their thread.
+    long nanos() {
+      var took = new CompletableFuture<Long>();
+      thread.add(
+          () -> "plain multiplications",
+          () -> {
+            long start = System.nanoTime();
+            gemms.forEach(multiplier::multiply);
+            took.complete(System.nanoTime() - start);
+          });
+      return waits.until(() -> "plain multiplications", left -> waits.poll(took, left));
     }
 
     @Override
