@@ -101,31 +101,50 @@ final class AbilityTable {
         .toList();
   }
 
-  /// Collectives by what their cells say.
+  /// Collectives by what is to be said of them; few have a note in common, so it stands beside
+  /// them.
   private List<String> alike() {
-    var alike = new LinkedHashMap<String, List<String>>();
+    record Said(String mark, List<String> notes) {}
+    var alike = new LinkedHashMap<Said, List<String>>();
     cells(collectives)
         .forEach(
-            (task, ways) ->
-                alike
-                    .computeIfAbsent(
-                        cell(ways.getOrDefault(Ability.NO_WAY, List.of())), _ -> new ArrayList<>())
-                    .add(task));
+            (task, ways) -> {
+              var abilities = ways.getOrDefault(Ability.NO_WAY, List.of());
+              alike
+                  .computeIfAbsent(
+                      new Said(mark(abilities), reasons(abilities)), _ -> new ArrayList<>())
+                  .add(task);
+            });
     var lines = new ArrayList<String>();
-    alike.forEach((cell, tasks) -> lines.addAll(wrapped(cell + "  ", String.join(", ", tasks))));
+    alike.forEach(
+        (said, tasks) -> {
+          var names = String.join(", ", tasks);
+          lines.addAll(
+              wrapped(
+                  said.mark + "  ",
+                  said.notes.isEmpty() ? names : names + ": " + String.join("; ", said.notes)));
+        });
     return lines;
   }
 
   /// "yes 2": the mark, and the number of what there is to know.
   private String cell(List<Ability> abilities) {
+    var text = new StringBuilder(mark(abilities));
+    reasons(abilities).forEach(note -> text.append(' ').append(number(note)));
+    return text.toString();
+  }
+
+  private String mark(List<Ability> abilities) {
+    return any(abilities) ? marks.getOrDefault(boxes(abilities), YES) : HOLE;
+  }
+
+  private static List<String> reasons(List<Ability> abilities) {
     boolean any = any(abilities);
-    var text = new StringBuilder(any ? marks.getOrDefault(boxes(abilities), YES) : HOLE);
-    abilities.stream()
+    return abilities.stream()
         .filter(ability -> ability.supported() == any && !ability.reason().isEmpty())
         .map(Ability::reason)
         .distinct()
-        .forEach(note -> text.append(' ').append(number(note)));
-    return text.toString();
+        .toList();
   }
 
   private int number(String note) {
