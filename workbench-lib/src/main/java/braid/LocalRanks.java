@@ -52,7 +52,8 @@ public final class LocalRanks {
                   "host",
                   link,
                   MemoryKind.AUTO,
-                  Env.DEFAULT_TIMEOUT),
+                  Env.DEFAULT_TIMEOUT,
+                  Env.DEFAULT_CACHE),
               token,
               table));
     }

@@ -9,7 +9,8 @@ import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
 import braid.internal.pipeline.Tolerance;
-import java.lang.foreign.ValueLayout;
+import braid.internal.pipeline.View;
+import braid.internal.resource.Access;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
@@ -198,7 +199,7 @@ public final class Pipeline implements AutoCloseable {
               .formatted(group.size() - 1, group.name(), rank));
     }
     return plan.outputOn(rank)
-        .map(view -> new Tensor(view.shape(), view.dtype(), view.memory()))
+        .map(this::tensor)
         .orElseThrow(
             () ->
                 new BraidException(
@@ -241,7 +242,7 @@ public final class Pipeline implements AutoCloseable {
                         "an amax is kept for fp8 but the type is %s; take output() itself"
                             .formatted(spec().dtype())));
     double largest = 0;
-    for (double each : group.gather((double) kept.get(ValueLayout.JAVA_FLOAT, 0))) {
+    for (double each : group.gather((double) access().get(DType.FP32, kept, 0))) {
       largest = Math.max(largest, each);
     }
     return (float) largest;
@@ -277,8 +278,15 @@ public final class Pipeline implements AutoCloseable {
   }
 
   private Tensor tensor(Part part) {
-    var view = plan.view(part).orElseThrow();
-    return new Tensor(view.shape(), view.dtype(), view.memory());
+    return tensor(plan.view(part).orElseThrow());
+  }
+
+  private Tensor tensor(View view) {
+    return new Tensor(view.shape(), view.dtype(), view.memory(), access());
+  }
+
+  private Access access() {
+    return group.context().backend().access();
   }
 
   /// One iteration, to its end on this rank; every rank has then read this rank's input.

@@ -151,7 +151,10 @@ record CollectiveCase(What what, DType dtype, Way way, int rows, int columns) {
 
   private float[] integers(long seed, int count) {
     return new Tensor(
-            List.of((long) count), dtype, MemorySegment.ofArray(new byte[count * dtype.bytes()]))
+            List.of((long) count),
+            dtype,
+            MemorySegment.ofArray(new byte[count * dtype.bytes()]),
+            braid.internal.host.HostAccess.HOST)
         .fillIntegers(seed)
         .toFloats();
   }

@@ -185,7 +185,11 @@ record PipelineCase(GemmSpec spec, Overlap how) {
           case OUTPUT -> outputSeedRank(rank);
         };
     try (var arena = java.lang.foreign.Arena.ofConfined()) {
-      return new Tensor(List.of((long) size), DType.FP32, arena.allocate((long) size * Float.BYTES))
+      return new Tensor(
+              List.of((long) size),
+              DType.FP32,
+              arena.allocate((long) size * Float.BYTES),
+              braid.internal.host.HostAccess.HOST)
           .fillIntegers(seed(round, seedRank, what.seed()))
           .toFloats();
     }

@@ -10,6 +10,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.CollectiveCase.Way;
 import braid.CollectiveCase.What;
+import braid.internal.host.HostAccess;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -159,7 +160,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
         for (int rank = 0; rank < group.size(); rank++) {
           var bytes = new byte[(int) local.elements() * dtype.bytes()];
           ofRanks.add(
-              new Tensor(local.shape(), dtype, MemorySegment.ofArray(bytes))
+              new Tensor(local.shape(), dtype, MemorySegment.ofArray(bytes), HostAccess.HOST)
                   .fillIntegers(10L * rank + t)
                   .toFloats());
         }

@@ -2,6 +2,7 @@ package braid.internal.backend;
 
 import braid.Link;
 import braid.MemoryKind;
+import braid.internal.resource.Access;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -37,8 +38,11 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// where they are; zeroed. All members call it together.
   SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous);
 
-  /// Memory of this rank alone. It lives until it is closed.
+  /// Memory of this rank alone; what is in it at first is not defined. It lives until it is closed.
   PrivateMemory allocate(long bytes);
+
+  /// How the host gets at numbers in this backend's memory, all of it but [#control].
+  Access access();
 
   /// What a multiplication reads its right side from.
   Operand operand(Matrix source);

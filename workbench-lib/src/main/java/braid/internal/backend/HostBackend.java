@@ -6,10 +6,12 @@ import braid.MemoryKind;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Cores;
 import braid.internal.host.FreeMemory;
+import braid.internal.host.HostAccess;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
+import braid.internal.resource.Access;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -91,7 +93,7 @@ public final class HostBackend implements Backend {
 
   @Override
   public void zero(SymmetricMemory memory) {
-    memory.all().fill((byte) 0);
+    memory.parts().forEach(part -> part.fill((byte) 0));
   }
 
   @Override
@@ -109,6 +111,11 @@ public final class HostBackend implements Backend {
       arena.close();
       throw e;
     }
+  }
+
+  @Override
+  public Access access() {
+    return HostAccess.HOST;
   }
 
   @Override

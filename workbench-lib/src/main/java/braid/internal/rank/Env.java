@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.Link;
 import braid.MemoryKind;
 import braid.Place;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
@@ -18,6 +19,7 @@ import java.util.Optional;
 /// @param link the link that the host backend plays: `BRAID_LINK`
 /// @param memory the kind of symmetric memory where the code names none: `BRAID_SYMMETRIC_MEMORY`
 /// @param timeout how long a rank waits for another: `BRAID_TIMEOUT_SECONDS`
+/// @param cache the folder in which compiled kernels are kept: `BRAID_CACHE`
 public record Env(
     Place world,
     Place local,
@@ -25,8 +27,14 @@ public record Env(
     String backend,
     Link link,
     MemoryKind memory,
-    Duration timeout) {
+    Duration timeout,
+    Path cache) {
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
+
+  /// Where compiled kernels are kept when nobody says: the user's, so that all their sessions share
+  /// them.
+  public static final Path DEFAULT_CACHE =
+      Path.of(System.getProperty("user.home", "/"), ".cache", "braid");
 
   /// Where the ranks' store listens, and what lets one in.
   public record StoreAddress(String host, int port, String token) {}
@@ -56,7 +64,8 @@ public record Env(
         reader
             .number("BRAID_TIMEOUT_SECONDS", 1, Integer.MAX_VALUE)
             .map(Duration::ofSeconds)
-            .orElse(DEFAULT_TIMEOUT));
+            .orElse(DEFAULT_TIMEOUT),
+        reader.path("BRAID_CACHE").orElse(DEFAULT_CACHE));
   }
 
   private record Reader(Map<String, String> variables) {
@@ -120,13 +129,15 @@ public record Env(
           new StoreAddress(get("MASTER_ADDR").orElse("127.0.0.1"), port.get(), token));
     }
 
+    /// A relative one is meant from where the ranks were started.
+    Optional<Path> path(String name) {
+      return get(name).map(text -> Path.of(text).toAbsolutePath());
+    }
+
     String backend() {
       var name = get("BRAID_BACKEND").orElse("auto");
       return switch (name) {
-        case "auto", "host" -> name;
-        case "cuda" ->
-            throw new BraidException(
-                "BRAID_BACKEND is cuda but this build has only the host backend; use host or auto");
+        case "auto", "host", "cuda" -> name;
         default ->
             throw new BraidException(
                 "BRAID_BACKEND must be one of auto, host, cuda but was " + name);

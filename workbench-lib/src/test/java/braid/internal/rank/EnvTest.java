@@ -7,12 +7,14 @@ import braid.BraidException;
 import braid.Link;
 import braid.MemoryKind;
 import braid.Place;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class EnvTest {
   private static final Map<String, String> COMPLETE =
@@ -32,6 +34,23 @@ class EnvTest {
     assertThat(env.link()).isEqualTo(Link.DEFAULT);
     assertThat(env.memory()).isEqualTo(MemoryKind.AUTO);
     assertThat(env.timeout()).isEqualTo(Duration.ofMinutes(5));
+    assertThat(env.backend()).isEqualTo("auto");
+    assertThat(env.cache())
+        .isEqualTo(Path.of(System.getProperty("user.home")).resolve(".cache/braid"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"auto", "host", "cuda"})
+  void takesEveryBackendAsItIs(String backend) {
+    assertThat(Env.read(Map.of("BRAID_BACKEND", backend)).backend()).isEqualTo(backend);
+  }
+
+  @Test
+  void keepsCompiledKernelsWhereItIsTold() {
+    assertThat(Env.read(Map.of("BRAID_CACHE", "/var/cache/braid")).cache())
+        .isEqualTo(Path.of("/var/cache/braid"));
+    assertThat(Env.read(Map.of("BRAID_CACHE", "kernels")).cache())
+        .isEqualTo(Path.of("kernels").toAbsolutePath());
   }
 
   @Test
@@ -55,7 +74,6 @@ class EnvTest {
           BRAID_TIMEOUT_SECONDS | 0     | BRAID_TIMEOUT_SECONDS must be 1 or more but was 0
           BRAID_SYMMETRIC_MEMORY| ncc   | a memory kind must be one of auto, native, ipc, nccl, nvshmem but was ncc
           BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu
-          BRAID_BACKEND         | cuda  | BRAID_BACKEND is cuda but this build has only the host backend; use host or auto
           BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; for example 0.25GB/s,20us
           """)
   void whatIsWrongIsAnErrorOfOneLine(String name, String value, String message) {
