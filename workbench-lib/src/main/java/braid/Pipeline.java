@@ -42,6 +42,7 @@ public final class Pipeline implements AutoCloseable {
   private final Plan plan;
   private final Call call;
   private int epoch;
+  private long enqueueNanos;
   private @Nullable Throwable broken;
   private boolean closed;
 
@@ -299,6 +300,21 @@ public final class Pipeline implements AutoCloseable {
     return new Measurement(group, this::iterate).time(iterations);
   }
 
+  /// Runs that often and says how many nanoseconds of each iteration this rank's thread took to give
+  /// it out; for the rest it only waits. What an iteration cannot be shorter than, however fast its
+  /// work is.
+  public long[] timeEnqueuing(int iterations) {
+    var nanos = new long[Math.max(iterations, 0)];
+    new Measurement(
+            group,
+            iteration -> {
+              iterate(iteration);
+              nanos[iteration] = enqueueNanos;
+            })
+        .time(iterations);
+    return nanos;
+  }
+
   /// Runs that often and says what this rank did, span by span, on the clock of the group's rank 0.
   /// The front gathers it too.
   public Profile profile(int iterations) {
@@ -371,7 +387,10 @@ public final class Pipeline implements AutoCloseable {
     }
     try {
       group.calls().enter(call);
-      if (plan.launch(iteration)) {
+      long begin = System.nanoTime();
+      boolean replayed = plan.launch(iteration);
+      enqueueNanos = System.nanoTime() - begin;
+      if (replayed) {
         group.counting().add(Counter.REPLAYS);
       }
       plan.synchronize(() -> "the end of an iteration of " + this);

@@ -2,6 +2,7 @@ package braid;
 
 import braid.internal.memory.Call;
 import braid.internal.resource.Access;
+import braid.internal.resource.Pieces;
 import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -194,7 +195,12 @@ public final class SymmetricTensor implements AutoCloseable {
     var whole = new ArrayList<Long>();
     whole.add((long) group.size());
     whole.addAll(shape);
-    return view(whole, memory.all());
+    if (memory.whole().isPresent()) {
+      return view(whole, memory.all());
+    }
+    var pieces = new Pieces(access(), memory.parts());
+    return new Tensor(
+        whole, dtype, List.of(pieces.whole()), memory.parts().getFirst(), this::ended, pieces);
   }
 
   /// A view whose writes go to every rank's part; reads are from mine. The host backend writes to

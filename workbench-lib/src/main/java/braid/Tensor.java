@@ -24,6 +24,10 @@ public final class Tensor {
   private final List<Long> shape;
   private final DType dtype;
   private final List<MemorySegment> places;
+
+  /// What lives as long as what this is a view of.
+  private final MemorySegment alive;
+
   private final Supplier<String> ended;
   private final Access access;
 
@@ -32,13 +36,24 @@ public final class Tensor {
       List<Long> shape,
       DType dtype,
       List<MemorySegment> places,
+      MemorySegment alive,
       Supplier<String> ended,
       Access access) {
     this.shape = List.copyOf(shape);
     this.dtype = dtype;
     this.places = List.copyOf(places);
+    this.alive = alive;
     this.ended = ended;
     this.access = access;
+  }
+
+  Tensor(
+      List<Long> shape,
+      DType dtype,
+      List<MemorySegment> places,
+      Supplier<String> ended,
+      Access access) {
+    this(shape, dtype, places, places.getFirst(), ended, access);
   }
 
   Tensor(List<Long> shape, DType dtype, MemorySegment place, Access access) {
@@ -70,11 +85,10 @@ public final class Tensor {
 
   /// The same also where it is only for streams.
   MemorySegment memory() {
-    var first = places.getFirst();
-    if (!first.scope().isAlive()) {
+    if (!alive.scope().isAlive()) {
       throw new BraidException(ended.get());
     }
-    return first;
+    return places.getFirst();
   }
 
   /// How many numbers it holds.
@@ -140,6 +154,7 @@ public final class Tensor {
         LongStream.concat(LongStream.of(count), sizes().skip(1)).boxed().toList(),
         dtype,
         places.stream().map(place -> place.asSlice(start * rowBytes, count * rowBytes)).toList(),
+        alive,
         ended,
         access);
   }
@@ -157,7 +172,7 @@ public final class Tensor {
     try {
       return body.get();
     } catch (IllegalStateException e) {
-      if (places.getFirst().scope().isAlive()) {
+      if (alive.scope().isAlive()) {
         throw e;
       }
       throw new BraidException(ended.get(), e);
@@ -191,7 +206,7 @@ public final class Tensor {
 
   @Override
   public String toString() {
-    if (!places.getFirst().scope().isAlive()) {
+    if (!alive.scope().isAlive()) {
       return "%s %s [%s]".formatted(text(shape), dtype, ended.get());
     }
     int shown = (int) Math.min(elements(), SHOWN_ELEMENTS);

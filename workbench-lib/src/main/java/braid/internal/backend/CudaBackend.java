@@ -6,6 +6,7 @@ import braid.MemoryKind;
 import braid.internal.cuda.Communicators;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.DeviceAccess;
+import braid.internal.cuda.Hardware;
 import braid.internal.cuda.Multiplier;
 import braid.internal.cuda.Polling;
 import braid.internal.cuda.Recorder;
@@ -14,7 +15,7 @@ import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
-import braid.internal.resource.Access;
+import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -29,6 +30,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -44,8 +46,9 @@ public final class CudaBackend implements Backend {
   private final CudaDevice device;
   private final Communicators communicators;
   private final CudaMemory memory;
-  private final Access access;
+  private final DeviceAccess access;
   private final Recorder recorder;
+  private final Hardware hardware;
   private final Map<Shared, CudaStream.SharedStream> shared = new HashMap<>();
   private final Set<CudaStream> streams = ConcurrentHashMap.newKeySet();
   private final Set<CudaReplay> replays = ConcurrentHashMap.newKeySet();
@@ -62,6 +65,7 @@ public final class CudaBackend implements Backend {
     this.memory = new CudaMemory(device, env, token, waits, communicators);
     this.access = new DeviceAccess(device);
     this.recorder = new Recorder(device.gpu());
+    this.hardware = new Hardware(device.gpu().pciBusId());
   }
 
   /// Opens this rank's GPU, which is the one of its number among the ranks of this machine.
@@ -94,7 +98,7 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public Access access() {
+  public Inspection access() {
     return access;
   }
 
@@ -212,6 +216,11 @@ public final class CudaBackend implements Backend {
 
   private synchronized boolean allDone() {
     return shared.values().stream().allMatch(each -> each.stream().isDone());
+  }
+
+  @Override
+  public SequencedMap<String, Long> readings() {
+    return hardware.readings();
   }
 
   public Gpu gpu() {

@@ -116,7 +116,8 @@ final class CudaReplay implements Replay {
     recorded.clear();
   }
 
-  void close() {
+  @Override
+  public void close() {
     device.gpu().use();
     clear();
     events.forEach(GpuEvent::close);

@@ -107,6 +107,7 @@ final class CudaStream implements Stream {
 
   /// From here on work is recorded, for odd or even steps.
   void layOut(int forParity) {
+    recorder.layOut();
     phase = Phase.RECORDING;
     parity = forParity;
     usedEvents = 0;

@@ -11,7 +11,7 @@ import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
-import braid.internal.resource.Access;
+import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -19,7 +19,9 @@ import braid.internal.work.Lane;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import java.lang.foreign.Arena;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.SequencedMap;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -114,7 +116,7 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public Access access() {
+  public Inspection access() {
     return HostAccess.HOST;
   }
 
@@ -127,6 +129,10 @@ public final class HostBackend implements Backend {
             ? Optional.empty()
             : Optional.of(allocate(source.segment().byteSize() / dtype.bytes() * Float.BYTES)));
   }
+
+  /// The host's streams have what they need from the start.
+  @Override
+  public void rehearse(List<Stream> on, Runnable layOut) {}
 
   @Override
   public Replay record(List<Stream> on, Runnable layOut) {
@@ -144,7 +150,13 @@ public final class HostBackend implements Backend {
   private static HostStream ofHost(Stream stream) {
     return switch (stream) {
       case HostStream host -> host;
+      case CudaStream cuda -> throw new IllegalArgumentException("a stream of a GPU: " + cuda.name());
     };
+  }
+
+  @Override
+  public SequencedMap<String, Long> readings() {
+    return new LinkedHashMap<>();
   }
 
   @Override

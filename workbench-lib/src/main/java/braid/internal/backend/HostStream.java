@@ -191,6 +191,8 @@ final class HostStream implements Stream {
                   awaiting(work, nanos -> waits.poll(reached, nanos));
                 }
               });
+      case Event.OfCuda _ ->
+          throw new IllegalStateException("a stream of the host cannot wait for a GPU's");
     }
   }
 

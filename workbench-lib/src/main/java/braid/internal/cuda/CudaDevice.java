@@ -74,6 +74,7 @@ public final class CudaDevice implements AutoCloseable {
       multiplier.close();
     }
     lt.close();
+    kernels.close();
     gpu.close();
   }
 }

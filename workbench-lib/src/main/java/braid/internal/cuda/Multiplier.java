@@ -112,7 +112,8 @@ public final class Multiplier implements AutoCloseable {
   /// Adds up in the order of the parts, in fp32, and rounds once.
   public void reduce(GpuStream on, Reduction reduction) {
     if (reduction.out().rows() > 0) {
-      device.kernels().reduce(on, Arguments.of(reduction));
+      var kernels = device.kernels();
+      kernels.reduce(on, kernels.fullGrid(), Arguments.of(reduction));
     }
   }
 
@@ -130,9 +131,9 @@ public final class Multiplier implements AutoCloseable {
                         on,
                         memory.segment().address(),
                         source.segment().address(),
+                        source.stride(),
                         source.rows(),
-                        source.columns(),
-                        source.stride());
+                        source.columns());
               } else {
                 widen(on, source, memory.segment().address());
               }
@@ -182,14 +183,15 @@ public final class Multiplier implements AutoCloseable {
     int storedColumns = source.transposed() ? source.rows() : source.columns();
     device
         .kernels()
-        .widen(
+        .widenFp16(
             on,
-            Arguments.type(source.dtype()),
             to,
-            source.segment().address(),
-            storedRows,
             storedColumns,
-            source.stride());
+            source.segment().address(),
+            source.stride(),
+            Arguments.type(source.dtype()),
+            storedRows,
+            storedColumns);
   }
 
   private Way way(Gemm gemm, int reserved) {
@@ -252,7 +254,7 @@ public final class Multiplier implements AutoCloseable {
     } else {
       device
           .kernels()
-          .transpose(on, to, a.segment().address(), a.columns(), a.rows(), a.stride());
+          .transpose(on, to, a.segment().address(), a.stride(), a.columns(), a.rows());
     }
   }
 

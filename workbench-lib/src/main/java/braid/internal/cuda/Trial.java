@@ -3,6 +3,7 @@ package braid.internal.cuda;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.GpuStream;
+import braid.natives.kernels.ElementType;
 import java.util.List;
 
 /// Measures which of cublasLt's algorithms is the fastest for a problem. It multiplies the numbers
@@ -89,6 +90,17 @@ final class Trial implements AutoCloseable {
     return storedRows * of.stride() * bytes(of.type());
   }
 
+  private static ElementType type(Lt.Type type) {
+    return switch (type) {
+      case FP32 -> ElementType.FP32;
+      case TF32 -> ElementType.TF32;
+      case BF16 -> ElementType.BF16;
+      case FP16 -> ElementType.FP16;
+      case E4M3 -> ElementType.E4M3;
+      case E5M2 -> ElementType.E5M2;
+    };
+  }
+
   private static int bytes(Lt.Type type) {
     return switch (type) {
       case FP32, TF32 -> Float.BYTES;
@@ -103,7 +115,7 @@ final class Trial implements AutoCloseable {
     device
         .kernels()
         .fillIntegers(
-            stream, Arguments.type(of.type()), address, bytes(of) / bytes(of.type()), FILLING_SEED);
+            stream, address, bytes(of) / bytes(of.type()), type(of.type()), FILLING_SEED);
     stream.synchronize();
     return address;
   }

@@ -1,13 +1,13 @@
 package braid.internal.host;
 
 import braid.DType;
-import braid.internal.resource.Access;
+import braid.internal.resource.Inspection;
 import braid.internal.resource.Integers;
 import braid.internal.resource.Range;
 import java.lang.foreign.MemorySegment;
 
 /// Memory of the host: plain loops over it.
-public final class HostAccess implements Access {
+public final class HostAccess implements Inspection {
   public static final HostAccess HOST = new HostAccess();
 
   private HostAccess() {}

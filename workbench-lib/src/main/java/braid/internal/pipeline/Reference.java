@@ -5,7 +5,7 @@ import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.ProcessGroup;
 import braid.internal.exchange.Rig;
-import braid.internal.resource.Access;
+import braid.internal.resource.Inspection;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import java.util.Optional;
@@ -19,7 +19,7 @@ public final class Reference implements AutoCloseable {
   private final GemmSpec spec;
   private final ProcessGroup group;
   private final PlainCollectives plain;
-  private final Access access;
+  private final Inspection access;
   private final Matrix input;
   private final Matrix weight;
   private final Matrix besideInput;

@@ -24,19 +24,6 @@ public interface Access {
   /// Fills with [Integers] from the first on.
   void fillIntegers(DType dtype, MemorySegment memory, long seed);
 
-  Range range(DType dtype, MemorySegment memory);
-
-  /// The first place where `got` is not what is expected; -1 where all is right. Expected is
-  /// rounded to got's type first. Right is what is equal, or differs by a finite number of at most
-  /// `atol` + `rtol` × |expected|; a NaN is never right.
-  long firstDifference(
-      DType expectedType,
-      MemorySegment expected,
-      DType gotType,
-      MemorySegment got,
-      double atol,
-      double rtol);
-
   /// The number at that place, widened.
   default float get(DType dtype, MemorySegment memory, long index) {
     var one = new float[1];

@@ -10,7 +10,6 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.Optional;
 
 /// CUDA IPC handles of ordinary device memory. Every rank opens the others' wherever the driver puts
 /// them, so there is no one view of all.
@@ -80,16 +79,13 @@ final class IpcKind implements Kind {
         addresses.stream()
             .map(address -> NativeKind.view(address, bytesPerRank, arena))
             .toList();
-    return new SymmetricMemory(
-        parts,
-        parts.size() == 1 ? Optional.of(parts.getFirst()) : Optional.empty(),
-        "memory kind ipc maps every rank's part for itself; take memory(NATIVE)",
-        bytesPerRank,
+    var free =
         new Once(
             () -> {
               arena.close();
               undo.run();
-            }));
+            });
+    return Parts.anywhere(parts, "ipc", free);
   }
 
   @Override

@@ -15,8 +15,6 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
-import java.util.List;
-import java.util.Optional;
 import java.util.TreeSet;
 
 /// CUDA virtual memory: each rank makes a piece and passes it to the others as a file descriptor;
@@ -129,10 +127,6 @@ final class NativeKind implements Kind {
     for (int member = 0; member < size; member++) {
       parts.add(view(range.address() + member * stride, bytesPerRank, arena));
     }
-    Optional<MemorySegment> whole =
-        stride == bytesPerRank || size == 1
-            ? Optional.of(view(range.address(), size * bytesPerRank, arena))
-            : Optional.empty();
     var free =
         new Once(
             () -> {
@@ -140,13 +134,14 @@ final class NativeKind implements Kind {
               arena.close();
               pieces.close();
             });
-    return new SymmetricMemory(
-        List.copyOf(parts),
-        whole,
-        "parts of %d bytes do not lie side by side: memory is made in pieces of %d; take a multiple of that"
-            .formatted(bytesPerRank, device.gpu().granularity().recommended()),
-        bytesPerRank,
-        free);
+    return stride == bytesPerRank || size == 1
+        ? SymmetricMemory.sideBySide(
+            view(range.address(), size * bytesPerRank, arena), bytesPerRank, free)
+        : SymmetricMemory.inPieces(
+            parts,
+            "parts of %d bytes do not lie side by side, since memory is made in pieces of %d; take a multiple of that, or on(rank)"
+                .formatted(bytesPerRank, device.gpu().granularity().recommended()),
+            free);
   }
 
   static MemorySegment view(long address, long bytes, Arena arena) {

@@ -40,17 +40,19 @@ final class NcclKind implements Kind {
       throw e;
     }
     var window = windows.getFirst();
-    return new SymmetricMemory(
-        pieces.parts(),
-        pieces.whole(),
-        pieces.notWhole(),
-        bytesPerRank,
+    var free =
         new Once(
             () -> {
               window.close();
               pieces.close();
-            }),
-        Optional.of(new Window(window)));
+            });
+    return new SymmetricMemory(
+        pieces.parts(),
+        pieces.whole(),
+        pieces.inPieces(),
+        Optional.of(new Window(window)),
+        free,
+        free);
   }
 
   @Override

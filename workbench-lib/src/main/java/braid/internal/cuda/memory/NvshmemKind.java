@@ -61,7 +61,7 @@ final class NvshmemKind implements Kind {
             "%s: ranks have different places in the heap: %s".formatted(label, said));
       }
     } catch (RuntimeException | Error e) {
-      places.forEach(here.room()::giveBack);
+      places.forEach(place -> giveBack(here.room(), place));
       throw e;
     }
     return memory(here, places.getFirst(), bytesPerRank);
@@ -78,24 +78,25 @@ final class NvshmemKind implements Kind {
     }
   }
 
+  private static void giveBack(HeapRoom room, long place) {
+    synchronized (room) {
+      room.giveBack(place);
+    }
+  }
+
   private SymmetricMemory memory(Joined here, long place, long bytesPerRank) {
     var arena = Arena.ofShared();
     List<MemorySegment> parts =
         here.bases().stream()
             .map(base -> NativeKind.view(base + place, bytesPerRank, arena))
             .toList();
-    return new SymmetricMemory(
-        parts,
-        parts.size() == 1 ? Optional.of(parts.getFirst()) : Optional.empty(),
-        "memory kind nvshmem maps every rank's heap for itself; take memory(NATIVE)",
-        bytesPerRank,
+    var free =
         new Once(
             () -> {
               arena.close();
-              synchronized (here.room()) {
-                here.room().giveBack(place);
-              }
-            }));
+              giveBack(here.room(), place);
+            });
+    return Parts.anywhere(parts, "nvshmem", free);
   }
 
   /// NVSHMEM, once this process has joined it.
