@@ -11,8 +11,8 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import org.bytedeco.javacpp.Loader;
 
-/// The libraries in the presets' redist jar, where that is on the class path. They are unpacked only
-/// when nothing newer is found, into JavaCPP's own cache.
+/// The libraries in the presets' redist jar, where that is on the class path. They are unpacked
+/// only when nothing newer is found, into JavaCPP's own cache.
 final class Redist {
   private static final Pattern JAR = Pattern.compile(".*/cuda-redist-(\\d+(?:\\.\\d+)*)-.*");
 
@@ -21,7 +21,7 @@ final class Redist {
   /// The copy in the jar, if there is one, not unpacked yet: its paths are those inside the jar.
   static List<Candidate> of(Library which) {
     var urls = urls(which.files());
-    if (!which.searched(Place.Kind.REDIST) || urls.size() < which.files().size()) {
+    if (urls.size() < which.files().size()) {
       return List.of();
     }
     return List.of(
