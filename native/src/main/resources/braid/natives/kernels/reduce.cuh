@@ -169,7 +169,7 @@ static __device__ __forceinline__ void reduceVectors(const Reduction& r) {
 #pragma unroll
     for (int u = 0; u < UNROLL; u++) {
       if (i + u * step < vectors) {
-        unsigned size = finish(r, i + u * step, sums[u]);
+        unsigned size = finish<Out>(r, i + u * step, sums[u]);
         amax = amax > size ? amax : size;
       }
     }
