@@ -20,6 +20,9 @@ public final class LibC {
   private static final MethodHandle FFLUSH =
       function("fflush", FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER));
 
+  private static final MethodHandle CLOSE =
+      function("close", FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT));
+
   /// As large as the C library's own set: 1024 processors.
   private static final int CPU_SET_BYTES = 128;
 
@@ -71,6 +74,19 @@ public final class LibC {
   public static boolean yieldBy(int steps) {
     try {
       return (int) function("setpriority", PRIORITY).invokeExact(PRIO_PROCESS, 0, steps) == 0;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  /// Gives a file descriptor back that native code handed out.
+  public static void closeDescriptor(int descriptor) {
+    try {
+      var failed = (int) CLOSE.invokeExact(descriptor);
+      if (failed != 0) {
+        throw new IllegalStateException(
+            "close(%d) failed: it is no open file descriptor".formatted(descriptor));
+      }
     } catch (Throwable e) {
       throw unexpected(e);
     }
