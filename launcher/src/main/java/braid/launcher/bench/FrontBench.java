@@ -5,7 +5,7 @@ import braid.launcher.bench.report.FrontReport;
 import braid.launcher.bench.report.Machine;
 import braid.launcher.bench.report.Measure;
 import braid.launcher.bench.report.Row;
-import braid.launcher.session.RankCount;
+import braid.launcher.machine.RankCount;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -5,7 +5,7 @@ import braid.launcher.ExitCode;
 import braid.launcher.bench.report.JsonReport;
 import braid.launcher.bench.report.MarkdownReport;
 import braid.launcher.bench.report.TextReport;
-import braid.launcher.session.RankCount;
+import braid.launcher.machine.RankCount;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -75,7 +75,7 @@ public final class FrontCommand implements Callable<Integer> {
     var console = spec.commandLine();
     var bench =
         new FrontBench(
-            FrontBench.rankCounts(RankCount.here()),
+            FrontBench.rankCounts(RankCount.ofHost()),
             starts,
             warmUp,
             cells,

@@ -11,7 +11,6 @@ import braid.launcher.notebook.run.NotebookRunner;
 import braid.launcher.notebook.run.RunProgress;
 import braid.launcher.notebook.run.RunResult;
 import braid.launcher.notebook.run.TimeLimits;
-import braid.launcher.session.RankCount;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;
@@ -57,7 +56,7 @@ import picocli.CommandLine.Spec;
 final class RunCommand implements Callable<Integer> {
   /// How long a run that the user ends may take to save and to end its ranks: an interrupt that is
   /// not heeded, and what follows it.
-  private static final Duration STOP_PATIENCE = Duration.ofSeconds(20);
+  private static final Duration STOP_PATIENCE = Duration.ofSeconds(25);
 
   @picocli.CommandLine.Parameters(
       paramLabel = "NOTEBOOK",
@@ -124,7 +123,8 @@ final class RunCommand implements Callable<Integer> {
     notebook.requireJava();
     var note = ParameterCell.inject(parameters(), notebook);
     var home = Path.of("").toAbsolutePath();
-    var options = ranks.session(Env.here(), RankCount.here(), home);
+    var env = Env.here();
+    var options = ranks.session(env, env.machine(), home);
     var saved = writable("-o", output == null ? outputBeside(home) : output);
     var report = junit == null ? Optional.<Path>empty() : Optional.of(writable("--junit", junit));
 
@@ -138,7 +138,7 @@ final class RunCommand implements Callable<Integer> {
     if (report.isPresent()) {
       JUnitReport.write(result, report.get());
     }
-    summarise(result, options.ranks(), data, report);
+    summarise(result, options, data, report);
     return result.exitCode().code();
   }
 
@@ -237,10 +237,12 @@ final class RunCommand implements Callable<Integer> {
     return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
   }
 
-  private void summarise(RunResult result, int ranks, SavedData data, Optional<Path> report)
+  private void summarise(
+      RunResult result, SessionOptions options, SavedData data, Optional<Path> report)
       throws IOException {
     var out = spec.commandLine().getOut();
-    out.println(RunSummary.line(result, ranks));
+    out.println(RunSummary.line(result, options.ranks()));
+    out.println("backend " + options.backend());
     out.println("saved   " + result.output());
     if (report.isPresent()) {
       out.println("junit   " + report.get());

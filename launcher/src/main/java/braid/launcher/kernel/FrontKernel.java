@@ -30,6 +30,7 @@ public final class FrontKernel implements AutoCloseable {
   }
 
   private final String version;
+  private final Supplier<String> backend;
   private final Channels channels;
   private final KernelStatus status;
   private final LazySession session;
@@ -47,9 +48,14 @@ public final class FrontKernel implements AutoCloseable {
   /// Binds the sockets and begins to answer; the session is started beside it.
   ///
   /// @param version Braid's, as clients show it
+  /// @param backend what ranks run on, for the banner
   public FrontKernel(
-      String version, KernelConnectionProperties connection, Supplier<Session> start) {
+      String version,
+      KernelConnectionProperties connection,
+      Supplier<String> backend,
+      Supplier<Session> start) {
     this.version = version;
+    this.backend = backend;
     channels = new Channels(connection, this::receive);
     status = new KernelStatus(channels);
     session = new LazySession(start);
@@ -112,7 +118,7 @@ public final class FrontKernel implements AutoCloseable {
       case "inspect_request" -> answer(asked, channel, message, questions::inspect);
       case "is_complete_request" -> answer(asked, channel, message, questions::isComplete);
       case "kernel_info_request" ->
-          answer(atOnce, channel, message, _ -> KernelInfo.content(version));
+          answer(atOnce, channel, message, _ -> KernelInfo.content(version, backend.get()));
       case "history_request" -> answer(atOnce, channel, message, history::answer);
       case "comm_info_request" -> answer(atOnce, channel, message, _ -> noComms());
       case "comm_open" -> atOnce.execute(() -> during(message, () -> closeComm(message)));

@@ -9,7 +9,8 @@ final class KernelInfo {
   private KernelInfo() {}
 
   /// @param version Braid's
-  static JsonObject content(String version) {
+  /// @param backend what ranks run on, and why; empty where they cannot be started
+  static JsonObject content(String version, String backend) {
     var java = System.getProperty("java.version", "");
     var language = new JsonObject();
     language.addProperty("name", "java");
@@ -26,7 +27,13 @@ final class KernelInfo {
     content.addProperty("implementation_version", version);
     content.add("language_info", language);
     content.addProperty(
-        "banner", "Braid " + version + ", Java " + java + ": every cell runs on every rank; %help");
+        "banner",
+        "Braid "
+            + version
+            + ", Java "
+            + java
+            + (backend.isEmpty() ? "" : ", backend " + backend)
+            + ": every cell runs on every rank; %help");
     content.addProperty("debugger", false);
     content.add("help_links", new JsonArray());
     return content;

@@ -35,13 +35,25 @@ public final class KernelProcess {
       Optional<ProcessHandle> jupyter)
       throws IOException {
     try (var kernel =
-        new FrontKernel(version, connection(connectionFile), () -> Session.start(options.get()))) {
+        new FrontKernel(
+            version,
+            connection(connectionFile),
+            () -> backend(options),
+            () -> Session.start(options.get()))) {
       InterruptSignal.handle(kernel::interrupt);
       jupyter.ifPresent(process -> kernel.endWith(process.onExit()));
       kernel.ended().join();
       return ExitCode.OK;
     } catch (CompletionException e) {
       throw new IOException("the kernel's sockets broke", e.getCause());
+    }
+  }
+
+  private static String backend(Supplier<SessionOptions> options) {
+    try {
+      return options.get().backend().toString();
+    } catch (BraidException e) {
+      return ""; // what is wrong with the options is told by the first cell
     }
   }
 

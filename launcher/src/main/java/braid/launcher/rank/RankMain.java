@@ -28,7 +28,11 @@ import java.nio.file.Path;
 /// requests and so runs the cells; a second thread hears what must be heard while a cell runs, and
 /// notices when the front is gone.
 public final class RankMain {
+  /// How long a rank may take to tidy up before it leaves without; the front kills it a little
+  /// later. A context on a GPU takes longer to be taken down.
   private static final long EXIT_GRACE_MILLIS = 500;
+
+  private static final long EXIT_GRACE_OF_GPU_MILLIS = 3000;
 
   private final Connection execution;
   private final Connection control;
@@ -153,12 +157,14 @@ public final class RankMain {
   }
 
   private void exit() {
+    long grace =
+        context.env().backend().equals("cuda") ? EXIT_GRACE_OF_GPU_MILLIS : EXIT_GRACE_MILLIS;
     Thread.ofPlatform()
         .daemon()
         .start(
             () -> {
               try {
-                Thread.sleep(EXIT_GRACE_MILLIS);
+                Thread.sleep(grace);
               } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
               }

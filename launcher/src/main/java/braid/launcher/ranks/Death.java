@@ -7,6 +7,9 @@ public record Death(int rank, long pid, int exitValue) {
   /// The JDK reports a process that a signal ended as 128 plus the signal.
   private static final int SIGNAL_BASE = 128;
 
+  /// The exit value of what SIGKILL ended.
+  static final int KILLED = SIGNAL_BASE + 9;
+
   private static final Map<Integer, String> SIGNALS =
       Map.of(
           1, "SIGHUP", 2, "SIGINT", 4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE", 9,

@@ -16,7 +16,6 @@ final class RankJvm {
   private static final List<String> FLAGS =
       List.of(
           "-XX:+UseSerialGC",
-          "-XX:TieredStopAtLevel=1",
           "-XX:-UsePerfData",
           "-Djava.awt.headless=true",
           "-Dslf4j.internal.verbosity=ERROR",
@@ -24,10 +23,11 @@ final class RankJvm {
 
   private RankJvm() {}
 
-  static List<String> command(int frontPort) {
+  static List<String> command(RankKind kind, int frontPort) {
     var command = new ArrayList<String>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(FLAGS);
+    command.addAll(kind.flags());
     var cache = System.getProperty(CACHE_PROPERTY);
     if (cache != null) {
       // A cache that does not fit (another JVM, other jars) is passed over without a word on the

@@ -20,6 +20,13 @@ public final class RankProcess {
   /// to.
   private static final Duration LINGER = Duration.ofSeconds(2);
 
+  /// A process that is killed is gone at once, unless a driver still has to take a GPU from it.
+  /// Nobody waits longer for that.
+  private static final Duration KILL_PATIENCE = Duration.ofSeconds(10);
+
+  /// What a dead rank printed is read to its end, unless a child of its keeps the pipe open.
+  private static final Duration PIPE_PATIENCE = Duration.ofSeconds(2);
+
   private final int rank;
   private final Process process;
   private final Consumer<RankEvent> events;
@@ -187,18 +194,22 @@ public final class RankProcess {
     Thread.ofPlatform()
         .daemon()
         .name("braid-rank-" + rank + "-ending")
-        .start(() -> awaitEnd(System.nanoTime() + LINGER.toNanos()));
+        .start(
+            () -> {
+              if (!hasLeft(System.nanoTime() + LINGER.toNanos())) {
+                kill();
+              }
+            });
   }
 
-  private void awaitEnd(long deadlineNanos) {
+  /// Waits for the end of the process; false where it has not come by the deadline
+  /// (`System.nanoTime`), or the wait was interrupted.
+  boolean hasLeft(long deadlineNanos) {
     try {
-      if (!process.waitFor(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS)) {
-        process.destroyForcibly();
-        process.waitFor();
-      }
+      return process.waitFor(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
     } catch (InterruptedException e) {
-      process.destroyForcibly();
       Thread.currentThread().interrupt();
+      return false;
     }
   }
 
@@ -206,8 +217,8 @@ public final class RankProcess {
   private void awaitExit(Thread out, Thread err) {
     try {
       process.waitFor();
-      out.join();
-      err.join();
+      out.join(PIPE_PATIENCE);
+      err.join(PIPE_PATIENCE);
       died(new Death(rank, process.pid(), process.exitValue()));
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -216,6 +227,9 @@ public final class RankProcess {
 
   private void died(Death how) {
     synchronized (pending) {
+      if (death != null) {
+        return;
+      }
       death = how;
       pending.forEach(p -> p.completeExceptionally(new RankDied(how)));
       pending.clear();
@@ -236,14 +250,26 @@ public final class RankProcess {
     }
   }
 
-  /// Asks the rank to end, and makes it if it has not by the deadline (`System.nanoTime`).
-  void end(long deadlineNanos) {
-    tell(new ToRank.Exit());
-    awaitEnd(deadlineNanos);
-  }
-
-  /// Ends the process at once; its death is reported like any other.
+  /// Ends the process at once; its death is reported like any other. One that even so does not end
+  /// is taken for dead, so that nobody waits for its answers.
   public void kill() {
     process.destroyForcibly();
+    Thread.ofPlatform()
+        .daemon()
+        .name("braid-rank-" + rank + "-killed")
+        .start(
+            () -> {
+              if (!hasLeft(killedBy())) {
+                System.err.println(
+                    "braid: rank %d (pid %d) was killed but has not ended within %d s; its GPU is free when it has"
+                        .formatted(rank, pid(), KILL_PATIENCE.toSeconds()));
+                died(new Death(rank, pid(), Death.KILLED));
+              }
+            });
+  }
+
+  /// When a process that is killed now must have ended (`System.nanoTime`).
+  static long killedBy() {
+    return System.nanoTime() + KILL_PATIENCE.toNanos();
   }
 }

@@ -25,15 +25,16 @@ import java.util.function.Consumer;
 public final class RankSet implements AutoCloseable {
   private static final Duration READY_TIMEOUT = Duration.ofSeconds(30);
   private static final Duration HELLO_TIMEOUT = Duration.ofSeconds(5);
-  private static final Duration END_TIMEOUT = Duration.ofMillis(700);
   private static final Duration HEARTBEAT = Duration.ofSeconds(1);
   private static final int ACCEPT_POLL_MILLIS = 100;
 
+  private final RankKind kind;
   private final List<RankProcess> ranks;
   private final ScheduledExecutorService heart;
   private final AtomicLong beats = new AtomicLong();
 
-  private RankSet(List<RankProcess> ranks) {
+  private RankSet(RankKind kind, List<RankProcess> ranks) {
+    this.kind = kind;
     this.ranks = List.copyOf(ranks);
     heart =
         Executors.newSingleThreadScheduledExecutor(
@@ -45,19 +46,24 @@ public final class RankSet implements AutoCloseable {
   /// `environment` is what all of them get beside torchrun's variables; `token` is what they prove
   /// themselves with.
   public static RankSet start(
-      int count, String token, Map<String, String> environment, Consumer<RankEvent> events) {
+      int count,
+      String token,
+      RankKind kind,
+      Map<String, String> environment,
+      Consumer<RankEvent> events) {
     var started = new ArrayList<RankProcess>();
     try (var server = new ServerSocket(0, 2 * count + 8, InetAddress.getLoopbackAddress())) {
       for (int rank = 0; rank < count; rank++) {
         started.add(
             new RankProcess(
                 rank,
-                launch(rank, count, server.getLocalPort(), token, environment),
+                launch(
+                    RankJvm.command(kind, server.getLocalPort()), rank, count, token, environment),
                 token,
                 events));
       }
       awaitHellos(server, token, started);
-      return new RankSet(started);
+      return new RankSet(kind, started);
     } catch (IOException e) {
       started.forEach(RankProcess::kill);
       throw new BraidException("the ranks could not be started: " + e.getMessage(), e);
@@ -68,9 +74,9 @@ public final class RankSet implements AutoCloseable {
   }
 
   private static Process launch(
-      int rank, int count, int port, String token, Map<String, String> environment)
+      List<String> command, int rank, int count, String token, Map<String, String> environment)
       throws IOException {
-    var builder = new ProcessBuilder(RankJvm.command(port));
+    var builder = new ProcessBuilder(command);
     var env = builder.environment();
     env.putAll(environment);
     env.put("RANK", Integer.toString(rank));
@@ -167,12 +173,16 @@ public final class RankSet implements AutoCloseable {
     ranks.forEach(r -> r.tell(message));
   }
 
-  /// Ends every rank: asked first, then made. Twice is harmless.
+  /// Ends every rank: asked first, then made; it returns even if one cannot be ended. Twice is
+  /// harmless.
   @Override
   public void close() {
     heart.shutdownNow();
     tellAll(new ToRank.Exit());
-    long deadline = System.nanoTime() + END_TIMEOUT.toNanos();
-    ranks.forEach(r -> r.end(deadline));
+    long asked = System.nanoTime() + kind.leave().toNanos();
+    var staying = ranks.stream().filter(rank -> !rank.hasLeft(asked)).toList();
+    staying.forEach(RankProcess::kill);
+    long killed = RankProcess.killedBy();
+    staying.forEach(rank -> rank.hasLeft(killed));
   }
 }

@@ -8,6 +8,7 @@ import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.Origins;
 import braid.launcher.fanout.FanOut;
 import braid.launcher.ranks.RankEvent;
+import braid.launcher.ranks.RankKind;
 import braid.launcher.ranks.RankSet;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -22,6 +23,10 @@ import java.util.function.Consumer;
 /// The ranks with the compiler that feeds them: all that a restart replaces.
 final class Crew implements AutoCloseable {
   private static final int TOKEN_BYTES = 16;
+
+  /// A program that uses NVLink multicast and dies can take the host's GPUs out of service.
+  private static final Map<String, String> WITHOUT_MULTICAST =
+      Map.of("NCCL_NVLS_ENABLE", "0", "NVSHMEM_DISABLE_NVLS", "1");
 
   private final String token;
   private final StoreServer store;
@@ -47,7 +52,8 @@ final class Crew implements AutoCloseable {
     // What the ranks would refuse is refused here, once and before any process is started.
     var _ = Env.read(withRank(environment, options.ranks(), token));
     var starting =
-        new FutureTask<>(() -> RankSet.start(options.ranks(), token, environment, events));
+        new FutureTask<>(
+            () -> RankSet.start(options.ranks(), token, kind(options), environment, events));
     Thread.ofPlatform().daemon().name("braid-start").start(starting);
     var fanOut = new FanOut(starting);
     var compiler = new CellCompiler(fanOut);
@@ -78,6 +84,10 @@ final class Crew implements AutoCloseable {
     }
   }
 
+  private static RankKind kind(SessionOptions options) {
+    return options.backend().isCuda() ? RankKind.GPU : RankKind.HOST;
+  }
+
   private static StoreServer openStore(String token) {
     try {
       return StoreServer.open(token);
@@ -90,7 +100,10 @@ final class Crew implements AutoCloseable {
     var environment = new HashMap<String, String>();
     environment.put("MASTER_ADDR", InetAddress.getLoopbackAddress().getHostAddress());
     environment.put("MASTER_PORT", Integer.toString(storePort));
-    environment.put("BRAID_BACKEND", options.backend());
+    environment.put("BRAID_BACKEND", options.backend().name());
+    if (options.backend().isCuda()) {
+      environment.putAll(WITHOUT_MULTICAST);
+    }
     options.link().ifPresent(link -> environment.put("BRAID_LINK", link));
     return environment;
   }

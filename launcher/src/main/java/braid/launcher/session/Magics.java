@@ -124,8 +124,10 @@ final class Magics {
           "<tr><td>%d</td><td>%d</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>"
               .formatted(rank.rank(), rank.pid(), state, memory, ago, ResultMerger.escape(waits)));
     }
-    return MimeBundle.text(text.toString().stripTrailing())
-        .with(MimeBundle.HTML, html + "</tbody></table>");
+    var backend = "backend " + session.backend();
+    return MimeBundle.text(text + backend)
+        .with(
+            MimeBundle.HTML, html + "</tbody></table><p>" + ResultMerger.escape(backend) + "</p>");
   }
 
   private static String ago(RankProcess.Heartbeat beat) {

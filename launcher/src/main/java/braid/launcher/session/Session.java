@@ -15,6 +15,7 @@ import braid.launcher.compile.Completions;
 import braid.launcher.compile.Origins;
 import braid.launcher.fanout.Invocation;
 import braid.launcher.fanout.Invocation.Ending;
+import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.CellRun;
 import braid.launcher.output.Drain;
 import braid.launcher.output.ResultMerger;
@@ -349,6 +350,11 @@ public final class Session implements AutoCloseable {
 
   CellCompiler compiler() {
     return crew.compiler();
+  }
+
+  /// What the ranks run on, and why.
+  BackendChoice backend() {
+    return options.backend();
   }
 
   public int size() {

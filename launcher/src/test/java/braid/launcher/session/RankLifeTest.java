@@ -110,6 +110,32 @@ class RankLifeTest {
     }
   }
 
+  /// A child keeps the rank's pipes open: their end would never come.
+  @Test
+  void aRankThatDiesBeforeItsChildIsReportedAllTheSame() throws Exception {
+    try (var session = start()) {
+      var output = new Recorded();
+      var failure =
+          session
+              .run(
+                  new Cell(
+                      "cell 1",
+                      """
+                      var child = new ProcessBuilder("sleep", "600").inheritIO().start();
+                      System.out.println(child.pid());
+                      Runtime.getRuntime().halt(3);
+                      """),
+                  output)
+              .failure()
+              .orElseThrow();
+      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.message()).contains("exited with code 3");
+      for (var pid : output.out.toString().replaceAll("\\[\\d] ", "").strip().split("\\s+", -1)) {
+        kill9(Long.parseLong(pid));
+      }
+    }
+  }
+
   @Test
   void closingLeavesNoProcess() throws Exception {
     var session = start();
@@ -175,6 +201,26 @@ class RankLifeTest {
           output);
       assertThat(output.out.toString().lines())
           .containsExactlyInAnyOrder("first of 0", "[1] first of 1", "[2] first of 2");
+    }
+  }
+
+  /// No GPU is needed to see how its rank is started: the backend is made when it is first used.
+  @Test
+  void aRankOfAGpuIsCompiledFullyAndKeepsOffMulticast() {
+    try (var session = Session.start(new SessionOptions(1, "cuda", Optional.empty(), home))) {
+      var output = new Recorded();
+      session.run(
+          new Cell(
+              "cell 1",
+              """
+              for (var name : List.of("BRAID_BACKEND", "NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS")) {
+                System.out.println(System.getenv(name));
+              }
+              System.out.println(java.lang.management.ManagementFactory.getRuntimeMXBean()
+                  .getInputArguments().stream().anyMatch(flag -> flag.contains("TieredStop")));
+              """),
+          output);
+      assertThat(output.out.toString().lines()).containsExactly("cuda", "0", "1", "false");
     }
   }
 

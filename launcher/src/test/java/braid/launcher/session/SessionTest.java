@@ -210,7 +210,10 @@ class SessionTest {
 
   @Test
   void ranksAreListed() {
-    assertThat(result("%ranks").lines()).hasSize(4);
+    assertThat(result("%ranks").lines())
+        .hasSize(5)
+        .last()
+        .isEqualTo("backend host (as the code says)");
   }
 
   @Test

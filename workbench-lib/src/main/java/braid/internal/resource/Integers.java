@@ -21,4 +21,13 @@ public final class Integers {
     // The upper half as a fraction of 2^32, times how many integers there are.
     return (int) (((z >>> Integer.SIZE) * (2 * LARGEST + 1)) >>> Integer.SIZE) - LARGEST;
   }
+
+  /// The first so many of them.
+  public static float[] first(long seed, int count) {
+    var values = new float[count];
+    for (int i = 0; i < count; i++) {
+      values[i] = at(seed, i);
+    }
+    return values;
+  }
 }

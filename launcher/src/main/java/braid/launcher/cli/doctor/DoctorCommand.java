@@ -3,7 +3,6 @@ package braid.launcher.cli.doctor;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
-import braid.launcher.session.RankCount;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonNull;
@@ -52,11 +51,11 @@ public final class DoctorCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     var env = Env.here();
-    var machine = RankCount.here();
+    var machine = env.machine();
     var checks = new ArrayList<Check>();
     checks.addAll(MachineChecks.all(env, machine));
     checks.addAll(LibraryChecks.all(env));
-    checks.addAll(GpuChecks.all(env, machine));
+    checks.addAll(GpuChecks.all(machine.gpus()));
     checks.addAll(JupyterChecks.all(env));
 
     boolean ok = checks.stream().noneMatch(check -> check.state() == Check.State.MISSING);

@@ -1,119 +1,118 @@
 package braid.launcher.cli.doctor;
 
 import braid.MemoryKind;
-import braid.launcher.cli.home.Env;
-import braid.launcher.session.RankCount;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import braid.launcher.machine.Gpus;
+import braid.natives.nvml.GpuFacts;
+import braid.natives.nvml.Nvml;
+import braid.natives.nvml.NvmlFailed;
+import braid.natives.nvml.PeerPath;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Optional;
-import java.util.concurrent.TimeUnit;
+import java.util.SequencedMap;
 import java.util.stream.Collectors;
 
-/// The GPUs, and what depends on them: the kinds of symmetric memory, and multicast.
+/// The GPUs, how they reach each other, and what depends on them: the kinds of symmetric memory,
+/// and multicast.
 final class GpuChecks {
-  private static final Path DRIVER = Path.of("/proc/driver/nvidia/version");
-  private static final long SMI_PATIENCE_SECONDS = 10;
   private static final List<MemoryKind> KINDS_OF_GPUS =
       List.of(MemoryKind.IPC, MemoryKind.NCCL, MemoryKind.NVSHMEM);
 
   private GpuChecks() {}
 
-  static List<Check> all(Env env, RankCount machine) {
+  static List<Check> all(Gpus gpus) {
     var checks = new ArrayList<Check>();
-    checks.add(gpus(env, machine.gpus()));
-    checks.add(driver());
+    checks.add(gpus(gpus));
+    checks.add(driver(gpus));
+    checks.add(links(gpus));
     checks.add(
         Check.ok("memory_native", "memory native", "host: shared memory, mapped by every rank"));
     for (var kind : KINDS_OF_GPUS) {
       checks.add(
           Check.absent(
-              "memory_" + kind,
-              "memory " + kind,
-              machine.gpus() == 0
-                  ? "needs a GPU: no /dev/nvidia0"
-                  : "this version of Braid runs on the host backend only"));
+              "memory_" + kind, "memory " + kind, "needs a GPU, and there is " + gpus.words()));
     }
     checks.add(
-        Check.ok("multicast", "multicast", "software fan-out: the host has none in hardware"));
+        Check.ok(
+            "multicast",
+            "multicast",
+            "software fan-out: one copy a receiver; hardware multicast is not used"));
     return checks;
   }
 
-  private static Check gpus(Env env, int count) {
-    if (count == 0) {
-      return Check.absent("gpus", "GPUs", "none: no /dev/nvidia0");
+  private static Check gpus(Gpus gpus) {
+    if (gpus.count() == 0) {
+      return Check.absent("gpus", "GPUs", gpus.words());
     }
-    var names = fromProc().or(() -> fromSmi(env)).orElse("their names are not known");
-    return Check.ok("gpus", "GPUs", count + ": " + names);
+    var alike =
+        gpus.all().stream()
+            .collect(
+                Collectors.groupingBy(GpuChecks::words, LinkedHashMap::new, Collectors.counting()));
+    return Check.ok(
+        "gpus",
+        "GPUs",
+        alike.entrySet().stream()
+            .map(e -> e.getValue() + " x " + e.getKey())
+            .collect(Collectors.joining(", ")));
   }
 
-  /// "2 x NVIDIA H200", as the driver names them.
-  private static Optional<String> fromProc() {
-    var gpus = Path.of("/proc/driver/nvidia/gpus");
-    if (!Files.isDirectory(gpus)) {
-      return Optional.empty();
+  private static String words(GpuFacts gpu) {
+    var memory =
+        gpu.totalBytes() == 0
+            ? "memory shared with the host"
+            : MachineChecks.mib(gpu.totalBytes() >> 20);
+    return "%s (%s, compute capability %d.%d)"
+        .formatted(gpu.name(), memory, gpu.major(), gpu.minor());
+  }
+
+  private static Check driver(Gpus gpus) {
+    return gpus.driver().isEmpty()
+        ? Check.absent("gpu_driver", "GPU driver", "not asked: " + gpus.missing())
+        : Check.ok("gpu_driver", "GPU driver", gpus.driver());
+  }
+
+  private static Check links(Gpus gpus) {
+    if (gpus.count() < 2) {
+      return Check.absent(
+          "gpu_links", "GPU links", gpus.count() == 1 ? "one GPU alone" : gpus.words());
     }
-    try (var directories = Files.list(gpus)) {
-      var models = new ArrayList<String>();
-      for (var directory : directories.toList()) {
-        Files.readAllLines(directory.resolve("information")).stream()
-            .filter(line -> line.startsWith("Model:"))
-            .forEach(line -> models.add(line.substring("Model:".length()).strip()));
+    try (var nvml = Nvml.open()) {
+      var paths = new LinkedHashMap<PeerPath, List<String>>();
+      for (int from = 0; from < gpus.count(); from++) {
+        for (int to = from + 1; to < gpus.count(); to++) {
+          paths
+              .computeIfAbsent(
+                  nvml.path(gpus.all().get(from).index(), gpus.all().get(to).index()),
+                  _ -> new ArrayList<>())
+              .add(from + "-" + to);
+        }
       }
-      return counted(models);
-    } catch (IOException e) {
-      return Optional.empty(); // nvidia-smi is asked next
+      var value = value(paths, gpus);
+      return paths.containsKey(PeerPath.NONE)
+          ? Check.absent(
+              "gpu_links",
+              "GPU links",
+              value,
+              "run ranks on GPUs that reach each other: CUDA_VISIBLE_DEVICES")
+          : Check.ok("gpu_links", "GPU links", value);
+    } catch (NvmlFailed e) {
+      return Check.absent("gpu_links", "GPU links", e.line());
     }
   }
 
-  private static Optional<String> fromSmi(Env env) {
-    var smi = env.program("nvidia-smi");
-    if (smi.isEmpty()) {
-      return Optional.empty();
-    }
-    try {
-      var process =
-          new ProcessBuilder(smi.get().toString(), "--query-gpu=name", "--format=csv,noheader")
-              .redirectError(ProcessBuilder.Redirect.DISCARD)
-              .start();
-      if (!process.waitFor(SMI_PATIENCE_SECONDS, TimeUnit.SECONDS)) {
-        process.destroyForcibly();
-        return Optional.empty();
-      }
-      var text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-      return process.exitValue() == 0
-          ? counted(text.lines().map(String::strip).filter(line -> !line.isEmpty()).toList())
-          : Optional.empty();
-    } catch (IOException e) {
-      return Optional.empty(); // it says nothing, and so does doctor
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return Optional.empty();
-    }
-  }
-
-  private static Optional<String> counted(List<String> models) {
-    var counts =
-        models.stream().collect(Collectors.groupingBy(model -> model, Collectors.counting()));
-    return Optional.of(
-            counts.entrySet().stream()
-                .map(e -> e.getValue() + " x " + e.getKey())
-                .collect(Collectors.joining(", ")))
-        .filter(text -> !text.isEmpty());
-  }
-
-  private static Check driver() {
-    if (!Files.isReadable(DRIVER)) {
-      return Check.absent("gpu_driver", "GPU driver", "none: no " + DRIVER);
-    }
-    try {
-      var version = Files.readAllLines(DRIVER).stream().findFirst().orElse("unknown");
-      return Check.ok("gpu_driver", "GPU driver", version.replaceAll("\\s+", " "));
-    } catch (IOException e) {
-      return Check.absent("gpu_driver", "GPU driver", DRIVER + " cannot be read: " + e);
-    }
+  /// "NVLink between all pairs, 18 links up on each GPU".
+  static String value(SequencedMap<PeerPath, List<String>> paths, Gpus gpus) {
+    var between =
+        paths.entrySet().stream()
+            .map(
+                e ->
+                    e.getKey()
+                        + " between "
+                        + (paths.size() == 1 ? "all pairs" : String.join(", ", e.getValue())))
+            .collect(Collectors.joining("; "));
+    var up = gpus.all().stream().map(gpu -> "" + gpu.links()).distinct().toList();
+    return paths.containsKey(PeerPath.NVLINK)
+        ? "%s, %s links up on each GPU".formatted(between, String.join("/", up))
+        : between;
   }
 }

@@ -3,7 +3,7 @@ package braid.launcher.cli.doctor;
 import braid.BraidException;
 import braid.Link;
 import braid.launcher.cli.home.Env;
-import braid.launcher.session.RankCount;
+import braid.launcher.machine.RankCount;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,5 +1,6 @@
 package braid.launcher.cli.home;
 
+import braid.launcher.machine.RankCount;
 import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -40,6 +41,16 @@ public record Env(Map<String, String> variables) {
   /// `auto`, `host` or `cuda`, where the command line does not say.
   public Optional<String> backend() {
     return get("BRAID_BACKEND");
+  }
+
+  /// What CUDA is to show of the GPUs. Set to nothing, it shows none.
+  private Optional<String> visibleDevices() {
+    return Optional.ofNullable(variables.get("CUDA_VISIBLE_DEVICES"));
+  }
+
+  /// What ranks that are started from here can run on.
+  public RankCount machine() {
+    return RankCount.here(visibleDevices());
   }
 
   /// The host backend's link, where the command line does not say.

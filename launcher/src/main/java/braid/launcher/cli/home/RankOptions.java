@@ -1,8 +1,8 @@
 package braid.launcher.cli.home;
 
-import braid.BraidException;
 import braid.Link;
-import braid.launcher.session.RankCount;
+import braid.launcher.machine.BackendChoice;
+import braid.launcher.machine.RankCount;
 import braid.launcher.session.SessionOptions;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -13,8 +13,6 @@ import picocli.CommandLine.Option;
 
 /// The options that say what ranks to start: the same for every command that starts some.
 public final class RankOptions {
-  private static final List<String> BACKENDS = List.of("auto", "host", "cuda");
-
   @Option(
       names = {"-n", "--ranks"},
       paramLabel = "RANKS",
@@ -24,7 +22,8 @@ public final class RankOptions {
   @Option(
       names = "--backend",
       paramLabel = "BACKEND",
-      description = "auto, host or cuda. This version has the host backend only. Default: auto.")
+      description =
+          "auto, host or cuda. Default: auto, which is cuda where there is a GPU for each rank.")
   private @Nullable String backend;
 
   @Option(
@@ -36,24 +35,26 @@ public final class RankOptions {
   /// For a command that starts ranks now: what the options say, else the environment, else what is
   /// here.
   public SessionOptions session(Env env, RankCount machine, Path home) {
-    return new SessionOptions(count(env, machine), backend(env, machine), link(env), home);
+    return options(count(env, machine), env, machine, home);
+  }
+
+  private SessionOptions options(int count, Env env, RankCount machine, Path home) {
+    var choice = BackendChoice.of(wish(env), wisher(), count, machine.gpus());
+    return new SessionOptions(count, choice, link(env), home);
   }
 
   private int count(Env env, RankCount machine) {
     return wished(machine)
         .or(() -> env.ranks().map(text -> machine.parse("BRAID_RANKS", text)))
-        .orElseGet(() -> machine.byDefault(backend(env, machine)));
+        .orElseGet(() -> machine.byDefault(wish(env)));
   }
 
   /// For a kernel, whose options stand in a file that was written long before: the environment, if
   /// it says so, overrides their rank count.
   public SessionOptions ofKernel(Env env, RankCount machine) {
     var count = env.ranks().map(text -> machine.parse("BRAID_RANKS", text));
-    return new SessionOptions(
-        count.orElseGet(() -> count(env, machine)),
-        backend(env, machine),
-        link(env),
-        Path.of("").toAbsolutePath());
+    return options(
+        count.orElseGet(() -> count(env, machine)), env, machine, Path.of("").toAbsolutePath());
   }
 
   /// What `-n` says, checked; empty where it does not.
@@ -61,19 +62,14 @@ public final class RankOptions {
     return Optional.ofNullable(ranks).map(text -> machine.parse("-n", text));
   }
 
-  private String backend(Env env, RankCount machine) {
-    var from = backend != null ? "--backend" : "BRAID_BACKEND";
-    var name = Optional.ofNullable(backend).or(env::backend).orElse("auto");
-    if (!BACKENDS.contains(name)) {
-      throw new BraidException(
-          "%s must be one of %s but was %s; try host"
-              .formatted(from, String.join(", ", BACKENDS), name));
-    }
-    if (name.equals("cuda") && machine.gpus() == 0) {
-      throw new BraidException(
-          "%s cuda needs a GPU but there is none (no /dev/nvidia0); try host".formatted(from));
-    }
-    return name;
+  private String wish(Env env) {
+    var wish = Optional.ofNullable(backend).or(env::backend).orElse(BackendChoice.AUTO);
+    BackendChoice.check(wish, wisher());
+    return wish;
+  }
+
+  private String wisher() {
+    return backend != null ? "--backend" : "BRAID_BACKEND";
   }
 
   private Optional<String> link(Env env) {

@@ -3,7 +3,6 @@ package braid.launcher.cli.jupyter;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.RankOptions;
-import braid.launcher.session.RankCount;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -44,8 +43,9 @@ final class KernelInstall implements Callable<Integer> {
 
   /// The kernelspec that starts this Braid with these options.
   static KernelSpec spec(Path directory, RankOptions ranks) {
-    var machine = RankCount.here();
-    ranks.check(Env.here(), machine);
+    var env = Env.here();
+    var machine = env.machine();
+    ranks.check(env, machine);
     var command = new ArrayList<>(Installation.command());
     command.addAll(List.of("kernel", "start", "{connection_file}"));
     command.addAll(ranks.arguments(machine));

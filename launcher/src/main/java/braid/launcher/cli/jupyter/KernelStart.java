@@ -4,7 +4,6 @@ import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.kernel.KernelProcess;
-import braid.launcher.session.RankCount;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
@@ -30,7 +29,7 @@ final class KernelStart implements Callable<Integer> {
     return KernelProcess.serve(
             Installation.version(),
             connectionFile,
-            () -> ranks.ofKernel(env, RankCount.here()),
+            () -> ranks.ofKernel(env, env.machine()),
             env.jupyter())
         .code();
   }

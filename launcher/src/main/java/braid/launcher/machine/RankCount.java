@@ -1,15 +1,18 @@
-package braid.launcher.session;
+package braid.launcher.machine;
 
 import braid.BraidException;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Optional;
 import java.util.regex.Pattern;
 
 /// How many ranks this machine can hold, and how many it gets when nobody says. A count above what
 /// the machine can hold is refused: the ranks would start, and then starve one another.
-public record RankCount(int cores, long availableMiB, int gpus) {
+///
+/// @param gpus those that ranks could use
+public record RankCount(int cores, long availableMiB, Gpus gpus) {
   /// On the host backend, where there is no GPU to count.
   public static final int DEFAULT_ON_HOST = 4;
 
@@ -17,12 +20,21 @@ public record RankCount(int cores, long availableMiB, int gpus) {
   public static final long MIB_PER_RANK = 100;
 
   private static final Pattern AVAILABLE = Pattern.compile("MemAvailable:\\s+(\\d+) kB");
-  private static final Pattern GPU = Pattern.compile("nvidia[0-9]+");
 
   /// This machine, or the part of it that this container may use.
-  public static RankCount here() {
-    return new RankCount(
-        Runtime.getRuntime().availableProcessors(), availableMiBHere(), gpusHere());
+  ///
+  /// @param visibleDevices `CUDA_VISIBLE_DEVICES`, where it is set
+  public static RankCount here(Optional<String> visibleDevices) {
+    return here(Gpus.here(visibleDevices));
+  }
+
+  /// For ranks that are to run on the host whatever GPUs there are.
+  public static RankCount ofHost() {
+    return here(Gpus.none("not looked for"));
+  }
+
+  private static RankCount here(Gpus gpus) {
+    return new RankCount(Runtime.getRuntime().availableProcessors(), availableMiBHere(), gpus);
   }
 
   public int most() {
@@ -31,7 +43,9 @@ public record RankCount(int cores, long availableMiB, int gpus) {
 
   /// One rank a GPU; on the host, four or what the machine can hold.
   public int byDefault(String backend) {
-    return gpus > 0 && !backend.equals("host") ? gpus : Math.min(DEFAULT_ON_HOST, most());
+    return gpus.count() > 0 && !backend.equals(BackendChoice.HOST)
+        ? gpus.count()
+        : Math.min(DEFAULT_ON_HOST, most());
   }
 
   /// @param what how messages name it: `-n` or `BRAID_RANKS`
@@ -43,7 +57,7 @@ public record RankCount(int cores, long availableMiB, int gpus) {
     } catch (NumberFormatException e) {
       throw new BraidException(
           "%s must be a number of ranks, 1..%d, but was \"%s\"; try %d"
-              .formatted(what, most(), text, byDefault("auto")),
+              .formatted(what, most(), text, byDefault(BackendChoice.AUTO)),
           e);
     }
     if (count < 1 || count > most()) {
@@ -58,7 +72,7 @@ public record RankCount(int cores, long availableMiB, int gpus) {
                   MIB_PER_RANK,
                   availableMiB,
                   count,
-                  count < 1 ? byDefault("auto") : most()));
+                  count < 1 ? byDefault(BackendChoice.AUTO) : most()));
     }
     return count;
   }
@@ -74,18 +88,6 @@ public record RankCount(int cores, long availableMiB, int gpus) {
       return available.find() ? Math.min(limit, Long.parseLong(available.group(1)) >> 10) : limit;
     } catch (IOException e) {
       return limit; // no /proc here: all that the machine has
-    }
-  }
-
-  private static int gpusHere() {
-    try (var devices = Files.newDirectoryStream(Path.of("/dev"), "nvidia*")) {
-      int count = 0;
-      for (var device : devices) {
-        count += GPU.matcher(device.getFileName().toString()).matches() ? 1 : 0;
-      }
-      return count;
-    } catch (IOException e) {
-      return 0; // no /dev that can be read holds no GPU that can be used
     }
   }
 }

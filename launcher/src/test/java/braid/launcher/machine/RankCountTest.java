@@ -1,4 +1,4 @@
-package braid.launcher.session;
+package braid.launcher.machine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -9,21 +9,25 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class RankCountTest {
-  private static final RankCount LAPTOP = new RankCount(2, 24_000, 0);
+  private static final RankCount LAPTOP = with(2, 24_000, 0);
+
+  private static RankCount with(int cores, long availableMiB, int gpus) {
+    return new RankCount(cores, availableMiB, GpusTest.gpus(gpus));
+  }
 
   @Test
   void isOneAGpuOrFourOnTheHost() {
-    assertThat(new RankCount(64, 500_000, 8).byDefault("auto")).isEqualTo(8);
-    assertThat(new RankCount(64, 500_000, 8).byDefault("cuda")).isEqualTo(8);
-    assertThat(new RankCount(64, 500_000, 8).byDefault("host")).isEqualTo(4);
+    assertThat(with(64, 500_000, 8).byDefault("auto")).isEqualTo(8);
+    assertThat(with(64, 500_000, 8).byDefault("cuda")).isEqualTo(8);
+    assertThat(with(64, 500_000, 8).byDefault("host")).isEqualTo(4);
     assertThat(LAPTOP.byDefault("auto")).isEqualTo(4);
-    assertThat(new RankCount(2, 250, 0).byDefault("auto")).isEqualTo(2);
+    assertThat(with(2, 250, 0).byDefault("auto")).isEqualTo(2);
   }
 
   @Test
   void isBoundByCoresOrByMemory() {
     assertThat(LAPTOP.most()).isEqualTo(8);
-    assertThat(new RankCount(2, 250, 0).most()).isEqualTo(2);
+    assertThat(with(2, 250, 0).most()).isEqualTo(2);
     assertThat(LAPTOP.parse("-n", " 8 ")).isEqualTo(8);
   }
 
@@ -54,7 +58,7 @@ class RankCountTest {
 
   @Test
   void seesThisMachine() {
-    var here = RankCount.here();
+    var here = RankCount.ofHost();
     assertThat(here.cores()).isEqualTo(Runtime.getRuntime().availableProcessors());
     assertThat(here.availableMiB()).isPositive();
     assertThat(here.most()).isPositive();

@@ -1,0 +1,70 @@
+package braid.launcher.machine;
+
+import braid.BraidException;
+import java.util.List;
+
+/// Which backend ranks run on, and why that one: an automatic choice says what it chose.
+///
+/// @param name `host` or `cuda`
+public record BackendChoice(String name, String why) {
+  public static final String AUTO = "auto";
+  public static final String HOST = "host";
+  public static final String CUDA = "cuda";
+
+  private static final List<String> WISHES = List.of(AUTO, HOST, CUDA);
+
+  /// @param from the option or variable that said so, as messages name it
+  /// @throws BraidException where there is no such backend
+  public static void check(String wish, String from) {
+    if (!WISHES.contains(wish)) {
+      throw new BraidException(
+          "%s must be one of %s but was %s; try host"
+              .formatted(from, String.join(", ", WISHES), wish));
+    }
+  }
+
+  /// @param wish `auto`, `host` or `cuda`
+  /// @param from the option or variable that said so, as messages name it
+  /// @throws BraidException where it was named and cannot be had
+  public static BackendChoice of(String wish, String from, int ranks, Gpus gpus) {
+    check(wish, from);
+    return switch (wish) {
+      case CUDA -> {
+        if (gpus.count() == 0) {
+          throw new BraidException(
+              "%s cuda needs a GPU but there is none (%s); try host"
+                  .formatted(from, gpus.missing()));
+        }
+        if (ranks > gpus.count()) {
+          throw new BraidException(
+              "%s cuda runs one rank a GPU: -n must be 1..%d but was %d; try -n %d, or --backend host"
+                  .formatted(from, gpus.count(), ranks, gpus.count()));
+        }
+        yield new BackendChoice(CUDA, onGpus(ranks, gpus));
+      }
+      case HOST -> new BackendChoice(HOST, "as %s says".formatted(from));
+      default ->
+          gpus.count() == 0
+              ? new BackendChoice(HOST, "no GPU: " + gpus.missing())
+              : ranks > gpus.count()
+                  ? new BackendChoice(HOST, "%d ranks but only %s".formatted(ranks, gpus.words()))
+                  : new BackendChoice(CUDA, onGpus(ranks, gpus));
+    };
+  }
+
+  private static String onGpus(int ranks, Gpus gpus) {
+    return ranks == gpus.count()
+        ? "one rank on each of " + gpus.words()
+        : "%d of %s, one rank each".formatted(ranks, gpus.words());
+  }
+
+  public boolean isCuda() {
+    return name.equals(CUDA);
+  }
+
+  /// "host (no GPU: no /dev/nvidia0)".
+  @Override
+  public String toString() {
+    return "%s (%s)".formatted(name, why);
+  }
+}

@@ -1,0 +1,110 @@
+package braid.launcher.machine;
+
+import braid.natives.nvml.GpuFacts;
+import braid.natives.nvml.Nvml;
+import braid.natives.nvml.NvmlFailed;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+
+/// The GPUs that ranks of this process could use, as CUDA would number them.
+///
+/// @param missing why there are none; empty where there are
+/// @param driver version of the driver and of the CUDA it knows, for example `580.95.05, CUDA
+///   13.0`; empty where it cannot be asked
+public record Gpus(List<GpuFacts> all, String missing, String driver) {
+  private static final Pattern DEVICE = Pattern.compile("nvidia[0-9]+");
+  private static final Pattern INDEX = Pattern.compile("[0-9]{1,4}");
+
+  public Gpus {
+    all = List.copyOf(all);
+  }
+
+  public static Gpus none(String why) {
+    return new Gpus(List.of(), why, "");
+  }
+
+  /// This machine's. The driver's library is asked, and no GPU is touched.
+  ///
+  /// @param visible `CUDA_VISIBLE_DEVICES`, where it is set
+  public static Gpus here(Optional<String> visible) {
+    if (!hasDevice()) {
+      return none("no /dev/nvidia0");
+    }
+    try (var nvml = Nvml.open()) {
+      var all = nvml.gpus();
+      int cuda = nvml.cudaVersion();
+      var driver = "%s, CUDA %d.%d".formatted(nvml.driverVersion(), cuda / 1000, cuda % 1000 / 10);
+      return new Gpus(all, all.isEmpty() ? "the driver knows of none" : "", driver).seenBy(visible);
+    } catch (NvmlFailed e) {
+      return none(e.line());
+    }
+  }
+
+  /// What is left by `CUDA_VISIBLE_DEVICES`: CUDA takes what it names, in its order, up to the
+  /// first that is no GPU.
+  Gpus seenBy(Optional<String> visible) {
+    if (visible.isEmpty() || all.isEmpty()) {
+      return this;
+    }
+    var seen = new ArrayList<GpuFacts>();
+    for (var name : visible.get().split(",", -1)) {
+      var gpu = named(name.strip());
+      if (gpu.isEmpty() || seen.contains(gpu.get())) {
+        break;
+      }
+      seen.add(gpu.get());
+    }
+    return new Gpus(
+        seen,
+        seen.isEmpty()
+            ? "CUDA_VISIBLE_DEVICES is \"%s\" and hides all %d".formatted(visible.get(), all.size())
+            : "",
+        driver);
+  }
+
+  private Optional<GpuFacts> named(String name) {
+    if (INDEX.matcher(name).matches()) {
+      int index = Integer.parseInt(name);
+      return index < all.size() ? Optional.of(all.get(index)) : Optional.empty();
+    }
+    return name.startsWith("GPU-")
+        ? all.stream().filter(gpu -> gpu.uuid().startsWith(name)).findFirst()
+        : Optional.empty();
+  }
+
+  public int count() {
+    return all.size();
+  }
+
+  /// "2 x NVIDIA H200", or why there are none.
+  public String words() {
+    if (all.isEmpty()) {
+      return "none: " + missing;
+    }
+    var counts = all.stream().collect(Collectors.groupingBy(GpuFacts::name, Collectors.counting()));
+    return counts.entrySet().stream()
+        .sorted(Map.Entry.comparingByKey())
+        .map(e -> e.getValue() + " x " + e.getKey())
+        .collect(Collectors.joining(", "));
+  }
+
+  private static boolean hasDevice() {
+    try (var devices = Files.newDirectoryStream(Path.of("/dev"), "nvidia*")) {
+      for (var device : devices) {
+        if (DEVICE.matcher(device.getFileName().toString()).matches()) {
+          return true;
+        }
+      }
+      return false;
+    } catch (IOException e) {
+      return false; // no /dev that can be read holds no GPU that can be used
+    }
+  }
+}

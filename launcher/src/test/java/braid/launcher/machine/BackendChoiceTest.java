@@ -1,0 +1,43 @@
+package braid.launcher.machine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.BraidException;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class BackendChoiceTest {
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          auto | 4 | 0 | host (no GPU: no /dev/nvidia0)
+          auto | 4 | 2 | host (4 ranks but only 2 x NVIDIA H200)
+          auto | 2 | 2 | cuda (one rank on each of 2 x NVIDIA H200)
+          auto | 1 | 4 | cuda (1 of 4 x NVIDIA H200, one rank each)
+          cuda | 4 | 4 | cuda (one rank on each of 4 x NVIDIA H200)
+          host | 2 | 2 | host (as --backend says)
+          """)
+  void saysWhatItChoseAndWhy(String wish, int ranks, int gpus, String choice) {
+    var chosen = BackendChoice.of(wish, "--backend", ranks, GpusTest.gpus(gpus));
+    assertThat(chosen).hasToString(choice);
+    assertThat(chosen.isCuda()).isEqualTo(choice.startsWith("cuda"));
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          cuda | 1 | 0 | BRAID_BACKEND cuda needs a GPU but there is none (no /dev/nvidia0); try host
+          cuda | 3 | 2 | BRAID_BACKEND cuda runs one rank a GPU: -n must be 1..2 but was 3; try -n 2, or --backend host
+          gpu  | 1 | 2 | BRAID_BACKEND must be one of auto, host, cuda but was gpu; try host
+          """)
+  void refusesWhatWasNamedAndCannotBeHad(String wish, int ranks, int gpus, String message) {
+    assertThatThrownBy(() -> BackendChoice.of(wish, "BRAID_BACKEND", ranks, GpusTest.gpus(gpus)))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(message);
+  }
+}

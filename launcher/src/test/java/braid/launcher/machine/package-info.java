@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.machine;
+
+import org.jspecify.annotations.NullMarked;

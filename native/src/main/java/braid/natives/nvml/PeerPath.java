@@ -1,0 +1,19 @@
+package braid.natives.nvml;
+
+/// How one GPU reaches another's memory.
+public enum PeerPath {
+  NVLINK("NVLink"),
+  PCIE("PCIe"),
+  NONE("not at all");
+
+  private final String words;
+
+  PeerPath(String words) {
+    this.words = words;
+  }
+
+  @Override
+  public String toString() {
+    return words;
+  }
+}
