@@ -20,12 +20,11 @@ final class Named {
 
   static Optional<Version> version(Library which, Path file) {
     var real = Places.real(file);
-    return ofFile(which, real)
-        .or(() -> ofPackage(file))
-        .or(() -> ofToolkit(which, real));
+    return ofFile(which, real).or(() -> ofPackage(file)).or(() -> ofToolkit(which, real));
   }
 
-  /// CUPTI's files are numbered by years, its packages like the toolkit: years compare with nothing.
+  /// CUPTI's files are numbered by years, its packages like the toolkit: years compare with
+  /// nothing.
   private static Optional<Version> ofFile(Library which, Path real) {
     return first(FILE, String.valueOf(real.getFileName()))
         .filter(version -> which != Library.CUPTI || version.first() < FIRST_YEAR);

@@ -84,8 +84,7 @@ final class Places {
     }
     var home = folder("HOME");
     if (home != null) {
-      prefixes.addAll(
-          List.of(home.resolve(".venv"), home.resolve("venv"), home.resolve(".local")));
+      prefixes.addAll(List.of(home.resolve(".venv"), home.resolve("venv"), home.resolve(".local")));
       prefixes.addAll(children(home.resolve(".pyenv/versions"), "*"));
     }
     for (String usual : List.of("opt/venv", "opt/conda", "usr/local", "usr")) {

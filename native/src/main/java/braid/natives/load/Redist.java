@@ -11,8 +11,8 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import org.bytedeco.javacpp.Loader;
 
-/// The libraries in the presets' redist jar, where that is on the class path. They are unpacked only
-/// when nothing newer is found, into JavaCPP's own cache.
+/// The libraries in the presets' redist jar, where that is on the class path. They are unpacked
+/// only when nothing newer is found, into JavaCPP's own cache.
 final class Redist {
   private static final Pattern JAR = Pattern.compile(".*/cuda-redist-(\\d+(?:\\.\\d+)*)-.*");
 

@@ -28,8 +28,7 @@ final class Search {
       var files = which.files().stream().map(place.folder()::resolve).toList();
       if (files.stream().allMatch(Files::isRegularFile)
           && seen.add(Places.real(files.getFirst()))) {
-        candidates.add(
-            new Candidate(place.kind(), files, Named.version(which, files.getFirst())));
+        candidates.add(new Candidate(place.kind(), files, Named.version(which, files.getFirst())));
       }
     }
     candidates.addAll(others);
@@ -71,9 +70,7 @@ final class Search {
     var newest = left.stream().allMatch(other -> taken.newerThan(other));
     return "%s of %d, in %s"
         .formatted(
-            newest ? "the newest" : "the first of the newest",
-            left.size() + 1,
-            taken.kind().words);
+            newest ? "the newest" : "the first of the newest", left.size() + 1, taken.kind().words);
   }
 
   /// Where was looked, in the words of a message.
