@@ -3,12 +3,14 @@ package braid.natives.load;
 import braid.natives.JavaCpp;
 import java.io.IOException;
 import java.net.URL;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.bytedeco.javacpp.Loader;
 
 /// NVIDIA's libraries, each found, chosen and loaded once in a process, at the first question for
@@ -20,10 +22,14 @@ import org.bytedeco.javacpp.Loader;
 public final class Libraries {
   private static final Map<Library, Outcome> OUTCOMES = new EnumMap<>(Library.class);
 
+  /// Whatever the minor version is: JavaCPP knows one name only.
+  private static final String NVRTC_BUILTINS_KEY = "nvrtc-builtins@.13.1";
+
   private Libraries() {}
 
   /// A library, or what it takes to get one. The files are what JavaCPP's libraries need, to the
   /// soname; `keys` is how JavaCPP calls each.
+  @SuppressWarnings("ImmutableEnumChecker") // the lists are
   public enum Library {
     CUDA_DRIVER(
         "the NVIDIA driver's library",
@@ -47,7 +53,7 @@ public final class Libraries {
         "NVRTC",
         List.of("libnvrtc.so.13"),
         List.of("nvrtc@.13"),
-        List.of("libnvrtc-builtins.so.13.1"),
+        IntStream.range(0, 10).mapToObj("libnvrtc-builtins.so.13.%d"::formatted).toList(),
         "install a CUDA 13 toolkit, or pip install nvidia-cuda-nvrtc"),
     NCCL(
         "NCCL",
@@ -100,12 +106,8 @@ public final class Libraries {
 
     /// The driver's libraries belong to the kernel's module: the dynamic loader knows which, and a
     /// newer one is no better.
-    boolean newestWins() {
-      return this != CUDA_DRIVER && this != NVML;
-    }
-
-    boolean searched(Place.Kind kind) {
-      return newestWins() || kind == Place.Kind.LIBRARY_PATH || kind == Place.Kind.LOADER;
+    boolean isTheLoaders() {
+      return this == CUDA_DRIVER || this == NVML;
     }
   }
 
@@ -127,12 +129,12 @@ public final class Libraries {
     if (known != null) {
       return known;
     }
-    if (which.newestWins() && which != Library.CUDA_RUNTIME) {
+    if (!which.isTheLoaders() && which != Library.CUDA_RUNTIME) {
       // JavaCPP asks for the runtime beside each of these: ours is to be there before it looks.
       outcome(Library.CUDA_RUNTIME);
     }
     JavaCpp.prepare();
-    var outcome = choose(which, Places.ofThisMachine());
+    var outcome = which.isTheLoaders() ? byName(which) : choose(which, Places.ofThisMachine());
     OUTCOMES.put(which, outcome);
     return outcome;
   }
@@ -154,25 +156,25 @@ public final class Libraries {
         passedOver.add("%s: %s".formatted(candidate.text(), oneLine(e)));
       }
     }
-    return which.newestWins() ? missing(which, passedOver) : byName(which, passedOver);
+    return missing(which, Search.where(), passedOver);
   }
 
-  /// The last resort for the driver's libraries, which some systems keep where only the dynamic
-  /// loader's own cache knows.
-  private static Outcome byName(Library which, List<String> passedOver) {
+  private static Outcome byName(Library which) {
+    var name = which.files.getFirst();
     try {
-      var name = which.files.getFirst();
       Dl.open(name);
-      return found(
-          new FoundLibrary(
-              which.title,
-              Path.of(name),
-              "unknown",
-              "the dynamic loader found it by its name",
-              passedOver));
     } catch (UnsatisfiedLinkError e) {
-      return missing(which, passedOver);
+      return missing(
+          which, "LD_LIBRARY_PATH and the dynamic loader's folders", List.of(oneLine(e)));
     }
+    var path = Mapped.file(name);
+    return found(
+        new FoundLibrary(
+            which.title,
+            path.orElse(Path.of(name)),
+            path.flatMap(file -> Named.version(which, file)).map(Version::text).orElse("unknown"),
+            "the one that the dynamic loader finds by its name",
+            List.of()));
   }
 
   private static String load(Library which, Candidate candidate, List<String> notes)
@@ -196,12 +198,16 @@ public final class Libraries {
 
   /// What a library opens by its bare name is opened here by its path, so that the name is known
   /// wherever a later search would go.
-  private static void beside(Library which, Candidate candidate, List<String> notes) {
+  private static void beside(Library which, Candidate candidate, List<String> notes)
+      throws IOException {
     for (String name : which.beside) {
       var file = candidate.file().resolveSibling(name);
-      if (file.toFile().isFile()) {
+      if (Files.isRegularFile(file)) {
         try {
           Dl.open(file.toString());
+          if (which == Library.NVRTC) {
+            tellJavaCpp(file, NVRTC_BUILTINS_KEY);
+          }
         } catch (UnsatisfiedLinkError e) {
           notes.add("%s beside it: %s".formatted(name, oneLine(e)));
         }
@@ -213,15 +219,15 @@ public final class Libraries {
     return new Outcome(Optional.of(library), "");
   }
 
-  private static Outcome missing(Library which, List<String> passedOver) {
+  private static Outcome missing(Library which, String where, List<String> reasons) {
     return new Outcome(
         Optional.empty(),
         "%s (%s) was not found in %s%s; %s"
             .formatted(
                 which.title,
                 String.join(" and ", which.files),
-                Search.where(which),
-                passedOver.isEmpty() ? "" : ", or could not be loaded: " + passedOver,
+                where,
+                reasons.isEmpty() ? "" : " (%s)".formatted(String.join("; ", reasons)),
                 which.remedy));
   }
 

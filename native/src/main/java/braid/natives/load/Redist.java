@@ -21,7 +21,7 @@ final class Redist {
   /// The copy in the jar, if there is one, not unpacked yet: its paths are those inside the jar.
   static List<Candidate> of(Library which) {
     var urls = urls(which.files());
-    if (!which.searched(Place.Kind.REDIST) || urls.size() < which.files().size()) {
+    if (urls.size() < which.files().size()) {
       return List.of();
     }
     return List.of(

@@ -5,16 +5,16 @@ import braid.natives.load.Place.Kind;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /// All copies of a library, and which is to be taken. Touches nothing but the file system.
 final class Search {
-  private final Library which;
   private final List<Candidate> left;
 
-  private Search(Library which, List<Candidate> candidates) {
-    this.which = which;
+  private Search(List<Candidate> candidates) {
     this.left = new ArrayList<>(candidates);
   }
 
@@ -22,9 +22,6 @@ final class Search {
     var candidates = new ArrayList<Candidate>();
     var seen = new HashSet<Path>();
     for (Place place : places.all()) {
-      if (!which.searched(place.kind())) {
-        continue;
-      }
       var files = which.files().stream().map(place.folder()::resolve).toList();
       if (files.stream().allMatch(Files::isRegularFile)
           && seen.add(Places.real(files.getFirst()))) {
@@ -32,7 +29,7 @@ final class Search {
       }
     }
     candidates.addAll(others);
-    return new Search(which, candidates);
+    return new Search(candidates);
   }
 
   boolean isEmpty() {
@@ -44,15 +41,12 @@ final class Search {
     return left.stream().map(Candidate::text).toList();
   }
 
-  /// Takes the best that is left. The newest wins; of equals, and of the driver's own libraries,
-  /// the first.
+  /// Takes the best that is left. The newest wins, of equals the first.
   Candidate take() {
     var best = left.getFirst();
-    if (which.newestWins()) {
-      for (Candidate other : left) {
-        if (other.newerThan(best)) {
-          best = other;
-        }
+    for (Candidate other : left) {
+      if (other.newerThan(best)) {
+        best = other;
       }
     }
     left.remove(best);
@@ -64,9 +58,6 @@ final class Search {
     if (left.isEmpty()) {
       return "the only one, in " + taken.kind().words;
     }
-    if (!which.newestWins()) {
-      return "the first on the dynamic loader's way, in " + taken.kind().words;
-    }
     var newest = left.stream().allMatch(other -> taken.newerThan(other));
     return "%s of %d, in %s"
         .formatted(
@@ -74,13 +65,7 @@ final class Search {
   }
 
   /// Where was looked, in the words of a message.
-  static String where(Library which) {
-    var words = new ArrayList<String>();
-    for (Kind kind : Kind.values()) {
-      if (which.searched(kind)) {
-        words.add(kind.words);
-      }
-    }
-    return String.join(", ", words);
+  static String where() {
+    return Arrays.stream(Kind.values()).map(kind -> kind.words).collect(Collectors.joining(", "));
   }
 }
