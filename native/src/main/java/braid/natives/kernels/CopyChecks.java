@@ -65,7 +65,7 @@ final class CopyChecks {
           var wrong = to.holds(content);
           if (wrong.isPresent()) {
             return wrong.map(
-                ("%d bytes, shifts %s, %d blocks: ".formatted(size, shifts, blocks))::concat);
+                "%d bytes, shifts %s, %d blocks: ".formatted(size, shifts, blocks)::concat);
           }
         }
       }

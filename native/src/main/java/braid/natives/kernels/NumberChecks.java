@@ -46,7 +46,7 @@ final class NumberChecks {
     var all = new byte[(1 << 16) * LOWER_HALVES.length * Float.BYTES];
     var segment = MemorySegment.ofArray(all);
     for (int i = 0; i < all.length / Float.BYTES; i++) {
-      int bits = i / LOWER_HALVES.length << 16 | LOWER_HALVES[i % LOWER_HALVES.length];
+      int bits = ((i / LOWER_HALVES.length) << 16) | LOWER_HALVES[i % LOWER_HALVES.length];
       segment.setAtIndex(ValueLayout.JAVA_INT_UNALIGNED, i, bits);
     }
     return all;
@@ -56,7 +56,7 @@ final class NumberChecks {
     if (type.bytes() == Float.BYTES) {
       return wide();
     }
-    int count = 1 << Byte.SIZE * type.bytes();
+    int count = 1 << (Byte.SIZE * type.bytes());
     var all = new byte[count * type.bytes()];
     var segment = MemorySegment.ofArray(all);
     for (int i = 0; i < count; i++) {
