@@ -300,9 +300,9 @@ public final class Pipeline implements AutoCloseable {
     return new Measurement(group, this::iterate).time(iterations);
   }
 
-  /// Runs that often and says how many nanoseconds of each iteration this rank's thread took to give
-  /// it out; for the rest it only waits. What an iteration cannot be shorter than, however fast its
-  /// work is.
+  /// Runs that often and says how many nanoseconds of each iteration this rank's thread took to
+  /// give it out; for the rest it only waits. What an iteration cannot be shorter than, however
+  /// fast its work is.
   public long[] timeEnqueuing(int iterations) {
     var nanos = new long[Math.max(iterations, 0)];
     new Measurement(

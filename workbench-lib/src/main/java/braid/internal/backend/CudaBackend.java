@@ -8,7 +8,6 @@ import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.DeviceAccess;
 import braid.internal.cuda.Hardware;
 import braid.internal.cuda.Multiplier;
-import braid.internal.cuda.Polling;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.memory.CudaMemory;
 import braid.internal.host.Once;
@@ -133,11 +132,7 @@ public final class CudaBackend implements Backend {
   public Replay record(List<Stream> on, Runnable layOut) {
     var replay =
         new CudaReplay(
-            device,
-            waits,
-            on.stream().map(CudaBackend::ofCuda).toList(),
-            layOut,
-            replays::remove);
+            device, waits, on.stream().map(CudaBackend::ofCuda).toList(), layOut, replays::remove);
     replays.add(replay);
     return replay;
   }

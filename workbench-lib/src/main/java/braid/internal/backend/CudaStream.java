@@ -24,12 +24,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
 /// Work enqueued on a stream of the GPU. Nothing here waits but [#synchronize].
 ///
-/// Signals that follow each other are given to the GPU in one call, so they are kept until something
-/// else is enqueued.
+/// Signals that follow each other are given to the GPU in one call, so they are kept until
+/// something else is enqueued.
 final class CudaStream implements Stream {
   /// What becomes of the work that is given.
   enum Phase {
@@ -59,8 +58,8 @@ final class CudaStream implements Stream {
   private int step;
 
   /// A stream of the GPU, which all lanes of one name and priority share, with what multiplications
-  /// on it need: the GPU has fewer queues than a session has pipelines, and two streams in one queue
-  /// wait for each other.
+  /// on it need: the GPU has fewer queues than a session has pipelines, and two streams in one
+  /// queue wait for each other.
   record SharedStream(GpuStream stream, long workspace) {}
 
   CudaStream(
@@ -170,19 +169,13 @@ final class CudaStream implements Stream {
         0,
         gemm.flops(),
         () ->
-            device
-                .multiplier()
-                .multiply(gpu, gemm, lane.reserved(), scratch, shared.workspace()));
+            device.multiplier().multiply(gpu, gemm, lane.reserved(), scratch, shared.workspace()));
   }
 
   @Override
   public void reduce(Work work, Reduction reduction) {
     enqueue(
-        work,
-        Stage.REDUCE,
-        reduction.bytes(),
-        0,
-        () -> device.multiplier().reduce(gpu, reduction));
+        work, Stage.REDUCE, reduction.bytes(), 0, () -> device.multiplier().reduce(gpu, reduction));
   }
 
   @Override
@@ -206,9 +199,7 @@ final class CudaStream implements Stream {
     recorder.waits(name(), work);
     pending.add(
         new MemoryOperation(
-            phase == Phase.RECORDING
-                ? MemoryOperation.Kind.EQUAL
-                : MemoryOperation.Kind.AT_LEAST,
+            phase == Phase.RECORDING ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST,
             address,
             value()));
   }

@@ -21,8 +21,8 @@ import braid.internal.work.Operand;
 import java.lang.foreign.Arena;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.SequencedMap;
 import java.util.Optional;
+import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -150,7 +150,8 @@ public final class HostBackend implements Backend {
   private static HostStream ofHost(Stream stream) {
     return switch (stream) {
       case HostStream host -> host;
-      case CudaStream cuda -> throw new IllegalArgumentException("a stream of a GPU: " + cuda.name());
+      case CudaStream cuda ->
+          throw new IllegalArgumentException("a stream of a GPU: " + cuda.name());
     };
   }
 

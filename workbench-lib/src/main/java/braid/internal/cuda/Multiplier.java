@@ -1,7 +1,6 @@
 package braid.internal.cuda;
 
 import braid.DType;
-import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
@@ -12,9 +11,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Multiplies on a GPU: by cublasLt, epilogue included, where cublasLt has it; else into fp32 beside
-/// it, finished by our own kernel. The narrowest types that cublasLt cannot take as they lie are
-/// widened to fp16, which holds all their values.
+/// Multiplies on a GPU: by cublasLt, epilogue included, where cublasLt has it; else into fp32
+/// beside it, finished by our own kernel. The narrowest types that cublasLt cannot take as they lie
+/// are widened to fp16, which holds all their values.
 ///
 /// The algorithm of each problem is chosen by measurement the first time it is asked for.
 public final class Multiplier implements AutoCloseable {
@@ -43,8 +42,8 @@ public final class Multiplier implements AutoCloseable {
     WIDENED
   }
 
-  /// Chooses what the multiplication needs, measuring where it has not been: takes memory, and so is
-  /// nothing for when work is being recorded.
+  /// Chooses what the multiplication needs, measuring where it has not been: takes memory, and so
+  /// is nothing for when work is being recorded.
   public void prepare(Gemm gemm, int reserved, Scratch scratch) {
     if (gemm.c().rows() == 0) {
       return;
@@ -141,12 +140,15 @@ public final class Multiplier implements AutoCloseable {
   }
 
   /// Bytes of the second form that a right side needs; 0 where it is multiplied as it lies. E4M3 is
-  /// multiplied stored by columns, as tensor cores want it; E5M2 has no partner of its own type there
-  /// and is widened.
+  /// multiplied stored by columns, as tensor cores want it; E5M2 has no partner of its own type
+  /// there and is widened.
   public static long formBytes(Matrix source) {
     long count = (long) source.rows() * source.columns();
     return switch (source.dtype()) {
-      case FP8_E4M3 -> source.transposed() && fitsTensorCores(source) ? 0 : isTransposedForm(source) ? count : 2 * count;
+      case FP8_E4M3 ->
+          source.transposed() && fitsTensorCores(source)
+              ? 0
+              : isTransposedForm(source) ? count : 2 * count;
       case FP8_E5M2 -> 2 * count;
       case FP32, TF32, BF16, FP16 -> 0;
     };
@@ -201,7 +203,8 @@ public final class Multiplier implements AutoCloseable {
     var left =
         switch (form) {
           case AS_IT_IS -> layout(type(a.dtype()), a, a.stride());
-          case TRANSPOSED -> new Lt.Layout(type(a.dtype()), a.rows(), a.columns(), a.columns(), false);
+          case TRANSPOSED ->
+              new Lt.Layout(type(a.dtype()), a.rows(), a.columns(), a.columns(), false);
           case WIDENED -> layout(Lt.Type.FP16, a, a.transposed() ? a.rows() : a.columns());
         };
     var right = layout(type(b.dtype()), b, b.stride());
@@ -226,7 +229,13 @@ public final class Multiplier implements AutoCloseable {
         return new Way(direct, form, false);
       }
     }
-    var wide = new Lt.Layout(a.dtype() == DType.TF32 ? Lt.Type.TF32 : Lt.Type.FP32, c.rows(), c.columns(), c.columns(), false);
+    var wide =
+        new Lt.Layout(
+            a.dtype() == DType.TF32 ? Lt.Type.TF32 : Lt.Type.FP32,
+            c.rows(),
+            c.columns(),
+            c.columns(),
+            false);
     return new Way(
         new Lt.Problem(left, right, wide, false, false, 0, target, 1, 0, 0, 0), form, true);
   }
@@ -252,14 +261,14 @@ public final class Multiplier implements AutoCloseable {
     if (form == Left.WIDENED) {
       widen(on, a, to);
     } else {
-      device
-          .kernels()
-          .transpose(on, to, a.segment().address(), a.stride(), a.columns(), a.rows());
+      device.kernels().transpose(on, to, a.segment().address(), a.stride(), a.columns(), a.rows());
     }
   }
 
   private static long wideBytes(Gemm gemm, Way way) {
-    return way.apart() ? Scratch.aligned((long) gemm.c().rows() * gemm.c().columns() * Float.BYTES) : 0;
+    return way.apart()
+        ? Scratch.aligned((long) gemm.c().rows() * gemm.c().columns() * Float.BYTES)
+        : 0;
   }
 
   private static long scratchBytes(Gemm gemm, Way way) {

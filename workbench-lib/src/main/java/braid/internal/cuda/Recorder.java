@@ -87,7 +87,13 @@ public final class Recorder implements AutoCloseable {
 
   /// Enqueues that.
   public void around(
-      String stream, Work work, Stage stage, long bytes, long flops, boolean recording, Runnable call) {
+      String stream,
+      Work work,
+      Stage stage,
+      long bytes,
+      long flops,
+      boolean recording,
+      Runnable call) {
     var current = session;
     if (current == null) {
       call.run();

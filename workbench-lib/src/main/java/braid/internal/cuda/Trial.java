@@ -61,8 +61,7 @@ final class Trial implements AutoCloseable {
     }
   }
 
-  private float time(
-      Lt.Plan plan, long a, long b, long d, long bias, long aux, long workspace) {
+  private float time(Lt.Plan plan, long a, long b, long d, long bias, long aux, long workspace) {
     for (int i = 0; i < WARM_UPS; i++) {
       plan.run(stream, 1, a, b, 0, d, d, bias, aux, workspace);
     }
@@ -114,8 +113,7 @@ final class Trial implements AutoCloseable {
     long address = room.another(bytes(of));
     device
         .kernels()
-        .fillIntegers(
-            stream, address, bytes(of) / bytes(of.type()), type(of.type()), FILLING_SEED);
+        .fillIntegers(stream, address, bytes(of) / bytes(of.type()), type(of.type()), FILLING_SEED);
     stream.synchronize();
     return address;
   }

@@ -56,7 +56,8 @@ public final class ProfileTables {
       }
     }
     var table =
-        Table.create("spans", rank, iteration, chunk, stage, stream, start, took, bytes, flops, engine);
+        Table.create(
+            "spans", rank, iteration, chunk, stage, stream, start, took, bytes, flops, engine);
     List<SequencedMap<String, String>> rows =
         Collections.nCopies(table.rowCount(), ofRanks.getFirst().configuration());
     return table.addColumns(ConfigurationColumns.of(rows).toArray(Column<?>[]::new));

@@ -24,8 +24,7 @@ class SignalValuesTest {
               SignalValues.reached(
                   SignalValues.recorded(2, parity), SignalValues.recorded(3, parity)))
           .isFalse();
-      assertThat(
-              SignalValues.reached(SignalValues.recorded(2, parity), SignalValues.counted(3, 1)))
+      assertThat(SignalValues.reached(SignalValues.recorded(2, parity), SignalValues.counted(3, 1)))
           .isFalse();
     }
   }

@@ -57,12 +57,9 @@ public final class CudaMemory implements AutoCloseable {
           virtualMemory()
               .or(
                   () ->
-                      absent(
-                          Libraries.Library.NCCL,
-                          "libnccl.so.2 was not found on this machine"));
+                      absent(Libraries.Library.NCCL, "libnccl.so.2 was not found on this machine"));
       case NVSHMEM ->
-          absent(
-              Libraries.Library.NVSHMEM, "libnvshmem_host.so.3 was not found on this machine");
+          absent(Libraries.Library.NVSHMEM, "libnvshmem_host.so.3 was not found on this machine");
     };
   }
 

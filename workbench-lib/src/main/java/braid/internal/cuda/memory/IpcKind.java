@@ -11,8 +11,8 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 
-/// CUDA IPC handles of ordinary device memory. Every rank opens the others' wherever the driver puts
-/// them, so there is no one view of all.
+/// CUDA IPC handles of ordinary device memory. Every rank opens the others' wherever the driver
+/// puts them, so there is no one view of all.
 final class IpcKind implements Kind {
   /// Smaller allocations share a block of the driver's, and a handle is of the whole block.
   private static final long BLOCK_BYTES = 2L << 20;
@@ -55,8 +55,7 @@ final class IpcKind implements Kind {
           label,
           () -> {
             for (int member = 0; member < handles.size(); member++) {
-              addresses.add(
-                  member == rank ? own.getFirst() : open(handles.get(member), opened));
+              addresses.add(member == rank ? own.getFirst() : open(handles.get(member), opened));
             }
             return "";
           });
@@ -76,9 +75,7 @@ final class IpcKind implements Kind {
   private static SymmetricMemory memory(List<Long> addresses, long bytesPerRank, Runnable undo) {
     var arena = Arena.ofShared();
     List<MemorySegment> parts =
-        addresses.stream()
-            .map(address -> NativeKind.view(address, bytesPerRank, arena))
-            .toList();
+        addresses.stream().map(address -> NativeKind.view(address, bytesPerRank, arena)).toList();
     var free =
         new Once(
             () -> {

@@ -108,8 +108,7 @@ final class NativeKind implements Kind {
       }
     }
     var fds =
-        here.box()
-            .receive(others, timeout, () -> waits.check(() -> "memory of the other ranks"));
+        here.box().receive(others, timeout, () -> waits.check(() -> "memory of the other ranks"));
     for (var each : fds.entrySet()) {
       var theirs = pieces.keep(VirtualMemory.imported(device.gpu(), each.getValue(), own.bytes()));
       here.range().map(each.getKey() * own.bytes(), theirs);

@@ -16,9 +16,9 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// NVSHMEM's symmetric heap. A process joins NVSHMEM once, with the ranks of the first group that
-/// asks; another group cannot have this kind, and is told so by name. Of its heap one piece is taken
-/// for good: NVSHMEM's own allocation and freeing are meetings of all ranks, and pooled memory must
-/// be freed without one.
+/// asks; another group cannot have this kind, and is told so by name. Of its heap one piece is
+/// taken for good: NVSHMEM's own allocation and freeing are meetings of all ranks, and pooled
+/// memory must be freed without one.
 final class NvshmemKind implements Kind {
   private static final String HEAP = "NVSHMEM heap";
 
@@ -27,8 +27,7 @@ final class NvshmemKind implements Kind {
   private @Nullable Joined joined;
 
   /// @param bases where each member's heap begins in this rank's reach
-  private record Joined(
-      Nvshmem nvshmem, List<Integer> ranks, List<Long> bases, HeapRoom room) {}
+  private record Joined(Nvshmem nvshmem, List<Integer> ranks, List<Long> bases, HeapRoom room) {}
 
   NvshmemKind(CudaDevice device, long heapBytes) {
     this.device = device;
@@ -119,9 +118,7 @@ final class NvshmemKind implements Kind {
     int size = rendezvous.place().size();
     var ids =
         Agreement.on(
-            rendezvous,
-            HEAP,
-            () -> rank == 0 ? HexFormat.of().formatHex(Nvshmem.uniqueId()) : "");
+            rendezvous, HEAP, () -> rank == 0 ? HexFormat.of().formatHex(Nvshmem.uniqueId()) : "");
     var made = new ArrayList<Nvshmem>();
     var bases = new ArrayList<Long>();
     long bytes = heapBytes - heapBytes / 8;
@@ -139,8 +136,7 @@ final class NvshmemKind implements Kind {
           }
           return "";
         });
-    return new Joined(
-        made.getFirst(), rendezvous.ranks(), List.copyOf(bases), new HeapRoom(bytes));
+    return new Joined(made.getFirst(), rendezvous.ranks(), List.copyOf(bases), new HeapRoom(bytes));
   }
 
   @Override

@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.SequencedMap;
 
 /// Writes a profile as JSON, from its parts: a profile writes itself, so its writer must not need
-/// it. A span is a row of nine whole numbers, its stage, stream and engine being indices into lists of
-/// names: a profile of ten thousand spans stays under a megabyte.
+/// it. A span is a row of nine whole numbers, its stage, stream and engine being indices into lists
+/// of names: a profile of ten thousand spans stays under a megabyte.
 public final class ProfileWriter {
   public static final String MIME = "application/vnd.braid.profile+json";
   static final String FORMAT = "braid.profile/1";

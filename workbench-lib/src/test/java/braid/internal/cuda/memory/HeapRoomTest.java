@@ -60,7 +60,12 @@ class HeapRoomTest {
               taken.put(at, bytes);
             });
       } else {
-        long one = taken.keySet().stream().sorted().skip(random.nextInt(taken.size())).findFirst().orElseThrow();
+        long one =
+            taken.keySet().stream()
+                .sorted()
+                .skip(random.nextInt(taken.size()))
+                .findFirst()
+                .orElseThrow();
         taken.remove(one);
         heap.giveBack(one);
       }
