@@ -170,7 +170,11 @@ class SelfTestTest {
           assertThatThrownBy(() -> SelfTest.on(world).kinds(MemoryKind.AUTO))
               .hasMessageStartingWith("kinds must be 1 or more of native,");
           assertThatThrownBy(
-                  () -> SelfTest.on(world).dtypes(world.rank() == 0 ? DType.FP32 : DType.BF16).quick().run())
+                  () ->
+                      SelfTest.on(world)
+                          .dtypes(world.rank() == 0 ? DType.FP32 : DType.BF16)
+                          .quick()
+                          .run())
               .isInstanceOf(BraidException.class)
               .hasMessageContaining("self-test");
         });
