@@ -31,11 +31,6 @@ import org.jspecify.annotations.Nullable;
 /// once; write your own over them if you like. Building, running and measuring are done by all
 /// ranks of the group together.
 public final class Pipeline implements AutoCloseable {
-  private static final long INPUT_SEED = 1;
-  private static final long WEIGHT_SEED = 1_000_003;
-  private static final long BIAS_SEED = 2_000_003;
-  private static final long BESIDE_SEED = 3_000_017;
-
   private final ProcessGroup group;
   private final PlanCache cache;
   private final PlanCache.Key key;
@@ -53,17 +48,7 @@ public final class Pipeline implements AutoCloseable {
     this.plan = plan;
     this.call = Call.of("run of `%s, %s`".formatted(plan.spec(), plan.how()));
     this.epoch = group.context().waits().epoch();
-    for (var part : plan.views().keySet()) {
-      switch (part) {
-        case INPUT -> tensor(part).fillIntegers(INPUT_SEED + group.rank());
-        case WEIGHT -> tensor(part).fillIntegers(WEIGHT_SEED + group.rank());
-        // The same on all ranks, whose columns are the same unless they gather.
-        case BIAS -> tensor(part).fillIntegers(BIAS_SEED);
-        case BESIDE_INPUT -> tensor(part).fillIntegers(BESIDE_SEED + group.rank());
-        // What an earlier user left is nobody's result.
-        case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT -> tensor(part).fill(0);
-      }
-    }
+    plan.views().keySet().forEach(part -> FirstContents.fill(part, tensor(part), group.rank()));
   }
 
   /// Begins a pipeline on that group.
