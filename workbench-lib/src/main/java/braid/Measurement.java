@@ -59,7 +59,13 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     var counters = new LinkedHashMap<>(group.counters());
     counters.putAll(readings);
     var profile =
-        new Profile(group.place(), configuration.get(), nanos, spans, clock.errorNanos(), counters);
+        new Profile(
+            group.place(),
+            configuration.get(),
+            nanos,
+            spans,
+            clock.errorNanos() + group.context().backend().clockErrorNanos(),
+            counters);
     group.context().outbox().publish(profile.display());
     return profile;
   }

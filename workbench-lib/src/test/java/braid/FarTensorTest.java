@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.host.HostAccess;
-import braid.internal.resource.Access;
+import braid.internal.resource.Inspection;
 import braid.internal.resource.Range;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -20,7 +20,7 @@ class FarTensorTest {
   private static final long FAR = 1L << 60;
 
   /// Memory that is only where this says it is.
-  private static final class Far implements Access {
+  private static final class Far implements Inspection {
     private int reads;
     private int writes;
 

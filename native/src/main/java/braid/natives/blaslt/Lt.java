@@ -70,9 +70,17 @@ public final class Lt implements AutoCloseable {
 
   /// A matrix stored by rows that begin `stride` numbers apart. What is `transposed` is stored by
   /// columns: as `columns` rows of `rows` numbers.
-  public record Layout(Type type, int rows, int columns, long stride, boolean transposed) {
+  ///
+  /// @param alignmentBytes what its first address is a multiple of; rows may begin at less
+  public record Layout(
+      Type type, int rows, int columns, long stride, boolean transposed, int alignmentBytes) {
     /// What every row's address is a multiple of, as far as strides tell; cublasLt asks no more.
-    private static final long MOST_ALIGNMENT_BYTES = 256;
+    public static final int MOST_ALIGNMENT_BYTES = 256;
+
+    /// Where memory begins as an allocation does.
+    public Layout(Type type, int rows, int columns, long stride, boolean transposed) {
+      this(type, rows, columns, stride, transposed, MOST_ALIGNMENT_BYTES);
+    }
 
     int storedRows() {
       return transposed ? columns : rows;
@@ -84,7 +92,7 @@ public final class Lt implements AutoCloseable {
 
     /// A part of a matrix may begin at any row, and a batch goes on after its stride.
     int alignmentBytes(long batchStride) {
-      long all = MOST_ALIGNMENT_BYTES | (stride * type.bytes) | (batchStride * type.bytes);
+      long all = alignmentBytes | (stride * type.bytes) | (batchStride * type.bytes);
       return (int) Long.lowestOneBit(all);
     }
 

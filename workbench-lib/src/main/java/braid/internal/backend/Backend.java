@@ -56,6 +56,9 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// Nothing where nothing can be read.
   SequencedMap<String, Long> readings();
 
+  /// How far the times of the spans that were recorded last may be from the process's clock.
+  long clockErrorNanos();
+
   /// Drops what streams have not begun and waits for what they have.
   void quiesce();
 

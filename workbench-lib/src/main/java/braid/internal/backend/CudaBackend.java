@@ -24,7 +24,6 @@ import braid.internal.work.Operand;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -39,7 +38,6 @@ public final class CudaBackend implements Backend {
   /// How long the GPU may take to come to rest when waits were ended.
   private static final long REST_NANOS = 5_000_000_000L;
 
-  private final Env env;
   private final String token;
   private final Waits waits;
   private final CudaDevice device;
@@ -56,7 +54,6 @@ public final class CudaBackend implements Backend {
   private record Shared(String name, boolean yielding) {}
 
   private CudaBackend(Env env, String token, Waits waits, CudaDevice device) {
-    this.env = env;
     this.token = token;
     this.waits = waits;
     this.device = device;
@@ -177,7 +174,7 @@ public final class CudaBackend implements Backend {
       throw e;
     }
     return new PrivateMemory(
-        MemorySegment.ofAddress(address).reinterpret(bytes, arena, null),
+        CudaDevice.view(address, bytes, arena),
         new Once(
             () -> {
               arena.close();
@@ -215,7 +212,16 @@ public final class CudaBackend implements Backend {
 
   @Override
   public SequencedMap<String, Long> readings() {
-    return hardware.readings();
+    var readings = hardware.readings();
+    if (recorder.dropped() > 0) {
+      readings.put("records dropped", recorder.dropped());
+    }
+    return readings;
+  }
+
+  @Override
+  public long clockErrorNanos() {
+    return recorder.clockErrorNanos();
   }
 
   public Gpu gpu() {

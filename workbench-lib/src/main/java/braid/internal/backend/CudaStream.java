@@ -5,6 +5,7 @@ import braid.Stage;
 import braid.Transport;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.DeviceWord;
+import braid.internal.cuda.Polling;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Scratch;
 import braid.internal.cuda.SignalValues;

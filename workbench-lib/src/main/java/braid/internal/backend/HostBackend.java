@@ -160,6 +160,12 @@ public final class HostBackend implements Backend {
     return new LinkedHashMap<>();
   }
 
+  /// Spans are timed by that clock itself.
+  @Override
+  public long clockErrorNanos() {
+    return 0;
+  }
+
   @Override
   public void quiesce() {
     streams.forEach(HostStream::rest);

@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import braid.natives.kernels.Kernels;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
@@ -62,9 +63,11 @@ public final class CudaDevice implements AutoCloseable {
     return existing;
   }
 
-  /// That memory of the device as views can be taken of it. The host cannot read it.
-  public static MemorySegment view(long address, long bytes) {
-    return MemorySegment.ofAddress(address).reinterpret(bytes);
+  /// That memory of the device as views can be taken of it, as long as the arena lives. The host
+  /// cannot read it.
+  @SuppressWarnings("restricted") // An address is all it is: only the device goes there.
+  public static MemorySegment view(long address, long bytes, Arena arena) {
+    return MemorySegment.ofAddress(address).reinterpret(bytes, arena, null);
   }
 
   @Override

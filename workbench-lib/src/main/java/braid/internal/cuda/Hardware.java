@@ -2,6 +2,7 @@ package braid.internal.cuda;
 
 import braid.natives.profiling.Nvml;
 import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
@@ -28,13 +29,21 @@ public final class Hardware {
       nvml = opened;
     }
     var now = opened.reading(pciBusId);
-    readings.put("SM clock MHz", (long) now.smClockMhz());
-    readings.put("memory clock MHz", (long) now.memoryClockMhz());
-    readings.put("power mW", Math.round(now.watts() * MILLIS));
-    readings.put("temperature C", (long) now.celsius());
+    known(readings, "SM clock MHz", now.smClockMhz());
+    known(readings, "memory clock MHz", now.memoryClockMhz());
+    known(readings, "temperature C", now.celsius());
+    if (!Double.isNaN(now.watts())) {
+      readings.put("power mW", Math.round(now.watts() * MILLIS));
+    }
     for (var reason : now.throttleReasons()) {
       readings.put("held back: " + reason, 1L);
     }
     return readings;
+  }
+
+  private static void known(Map<String, Long> readings, String name, int value) {
+    if (value != Nvml.UNKNOWN) {
+      readings.put(name, (long) value);
+    }
   }
 }

@@ -7,6 +7,7 @@ import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuStream;
+import java.lang.foreign.Arena;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -87,7 +88,7 @@ public final class Multiplier implements AutoCloseable {
       plan.run(on, epilogue.scale(), left, right, 0, room, room, 0, 0, workspace);
       var wide =
           Matrix.of(
-              CudaDevice.view(room, (long) c.rows() * c.columns() * Float.BYTES),
+              CudaDevice.view(room, count(c) * Float.BYTES, Arena.global()),
               DType.FP32,
               c.rows(),
               c.columns());
@@ -261,7 +262,15 @@ public final class Multiplier implements AutoCloseable {
     if (form == Left.WIDENED) {
       widen(on, a, to);
     } else {
-      device.kernels().transpose(on, to, a.segment().address(), a.stride(), a.columns(), a.rows());
+      device
+          .kernels()
+          .transpose(
+              on,
+              to,
+              a.segment().address(),
+              a.stride(),
+              /* rows= */ a.columns(),
+              /* columns= */ a.rows());
     }
   }
 
@@ -285,8 +294,16 @@ public final class Multiplier implements AutoCloseable {
     return (long) matrix.rows() * matrix.columns();
   }
 
+  /// Rows of what is stored by columns may begin at any number; else the stride tells all.
+  private static int alignment(Matrix matrix) {
+    return matrix.transposed()
+        ? (int) Long.lowestOneBit(matrix.segment().address() | Lt.Layout.MOST_ALIGNMENT_BYTES)
+        : Lt.Layout.MOST_ALIGNMENT_BYTES;
+  }
+
   private static Lt.Layout layout(Lt.Type type, Matrix matrix, long stride) {
-    return new Lt.Layout(type, matrix.rows(), matrix.columns(), stride, matrix.transposed());
+    return new Lt.Layout(
+        type, matrix.rows(), matrix.columns(), stride, matrix.transposed(), alignment(matrix));
   }
 
   private static Lt.Type type(DType dtype) {

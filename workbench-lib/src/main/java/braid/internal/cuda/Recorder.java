@@ -23,11 +23,15 @@ public final class Recorder implements AutoCloseable {
   /// Shorter pauses between two pieces of work are the GPU's own.
   private static final long LEAST_WAIT_NANOS = 2_000;
 
+  private static final long NOBODYS = -1;
+
   private final Gpu gpu;
   private final Set<String> open = ConcurrentHashMap.newKeySet();
   private volatile @Nullable Session session;
   private @Nullable Map<String, List<Span>> ended;
   private int count;
+  private long clockErrorNanos;
+  private long dropped;
 
   public Recorder(Gpu gpu) {
     this.gpu = gpu;
@@ -82,6 +86,8 @@ public final class Recorder implements AutoCloseable {
     var current = session;
     if (current != null) {
       current.group++;
+      // What was recorded before is nobody's.
+      var _ = current.cupti.claimNodes(NOBODYS);
     }
   }
 
@@ -106,7 +112,7 @@ public final class Recorder implements AutoCloseable {
     }
     if (recording) {
       call.run();
-      current.cupti.nodesBelongTo(id);
+      current.cupti.claimNodes(id);
     } else {
       current.cupti.push(id);
       try {
@@ -135,11 +141,22 @@ public final class Recorder implements AutoCloseable {
       session = null;
       gpu.use();
       ended = spans(current, current.cupti.end());
-      current.cupti.close();
+      clockErrorNanos = current.cupti.clockErrorNanos();
+      dropped = current.cupti.dropped();
       count++;
     }
     var all = ended;
     return all == null ? List.of() : all.getOrDefault(stream, List.of());
+  }
+
+  /// How far the times of the last profile may be from this process's clock.
+  public synchronized long clockErrorNanos() {
+    return clockErrorNanos;
+  }
+
+  /// What CUPTI had no room for in the last profile.
+  public synchronized long dropped() {
+    return dropped;
   }
 
   /// When a piece of work ran in one iteration.
@@ -149,7 +166,15 @@ public final class Recorder implements AutoCloseable {
       return new Ran(
           Math.min(start, other.startNanos()),
           Math.max(end, other.endNanos()),
-          longer ? other.what() : what);
+          longer ? what(other) : what);
+    }
+
+    static String what(Cupti.Activity activity) {
+      return switch (activity) {
+        case Cupti.Kernel kernel -> kernel.name();
+        case Cupti.Copy copy -> copy.engine();
+        case Cupti.Fill fill -> "fill: " + fill.engine();
+      };
     }
   }
 
@@ -157,12 +182,12 @@ public final class Recorder implements AutoCloseable {
     var byIteration = new TreeMap<Integer, Map<Long, Ran>>();
     for (var each : activities) {
       var turn = done.turns.floorEntry(each.startNanos());
-      if (each.id() != Cupti.NOBODYS && turn != null) {
+      if (each.externalId() != NOBODYS && turn != null) {
         byIteration
             .computeIfAbsent(turn.getValue(), _ -> new HashMap<>())
             .merge(
-                each.id(),
-                new Ran(each.startNanos(), each.endNanos(), each.what()),
+                each.externalId(),
+                new Ran(each.startNanos(), each.endNanos(), Ran.what(each)),
                 (before, _) -> before.with(each));
       }
     }

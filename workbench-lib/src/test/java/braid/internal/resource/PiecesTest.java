@@ -21,8 +21,8 @@ class PiecesTest {
   private final Pieces pieces = new Pieces(HostAccess.HOST, parts);
 
   private MemorySegment part() {
-    var room = arena.allocate(64 + NUMBERS * TYPE.bytes());
-    return room.asSlice(32, NUMBERS * TYPE.bytes());
+    var room = arena.allocate(64L + NUMBERS * TYPE.bytes());
+    return room.asSlice(32, (long) NUMBERS * TYPE.bytes());
   }
 
   @Test

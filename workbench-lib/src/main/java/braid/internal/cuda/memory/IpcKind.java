@@ -75,7 +75,7 @@ final class IpcKind implements Kind {
   private static SymmetricMemory memory(List<Long> addresses, long bytesPerRank, Runnable undo) {
     var arena = Arena.ofShared();
     List<MemorySegment> parts =
-        addresses.stream().map(address -> NativeKind.view(address, bytesPerRank, arena)).toList();
+        addresses.stream().map(address -> CudaDevice.view(address, bytesPerRank, arena)).toList();
     var free =
         new Once(
             () -> {

@@ -124,7 +124,7 @@ final class NativeKind implements Kind {
     var arena = Arena.ofShared();
     var parts = new ArrayList<MemorySegment>();
     for (int member = 0; member < size; member++) {
-      parts.add(view(range.address() + member * stride, bytesPerRank, arena));
+      parts.add(CudaDevice.view(range.address() + member * stride, bytesPerRank, arena));
     }
     var free =
         new Once(
@@ -135,16 +135,12 @@ final class NativeKind implements Kind {
             });
     return stride == bytesPerRank || size == 1
         ? SymmetricMemory.sideBySide(
-            view(range.address(), size * bytesPerRank, arena), bytesPerRank, free)
+            CudaDevice.view(range.address(), size * bytesPerRank, arena), bytesPerRank, free)
         : SymmetricMemory.inPieces(
             parts,
             "parts of %d bytes do not lie side by side, since memory is made in pieces of %d; take a multiple of that, or on(rank)"
                 .formatted(bytesPerRank, device.gpu().granularity().recommended()),
             free);
-  }
-
-  static MemorySegment view(long address, long bytes, Arena arena) {
-    return MemorySegment.ofAddress(address).reinterpret(bytes, arena, null);
   }
 
   private static void closeAfter(Pieces pieces, Throwable cause) {

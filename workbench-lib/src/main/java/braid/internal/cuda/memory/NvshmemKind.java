@@ -87,7 +87,7 @@ final class NvshmemKind implements Kind {
     var arena = Arena.ofShared();
     List<MemorySegment> parts =
         here.bases().stream()
-            .map(base -> NativeKind.view(base + place, bytesPerRank, arena))
+            .map(base -> CudaDevice.view(base + place, bytesPerRank, arena))
             .toList();
     var free =
         new Once(
@@ -118,7 +118,9 @@ final class NvshmemKind implements Kind {
     int size = rendezvous.place().size();
     var ids =
         Agreement.on(
-            rendezvous, HEAP, () -> rank == 0 ? HexFormat.of().formatHex(Nvshmem.uniqueId()) : "");
+            rendezvous,
+            HEAP,
+            () -> rank == 0 ? HexFormat.of().formatHex(Nvshmem.uniqueId(heapBytes)) : "");
     var made = new ArrayList<Nvshmem>();
     var bases = new ArrayList<Long>();
     long bytes = heapBytes - heapBytes / 8;

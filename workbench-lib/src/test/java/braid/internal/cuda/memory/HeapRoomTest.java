@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.OptionalLong;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
@@ -40,7 +41,7 @@ class HeapRoomTest {
     assertThat(places(seed)).isEqualTo(places(seed));
   }
 
-  private static ArrayList<OptionalLong> places(long seed) {
+  private static List<OptionalLong> places(long seed) {
     var random = new SplittableRandom(seed);
     var heap = new HeapRoom(64 * UNIT);
     var taken = new HashMap<Long, Long>();
