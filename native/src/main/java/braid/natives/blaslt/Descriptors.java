@@ -2,7 +2,6 @@ package braid.natives.blaslt;
 
 import braid.natives.blaslt.Lt.Layout;
 import braid.natives.blaslt.Lt.Problem;
-import braid.natives.blaslt.Lt.Type;
 import braid.natives.cuda.Address;
 import braid.natives.cuda.GpuStream;
 import java.lang.foreign.Arena;
@@ -200,7 +199,7 @@ final class Descriptors implements AutoCloseable {
         cublas.cublasLtMatmulDescSetAttribute(of, attribute, attributeAt, bytes));
   }
 
-  private cublasLtMatrixLayoutOpaque_t layout(Layout layout, Type type, long batchStride) {
+  private cublasLtMatrixLayoutOpaque_t layout(Layout layout, Lt.Type type, long batchStride) {
     try (var created = new PointerPointer<Pointer>(1)) {
       lt.check(
           "cublasLtMatrixLayoutCreate",
@@ -227,7 +226,7 @@ final class Descriptors implements AutoCloseable {
   }
 
   private int compute() {
-    return problem.a().type() == Type.TF32
+    return problem.a().type() == Lt.Type.TF32
         ? cublas.CUBLAS_COMPUTE_32F_FAST_TF32
         : cublas.CUBLAS_COMPUTE_32F;
   }
@@ -245,8 +244,8 @@ final class Descriptors implements AutoCloseable {
   }
 
   /// The type of c and of the bias: d's, except that fp8 is only written, never added to.
-  private Type addend() {
-    return problem.d().type().isFp8() ? Type.BF16 : problem.d().type();
+  private Lt.Type addend() {
+    return problem.d().type().isFp8() ? Lt.Type.BF16 : problem.d().type();
   }
 
   @Override

@@ -2,7 +2,6 @@ package braid.natives.blaslt;
 
 import braid.natives.blaslt.Lt.Layout;
 import braid.natives.blaslt.Lt.Problem;
-import braid.natives.blaslt.Lt.Type;
 import java.util.EnumSet;
 import java.util.Optional;
 import java.util.Set;
@@ -30,7 +29,8 @@ final class Rules {
     var d = problem.d();
     if (a.rows() != d.rows() || b.columns() != d.columns() || a.columns() != b.rows()) {
       return because(
-          "a is %s, b is %s and d is %s, which is no multiplication", a.size(), b.size(), d.size());
+          "a is %s, b is %s and d is %s, which is no multiplication"
+              .formatted(a.size(), b.size(), d.size()));
     }
     if (d.transposed()) {
       return because("d is stored by columns and must be stored by rows");
@@ -40,12 +40,12 @@ final class Rules {
 
   private static Optional<String> shape(String name, Layout layout) {
     if (layout.rows() < 1 || layout.columns() < 1) {
-      return because("%s is %s and must be at least 1 x 1", name, layout.size());
+      return because("%s is %s and must be at least 1 x 1".formatted(name, layout.size()));
     }
     return layout.stride() < layout.storedColumns()
         ? because(
-            "%s has rows of %d numbers that begin %d apart",
-            name, layout.storedColumns(), layout.stride())
+            "%s has rows of %d numbers that begin %d apart"
+                .formatted(name, layout.storedColumns(), layout.stride()))
         : Optional.empty();
   }
 
@@ -54,27 +54,27 @@ final class Rules {
     var b = problem.b().type();
     var d = problem.d().type();
     if (a.isFp8() != b.isFp8() || (!a.isFp8() && a != b)) {
-      return because("a is %s and b is %s; they must be the same, or both fp8", a, b);
+      return because("a is %s and b is %s; they must be the same, or both fp8".formatted(a, b));
     }
-    if (a == Type.E5M2 && b == Type.E5M2) {
+    if (a == Lt.Type.E5M2 && b == Lt.Type.E5M2) {
       return because("E5M2 is not multiplied with E5M2; make one of them E4M3");
     }
     var results = results(a, b);
     return results.contains(d)
         ? Optional.empty()
-        : because("%s times %s gives one of %s but d is %s", a, b, results, d);
+        : because("%s times %s gives one of %s but d is %s".formatted(a, b, results, d));
   }
 
-  private static Set<Type> results(Type a, Type b) {
+  private static Set<Lt.Type> results(Lt.Type a, Lt.Type b) {
     return switch (a) {
-      case FP32 -> EnumSet.of(Type.FP32);
-      case TF32 -> EnumSet.of(Type.FP32, Type.TF32);
-      case BF16 -> EnumSet.of(Type.FP32, Type.BF16);
-      case FP16 -> EnumSet.of(Type.FP32, Type.FP16);
+      case FP32 -> EnumSet.of(Lt.Type.FP32);
+      case TF32 -> EnumSet.of(Lt.Type.FP32, Lt.Type.TF32);
+      case BF16 -> EnumSet.of(Lt.Type.FP32, Lt.Type.BF16);
+      case FP16 -> EnumSet.of(Lt.Type.FP32, Lt.Type.FP16);
       case E4M3, E5M2 -> {
-        var results = EnumSet.of(Type.FP32, Type.BF16, Type.FP16, Type.E4M3);
+        var results = EnumSet.of(Lt.Type.FP32, Lt.Type.BF16, Lt.Type.FP16, Lt.Type.E4M3);
         if (a != b) {
-          results.add(Type.E5M2);
+          results.add(Lt.Type.E5M2);
         }
         yield results;
       }
@@ -92,9 +92,10 @@ final class Rules {
     var n = problem.d().columns();
     if (k % FP8_MULTIPLE != 0 || n % FP8_MULTIPLE != 0) {
       return because(
-          "fp8 needs k and n in multiples of %d but they are %d and %d", FP8_MULTIPLE, k, n);
+          "fp8 needs k and n in multiples of %d but they are %d and %d"
+              .formatted(FP8_MULTIPLE, k, n));
     }
-    if (problem.bias() && problem.d().type() == Type.FP32) {
+    if (problem.bias() && problem.d().type() == Lt.Type.FP32) {
       return because("fp8 with a result in FP32 takes a bias in BF16 only; make the result BF16");
     }
     return aligned("a", problem.a(), problem.batchStrideA())
@@ -106,9 +107,9 @@ final class Rules {
     var bytes = layout.alignmentBytes(batchStride);
     return bytes < ALIGNMENT_BYTES
         ? because(
-            "fp8 needs rows that begin at multiples of %d bytes but those of %s begin at multiples"
-                + " of %d",
-            ALIGNMENT_BYTES, name, bytes)
+            ("fp8 needs rows that begin at multiples of %d bytes but those of %s begin at multiples"
+                    + " of %d")
+                .formatted(ALIGNMENT_BYTES, name, bytes))
         : Optional.empty();
   }
 
@@ -124,30 +125,32 @@ final class Rules {
     }
     if (aux < problem.d().columns() || aux % AUX_MULTIPLE != 0) {
       return because(
-          "the pre-activation's rows of %d numbers must begin a multiple of %d apart but begin %d"
-              + " apart",
-          problem.d().columns(), AUX_MULTIPLE, aux);
+          ("the pre-activation's rows of %d numbers must begin a multiple of %d apart but begin %d"
+                  + " apart")
+              .formatted(problem.d().columns(), AUX_MULTIPLE, aux));
     }
     return aux * problem.d().type().bytes() % ALIGNMENT_BYTES != 0
         ? because(
-            "the pre-activation's rows must begin at multiples of %d bytes but begin %d apart",
-            ALIGNMENT_BYTES, aux * problem.d().type().bytes())
+            "the pre-activation's rows must begin at multiples of %d bytes but begin %d apart"
+                .formatted(ALIGNMENT_BYTES, aux * problem.d().type().bytes()))
         : Optional.empty();
   }
 
   private static Optional<String> batch(Problem problem) {
     if (problem.batch() < 1) {
-      return because("there are %d multiplications in the batch and must be 1", problem.batch());
+      return because(
+          "there are %d multiplications in the batch and must be at least 1"
+              .formatted(problem.batch()));
     }
     if (problem.smTarget() < 0) {
-      return because("the target is %d multiprocessors; 0 means all", problem.smTarget());
+      return because("the target is %d multiprocessors; 0 means all".formatted(problem.smTarget()));
     }
     return problem.batch() > 1 && problem.auxStride() != 0
         ? because("a batch has no room for a pre-activation each")
         : Optional.empty();
   }
 
-  private static Optional<String> because(String format, Object... values) {
-    return Optional.of("cublasLt cannot: " + format.formatted(values));
+  private static Optional<String> because(String reason) {
+    return Optional.of("cublasLt cannot: " + reason);
   }
 }

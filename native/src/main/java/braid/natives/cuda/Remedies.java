@@ -70,7 +70,7 @@ final class Remedies {
   }
 
   static String ofMemory(long asked, long free, long total) {
-    return "%,d bytes were asked for and %,d of %,d are free; free memory or ask for less"
+    return "%d bytes were asked for and %d of %d are free; free memory or ask for less"
         .formatted(asked, free, total);
   }
 }

@@ -99,7 +99,7 @@ public enum ElementType {
   private static int narrowToBf16(float value) {
     int bits = Float.floatToRawIntBits(value);
     if (Float.isNaN(value)) {
-      return (bits >>> 16) | 0x40;
+      return ((bits >>> 16) | 0x40) & 0xffff;
     }
     return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
   }

@@ -3,7 +3,6 @@ package braid.natives.kernels;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.security.MessageDigest;
@@ -55,6 +54,9 @@ final class KernelCache {
   }
 
   private Optional<byte[]> read(Path file) {
+    if (!Files.exists(file)) {
+      return Optional.empty();
+    }
     try {
       var all = Files.readAllBytes(file);
       var code = Arrays.copyOf(all, Math.max(0, all.length - DIGEST_BYTES));
@@ -64,8 +66,6 @@ final class KernelCache {
         return Optional.of(code);
       }
       sayOnce("compiled kernels in %s are damaged; they are compiled again".formatted(file));
-    } catch (NoSuchFileException e) {
-      return Optional.empty();
     } catch (IOException e) {
       sayOnce(
           "compiled kernels in %s cannot be read (%s); they are compiled again".formatted(file, e));

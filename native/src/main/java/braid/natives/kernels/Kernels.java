@@ -54,15 +54,7 @@ public final class Kernels implements AutoCloseable {
     this.module = module;
     mostBlocks = gpu.multiprocessors() * BLOCKS_A_MULTIPROCESSOR;
     tma = gpu.architecture() >= FIRST_WITH_TMA;
-    names(tma)
-        .forEach(
-            name -> {
-              var kernel = module.kernel(PREFIX + name);
-              // Asking loads it. Loading later could wait for a kernel that runs, and that one may
-              // wait for this.
-              kernel.registers();
-              kernels.put(name, kernel);
-            });
+    names(tma).forEach(name -> kernels.put(name, module.kernel(PREFIX + name)));
     if (tma) {
       kernel("copy_tma").maxDynamicSharedBytes(TMA_SHARED_BYTES);
     }

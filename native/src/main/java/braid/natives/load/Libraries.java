@@ -193,7 +193,8 @@ public final class Libraries {
   }
 
   private static void tellJavaCpp(Path file, String key) throws IOException {
-    Loader.loadLibrary(new URL[] {file.toAbsolutePath().toUri().toURL()}, key);
+    var url = file.toAbsolutePath().toUri().toURL();
+    Loader.loadLibrary(Loader.class, new URL[] {url}, key);
   }
 
   /// What a library opens by its bare name is opened here by its path, so that the name is known

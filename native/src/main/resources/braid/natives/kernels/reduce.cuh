@@ -28,6 +28,7 @@ struct Reduction {
   int outCode;
   int accumulate;
 };
+static_assert(sizeof(Reduction) == 256, "ReduceArguments writes 256 bytes");
 
 // x · (1 + tanh(u)) / 2 is x / (1 + e^-2u), which loses nothing where tanh comes near -1.
 static __device__ __forceinline__ float gelu(float x) {
