@@ -96,6 +96,11 @@ public final class Lt implements AutoCloseable {
       return (int) Long.lowestOneBit(all);
     }
 
+    @Override
+    public String toString() {
+      return "%s %s%s %d apart".formatted(type, size(), transposed ? " by columns" : "", stride);
+    }
+
     String size() {
       return "%d x %d".formatted(rows, columns);
     }
@@ -116,7 +121,20 @@ public final class Lt implements AutoCloseable {
       int batch,
       long batchStrideA,
       long batchStrideB,
-      long batchStrideD) {}
+      long batchStrideD) {
+    @Override
+    public String toString() {
+      return "%s times %s to %s%s%s%s%s"
+          .formatted(
+              a,
+              b,
+              d,
+              bias ? ", bias" : "",
+              gelu ? ", gelu" : "",
+              batch > 1 ? ", batch of " + batch : "",
+              smTarget > 0 ? ", on %d multiprocessors".formatted(smTarget) : "");
+    }
+  }
 
   /// Why cublasLt cannot do it, in one line; or empty. Asks its heuristic once the rules are met.
   public Optional<String> cannot(Problem problem) {

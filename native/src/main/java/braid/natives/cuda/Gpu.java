@@ -74,9 +74,10 @@ public final class Gpu implements AutoCloseable {
     return new Gpu(device, who);
   }
 
-  /// Makes the context current on this thread.
+  /// Makes the context current on this thread. It belongs to the system's thread, which a virtual
+  /// one may change between two calls.
   public void use() {
-    if (CURRENT.get() != this) {
+    if (CURRENT.get() != this || Thread.currentThread().isVirtual()) {
       check("cuCtxSetCurrent", cudart.cuCtxSetCurrent(context));
       CURRENT.set(this);
     }

@@ -55,6 +55,8 @@ final class Remedies {
           "the library is the toolkit's stub; take its folder out of LD_LIBRARY_PATH";
       case cudart.CUDA_ERROR_NO_BINARY_FOR_GPU, cudart.CUDA_ERROR_INVALID_IMAGE ->
           "the kernel was compiled for another architecture";
+      case cudart.CUDA_ERROR_JIT_COMPILER_NOT_FOUND ->
+          "the driver's libnvidia-ptxjitcompiler is not there; load a cubin instead of PTX";
       case cudart.CUDA_ERROR_SYSTEM_NOT_READY ->
           "start nvidia-fabricmanager, which must run before GPUs joined by switches can be used";
       case cudart.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
