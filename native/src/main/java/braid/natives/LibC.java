@@ -37,6 +37,9 @@ public final class LibC {
       FunctionDescriptor.of(
           ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT);
 
+  private static final FunctionDescriptor SETENV =
+      FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER, POINTER, ValueLayout.JAVA_INT);
+
   private LibC() {}
 
   /// The processors that the calling thread may run on.
@@ -99,6 +102,24 @@ public final class LibC {
       var failed = (int) FFLUSH.invokeExact(MemorySegment.NULL);
       if (failed != 0) {
         throw new IllegalStateException("fflush(NULL) failed: standard output may be closed");
+      }
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  /// Sets a variable for native libraries that look at it later; `System.getenv` never sees it, and
+  /// no other thread may be reading the environment meanwhile.
+  public static void setVariable(String name, String value, boolean overwrite) {
+    try (var arena = Arena.ofConfined()) {
+      var failed =
+          (int)
+              function("setenv", SETENV)
+                  .invokeExact(
+                      arena.allocateFrom(name), arena.allocateFrom(value), overwrite ? 1 : 0);
+      if (failed != 0) {
+        throw new IllegalArgumentException(
+            "setenv refused '" + name + "': a name must not be empty nor contain '='");
       }
     } catch (Throwable e) {
       throw unexpected(e);
