@@ -9,6 +9,7 @@ import braid.internal.cuda.DeviceAccess;
 import braid.internal.cuda.Hardware;
 import braid.internal.cuda.Multiplier;
 import braid.internal.cuda.Recorder;
+import braid.internal.cuda.Rest;
 import braid.internal.cuda.memory.CudaMemory;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
@@ -35,9 +36,6 @@ import java.util.concurrent.ConcurrentHashMap;
 /// A rank with a GPU of its own: work is enqueued on its streams, memory is the device's, links are
 /// what connects the GPUs.
 public final class CudaBackend implements Backend {
-  /// How long the GPU may take to come to rest when waits were ended.
-  private static final long REST_NANOS = 5_000_000_000L;
-
   private final String token;
   private final Waits waits;
   private final CudaDevice device;
@@ -194,16 +192,7 @@ public final class CudaBackend implements Backend {
     var gpu = device.gpu();
     gpu.use();
     communicators.abort();
-    long end = System.nanoTime() + REST_NANOS;
-    while (!allDone()) {
-      streams.forEach(CudaStream::unblock);
-      if (System.nanoTime() - end > 0) {
-        throw new BraidException(
-            "%s did not come to rest in %d s after its waits were ended; restart the ranks"
-                .formatted(gpu.where(), REST_NANOS / 1_000_000_000));
-      }
-      Thread.onSpinWait();
-    }
+    Rest.await(gpu, this::allDone, () -> streams.forEach(CudaStream::unblock));
   }
 
   private synchronized boolean allDone() {

@@ -7,6 +7,7 @@ import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.DeviceWord;
 import braid.internal.cuda.Polling;
 import braid.internal.cuda.Recorder;
+import braid.internal.cuda.Rest;
 import braid.internal.cuda.Scratch;
 import braid.internal.cuda.SignalValues;
 import braid.internal.rank.Waits;
@@ -329,10 +330,12 @@ final class CudaStream implements Stream {
     }
   }
 
+  /// What it still waits for on the GPU is waited for no more: who closes it wants it to end.
   @Override
   public void close() {
     device.gpu().use();
     pending.clear();
+    Rest.await(device.gpu(), gpu::isDone, this::unblock);
     events.forEach(GpuEvent::close);
     events.clear();
     scratch.close();

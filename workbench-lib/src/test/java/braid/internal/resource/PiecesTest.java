@@ -21,7 +21,7 @@ class PiecesTest {
   private final Pieces pieces = new Pieces(HostAccess.HOST, parts);
 
   private MemorySegment part() {
-    var room = arena.allocate(64L + NUMBERS * TYPE.bytes());
+    var room = arena.allocate(64L + (long) NUMBERS * TYPE.bytes());
     return room.asSlice(32, (long) NUMBERS * TYPE.bytes());
   }
 
