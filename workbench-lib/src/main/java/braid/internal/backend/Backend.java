@@ -32,11 +32,13 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// A queue of work that goes on beside the caller. Several may run at once.
   Stream stream(Lane lane);
 
-  /// Does what takes memory or time at the first use of what that lays out on those streams, and
-  /// nothing else of it. The numbers it would work on should be there.
-  void rehearse(List<Stream> streams, Runnable layOut);
+  /// Readies what that lays out on those streams, without doing it: what takes memory or time at
+  /// its first use is behind it. The numbers it will work on should be there. Each launch gives out
+  /// piece by piece.
+  Replay prepare(List<Stream> streams, Runnable layOut);
 
-  /// Records what that lays out on those streams, without doing it.
+  /// Records what that lays out on those streams, without doing it: each launch gives out the
+  /// whole.
   Replay record(List<Stream> streams, Runnable layOut);
 
   /// Memory of the host on every member, mapped into each, for words by which ranks tell each other

@@ -46,7 +46,7 @@ public final class CudaBackend implements Backend {
   private final Hardware hardware;
   private final Map<Shared, CudaStream.SharedStream> shared = new HashMap<>();
   private final Set<CudaStream> streams = ConcurrentHashMap.newKeySet();
-  private final Set<CudaReplay> replays = ConcurrentHashMap.newKeySet();
+  private final Set<CudaGraphs> graphs = ConcurrentHashMap.newKeySet();
 
   /// What lanes have in common that share a stream.
   private record Shared(String name, boolean yielding) {}
@@ -113,23 +113,17 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public void rehearse(List<Stream> on, Runnable layOut) {
-    var all = on.stream().map(CudaBackend::ofCuda).toList();
-    all.forEach(CudaStream::rehearse);
-    try {
-      layOut.run();
-    } finally {
-      all.forEach(CudaStream::run);
-    }
+  public Replay prepare(List<Stream> on, Runnable layOut) {
+    return CudaProgram.of(on.stream().map(CudaBackend::ofCuda).toList(), layOut);
   }
 
   @Override
   public Replay record(List<Stream> on, Runnable layOut) {
-    var replay =
-        new CudaReplay(
-            device, waits, on.stream().map(CudaBackend::ofCuda).toList(), layOut, replays::remove);
-    replays.add(replay);
-    return replay;
+    var graph =
+        new CudaGraphs(
+            device, waits, on.stream().map(CudaBackend::ofCuda).toList(), layOut, graphs::remove);
+    graphs.add(graph);
+    return graph;
   }
 
   private static CudaStream ofCuda(Stream stream) {
@@ -224,7 +218,7 @@ public final class CudaBackend implements Backend {
   @Override
   public void close() {
     device.gpu().use();
-    List.copyOf(replays).forEach(CudaReplay::close);
+    List.copyOf(graphs).forEach(CudaGraphs::close);
     List.copyOf(streams).forEach(CudaStream::close);
     communicators.close();
     memory.close();

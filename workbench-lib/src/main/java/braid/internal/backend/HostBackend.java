@@ -132,7 +132,9 @@ public final class HostBackend implements Backend {
 
   /// The host's streams have what they need from the start.
   @Override
-  public void rehearse(List<Stream> on, Runnable layOut) {}
+  public Replay prepare(List<Stream> on, Runnable layOut) {
+    return new HostLayout(layOut);
+  }
 
   @Override
   public Replay record(List<Stream> on, Runnable layOut) {
