@@ -133,7 +133,7 @@ final class HostStream implements Stream {
 
   @Override
   public void gemm(Work work, Gemm gemm) {
-    compute(work, Stage.GEMM, 0, gemm.flops(), () -> multiplier.multiply(gemm));
+    compute(work, Stage.GEMM, 0, gemm.flops(), () -> gemm.each().forEach(multiplier::multiply));
   }
 
   @Override

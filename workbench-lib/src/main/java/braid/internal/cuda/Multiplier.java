@@ -52,6 +52,11 @@ public final class Multiplier implements AutoCloseable {
       return Launch.NOTHING;
     }
     var way = way(gemm, reserved);
+    if (gemm.count() > 1 && way.problem().batch() == 1) {
+      var each =
+          gemm.each().stream().map(one -> prepare(one, reserved, scratch, workspace)).toList();
+      return on -> each.forEach(one -> one.on(on));
+    }
     long room = scratch.take(scratchBytes(gemm, way));
     var a = gemm.a();
     var asItIs = way.left() == Left.AS_IT_IS;
@@ -200,6 +205,8 @@ public final class Multiplier implements AutoCloseable {
     int target = reserved == 0 ? 0 : Math.max(1, device.gpu().multiprocessors() - reserved);
     var epilogue = gemm.epilogue();
     if (epilogue.amax().isEmpty()) {
+      var together =
+          gemm.count() > 1 && form == Left.AS_IT_IS && epilogue.preActivation().isEmpty();
       var direct =
           new Lt.Problem(
               left,
@@ -209,10 +216,10 @@ public final class Multiplier implements AutoCloseable {
               epilogue.preActivation().isPresent(),
               epilogue.preActivation().map(Matrix::stride).orElse(0),
               target,
-              1,
+              together ? gemm.count() : 1,
+              together ? (long) gemm.rowStep() * a.stride() : 0,
               0,
-              0,
-              0);
+              together ? (long) gemm.rowStep() * c.stride() : 0);
       if (possible(direct)) {
         return new Way(direct, form, false);
       }
