@@ -25,6 +25,7 @@ import picocli.CommandLine.Spec;
       KernelCommand.class,
       DoctorCommand.class,
       BenchCommand.class,
+      BundleCommand.class,
     },
     mixinStandardHelpOptions = true,
     versionProvider = Braid.Version.class,

@@ -199,7 +199,8 @@ final class RunCommand implements Callable<Integer> {
     return directory.resolve(name + ".out.ipynb");
   }
 
-  private static Path writable(String option, Path file) {
+  /// The file, if it can be written; else a mistake of that option.
+  static Path writable(String option, Path file) {
     var directory = file.toAbsolutePath().getParent();
     var reason =
         Files.isDirectory(file)
