@@ -35,6 +35,27 @@ public final class Capabilities {
       String engine,
       String note) {}
 
+  /// Every combination, on the backend of that name.
+  public static List<Row> of(String backend) {
+    return switch (backend) {
+      case "host" -> host();
+      default -> throw unknown(backend);
+    };
+  }
+
+  /// The collectives by themselves, on the backend of that name.
+  public static List<CollectiveRow> collectivesOf(String backend) {
+    return switch (backend) {
+      case "host" -> hostCollectives();
+      default -> throw unknown(backend);
+    };
+  }
+
+  private static BraidException unknown(String backend) {
+    return new BraidException(
+        "a backend whose capabilities are known must be host but was %s".formatted(backend));
+  }
+
   /// Every combination, on the host backend.
   public static List<Row> host() {
     var rows = new ArrayList<Row>();

@@ -331,7 +331,7 @@ public final class Collectives {
   }
 
   private static Shared shared(SymmetricTensor of) {
-    return new Shared(of.dtype(), of.local().elements(), rank -> of.on(rank).segment());
+    return new Shared(of.dtype(), of.local().elements(), rank -> of.on(rank).memory());
   }
 
   /// What ranks must agree about: the same tensors, not only equal ones.

@@ -53,6 +53,7 @@ public final class LocalRanks {
                   link,
                   MemoryKind.AUTO,
                   Env.DEFAULT_TIMEOUT,
+                  Env.DEFAULT_NVSHMEM_HEAP_BYTES,
                   Env.DEFAULT_CACHE),
               token,
               table));

@@ -4,6 +4,7 @@ import braid.internal.backend.Stream;
 import braid.internal.pipeline.ClockAlignment;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
@@ -52,10 +53,19 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     } finally {
       streams.stream().map(Stream::recorded).forEach(spans::addAll);
     }
+    // While the hardware is still as it was.
+    var readings = group.context().backend().readings();
     spans.sort(Comparator.comparingLong(Span::startNanos));
+    var counters = new LinkedHashMap<>(group.counters());
+    counters.putAll(readings);
     var profile =
         new Profile(
-            group.place(), configuration.get(), nanos, spans, clock.errorNanos(), group.counters());
+            group.place(),
+            configuration.get(),
+            nanos,
+            spans,
+            clock.errorNanos() + group.context().backend().clockErrorNanos(),
+            counters);
     group.context().outbox().publish(profile.display());
     return profile;
   }

@@ -9,7 +9,8 @@ import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
 import braid.internal.pipeline.Tolerance;
-import java.lang.foreign.ValueLayout;
+import braid.internal.pipeline.View;
+import braid.internal.resource.Access;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
@@ -30,17 +31,13 @@ import org.jspecify.annotations.Nullable;
 /// once; write your own over them if you like. Building, running and measuring are done by all
 /// ranks of the group together.
 public final class Pipeline implements AutoCloseable {
-  private static final long INPUT_SEED = 1;
-  private static final long WEIGHT_SEED = 1_000_003;
-  private static final long BIAS_SEED = 2_000_003;
-  private static final long BESIDE_SEED = 3_000_017;
-
   private final ProcessGroup group;
   private final PlanCache cache;
   private final PlanCache.Key key;
   private final Plan plan;
   private final Call call;
   private int epoch;
+  private long enqueueNanos;
   private @Nullable Throwable broken;
   private boolean closed;
 
@@ -51,17 +48,7 @@ public final class Pipeline implements AutoCloseable {
     this.plan = plan;
     this.call = Call.of("run of `%s, %s`".formatted(plan.spec(), plan.how()));
     this.epoch = group.context().waits().epoch();
-    for (var part : plan.views().keySet()) {
-      switch (part) {
-        case INPUT -> tensor(part).fillIntegers(INPUT_SEED + group.rank());
-        case WEIGHT -> tensor(part).fillIntegers(WEIGHT_SEED + group.rank());
-        // The same on all ranks, whose columns are the same unless they gather.
-        case BIAS -> tensor(part).fillIntegers(BIAS_SEED);
-        case BESIDE_INPUT -> tensor(part).fillIntegers(BESIDE_SEED + group.rank());
-        // What an earlier user left is nobody's result.
-        case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT -> tensor(part).fill(0);
-      }
-    }
+    plan.views().keySet().forEach(part -> FirstContents.fill(part, tensor(part), group.rank()));
   }
 
   /// Begins a pipeline on that group.
@@ -198,7 +185,7 @@ public final class Pipeline implements AutoCloseable {
               .formatted(group.size() - 1, group.name(), rank));
     }
     return plan.outputOn(rank)
-        .map(view -> new Tensor(view.shape(), view.dtype(), view.memory()))
+        .map(this::tensor)
         .orElseThrow(
             () ->
                 new BraidException(
@@ -241,7 +228,7 @@ public final class Pipeline implements AutoCloseable {
                         "an amax is kept for fp8 but the type is %s; take output() itself"
                             .formatted(spec().dtype())));
     double largest = 0;
-    for (double each : group.gather((double) kept.get(ValueLayout.JAVA_FLOAT, 0))) {
+    for (double each : group.gather((double) access().get(DType.FP32, kept, 0))) {
       largest = Math.max(largest, each);
     }
     return (float) largest;
@@ -277,8 +264,15 @@ public final class Pipeline implements AutoCloseable {
   }
 
   private Tensor tensor(Part part) {
-    var view = plan.view(part).orElseThrow();
-    return new Tensor(view.shape(), view.dtype(), view.memory());
+    return tensor(plan.view(part).orElseThrow());
+  }
+
+  private Tensor tensor(View view) {
+    return new Tensor(view.shape(), view.dtype(), view.memory(), access());
+  }
+
+  private Access access() {
+    return group.context().backend().access();
   }
 
   /// One iteration, to its end on this rank; every rank has then read this rank's input.
@@ -289,6 +283,21 @@ public final class Pipeline implements AutoCloseable {
   /// Runs that often and says how many nanoseconds each iteration took on this rank.
   public long[] time(int iterations) {
     return new Measurement(group, this::iterate).time(iterations);
+  }
+
+  /// Runs that often and says how many nanoseconds of each iteration this rank's thread took to
+  /// give it out; for the rest it only waits. What an iteration cannot be shorter than, however
+  /// fast its work is.
+  public long[] timeEnqueuing(int iterations) {
+    var nanos = new long[Math.max(iterations, 0)];
+    new Measurement(
+            group,
+            iteration -> {
+              iterate(iteration);
+              nanos[iteration] = enqueueNanos;
+            })
+        .time(iterations);
+    return nanos;
   }
 
   /// Runs that often and says what this rank did, span by span, on the clock of the group's rank 0.
@@ -363,7 +372,10 @@ public final class Pipeline implements AutoCloseable {
     }
     try {
       group.calls().enter(call);
-      if (plan.launch(iteration)) {
+      long begin = System.nanoTime();
+      boolean replayed = plan.launch(iteration);
+      enqueueNanos = System.nanoTime() - begin;
+      if (replayed) {
         group.counting().add(Counter.REPLAYS);
       }
       plan.synchronize(() -> "the end of an iteration of " + this);

@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -149,6 +150,12 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return ProfileTables.stages(profiles, unfused.profiles);
   }
 
+  /// What did each stage on each rank in a mean iteration, where the backend can tell: on GPUs
+  /// kernels by name, and copy engines. What a copy engine did, no kernel did.
+  public Table engines() {
+    return ProfileTables.engines(profiles);
+  }
+
   /// What each rank counted: rendezvous, allocations, plans made and reused.
   public Table counters() {
     return ProfileTables.counters(profiles);
@@ -206,6 +213,11 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return profiles.stream().anyMatch(p -> !p.counters().isEmpty());
   }
 
+  private boolean hasEngines() {
+    return profiles.stream()
+        .anyMatch(p -> p.spans().stream().anyMatch(span -> !span.engine().isEmpty()));
+  }
+
   private boolean hasSpans() {
     return profiles.stream().anyMatch(p -> !p.spans().isEmpty());
   }
@@ -233,6 +245,9 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   public SequencedMap<String, Table> tables() {
     var tables = new LinkedHashMap<String, Table>();
     tables.put("stages", stages());
+    if (hasEngines()) {
+      tables.put("engines", engines());
+    }
     if (hasCounters()) {
       tables.put("counters", counters());
     }
@@ -252,7 +267,13 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   @Override
   public MimeBundle display() {
-    var below = hasCounters() ? List.of(counters()) : List.<Table>of();
+    var below = new ArrayList<Table>();
+    if (hasEngines()) {
+      below.add(engines());
+    }
+    if (hasCounters()) {
+      below.add(counters());
+    }
     return EvidenceDisplay.of(headline(), stages(), below, this::charts);
   }
 

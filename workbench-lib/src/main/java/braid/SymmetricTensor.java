@@ -1,6 +1,8 @@
 package braid;
 
 import braid.internal.memory.Call;
+import braid.internal.resource.Access;
+import braid.internal.resource.Pieces;
 import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -186,13 +188,19 @@ public final class SymmetricTensor implements AutoCloseable {
     return view(shape, memory.on(rank));
   }
 
-  /// All parts as one: the shape with the ranks as its first size.
+  /// All parts as one: the shape with the ranks as its first size. Not every kind of memory has
+  /// them side by side; where it has not, this says so.
   public Tensor all() {
     checkOpen();
     var whole = new ArrayList<Long>();
     whole.add((long) group.size());
     whole.addAll(shape);
-    return view(whole, memory.all());
+    if (memory.whole().isPresent()) {
+      return view(whole, memory.all());
+    }
+    var pieces = new Pieces(access(), memory.parts());
+    return new Tensor(
+        whole, dtype, List.of(pieces.whole()), memory.parts().getFirst(), this::ended, pieces);
   }
 
   /// A view whose writes go to every rank's part; reads are from mine. The host backend writes to
@@ -206,11 +214,16 @@ public final class SymmetricTensor implements AutoCloseable {
         IntStream.range(0, group.size())
             .mapToObj(i -> memory.on((group.rank() + i) % group.size()))
             .toList(),
-        this::ended);
+        this::ended,
+        access());
   }
 
   private Tensor view(List<Long> sizes, MemorySegment place) {
-    return new Tensor(sizes, dtype, List.of(place), this::ended);
+    return new Tensor(sizes, dtype, List.of(place), this::ended, access());
+  }
+
+  private Access access() {
+    return group.context().backend().access();
   }
 
   private String ended() {

@@ -1,11 +1,14 @@
 package braid;
 
+import braid.internal.resource.Access;
+import braid.internal.resource.Integers;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;
-import java.util.SplittableRandom;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
 /// A view of memory as numbers in rows: it owns nothing, and ends with what it is a view of. A view
@@ -14,29 +17,52 @@ import java.util.stream.LongStream;
 public final class Tensor {
   /// Integers of at most this size are what [#fillIntegers] fills with: small enough that sums of
   /// their products are exact in fp32 for any depth in use.
-  public static final int MAX_FILLED_INTEGER = 3;
+  public static final int MAX_FILLED_INTEGER = Integers.LARGEST;
 
   private static final int SHOWN_ELEMENTS = 8;
 
   private final List<Long> shape;
   private final DType dtype;
   private final List<MemorySegment> places;
+
+  /// What lives as long as what this is a view of.
+  private final MemorySegment alive;
+
   private final Supplier<String> ended;
+  private final Access access;
 
   /// `ended` says what ended, and what to do, where the memory is there no more.
-  Tensor(List<Long> shape, DType dtype, List<MemorySegment> places, Supplier<String> ended) {
+  Tensor(
+      List<Long> shape,
+      DType dtype,
+      List<MemorySegment> places,
+      MemorySegment alive,
+      Supplier<String> ended,
+      Access access) {
     this.shape = List.copyOf(shape);
     this.dtype = dtype;
     this.places = List.copyOf(places);
+    this.alive = alive;
     this.ended = ended;
+    this.access = access;
   }
 
-  Tensor(List<Long> shape, DType dtype, MemorySegment place) {
+  Tensor(
+      List<Long> shape,
+      DType dtype,
+      List<MemorySegment> places,
+      Supplier<String> ended,
+      Access access) {
+    this(shape, dtype, places, places.getFirst(), ended, access);
+  }
+
+  Tensor(List<Long> shape, DType dtype, MemorySegment place, Access access) {
     this(
         shape,
         dtype,
         List.of(place),
-        () -> "what this %s %s view is of is closed".formatted(text(shape), dtype));
+        () -> "what this %s %s view is of is closed".formatted(text(shape), dtype),
+        access);
   }
 
   public List<Long> shape() {
@@ -47,13 +73,22 @@ public final class Tensor {
     return dtype;
   }
 
-  /// The memory itself; of a multicast, this rank's.
+  /// The memory itself, where the host can read it; of a multicast, this rank's.
   public MemorySegment segment() {
-    var first = places.getFirst();
-    if (!first.scope().isAlive()) {
+    if (!access.direct()) {
+      throw new BraidException(
+          "the host cannot read the memory of this %s %s itself; use toFloats() or copyFrom(...)"
+              .formatted(text(shape), dtype));
+    }
+    return memory();
+  }
+
+  /// The same also where it is only for streams.
+  MemorySegment memory() {
+    if (!alive.scope().isAlive()) {
       throw new BraidException(ended.get());
     }
-    return first;
+    return places.getFirst();
   }
 
   /// How many numbers it holds.
@@ -62,29 +97,24 @@ public final class Tensor {
   }
 
   public float get(long... index) {
-    var from = segment();
+    var from = memory();
     long offset = offset(index);
-    return reach(() -> dtype.load(from, offset));
+    return reach(() -> access.get(dtype, from, offset));
   }
 
   public Tensor set(float value, long... index) {
     long offset = offset(index);
-    return reach(
-        () -> {
-          places.forEach(place -> dtype.store(place, offset, value));
-          return this;
-        });
+    return each(place -> access.set(dtype, place, offset, value));
   }
 
   public Tensor fill(float value) {
-    return each(i -> value);
+    return each(place -> access.fill(dtype, place, value));
   }
 
   /// Fills with the integers -3 to 3 by a random sequence that the seed decides, so that sums of
   /// products are exact and two ways to compute them must agree to the last bit.
   public Tensor fillIntegers(long seed) {
-    var random = new SplittableRandom(seed);
-    return each(i -> random.nextInt(2 * MAX_FILLED_INTEGER + 1) - MAX_FILLED_INTEGER);
+    return each(place -> access.fillIntegers(dtype, place, seed));
   }
 
   /// Takes as many values as it holds, row by row, each rounded to the type.
@@ -94,18 +124,20 @@ public final class Tensor {
           "copyFrom needs %d values for shape %s but was given %d"
               .formatted(elements(), text(shape), values.length));
     }
-    return each(i -> values[(int) i]);
+    return each(place -> access.store(dtype, values, place));
   }
 
   /// All values, row by row, widened.
   public float[] toFloats() {
-    var values = new float[Math.toIntExact(elements())];
-    var from = segment();
+    return first(Math.toIntExact(elements()));
+  }
+
+  private float[] first(int count) {
+    var from = memory();
     return reach(
         () -> {
-          for (int i = 0; i < values.length; i++) {
-            values[i] = dtype.load(from, i);
-          }
+          var values = new float[count];
+          access.load(dtype, from, values);
           return values;
         });
   }
@@ -122,24 +154,15 @@ public final class Tensor {
         LongStream.concat(LongStream.of(count), sizes().skip(1)).boxed().toList(),
         dtype,
         places.stream().map(place -> place.asSlice(start * rowBytes, count * rowBytes)).toList(),
-        ended);
+        alive,
+        ended,
+        access);
   }
 
-  @FunctionalInterface
-  private interface Element {
-    float at(long index);
-  }
-
-  private Tensor each(Element element) {
-    long count = elements();
+  private Tensor each(Consumer<MemorySegment> write) {
     return reach(
         () -> {
-          for (long i = 0; i < count; i++) {
-            float value = element.at(i);
-            for (var place : places) {
-              dtype.store(place, i, value);
-            }
-          }
+          places.forEach(write);
           return this;
         });
   }
@@ -149,7 +172,7 @@ public final class Tensor {
     try {
       return body.get();
     } catch (IllegalStateException e) {
-      if (places.getFirst().scope().isAlive()) {
+      if (alive.scope().isAlive()) {
         throw e;
       }
       throw new BraidException(ended.get(), e);
@@ -183,13 +206,14 @@ public final class Tensor {
 
   @Override
   public String toString() {
-    if (!places.getFirst().scope().isAlive()) {
+    if (!alive.scope().isAlive()) {
       return "%s %s [%s]".formatted(text(shape), dtype, ended.get());
     }
-    long shown = Math.min(elements(), SHOWN_ELEMENTS);
+    int shown = (int) Math.min(elements(), SHOWN_ELEMENTS);
+    var taken = first(shown);
     var values =
-        LongStream.range(0, shown)
-            .mapToObj(i -> Float.toString(dtype.load(segment(), i)))
+        IntStream.range(0, shown)
+            .mapToObj(i -> Float.toString(taken[i]))
             .collect(Collectors.joining(", "));
     return "%s %s [%s%s]".formatted(text(shape), dtype, values, shown < elements() ? ", ..." : "");
   }

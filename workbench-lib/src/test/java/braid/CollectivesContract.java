@@ -1,5 +1,6 @@
 package braid;
 
+import braid.internal.selftest.CollectiveCase;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;

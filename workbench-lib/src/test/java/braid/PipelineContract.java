@@ -1,5 +1,7 @@
 package braid;
 
+import braid.internal.selftest.PipelineCase;
+import braid.internal.selftest.PipelineCases;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -14,12 +16,12 @@ abstract class PipelineContract {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
   void everyCellOfTheTableInEveryTypeAndSize(int ranks) throws Exception {
-    check(ranks, PipelineCases.table(ranks));
+    check(ranks, PipelineCases.table(Capabilities.host(), ranks));
   }
 
   @ParameterizedTest
   @ValueSource(ints = {1, 3})
   void everyFeatureAndOption(int ranks) throws Exception {
-    check(ranks, PipelineCases.featuresAndOptions(ranks));
+    check(ranks, PipelineCases.featuresAndOptions(Capabilities.host(), ranks));
   }
 }

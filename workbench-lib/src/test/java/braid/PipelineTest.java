@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.internal.selftest.PipelineCases;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -2,6 +2,7 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.selftest.PipelineCase;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -33,7 +34,7 @@ class ProcessRanksPipelineTest extends PipelineContract {
 
     public static void main(String[] cases) {
       try (var world = ProcessGroup.world()) {
-        Arrays.stream(cases).map(PipelineCase::parse).forEach(each -> each.check(world));
+        Arrays.stream(cases).map(PipelineCase::parse).forEach(each -> Contract.hold(each, world));
         System.out.println("checked " + cases.length + " cases");
       }
     }

@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.report.statistics.RankTimes;
+import braid.internal.selftest.PipelineCase;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -78,7 +79,7 @@ class SeedsETest {
                   GemmSpec.allGatherGemm(24, 16, 8).dtype(dtype),
                   GemmSpec.gemmReduceScatter(24, 16, 8).dtype(dtype)
                 }) {
-              new PipelineCase(spec, Overlap.defaults()).check(world);
+              Contract.hold(new PipelineCase(spec, Overlap.defaults()), world);
             }
           }
         });

@@ -1,16 +1,17 @@
 package braid;
 
-import static braid.CollectiveCase.What.ALL_GATHER;
-import static braid.CollectiveCase.What.ALL_REDUCE;
-import static braid.CollectiveCase.What.ALL_REDUCE_IN_PLACE;
-import static braid.CollectiveCase.What.ALL_TO_ALL;
-import static braid.CollectiveCase.What.BROADCAST;
-import static braid.CollectiveCase.What.REDUCE_SCATTER;
+import static braid.internal.selftest.CollectiveCase.What.ALL_GATHER;
+import static braid.internal.selftest.CollectiveCase.What.ALL_REDUCE;
+import static braid.internal.selftest.CollectiveCase.What.ALL_REDUCE_IN_PLACE;
+import static braid.internal.selftest.CollectiveCase.What.ALL_TO_ALL;
+import static braid.internal.selftest.CollectiveCase.What.BROADCAST;
+import static braid.internal.selftest.CollectiveCase.What.REDUCE_SCATTER;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.CollectiveCase.Way;
-import braid.CollectiveCase.What;
-import java.lang.foreign.MemorySegment;
+import braid.internal.resource.Integers;
+import braid.internal.selftest.CollectiveCase;
+import braid.internal.selftest.CollectiveCase.Way;
+import braid.internal.selftest.CollectiveCase.What;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -25,7 +26,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
 
   @Override
   void check(int ranks, List<CollectiveCase> cases) {
-    LocalRanks.run(ranks, world -> cases.forEach(each -> each.check(world)));
+    LocalRanks.run(ranks, world -> cases.forEach(each -> Contract.hold(each, world)));
   }
 
   @Test
@@ -42,7 +43,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
           var mine = world.rank() % 2 == 0 ? world.subset("even", 0, 2) : world.subset("odd", 1, 3);
           CollectiveCase.table().stream()
               .filter(each -> each.way() != Way.ONE_WORKER)
-              .forEach(each -> each.check(mine));
+              .forEach(each -> Contract.hold(each, mine));
         });
   }
 
@@ -157,11 +158,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
         var local = tensors.get(t).local();
         var ofRanks = new ArrayList<float[]>();
         for (int rank = 0; rank < group.size(); rank++) {
-          var bytes = new byte[(int) local.elements() * dtype.bytes()];
-          ofRanks.add(
-              new Tensor(local.shape(), dtype, MemorySegment.ofArray(bytes))
-                  .fillIntegers(10L * rank + t)
-                  .toFloats());
+          ofRanks.add(Integers.first(10L * rank + t, (int) local.elements()));
         }
         local.copyFrom(ofRanks.get(group.rank()));
         values.add(ofRanks);

@@ -1,5 +1,7 @@
 package braid;
 
+import braid.internal.selftest.PipelineCase;
+import braid.internal.selftest.PipelineCases;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.ThreadLocalRandom;
@@ -11,7 +13,7 @@ class ThreadRanksPipelineTest extends PipelineContract {
 
   @Override
   void check(int ranks, List<PipelineCase> cases) {
-    LocalRanks.run(ranks, world -> cases.forEach(each -> each.check(world)));
+    LocalRanks.run(ranks, world -> cases.forEach(each -> Contract.hold(each, world)));
   }
 
   /// A failure says the seed; give it here to see it again: `-Dbraid.seed=…`.
@@ -21,7 +23,7 @@ class ThreadRanksPipelineTest extends PipelineContract {
     try {
       for (int ranks = 1; ranks <= 4; ranks++) {
         var random = new SplittableRandom(seed + ranks);
-        check(ranks, PipelineCases.random(random, ranks, RANDOM_CASES / 4));
+        check(ranks, PipelineCases.random(Capabilities.host(), random, ranks, RANDOM_CASES / 4));
       }
     } catch (RuntimeException | Error e) {
       throw new AssertionError("with -Dbraid.seed=" + seed + ": " + e.getMessage(), e);
@@ -35,7 +37,7 @@ class ThreadRanksPipelineTest extends PipelineContract {
         4,
         world -> {
           var mine = world.rank() % 2 == 0 ? world.subset("even", 0, 2) : world.subset("odd", 1, 3);
-          PipelineCases.table(2).forEach(each -> each.check(mine));
+          PipelineCases.table(Capabilities.host(), 2).forEach(each -> Contract.hold(each, mine));
         });
   }
 }

@@ -111,6 +111,7 @@ public final class Blas {
     static final int TRANSPOSED = 112;
 
     static {
+      JavaCpp.prepare();
       Loader.load(openblas_nolapack.class);
     }
 

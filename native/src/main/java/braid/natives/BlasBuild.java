@@ -19,6 +19,7 @@ public record BlasBuild(String config, int threads) {
   /// @throws LinkageError where it cannot be, with the reason
   @SuppressWarnings("restricted")
   public static BlasBuild load() {
+    JavaCpp.prepare();
     Loader.load(openblas_nolapack.class);
     var symbols = SymbolLookup.loaderLookup();
     var linker = Linker.nativeLinker();

@@ -20,6 +20,9 @@ public final class LibC {
   private static final MethodHandle FFLUSH =
       function("fflush", FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER));
 
+  private static final MethodHandle CLOSE =
+      function("close", FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT));
+
   /// As large as the C library's own set: 1024 processors.
   private static final int CPU_SET_BYTES = 128;
 
@@ -33,6 +36,9 @@ public final class LibC {
   private static final FunctionDescriptor PRIORITY =
       FunctionDescriptor.of(
           ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT);
+
+  private static final FunctionDescriptor SETENV =
+      FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER, POINTER, ValueLayout.JAVA_INT);
 
   private LibC() {}
 
@@ -76,6 +82,19 @@ public final class LibC {
     }
   }
 
+  /// Gives a file descriptor back that native code handed out.
+  public static void closeDescriptor(int descriptor) {
+    try {
+      var failed = (int) CLOSE.invokeExact(descriptor);
+      if (failed != 0) {
+        throw new IllegalStateException(
+            "close(%d) failed: it is no open file descriptor".formatted(descriptor));
+      }
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
   /// Writes out what native code has printed but the C library still holds back. Without it a
   /// library's message shows up after the cell that caused it.
   public static void flushAll() {
@@ -83,6 +102,24 @@ public final class LibC {
       var failed = (int) FFLUSH.invokeExact(MemorySegment.NULL);
       if (failed != 0) {
         throw new IllegalStateException("fflush(NULL) failed: standard output may be closed");
+      }
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  /// Sets a variable for native libraries that look at it later; `System.getenv` never sees it, and
+  /// no other thread may be reading the environment meanwhile.
+  public static void setVariable(String name, String value, boolean overwrite) {
+    try (var arena = Arena.ofConfined()) {
+      var failed =
+          (int)
+              function("setenv", SETENV)
+                  .invokeExact(
+                      arena.allocateFrom(name), arena.allocateFrom(value), overwrite ? 1 : 0);
+      if (failed != 0) {
+        throw new IllegalArgumentException(
+            "setenv refused '" + name + "': a name must not be empty nor contain '='");
       }
     } catch (Throwable e) {
       throw unexpected(e);

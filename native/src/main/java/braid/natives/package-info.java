@@ -1,4 +1,5 @@
-/// Bindings to what is not Java: libc through FFM, OpenBLAS through JavaCPP. No policy lives here.
+/// Bindings to what is not Java: libc through FFM, OpenBLAS and CUDA through JavaCPP. No policy
+/// lives here.
 @NullMarked
 package braid.natives;
 

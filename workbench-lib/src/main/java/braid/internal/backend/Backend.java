@@ -2,6 +2,7 @@ package braid.internal.backend;
 
 import braid.Link;
 import braid.MemoryKind;
+import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -9,11 +10,12 @@ import braid.internal.work.Lane;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import java.util.List;
+import java.util.SequencedMap;
 
 /// Where a rank's work runs. It is sealed: what works differently from one to the other is found by
 /// the compiler, not at run time. (The permitted classes share this package because Java asks for
 /// that outside named modules.)
-public sealed interface Backend extends SymmetricMemory.Source permits HostBackend {
+public sealed interface Backend extends SymmetricMemory.Source permits HostBackend, CudaBackend {
   /// Its name as `BRAID_BACKEND` knows it.
   String name();
 
@@ -30,6 +32,10 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// A queue of work that goes on beside the caller. Several may run at once.
   Stream stream(Lane lane);
 
+  /// Does what takes memory or time at the first use of what that lays out on those streams, and
+  /// nothing else of it. The numbers it would work on should be there.
+  void rehearse(List<Stream> streams, Runnable layOut);
+
   /// Records what that lays out on those streams, without doing it.
   Replay record(List<Stream> streams, Runnable layOut);
 
@@ -37,11 +43,21 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// where they are; zeroed. All members call it together.
   SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous);
 
-  /// Memory of this rank alone. It lives until it is closed.
+  /// Memory of this rank alone; what is in it at first is not defined. It lives until it is closed.
   PrivateMemory allocate(long bytes);
+
+  /// How the host gets at numbers in this backend's memory, all of it but [#control].
+  Inspection access();
 
   /// What a multiplication reads its right side from.
   Operand operand(Matrix source);
+
+  /// What the hardware is at just now, by name: clocks, power, temperature, and what holds it back.
+  /// Nothing where nothing can be read.
+  SequencedMap<String, Long> readings();
+
+  /// How far the times of the spans that were recorded last may be from the process's clock.
+  long clockErrorNanos();
 
   /// Drops what streams have not begun and waits for what they have.
   void quiesce();

@@ -1,5 +1,6 @@
 package braid.internal.backend;
 
+import braid.natives.cuda.GpuEvent;
 import java.util.concurrent.CompletableFuture;
 
 /// A point in a stream's work that other streams of this rank can wait for.
@@ -17,4 +18,7 @@ public sealed interface Event {
       reached = new CompletableFuture<>();
     }
   }
+
+  /// A GPU's.
+  record OfCuda(GpuEvent event) implements Event {}
 }

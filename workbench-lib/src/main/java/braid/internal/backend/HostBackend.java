@@ -6,10 +6,12 @@ import braid.MemoryKind;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Cores;
 import braid.internal.host.FreeMemory;
+import braid.internal.host.HostAccess;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
+import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -17,8 +19,10 @@ import braid.internal.work.Lane;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import java.lang.foreign.Arena;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
+import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -91,7 +95,7 @@ public final class HostBackend implements Backend {
 
   @Override
   public void zero(SymmetricMemory memory) {
-    memory.all().fill((byte) 0);
+    memory.parts().forEach(part -> part.fill((byte) 0));
   }
 
   @Override
@@ -112,6 +116,11 @@ public final class HostBackend implements Backend {
   }
 
   @Override
+  public Inspection access() {
+    return HostAccess.HOST;
+  }
+
+  @Override
   public Operand operand(Matrix source) {
     var dtype = source.dtype();
     return new Operand(
@@ -120,6 +129,10 @@ public final class HostBackend implements Backend {
             ? Optional.empty()
             : Optional.of(allocate(source.segment().byteSize() / dtype.bytes() * Float.BYTES)));
   }
+
+  /// The host's streams have what they need from the start.
+  @Override
+  public void rehearse(List<Stream> on, Runnable layOut) {}
 
   @Override
   public Replay record(List<Stream> on, Runnable layOut) {
@@ -137,7 +150,20 @@ public final class HostBackend implements Backend {
   private static HostStream ofHost(Stream stream) {
     return switch (stream) {
       case HostStream host -> host;
+      case CudaStream cuda ->
+          throw new IllegalArgumentException("a stream of a GPU: " + cuda.name());
     };
+  }
+
+  @Override
+  public SequencedMap<String, Long> readings() {
+    return new LinkedHashMap<>();
+  }
+
+  /// Spans are timed by that clock itself.
+  @Override
+  public long clockErrorNanos() {
+    return 0;
   }
 
   @Override

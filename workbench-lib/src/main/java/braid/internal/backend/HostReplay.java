@@ -17,6 +17,9 @@ final class HostReplay implements Replay {
   }
 
   @Override
+  public void close() {}
+
+  @Override
   public void launch() {
     // All first: a stream may wait for a mark that is laid out after the wait.
     events.forEach(Event.OfHost::renew);

@@ -143,30 +143,27 @@ final class HostStream implements Stream {
 
   @Override
   public void raise(Work work, Signals signals, int rank, int slot) {
-    var all = signals.memory().all();
-    long offset = signals.offset(rank, slot);
+    var word = signals.word(rank, slot);
     add(
         work,
         () -> {
           long start = System.nanoTime();
-          SignalWord.raise(all, offset, waits.epoch(), turn.step());
+          SignalWord.raise(word, 0, waits.epoch(), turn.step());
           keep(work, Stage.SIGNAL, start, 0, 0);
         });
   }
 
   @Override
   public void await(Work work, Signals signals, int slot) {
-    var all = signals.memory().all();
-    long offset = signals.offset(signals.self(), slot);
+    var word = signals.word(signals.self(), slot);
     add(
         work,
         () -> {
           int epoch = waits.epoch();
           int step = turn.step();
-          if (!SignalWord.reached(all, offset, epoch, step)) {
+          if (!SignalWord.reached(word, 0, epoch, step)) {
             awaiting(
-                work,
-                nanos -> SignalWord.await(all, offset, epoch, step, nanos) ? Boolean.TRUE : null);
+                work, nanos -> SignalWord.await(word, 0, epoch, step, nanos) ? Boolean.TRUE : null);
           }
         });
   }
@@ -194,6 +191,8 @@ final class HostStream implements Stream {
                   awaiting(work, nanos -> waits.poll(reached, nanos));
                 }
               });
+      case Event.OfCuda _ ->
+          throw new IllegalStateException("a stream of the host cannot wait for a GPU's");
     }
   }
 

@@ -1,6 +1,7 @@
 package braid.internal.backend;
 
 import braid.internal.resource.SymmetricMemory;
+import java.lang.foreign.MemorySegment;
 
 /// Words by which ranks tell each other how far they are. Every member holds `slots` of them in
 /// symmetric memory; each is raised by one other member and waited for by its holder, here `self`.
@@ -13,12 +14,12 @@ public record Signals(SymmetricMemory memory, int self, int slots) implements Au
     return (long) slots * BYTES_PER_SLOT;
   }
 
-  /// Where a member's word is in the memory of all.
-  long offset(int rank, int slot) {
+  /// A member's word, as this rank reaches it: of [#BYTES_PER_SLOT], the first 8 for its value.
+  MemorySegment word(int rank, int slot) {
     if (slot < 0 || slot >= slots) {
       throw new IllegalArgumentException("slot must be 0.." + (slots - 1) + " but was " + slot);
     }
-    return rank * memory.bytesPerRank() + (long) slot * BYTES_PER_SLOT;
+    return memory.on(rank).asSlice((long) slot * BYTES_PER_SLOT, BYTES_PER_SLOT);
   }
 
   @Override

@@ -33,7 +33,7 @@ final class Carriers implements AutoCloseable {
   Carriers(Backend backend, Place place, Transport transport, int workers) {
     this.backend = backend;
     this.place = place;
-    this.communication = keep(backend.stream(new Lane("comm", false, transport, workers)));
+    this.communication = keep(backend.stream(new Lane("comm", false, transport, workers, 0)));
     this.adder = keep(backend.stream(Lane.of("reduce")));
   }
 

@@ -81,21 +81,28 @@ public final class Rig implements AutoCloseable {
 
   /// A stream that communicates.
   public Stream communication(String name) {
-    return stream(name, how.priority() == Priority.GEMM, how.transport(), how.workers());
+    return stream(
+        new Lane(name, how.priority() == Priority.GEMM, how.transport(), how.workers(), 0));
   }
 
   /// A stream that ends what was communicated: it goes first where communication does.
   public Stream completion(String name) {
-    return stream(name, how.priority() == Priority.GEMM, Transport.COPY_ENGINE, 0);
+    return stream(new Lane(name, how.priority() == Priority.GEMM, Transport.COPY_ENGINE, 0, 0));
   }
 
-  /// A stream that multiplies.
+  /// A stream that multiplies, with the compute units that communication leaves.
   public Stream computation(String name) {
-    return stream(name, how.priority() == Priority.COMMUNICATION, Transport.COPY_ENGINE, 0);
+    return stream(
+        new Lane(
+            name,
+            how.priority() == Priority.COMMUNICATION,
+            Transport.COPY_ENGINE,
+            0,
+            how.workers()));
   }
 
-  private Stream stream(String name, boolean yielding, Transport transport, int workers) {
-    var stream = keep(backend.stream(new Lane(name, yielding, transport, workers)));
+  private Stream stream(Lane lane) {
+    var stream = keep(backend.stream(lane));
     streams.add(stream);
     return stream;
   }

@@ -81,7 +81,7 @@ public final class SharedFile {
       }
       agree(label, bytesPerRank, failure, rendezvous);
       unlink(file);
-      return new SymmetricMemory(mapped, bytesPerRank, new Once(arena::close));
+      return SymmetricMemory.sideBySide(mapped, bytesPerRank, new Once(arena::close));
     } catch (RuntimeException | Error e) {
       try {
         unlink(file);

@@ -152,15 +152,15 @@ public final class WorkQueue {
     drop();
     entries.add(new Entry(() -> "the end", () -> {}, true));
     try {
-      thread.join(REST);
+      // A thread that has ended may be called alive for a moment more, so join is what to ask.
+      if (!thread.join(REST)) {
+        throw new BraidException(
+            "stream %s does not end within %d s; restart the ranks"
+                .formatted(name, REST.toSeconds()));
+      }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new BraidException("interrupted while stream " + name + " was closed", e);
-    }
-    if (thread.isAlive()) {
-      throw new BraidException(
-          "stream %s does not end within %d s; restart the ranks"
-              .formatted(name, REST.toSeconds()));
     }
   }
 

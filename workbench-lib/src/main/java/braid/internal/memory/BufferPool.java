@@ -186,9 +186,7 @@ public final class BufferPool implements AutoCloseable {
     if (buffer.number() != Buffer.UNNUMBERED) {
       generations[buffer.number()]++;
     }
-    var lease = new Lease(buffer.memory(), spoiled -> giveBack(buffer, spoiled));
-    return new SymmetricMemory(
-        lease.all(), buffer.memory().bytesPerRank(), () -> lease.end(false), () -> lease.end(true));
+    return new Lease(buffer.memory(), spoiled -> giveBack(buffer, spoiled)).memory();
   }
 
   private void giveBack(Buffer buffer, boolean spoiled) {

@@ -1,9 +1,11 @@
 package braid.internal.memory;
 
 import braid.internal.backend.Backend;
+import braid.internal.host.Once;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import java.lang.foreign.Arena;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -76,8 +78,12 @@ public final class Calls implements AutoCloseable {
 
   private SymmetricMemory memory(Call call) {
     if (members.place().size() == 1) {
-      var own = backend.get().allocate(Board.bytesPerRank());
-      return new SymmetricMemory(own.segment(), Board.bytesPerRank(), own::close);
+      // The backend's own memory may be none that the host can read.
+      var arena = Arena.ofShared();
+      return SymmetricMemory.sideBySide(
+          arena.allocate(Board.bytesPerRank(), Long.BYTES),
+          Board.bytesPerRank(),
+          new Once(arena::close));
     }
     var memory =
         backend

@@ -14,22 +14,34 @@ final class Lease {
   }
 
   private final Arena arena = Arena.ofShared();
-  private final MemorySegment all;
+  private final SymmetricMemory memory;
   private final End end;
   private boolean over;
 
-  @SuppressWarnings("restricted") // The pool unmaps a buffer only when nobody holds it.
-  Lease(SymmetricMemory memory, End end) {
-    this.all = memory.all().reinterpret(arena, null);
+  Lease(SymmetricMemory buffer, End end) {
+    this.memory =
+        new SymmetricMemory(
+            buffer.parts().stream().map(this::lent).toList(),
+            buffer.whole().map(this::lent),
+            buffer.inPieces(),
+            buffer.attachment(),
+            () -> end(false),
+            () -> end(true));
     this.end = end;
   }
 
-  MemorySegment all() {
-    return all;
+  @SuppressWarnings("restricted") // The pool unmaps a buffer only when nobody holds it.
+  private MemorySegment lent(MemorySegment of) {
+    return of.reinterpret(arena, null);
+  }
+
+  /// The buffer from its first byte on, for as long as the lease lasts.
+  SymmetricMemory memory() {
+    return memory;
   }
 
   /// Once; it fails, and can be tried again, while native code is at work on the memory.
-  synchronized void end(boolean spoiled) {
+  private synchronized void end(boolean spoiled) {
     if (!over) {
       arena.close();
       over = true;

@@ -99,6 +99,12 @@ final class PlainCollectives implements AutoCloseable {
     synchronize();
   }
 
+  /// Copies as it is, within this rank.
+  void keep(Matrix from, Matrix to) {
+    stream.copyLocal(WORK, from.bytes(), to.bytes());
+    synchronize();
+  }
+
   private void copy(Matrix from, Matrix to) {
     copy(from, to, Epilogue.NONE);
   }

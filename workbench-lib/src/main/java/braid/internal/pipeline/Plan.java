@@ -30,6 +30,7 @@ public abstract sealed class Plan implements AutoCloseable
   final Optional<Matrix> preActivation;
   private final Map<Part, View> views = new EnumMap<>(Part.class);
   private @Nullable Replay replay;
+  private boolean rehearsed;
   private int step;
 
   Plan(Rig rig, GemmSpec spec) {
@@ -139,7 +140,15 @@ public abstract sealed class Plan implements AutoCloseable
     if (multiplication.scale() != both) {
       multiplication.scale(both);
       // What was recorded has the old scale in it.
-      replay = null;
+      forget();
+    }
+  }
+
+  private void forget() {
+    var recorded = replay;
+    replay = null;
+    if (recorded != null) {
+      recorded.close();
     }
   }
 
@@ -165,6 +174,10 @@ public abstract sealed class Plan implements AutoCloseable
   public final boolean launch(int iteration) {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
+    if (!rehearsed) {
+      rig.backend.rehearse(streams(), this::layOut);
+      rehearsed = true;
+    }
     if (!rig.how.replayed()) {
       layOut();
       return false;
@@ -192,6 +205,7 @@ public abstract sealed class Plan implements AutoCloseable
   /// Frees everything. No rank waits for another.
   @Override
   public final void close() {
+    forget();
     rig.close();
   }
 }

@@ -5,6 +5,7 @@ import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.ProcessGroup;
 import braid.internal.exchange.Rig;
+import braid.internal.resource.Inspection;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import java.util.Optional;
@@ -18,6 +19,7 @@ public final class Reference implements AutoCloseable {
   private final GemmSpec spec;
   private final ProcessGroup group;
   private final PlainCollectives plain;
+  private final Inspection access;
   private final Matrix input;
   private final Matrix weight;
   private final Matrix besideInput;
@@ -32,6 +34,7 @@ public final class Reference implements AutoCloseable {
     this.spec = plan.spec;
     this.group = group;
     this.plain = new PlainCollectives(group, plan.rig.backend, symmetric);
+    this.access = plan.rig.backend.access();
     this.input = plan.input();
     this.weight = plan.multiplication.weight();
     this.besideInput = plan.view(Part.BESIDE_INPUT).map(Reference::column).orElse(weight);
@@ -42,7 +45,7 @@ public final class Reference implements AutoCloseable {
         plan.preActivation.map(
             kept -> plain.matrix(spec.outputDtype(), kept.rows(), kept.columns()));
     // What a run adds to.
-    output.segment().copyFrom(plan.output.bytes());
+    plain.keep(plan.output, output);
   }
 
   /// Keeps what a run would add to. All ranks call it, before the run that is to be compared.
@@ -118,7 +121,7 @@ public final class Reference implements AutoCloseable {
   }
 
   private void measure(Matrix partial) {
-    double mine = Tolerance.Range.of(partial.dtype(), partial.bytes()).largest();
+    double mine = access.range(partial.dtype(), partial.bytes()).largest();
     for (double each : group.gather(mine)) {
       largestPartial = Math.max(largestPartial, each);
     }
@@ -144,8 +147,8 @@ public final class Reference implements AutoCloseable {
         group.size(),
         plan.scale(),
         largestPartial,
-        Tolerance.Range.of(spec.dtype(), (spec.pattern().beside() ? input : gathered).segment()),
-        Tolerance.Range.of(spec.dtype(), weight.segment()));
+        access.range(spec.dtype(), (spec.pattern().beside() ? input : gathered).segment()),
+        access.range(spec.dtype(), weight.segment()));
   }
 
   private Optional<String> differences(Tolerance tolerance) {
@@ -185,28 +188,28 @@ public final class Reference implements AutoCloseable {
       Part part, Matrix expected, Tolerance tolerance, IntFunction<String> origin) {
     var got = plan.view(part).orElseThrow();
     DType dtype = got.dtype();
-    int count = expected.rows() * expected.columns();
-    for (int i = 0; i < count; i++) {
-      float wanted = dtype.round(expected.dtype().load(expected.segment(), i));
-      float found = dtype.load(got.memory(), i);
-      if (!tolerance.allows(wanted, found)) {
-        return Optional.of(
-            "rank %d: %s[%s] must be %s %s but was %s; first wrong is %s of %s, %s"
-                .formatted(
-                    plan.place().rank(),
-                    part,
-                    got.shape().size() == 1
-                        ? Integer.toString(i)
-                        : i / expected.columns() + ", " + i % expected.columns(),
-                    wanted,
-                    tolerance,
-                    found,
-                    origin.apply(i),
-                    spec,
-                    plan.how()));
-      }
+    var wanted = expected.bytes();
+    int i =
+        Math.toIntExact(
+            access.firstDifference(
+                expected.dtype(), wanted, dtype, got.memory(), tolerance.atol(), tolerance.rtol()));
+    if (i < 0) {
+      return Optional.empty();
     }
-    return Optional.empty();
+    return Optional.of(
+        "rank %d: %s[%s] must be %s %s but was %s; first wrong is %s of %s, %s"
+            .formatted(
+                plan.place().rank(),
+                part,
+                got.shape().size() == 1
+                    ? Integer.toString(i)
+                    : i / expected.columns() + ", " + i % expected.columns(),
+                dtype.round(access.get(expected.dtype(), wanted, i)),
+                tolerance,
+                access.get(dtype, got.memory(), i),
+                origin.apply(i),
+                spec,
+                plan.how()));
   }
 
   @Override

@@ -3,7 +3,7 @@ package braid.internal.pipeline;
 import braid.BraidException;
 import braid.DType;
 import braid.GemmSpec;
-import java.lang.foreign.MemorySegment;
+import braid.internal.resource.Range;
 import java.util.Locale;
 
 /// How far a value may be from the reference: `atol` + `rtol` × |reference|.
@@ -69,26 +69,6 @@ public record Tolerance(double atol, double rtol) {
 
   private static boolean isPowerOfTwo(float scale) {
     return scale == Math.scalb(1f, Math.getExponent(scale));
-  }
-
-  boolean allows(float expected, float got) {
-    return expected == got
-        || Math.abs((double) expected - got) <= atol + rtol * Math.abs((double) expected);
-  }
-
-  /// What values are like.
-  record Range(double largest, boolean integers) {
-    static Range of(DType dtype, MemorySegment values) {
-      double largest = 0;
-      boolean integers = true;
-      long count = values.byteSize() / dtype.bytes();
-      for (long i = 0; i < count; i++) {
-        float value = dtype.load(values, i);
-        largest = Math.max(largest, Math.abs(value));
-        integers &= value == Math.rint(value);
-      }
-      return new Range(largest, integers);
-    }
   }
 
   @Override

@@ -19,6 +19,8 @@ import java.util.Optional;
 /// @param link the link that the host backend plays: `BRAID_LINK`
 /// @param memory the kind of symmetric memory where the code names none: `BRAID_SYMMETRIC_MEMORY`
 /// @param timeout how long a rank waits for another: `BRAID_TIMEOUT_SECONDS`
+/// @param nvshmemHeapBytes how much symmetric memory NVSHMEM gets on each rank, all of it at once:
+///   `BRAID_NVSHMEM_HEAP_MIB`
 /// @param cache the folder in which compiled kernels are kept: `BRAID_CACHE`
 public record Env(
     Place world,
@@ -28,8 +30,12 @@ public record Env(
     Link link,
     MemoryKind memory,
     Duration timeout,
+    long nvshmemHeapBytes,
     Path cache) {
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
+
+  /// Where nobody says: what NVSHMEM itself takes.
+  public static final long DEFAULT_NVSHMEM_HEAP_BYTES = 1L << 30;
 
   /// Where compiled kernels are kept when nobody says: the user's, so that all their sessions share
   /// them.
@@ -65,6 +71,10 @@ public record Env(
             .number("BRAID_TIMEOUT_SECONDS", 1, Integer.MAX_VALUE)
             .map(Duration::ofSeconds)
             .orElse(DEFAULT_TIMEOUT),
+        reader
+            .number("BRAID_NVSHMEM_HEAP_MIB", 16, Integer.MAX_VALUE)
+            .map(mebibytes -> (long) mebibytes << 20)
+            .orElse(DEFAULT_NVSHMEM_HEAP_BYTES),
         reader.path("BRAID_CACHE").orElse(DEFAULT_CACHE));
   }
 

@@ -4,12 +4,14 @@ import braid.BraidException;
 import braid.MemoryKind;
 import braid.Place;
 import braid.internal.backend.Backend;
+import braid.internal.backend.CudaBackend;
 import braid.internal.backend.HostBackend;
 import braid.internal.store.LocalStore;
 import braid.internal.store.Meeting;
 import braid.internal.store.MeetingTable;
 import braid.internal.store.Store;
 import braid.internal.store.StoreClient;
+import braid.natives.cuda.Gpu;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -128,10 +130,22 @@ public final class RankContext implements AutoCloseable {
       if (closed) {
         throw new IllegalStateException("rank " + place() + " is closed");
       }
-      existing = new HostBackend(env, token, waits);
+      existing = open(env, token, waits);
       backend = existing;
     }
     return existing;
+  }
+
+  /// `auto` takes GPUs where there is one for each rank of this machine.
+  private static Backend open(Env env, String token, Waits waits) {
+    return switch (env.backend()) {
+      case "cuda" -> CudaBackend.open(env, token, waits);
+      case "auto" ->
+          Gpu.missing().isEmpty() && Gpu.count() >= env.local().size()
+              ? CudaBackend.open(env, token, waits)
+              : new HostBackend(env, token, waits);
+      default -> new HostBackend(env, token, waits);
+    };
   }
 
   /// Brings a value to a meeting and waits for everybody's.

@@ -1,15 +1,18 @@
 package braid.internal.report;
 
 import braid.Profile;
+import braid.Span;
 import braid.Stage;
 import braid.internal.report.statistics.RankTimes;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.SequencedMap;
+import java.util.stream.Collectors;
 import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.IntColumn;
 import tech.tablesaw.api.LongColumn;
@@ -33,6 +36,7 @@ public final class ProfileTables {
     var took = DoubleColumn.create("ms");
     var bytes = LongColumn.create("bytes");
     var flops = LongColumn.create("flops");
+    var engine = StringColumn.create("engine");
     for (var profile : ofRanks) {
       for (var span : profile.spans()) {
         rank.append(profile.place().rank());
@@ -48,13 +52,49 @@ public final class ProfileTables {
         took.append(span.nanos() / NANOS_PER_MILLI);
         bytes.append(span.bytes());
         flops.append(span.flops());
+        engine.append(span.engine());
       }
     }
     var table =
-        Table.create("spans", rank, iteration, chunk, stage, stream, start, took, bytes, flops);
+        Table.create(
+            "spans", rank, iteration, chunk, stage, stream, start, took, bytes, flops, engine);
     List<SequencedMap<String, String>> rows =
         Collections.nCopies(table.rowCount(), ofRanks.getFirst().configuration());
     return table.addColumns(ConfigurationColumns.of(rows).toArray(Column<?>[]::new));
+  }
+
+  /// What did each stage on each rank, in a mean iteration: kernels by name, and copy engines. It
+  /// has no rows where the backend cannot tell.
+  public static Table engines(List<Profile> ofRanks) {
+    var rank = IntColumn.create("rank");
+    var stage = StringColumn.create("stage");
+    var engine = StringColumn.create("engine");
+    var pieces = DoubleColumn.create("pieces");
+    var took = DoubleColumn.create("ms");
+    var bytes = LongColumn.create("bytes");
+    for (var profile : ofRanks) {
+      var groups =
+          profile.spans().stream()
+              .filter(span -> !span.engine().isEmpty())
+              .collect(
+                  Collectors.groupingBy(
+                      span -> List.of(name(span.stage()), span.engine()),
+                      LinkedHashMap::new,
+                      Collectors.toList()));
+      groups.forEach(
+          (key, spans) -> {
+            rank.append(profile.place().rank());
+            stage.append(key.getFirst());
+            engine.append(key.getLast());
+            pieces.append((double) spans.size() / profile.iterations());
+            took.append(
+                spans.stream().mapToLong(Span::nanos).sum()
+                    / NANOS_PER_MILLI
+                    / profile.iterations());
+            bytes.append(spans.stream().mapToLong(Span::bytes).sum() / profile.iterations());
+          });
+    }
+    return Table.create("engines", rank, stage, engine, pieces, took, bytes);
   }
 
   /// Times are those of a mean iteration; a share is of the iteration's wall time. A stage that

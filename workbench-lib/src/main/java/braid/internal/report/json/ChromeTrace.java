@@ -170,6 +170,9 @@ public final class ChromeTrace {
     if (span.chunk() >= 0) {
       json.name("chunk").value(span.chunk());
     }
+    if (!span.engine().isEmpty()) {
+      json.name("engine").value(span.engine());
+    }
     rate(json, "bytes", span.bytes(), "GB/s", span.nanos());
     rate(json, "flops", span.flops(), "GFLOP/s", span.nanos());
     json.endObject().endObject();

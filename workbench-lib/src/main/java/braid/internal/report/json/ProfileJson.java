@@ -63,6 +63,7 @@ public final class ProfileJson {
         "iterationNanos",
         "stages",
         "streams",
+        "engines",
         "spans");
     if (!fields.text("format").equals(ProfileWriter.FORMAT)) {
       throw new BraidException(
@@ -75,7 +76,11 @@ public final class ProfileJson {
     var stages = fields.listOf("stages", Stage.values());
     var streams = fields.textList("streams");
     var spans = new ArrayList<Span>();
-    for (var row : fields.rows("spans", ProfileWriter.SPAN_WIDTH)) {
+    // Profiles of Braid's first version did not say what did a thing.
+    boolean tells = fields.has("engines");
+    var engines = tells ? fields.textList("engines") : List.of("");
+    for (var row :
+        fields.rows("spans", tells ? ProfileWriter.SPAN_WIDTH : ProfileWriter.SPAN_WIDTH - 1)) {
       spans.add(
           new Span(
               number(row[0], "iteration"),
@@ -85,7 +90,8 @@ public final class ProfileJson {
               row[4],
               row[5],
               row[6],
-              row[7]));
+              row[7],
+              tells ? named(engines, row[8], "engines") : ""));
     }
     return new Profile(
         new Place(fields.whole("rank"), fields.whole("size")),

@@ -1,6 +1,9 @@
-package braid;
+package braid.internal.selftest;
 
+import braid.DType;
+import braid.GemmSpec;
 import braid.GemmSpec.Feature;
+import braid.Place;
 import java.util.Arrays;
 import java.util.function.Function;
 import java.util.function.IntFunction;

@@ -1,8 +1,13 @@
-package braid;
+package braid.internal.selftest;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
-import java.lang.foreign.MemorySegment;
+import braid.Capabilities;
+import braid.Collectives;
+import braid.DType;
+import braid.Place;
+import braid.ProcessGroup;
+import braid.SymmetricTensor;
+import braid.Transport;
+import braid.internal.resource.Integers;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -10,27 +15,43 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /// One collective in one type, size and way, held to plain loops over the same integers to the last
-/// bit. It has a form as text, so that ranks that are processes can be given it.
+/// bit.
 ///
 /// @param rows of each rank's part: the smaller of the two tensors
-record CollectiveCase(What what, DType dtype, Way way, int rows, int columns) {
+public record CollectiveCase(What made, DType dtype, Way way, int rows, int columns)
+    implements Case {
   private static final int ROUNDS = 2;
 
-  enum What {
-    ALL_GATHER,
-    REDUCE_SCATTER,
-    ALL_REDUCE,
-    ALL_REDUCE_IN_PLACE,
-    ALL_TO_ALL,
-    BROADCAST
+  /// What is made.
+  public enum What {
+    ALL_GATHER("all-gather"),
+    REDUCE_SCATTER("reduce-scatter"),
+    ALL_REDUCE("all-reduce"),
+    ALL_REDUCE_IN_PLACE("all-reduce"),
+    ALL_TO_ALL("all-to-all"),
+    BROADCAST("broadcast"),
+    /// Each rank sends to the next one and receives from the one before it.
+    RING("send");
+
+    private final String collective;
+
+    What(String collective) {
+      this.collective = collective;
+    }
+
+    @Override
+    public String toString() {
+      return collective;
+    }
   }
 
-  enum Way {
+  /// What it goes over.
+  public enum Way {
     COPY_ENGINE,
     ONE_WORKER,
     TWO_WORKERS;
 
-    Collectives of(ProcessGroup group) {
+    public Collectives of(ProcessGroup group) {
       var comm = Collectives.on(group);
       return switch (this) {
         case COPY_ENGINE -> comm;
@@ -40,8 +61,45 @@ record CollectiveCase(What what, DType dtype, Way way, int rows, int columns) {
     }
   }
 
+  @Override
+  public String what() {
+    return made.toString();
+  }
+
+  @Override
+  public String method() {
+    return "";
+  }
+
+  @Override
+  public Transport transport() {
+    return way == Way.COPY_ENGINE ? Transport.COPY_ENGINE : Transport.WORKERS;
+  }
+
+  /// Those of them that such rows support.
+  public static List<CollectiveCase> supported(
+      List<CollectiveCase> cases, List<Capabilities.CollectiveRow> rows) {
+    return cases.stream()
+        .filter(
+            each ->
+                rows.stream()
+                    .anyMatch(
+                        row ->
+                            row.supported()
+                                && row.collective().equals(each.what())
+                                && row.transport() == each.transport()))
+        .toList();
+  }
+
+  /// Every collective in every type, once over each transport.
+  public static List<CollectiveCase> quick() {
+    return table().stream()
+        .filter(each -> each.columns > 1 && each.rows % 2 != 0 && each.way != Way.ONE_WORKER)
+        .toList();
+  }
+
   /// Every collective in every type and way, in sizes nice and ugly.
-  static List<CollectiveCase> table() {
+  public static List<CollectiveCase> table() {
     return Arrays.stream(What.values())
         .flatMap(
             what ->
@@ -59,20 +117,21 @@ record CollectiveCase(What what, DType dtype, Way way, int rows, int columns) {
   }
 
   /// So large that parts are added up in several chunks, the last of them not whole.
-  static List<CollectiveCase> large() {
+  public static List<CollectiveCase> large() {
     return List.of(
         new CollectiveCase(What.ALL_REDUCE_IN_PLACE, DType.FP32, Way.COPY_ENGINE, 1031, 1021),
         new CollectiveCase(What.ALL_REDUCE, DType.BF16, Way.TWO_WORKERS, 1031, 1021),
         new CollectiveCase(What.REDUCE_SCATTER, DType.FP32, Way.COPY_ENGINE, 1031, 1021));
   }
 
-  String text() {
-    return Stream.of(what, dtype.name(), way, rows, columns)
+  @Override
+  public String text() {
+    return Stream.of(made.name(), dtype.name(), way.name(), rows, columns)
         .map(String::valueOf)
         .collect(Collectors.joining(","));
   }
 
-  static CollectiveCase parse(String text) {
+  public static CollectiveCase parse(String text) {
     var part = text.split(",", -1);
     return new CollectiveCase(
         What.valueOf(part[0]),
@@ -83,56 +142,65 @@ record CollectiveCase(What what, DType dtype, Way way, int rows, int columns) {
   }
 
   private long rowsOfX(int ranks) {
-    return switch (what) {
+    return switch (made) {
       case REDUCE_SCATTER, ALL_TO_ALL -> (long) rows * ranks;
-      case ALL_GATHER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST -> rows;
+      case ALL_GATHER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING -> rows;
     };
   }
 
   private long rowsOfY(int ranks) {
-    return switch (what) {
+    return switch (made) {
       case ALL_GATHER, ALL_TO_ALL -> (long) rows * ranks;
-      case REDUCE_SCATTER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST -> rows;
+      case REDUCE_SCATTER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING -> rows;
     };
   }
 
   /// Holds it to what plain loops say, again and again with other contents. What was brought is
   /// written over at once, which nobody may see; what is got is spoiled before, so that nothing of
   /// an earlier call can pass for it.
-  void check(ProcessGroup group) {
+  @Override
+  public void check(Trial trial) {
+    var group = trial.group();
+    if (made == What.RING && group.size() == 1) {
+      return;
+    }
     var comm = way.of(group);
-    try (var x = tensor(group, "x", rowsOfX(group.size()));
-        var y = tensor(group, "y", rowsOfY(group.size()))) {
+    var findings = new Findings();
+    try (var x = tensor(trial, "x", rowsOfX(group.size()));
+        var y = tensor(trial, "y", rowsOfY(group.size()))) {
       for (int round = 0; round < ROUNDS; round++) {
-        for (int root = 0; root < (what == What.BROADCAST ? group.size() : 1); root++) {
+        for (int root = 0; root < (made == What.BROADCAST ? group.size() : 1); root++) {
           int seed = 100 * round + 10 * root;
           int elements = (int) x.local().elements();
           x.local().fillIntegers(seed + group.rank());
           y.local().fill(Float.NaN);
-          var got = make(comm, x, y, root).local().toFloats();
+          var result = make(group, comm, x, y, root).local();
+          trial.handled().accept(result);
+          var got = result.toFloats();
           x.local().fill(Float.NaN);
-          var wanted = wanted(group, root, rank -> integers(seed + rank, elements));
-          int wrong = Arrays.mismatch(got, wanted);
-          assertThat(wrong)
-              .as(
-                  "%s on rank %s, round %d, root %d: first wrong element, where %s is %s",
-                  this, group.place(), round, root, text(wanted, wrong), text(got, wrong))
-              .isNegative();
+          findings.same(
+              "%s on rank %s, round %d, root %d: result"
+                  .formatted(this, group.place(), round, root),
+              wanted(group, root, rank -> Integers.first(seed + rank, elements)),
+              got);
         }
       }
     }
+    findings.orThrow();
   }
 
-  private static String text(float[] values, int at) {
-    return at < 0 || at >= values.length ? "none" : Float.toString(values[at]);
+  private SymmetricTensor tensor(Trial trial, String name, long first) {
+    return SymmetricTensor.on(trial.group())
+        .shape(first, columns)
+        .dtype(dtype)
+        .memory(trial.kind())
+        .name(name)
+        .allocate();
   }
 
-  private SymmetricTensor tensor(ProcessGroup group, String name, long first) {
-    return SymmetricTensor.on(group).shape(first, columns).dtype(dtype).name(name).allocate();
-  }
-
-  private SymmetricTensor make(Collectives comm, SymmetricTensor x, SymmetricTensor y, int root) {
-    switch (what) {
+  private SymmetricTensor make(
+      ProcessGroup group, Collectives comm, SymmetricTensor x, SymmetricTensor y, int root) {
+    switch (made) {
       case ALL_GATHER -> comm.allGather(x, y);
       case REDUCE_SCATTER -> comm.reduceScatter(x, y);
       case ALL_REDUCE -> comm.allReduce(x, y);
@@ -145,30 +213,27 @@ record CollectiveCase(What what, DType dtype, Way way, int rows, int columns) {
         comm.broadcast(x, root);
         return x;
       }
+      case RING -> {
+        int ranks = group.size();
+        comm.sendReceive(x, (group.rank() + 1) % ranks, y, (group.rank() + ranks - 1) % ranks);
+      }
     }
     return y;
   }
 
-  private float[] integers(long seed, int count) {
-    return new Tensor(
-            List.of((long) count), dtype, MemorySegment.ofArray(new byte[count * dtype.bytes()]))
-        .fillIntegers(seed)
-        .toFloats();
-  }
-
   /// What a rank brought.
   @FunctionalInterface
-  interface Brought {
+  private interface Brought {
     float[] by(int rank);
   }
 
   private float[] wanted(ProcessGroup group, int root, Brought brought) {
     var all = IntStream.range(0, group.size()).mapToObj(brought::by).toList();
-    return wanted(what, dtype, group.place(), root, all);
+    return wanted(made, dtype, group.place(), root, all);
   }
 
   /// What that rank has after a collective on those.
-  static float[] wanted(What what, DType dtype, Place place, int root, List<float[]> all) {
+  public static float[] wanted(What what, DType dtype, Place place, int root, List<float[]> all) {
     return switch (what) {
       case ALL_GATHER -> joined(all);
       case REDUCE_SCATTER -> part(sum(dtype, all), place.size(), place.rank());
@@ -176,6 +241,7 @@ record CollectiveCase(What what, DType dtype, Way way, int rows, int columns) {
       case ALL_TO_ALL ->
           joined(all.stream().map(each -> part(each, place.size(), place.rank())).toList());
       case BROADCAST -> all.get(root);
+      case RING -> all.get((place.rank() + place.size() - 1) % place.size());
     };
   }
 

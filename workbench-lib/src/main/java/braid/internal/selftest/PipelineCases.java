@@ -1,32 +1,60 @@
-package braid;
+package braid.internal.selftest;
 
+import braid.Capabilities;
+import braid.ChunkOrder;
+import braid.DType;
+import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.GemmSpec.Pattern;
+import braid.Method;
+import braid.Overlap;
+import braid.Priority;
+import braid.Transport;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.random.RandomGenerator;
 import java.util.stream.IntStream;
 
 /// The cases of the contract.
-final class PipelineCases {
+public final class PipelineCases {
   private static final int[][] EVEN_AND_UNEVEN = {{24, 16, 8}, {23, 13, 7}};
+  private static final int[] UNEVEN = EVEN_AND_UNEVEN[1];
 
   private PipelineCases() {}
 
-  /// Every supported cell of the table, in every type, at even, uneven and tiny sizes.
-  static List<PipelineCase> table(int ranks) {
-    var cases = new ArrayList<PipelineCase>();
-    for (var row : Capabilities.host()) {
-      if (row.supported()) {
-        for (var dtype : DType.values()) {
-          for (var spec : sizes(row.pattern(), ranks)) {
-            cases.add(new PipelineCase(spec.dtype(dtype), how(row, spec, ranks)));
-          }
-        }
-      }
-    }
-    return cases;
+  /// Every supported one of those rows, in every type, at even, uneven and tiny sizes.
+  public static List<PipelineCase> table(List<Capabilities.Row> rows, int ranks) {
+    return rows.stream()
+        .filter(Capabilities.Row::supported)
+        .flatMap(
+            row ->
+                Arrays.stream(DType.values())
+                    .flatMap(
+                        dtype ->
+                            sizes(row.pattern(), ranks).stream()
+                                .map(spec -> of(row, spec.dtype(dtype), ranks))))
+        .toList();
+  }
+
+  /// One case for each supported one of those rows and each type.
+  public static List<PipelineCase> quick(List<Capabilities.Row> rows, int ranks) {
+    return rows.stream()
+        .filter(Capabilities.Row::supported)
+        .flatMap(
+            row ->
+                Arrays.stream(DType.values())
+                    .map(dtype -> of(row, uneven(row.pattern()).dtype(dtype), ranks)))
+        .toList();
+  }
+
+  private static PipelineCase of(Capabilities.Row row, GemmSpec spec, int ranks) {
+    return new PipelineCase(spec, how(row, spec, ranks));
+  }
+
+  private static GemmSpec uneven(Pattern pattern) {
+    return spec(pattern, UNEVEN[0], UNEVEN[1], UNEVEN[2], UNEVEN[0] * 3L + 1);
   }
 
   private static Overlap how(Capabilities.Row row, GemmSpec spec, int ranks) {
@@ -34,7 +62,7 @@ final class PipelineCases {
     return overlap(row.method(), splits).over(row.transport());
   }
 
-  static Overlap overlap(Method method, int splits) {
+  public static Overlap overlap(Method method, int splits) {
     return switch (method) {
       case PIPELINED -> Overlap.splits(splits);
       case DIRECT -> Overlap.direct(splits);
@@ -53,7 +81,7 @@ final class PipelineCases {
     return specs;
   }
 
-  static GemmSpec spec(Pattern pattern, int m, int n, int k, long beside) {
+  public static GemmSpec spec(Pattern pattern, int m, int n, int k, long beside) {
     return switch (pattern) {
       case ALL_GATHER_GEMM -> GemmSpec.allGatherGemm(m, n, k);
       case GEMM_REDUCE_SCATTER -> GemmSpec.gemmReduceScatter(m, n, k);
@@ -63,37 +91,47 @@ final class PipelineCases {
     };
   }
 
-  static int mostSplits(GemmSpec spec, Method method, int ranks) {
+  public static int mostSplits(GemmSpec spec, Method method, int ranks) {
     long total = spec.pattern().beside() ? spec.besideElements() : spec.m();
     boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && method != Method.RING;
     return Math.toIntExact(ofAll ? total : total / ranks);
   }
 
-  /// Every feature, and every option of the tuning, of every pattern and method.
-  static List<PipelineCase> featuresAndOptions(int ranks) {
+  /// Every feature, and every option of the tuning, of every pattern and method that those rows
+  /// support.
+  public static List<PipelineCase> featuresAndOptions(List<Capabilities.Row> rows, int ranks) {
+    var supported = rows.stream().filter(Capabilities.Row::supported).toList();
     var cases = new ArrayList<PipelineCase>();
     for (var pattern : Pattern.values()) {
       for (var method : Method.values()) {
-        if (Capabilities.hole(pattern, method).isEmpty()) {
-          var spec = spec(pattern, 23, 13, 7, 53);
-          var how = overlap(method, 3);
-          for (var features : features(pattern)) {
-            for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP8_E4M3)) {
-              cases.add(new PipelineCase(with(spec.dtype(dtype), features), how));
-            }
-          }
-          cases.add(new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), how));
-          cases.add(new PipelineCase(spec.dtype(DType.FP8_E5M2).output(DType.FP16), how));
-          for (var option : options(spec, how, ranks)) {
-            cases.add(new PipelineCase(spec, option));
-          }
-          cases.add(
-              new PipelineCase(
-                  with(spec, EnumSet.of(Feature.ACCUMULATE)), how.outputInSymmetricMemory()));
+        if (supported.stream()
+            .anyMatch(row -> row.pattern() == pattern && row.method() == method)) {
+          addFeaturesAndOptions(pattern, method, ranks, cases);
         }
       }
     }
-    return cases;
+    return cases.stream()
+        .filter(each -> supported.stream().anyMatch(row -> row.transport() == each.transport()))
+        .toList();
+  }
+
+  private static void addFeaturesAndOptions(
+      Pattern pattern, Method method, int ranks, List<PipelineCase> cases) {
+    var spec = spec(pattern, 23, 13, 7, 53);
+    var how = overlap(method, 3);
+    for (var features : features(pattern)) {
+      for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP8_E4M3)) {
+        cases.add(new PipelineCase(with(spec.dtype(dtype), features), how));
+      }
+    }
+    cases.add(new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), how));
+    cases.add(new PipelineCase(spec.dtype(DType.FP8_E5M2).output(DType.FP16), how));
+    for (var option : options(spec, how, ranks)) {
+      cases.add(new PipelineCase(spec, option));
+    }
+    cases.add(
+        new PipelineCase(
+            with(spec, EnumSet.of(Feature.ACCUMULATE)), how.outputInSymmetricMemory()));
   }
 
   private static List<EnumSet<Feature>> features(Pattern pattern) {
@@ -111,7 +149,7 @@ final class PipelineCases {
     return sets;
   }
 
-  static GemmSpec with(GemmSpec spec, EnumSet<Feature> features) {
+  public static GemmSpec with(GemmSpec spec, EnumSet<Feature> features) {
     return new GemmSpec(
         spec.pattern(),
         spec.m(),
@@ -151,9 +189,11 @@ final class PipelineCases {
     return Math.toIntExact(ofAll ? total : (total + ranks - 1) / ranks);
   }
 
-  /// Cases that a seed decides: anything with anything.
-  static List<PipelineCase> random(RandomGenerator random, int ranks, int count) {
-    return IntStream.range(0, count).mapToObj(i -> random(random, ranks)).toList();
+  /// Cases that a seed decides: anything of those rows with anything.
+  public static List<PipelineCase> random(
+      List<Capabilities.Row> rows, RandomGenerator random, int ranks, int count) {
+    var cells = rows.stream().filter(Capabilities.Row::supported).toList();
+    return IntStream.range(0, count).mapToObj(i -> random(cells, random, ranks)).toList();
   }
 
   @SafeVarargs
@@ -161,8 +201,8 @@ final class PipelineCases {
     return values[random.nextInt(values.length)];
   }
 
-  private static PipelineCase random(RandomGenerator random, int ranks) {
-    var cells = Capabilities.host().stream().filter(Capabilities.Row::supported).toList();
+  private static PipelineCase random(
+      List<Capabilities.Row> cells, RandomGenerator random, int ranks) {
     var cell = cells.get(random.nextInt(cells.size()));
     var pattern = cell.pattern();
     var dtype = any(random, DType.values());

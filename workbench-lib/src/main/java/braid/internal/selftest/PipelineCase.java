@@ -1,24 +1,56 @@
-package braid;
+package braid.internal.selftest;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.within;
-
+import braid.ChunkOrder;
+import braid.DType;
+import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.GemmSpec.Pattern;
+import braid.Method;
+import braid.Overlap;
+import braid.Pipeline;
+import braid.Place;
+import braid.Priority;
+import braid.Transport;
+import braid.VerificationFailed;
+import braid.internal.resource.Integers;
 import java.util.Arrays;
 import java.util.EnumSet;
-import java.util.List;
 import java.util.stream.Collectors;
 
 /// One case of the contract that every way of every pattern keeps on every kind of rank: what it
-/// computes is, to the last bit, what plain loops compute from the same integers. It has a form as
-/// text, so that ranks that are processes can be given it, and a failure can be run again.
-record PipelineCase(GemmSpec spec, Overlap how) {
+/// computes is, to the last bit, what plain loops compute from the same integers.
+public record PipelineCase(GemmSpec spec, Overlap how) implements Case {
   static final float INPUT_SCALE = 0.5f;
   static final float WEIGHT_SCALE = 4;
   private static final int ROUNDS = 2;
 
-  String text() {
+  /// How far a GELU in fp32 may be off where it is near 0.
+  private static final double ACTIVATED_ATOL = 1e-6;
+
+  private static final double AMAX_RTOL = 1e-6;
+
+  @Override
+  public String what() {
+    return spec.pattern().toString();
+  }
+
+  @Override
+  public String method() {
+    return how.method().toString();
+  }
+
+  @Override
+  public Transport transport() {
+    return how.transport();
+  }
+
+  @Override
+  public DType dtype() {
+    return spec.dtype();
+  }
+
+  @Override
+  public String text() {
     return String.join(
         ",",
         spec.pattern().name(),
@@ -41,7 +73,7 @@ record PipelineCase(GemmSpec spec, Overlap how) {
         Boolean.toString(how.symmetricOutput()));
   }
 
-  static PipelineCase parse(String text) {
+  public static PipelineCase parse(String text) {
     var part = text.split(",", -1);
     var features = EnumSet.noneOf(Feature.class);
     Arrays.stream(part[7].split("\\+"))
@@ -74,28 +106,37 @@ record PipelineCase(GemmSpec spec, Overlap how) {
             Boolean.parseBoolean(part[17])));
   }
 
-  /// Holds the case to its contract, on this rank of the group.
-  void check(ProcessGroup group) {
-    try (var pipe = build(group)) {
-      pipe.verify();
+  @Override
+  public void check(Trial trial) {
+    try (var pipe = build(trial)) {
+      verify(pipe);
+      var findings = new Findings();
       // Other inputs in every round: what an earlier one left must not be taken for this one's.
       for (int round = 0; round < ROUNDS; round++) {
         fill(pipe, round);
         pipe.run();
-        compare(pipe, round);
+        trial.handled().accept(pipe.output());
+        compare(pipe, round, findings);
       }
-    } catch (RuntimeException | Error e) {
-      throw new AssertionError(
-          "%s, %s on rank %s: %s%n%s".formatted(spec, how, group.place(), e, text()), e);
+      findings.orThrow();
     }
   }
 
-  private Pipeline build(ProcessGroup group) {
-    var builder = Pipeline.on(group).gemm(spec).overlap(how);
+  private Pipeline build(Trial trial) {
+    var builder = Pipeline.on(trial.group()).gemm(spec).overlap(how).memory(trial.kind());
     if (spec.dtype().isFp8()) {
       builder.scales(INPUT_SCALE, WEIGHT_SCALE);
     }
     return builder.build();
+  }
+
+  /// What is wrong is thrown on every rank alike.
+  private static void verify(Pipeline pipe) {
+    try {
+      pipe.verify();
+    } catch (VerificationFailed e) {
+      throw new CaseFailed(String.valueOf(e.getMessage()));
+    }
   }
 
   private void fill(Pipeline pipe, int round) {
@@ -122,57 +163,58 @@ record PipelineCase(GemmSpec spec, Overlap how) {
     return 1_000_000L * round + 1000L * rank + what;
   }
 
-  private void compare(Pipeline pipe, int round) {
+  private void compare(Pipeline pipe, int round, Findings findings) {
     var place = pipe.group().place();
-    var as = "%s, %s on rank %s, round %d".formatted(spec, how, place, round);
-    var plain =
-        new PlainCase(spec, place, what -> rank -> size -> integers(round, rank, what, size));
+    var as = "%s, %s on rank %s, round %d: ".formatted(spec, how, place, round);
+    var plain = plain(place, round);
     var sums = plain.output();
     var dtype = spec.outputDtype();
+    var got = pipe.output().toFloats();
     if (spec.has(Feature.GELU)) {
-      assertThat(pipe.preActivation().toFloats())
-          .as(as)
-          .containsExactly(PlainCase.rounded(dtype, sums));
-      var got = pipe.output().toFloats();
-      for (int i = 0; i < sums.length; i++) {
-        double wanted = PlainCase.gelu(sums[i]);
-        assertThat((double) got[i])
-            .as("%s, output %d", as, i)
-            .isCloseTo(wanted, within(dtype.epsilon() * Math.abs(wanted) + 1e-6));
-      }
+      findings.same(
+          as + "pre-activation", PlainCase.rounded(dtype, sums), pipe.preActivation().toFloats());
+      findings.near(as + "output", plain.activated(), got, ACTIVATED_ATOL, dtype.epsilon());
     } else {
-      assertThat(pipe.output().toFloats()).as(as).containsExactly(PlainCase.rounded(dtype, sums));
+      findings.same(as + "output", PlainCase.rounded(dtype, sums), got);
     }
     if (spec.has(Feature.GATHERED_INPUT)) {
-      assertThat(pipe.gatheredInput().toFloats()).as(as).containsExactly(plain.wholeInput());
+      findings.same(as + "gathered input", plain.wholeInput(), pipe.gatheredInput().toFloats());
     }
     if (spec.pattern().beside()) {
-      assertThat(pipe.besideOutput().toFloats()).as(as).containsExactly(plain.besideOutput());
+      findings.same(as + "output beside", plain.besideOutput(), pipe.besideOutput().toFloats());
     }
     if (spec.dtype().isFp8()) {
-      // Gathered first: assertions between collective calls would leave the other ranks waiting.
-      float amax = pipe.amax();
-      float largest = 0;
-      for (double each : pipe.group().gather((double) PlainCase.largest(plain.activated()))) {
-        largest = Math.max(largest, (float) each);
-      }
-      assertThat(amax).as(as).isCloseTo(largest, within(largest * 1e-6f));
+      compareAmax(pipe, PlainCase.largest(plain.activated()), as, findings);
     }
     if (how.symmetricOutput()) {
-      pipe.group().barrier();
-      int peer = (place.rank() + 1) % place.size();
-      var ofPeer = pipe.output(peer).toFloats();
-      pipe.group().barrier();
-      if (!spec.has(Feature.GELU)) {
-        var there =
-            new PlainCase(
-                spec,
-                new Place(peer, place.size()),
-                what -> rank -> size -> integers(round, rank, what, size));
-        assertThat(ofPeer)
-            .as("%s, as seen from rank %s", as, place)
-            .containsExactly(PlainCase.rounded(dtype, there.output()));
-      }
+      comparePeer(pipe, round, as, findings);
+    }
+  }
+
+  private PlainCase plain(Place place, int round) {
+    return new PlainCase(spec, place, what -> rank -> size -> integers(round, rank, what, size));
+  }
+
+  private static void compareAmax(Pipeline pipe, float mine, String as, Findings findings) {
+    float largest = 0;
+    for (double each : pipe.group().gather((double) mine)) {
+      largest = Math.max(largest, (float) each);
+    }
+    findings.near(as + "amax", new float[] {largest}, new float[] {pipe.amax()}, 0, AMAX_RTOL);
+  }
+
+  private void comparePeer(Pipeline pipe, int round, String as, Findings findings) {
+    var place = pipe.group().place();
+    pipe.group().barrier();
+    int peer = (place.rank() + 1) % place.size();
+    var ofPeer = pipe.output(peer).toFloats();
+    pipe.group().barrier();
+    if (!spec.has(Feature.GELU)) {
+      findings.same(
+          as + "rank " + peer + "'s output",
+          PlainCase.rounded(
+              spec.outputDtype(), plain(new Place(peer, place.size()), round).output()),
+          ofPeer);
     }
   }
 
@@ -184,10 +226,6 @@ record PipelineCase(GemmSpec spec, Overlap how) {
           case BIAS -> 0;
           case OUTPUT -> outputSeedRank(rank);
         };
-    try (var arena = java.lang.foreign.Arena.ofConfined()) {
-      return new Tensor(List.of((long) size), DType.FP32, arena.allocate((long) size * Float.BYTES))
-          .fillIntegers(seed(round, seedRank, what.seed()))
-          .toFloats();
-    }
+    return Integers.first(seed(round, seedRank, what.seed()), size);
   }
 }

@@ -1,0 +1,258 @@
+package braid.natives.blaslt;
+
+import braid.natives.blaslt.Lt.Layout;
+import braid.natives.blaslt.Lt.Problem;
+import braid.natives.cuda.Address;
+import braid.natives.cuda.GpuStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import org.bytedeco.cuda.cublas.cublasLtMatmulAlgo_t;
+import org.bytedeco.cuda.cublas.cublasLtMatmulDescOpaque_t;
+import org.bytedeco.cuda.cublas.cublasLtMatmulHeuristicResult_t;
+import org.bytedeco.cuda.cublas.cublasLtMatmulPreferenceOpaque_t;
+import org.bytedeco.cuda.cublas.cublasLtMatrixLayoutOpaque_t;
+import org.bytedeco.cuda.global.cublas;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.javacpp.PointerPointer;
+
+/// A problem as cublasLt wants it told. It counts by columns: our rows are its columns, so it
+/// computes dᵀ = bᵀ · aᵀ, and its first factor is our b. What we store by rows needs no turning
+/// then.
+final class Descriptors implements AutoCloseable {
+  /// Stands in for a bias and a pre-activation where an algorithm is asked for: only its alignment
+  /// is looked at, 16 bytes and no more.
+  private static final long PLACEHOLDER = 0x10010;
+
+  private static final long PLACEHOLDER_ALIGNMENT_BYTES = 16;
+
+  private static final long ALPHA = 0;
+  private static final long BETA = 8;
+  private static final long ATTRIBUTE = 16;
+  private static final long SCRATCH_BYTES = 32;
+
+  private final Lt lt;
+  private final Problem problem;
+  private final cublasLtMatmulDescOpaque_t multiplication;
+  private final cublasLtMatrixLayoutOpaque_t a;
+  private final cublasLtMatrixLayoutOpaque_t b;
+  private final cublasLtMatrixLayoutOpaque_t c;
+  private final cublasLtMatrixLayoutOpaque_t d;
+
+  private final MemorySegment scratch = Arena.ofAuto().allocate(SCRATCH_BYTES, Long.BYTES);
+  private final Address alphaAt = new Address(scratch.address() + ALPHA);
+  private final Address betaAt = new Address(scratch.address() + BETA);
+  private final Address attributeAt = new Address(scratch.address() + ATTRIBUTE);
+  private final Address aAt = new Address();
+  private final Address bAt = new Address();
+  private final Address cAt = new Address();
+  private final Address dAt = new Address();
+  private final Address workspaceAt = new Address();
+  private long biasSet;
+  private long auxSet;
+
+  Descriptors(Lt lt, Problem problem) {
+    this.lt = lt;
+    this.problem = problem;
+    this.multiplication = multiplication();
+    this.a = layout(problem.a(), problem.a().type(), problem.batchStrideA());
+    this.b = layout(problem.b(), problem.b().type(), problem.batchStrideB());
+    this.c = layout(problem.d(), addend(), problem.batchStrideD());
+    this.d = layout(problem.d(), problem.d().type(), problem.batchStrideD());
+  }
+
+  /// Asks for up to `most` algorithms and says how many there are.
+  int heuristic(cublasLtMatmulHeuristicResult_t found, int most, long workspaceBytes) {
+    lt.gpu().use();
+    var created = new PointerPointer<Pointer>(1);
+    try (created) {
+      lt.check("cublasLtMatmulPreferenceCreate", cublas.cublasLtMatmulPreferenceCreate(created));
+      var preference = new cublasLtMatmulPreferenceOpaque_t(created.get(Pointer.class, 0));
+      try {
+        prefer(preference, cublas.CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspaceBytes, 8);
+        prefer(
+            preference,
+            cublas.CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+            problem.b().alignmentBytes(problem.batchStrideB()),
+            4);
+        prefer(
+            preference,
+            cublas.CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+            problem.a().alignmentBytes(problem.batchStrideA()),
+            4);
+        var ofD = problem.d().alignmentBytes(problem.batchStrideD());
+        prefer(preference, cublas.CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, ofD, 4);
+        prefer(preference, cublas.CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, ofD, 4);
+        var count = new int[1];
+        int status =
+            cublas.cublasLtMatmulAlgoGetHeuristic(
+                lt.context(), multiplication, b, a, c, d, preference, most, found, count);
+        if (status == cublas.CUBLAS_STATUS_NOT_SUPPORTED) {
+          return 0;
+        }
+        lt.check("cublasLtMatmulAlgoGetHeuristic", status);
+        return count[0];
+      } finally {
+        lt.check(
+            "cublasLtMatmulPreferenceDestroy", cublas.cublasLtMatmulPreferenceDestroy(preference));
+      }
+    }
+  }
+
+  private void prefer(
+      cublasLtMatmulPreferenceOpaque_t preference, int attribute, long value, int bytes) {
+    scratch.set(ValueLayout.JAVA_LONG, ATTRIBUTE, value); // its low bytes come first
+    lt.check(
+        "cublasLtMatmulPreferenceSetAttribute",
+        cublas.cublasLtMatmulPreferenceSetAttribute(preference, attribute, attributeAt, bytes));
+  }
+
+  /// One at a time: the bias and the pre-activation are told to the descriptor, which is read
+  /// during the call only.
+  synchronized void run(
+      GpuStream on,
+      cublasLtMatmulAlgo_t algorithm,
+      long workspaceBytes,
+      float alpha,
+      long a,
+      long b,
+      float beta,
+      long c,
+      long d,
+      long bias,
+      long aux,
+      long workspace) {
+    if (problem.bias() && bias != biasSet) {
+      point("bias", cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+      biasSet = bias;
+    }
+    if (problem.auxStride() != 0 && aux != auxSet) {
+      point("pre-activation", cublas.CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+      auxSet = aux;
+    }
+    if (beta != 0 && addend() != problem.d().type()) {
+      throw new IllegalArgumentException(
+          "nothing can be added to a result in %s; beta must be 0 but is %s"
+              .formatted(problem.d().type(), beta));
+    }
+    scratch.set(ValueLayout.JAVA_FLOAT, ALPHA, alpha);
+    scratch.set(ValueLayout.JAVA_FLOAT, BETA, beta);
+    lt.check(
+        "cublasLtMatmul",
+        cublas.cublasLtMatmul(
+            lt.context(),
+            multiplication,
+            alphaAt,
+            bAt.to(b),
+            this.b,
+            aAt.to(a),
+            this.a,
+            betaAt,
+            cAt.to(beta != 0 ? c : addend() == problem.d().type() ? d : 0),
+            this.c,
+            dAt.to(d),
+            this.d,
+            algorithm,
+            workspaceAt.to(workspace),
+            workspaceBytes,
+            on.pointer()));
+  }
+
+  private void point(String what, int attribute, long address) {
+    if (address == 0 || address % PLACEHOLDER_ALIGNMENT_BYTES != 0) {
+      throw new IllegalArgumentException(
+          "the %s is at 0x%x and must be at a multiple of %d bytes"
+              .formatted(what, address, PLACEHOLDER_ALIGNMENT_BYTES));
+    }
+    set(multiplication, attribute, address, Long.BYTES);
+  }
+
+  private cublasLtMatmulDescOpaque_t multiplication() {
+    try (var created = new PointerPointer<Pointer>(1)) {
+      lt.check(
+          "cublasLtMatmulDescCreate",
+          cublas.cublasLtMatmulDescCreate(created, compute(), cudart.CUDA_R_32F));
+      var made = new cublasLtMatmulDescOpaque_t(created.get(Pointer.class, 0));
+      set(made, cublas.CUBLASLT_MATMUL_DESC_TRANSA, operation(problem.b()), Integer.BYTES);
+      set(made, cublas.CUBLASLT_MATMUL_DESC_TRANSB, operation(problem.a()), Integer.BYTES);
+      set(made, cublas.CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(), Integer.BYTES);
+      if (problem.bias()) {
+        set(made, cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, PLACEHOLDER, Long.BYTES);
+        set(made, cublas.CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, addend().code(), Integer.BYTES);
+      }
+      if (problem.auxStride() != 0) {
+        set(made, cublas.CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, PLACEHOLDER, Long.BYTES);
+        set(made, cublas.CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.auxStride(), Long.BYTES);
+      }
+      if (problem.smTarget() != 0) {
+        set(made, cublas.CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, problem.smTarget(), Integer.BYTES);
+      }
+      return made;
+    }
+  }
+
+  private void set(cublasLtMatmulDescOpaque_t of, int attribute, long value, int bytes) {
+    scratch.set(ValueLayout.JAVA_LONG, ATTRIBUTE, value); // its low bytes come first
+    lt.check(
+        "cublasLtMatmulDescSetAttribute",
+        cublas.cublasLtMatmulDescSetAttribute(of, attribute, attributeAt, bytes));
+  }
+
+  private cublasLtMatrixLayoutOpaque_t layout(Layout layout, Lt.Type type, long batchStride) {
+    try (var created = new PointerPointer<Pointer>(1)) {
+      lt.check(
+          "cublasLtMatrixLayoutCreate",
+          cublas.cublasLtMatrixLayoutCreate(
+              created, type.code(), layout.storedColumns(), layout.storedRows(), layout.stride()));
+      var made = new cublasLtMatrixLayoutOpaque_t(created.get(Pointer.class, 0));
+      if (problem.batch() > 1) {
+        set(made, cublas.CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, problem.batch(), Integer.BYTES);
+        set(made, cublas.CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batchStride, Long.BYTES);
+      }
+      return made;
+    }
+  }
+
+  private void set(cublasLtMatrixLayoutOpaque_t of, int attribute, long value, int bytes) {
+    scratch.set(ValueLayout.JAVA_LONG, ATTRIBUTE, value); // its low bytes come first
+    lt.check(
+        "cublasLtMatrixLayoutSetAttribute",
+        cublas.cublasLtMatrixLayoutSetAttribute(of, attribute, attributeAt, bytes));
+  }
+
+  private static int operation(Layout layout) {
+    return layout.transposed() ? cublas.CUBLAS_OP_T : cublas.CUBLAS_OP_N;
+  }
+
+  private int compute() {
+    return problem.a().type() == Lt.Type.TF32
+        ? cublas.CUBLAS_COMPUTE_32F_FAST_TF32
+        : cublas.CUBLAS_COMPUTE_32F;
+  }
+
+  private int epilogue() {
+    if (!problem.gelu()) {
+      return problem.bias() ? cublas.CUBLASLT_EPILOGUE_BIAS : cublas.CUBLASLT_EPILOGUE_DEFAULT;
+    }
+    if (problem.auxStride() == 0) {
+      return problem.bias() ? cublas.CUBLASLT_EPILOGUE_GELU_BIAS : cublas.CUBLASLT_EPILOGUE_GELU;
+    }
+    return problem.bias()
+        ? cublas.CUBLASLT_EPILOGUE_GELU_AUX_BIAS
+        : cublas.CUBLASLT_EPILOGUE_GELU_AUX;
+  }
+
+  /// The type of c and of the bias: d's, except that fp8 is only written, never added to.
+  private Lt.Type addend() {
+    return problem.d().type().isFp8() ? Lt.Type.BF16 : problem.d().type();
+  }
+
+  @Override
+  public void close() {
+    lt.check("cublasLtMatmulDescDestroy", cublas.cublasLtMatmulDescDestroy(multiplication));
+    for (var layout : new cublasLtMatrixLayoutOpaque_t[] {a, b, c, d}) {
+      lt.check("cublasLtMatrixLayoutDestroy", cublas.cublasLtMatrixLayoutDestroy(layout));
+    }
+  }
+}

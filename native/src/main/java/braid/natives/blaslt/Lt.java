@@ -1,0 +1,293 @@
+package braid.natives.blaslt;
+
+import braid.natives.cuda.Gpu;
+import braid.natives.cuda.GpuError;
+import braid.natives.cuda.GpuStream;
+import braid.natives.load.Libraries;
+import braid.natives.load.Libraries.Library;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.bytedeco.cuda.cublas.cublasLtContext;
+import org.bytedeco.cuda.cublas.cublasLtMatmulAlgo_t;
+import org.bytedeco.cuda.cublas.cublasLtMatmulHeuristicResult_t;
+import org.bytedeco.cuda.global.cublas;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.Pointer;
+
+/// cublasLt on one GPU, row by row: `d = alpha · a · b + beta · c`. Any thread may use it.
+public final class Lt implements AutoCloseable {
+  /// What Hopper's algorithms want at most.
+  public static final long WORKSPACE_BYTES = 32L << 20;
+
+  private final Gpu gpu;
+  private final cublasLtContext context;
+  private boolean closed;
+
+  private Lt(Gpu gpu, cublasLtContext context) {
+    this.gpu = gpu;
+    this.context = context;
+  }
+
+  /// Loads the library and makes a context of its on this GPU.
+  public static Lt open(Gpu gpu) {
+    Libraries.require(Library.CUBLAS_LT);
+    gpu.use();
+    var context = new cublasLtContext();
+    check(gpu, "cublasLtCreate", cublas.cublasLtCreate(context));
+    return new Lt(gpu, context);
+  }
+
+  /// How numbers are stored, and for fp32 also how they are multiplied: TF32 is stored as fp32 is.
+  public enum Type {
+    FP32(cudart.CUDA_R_32F, Float.BYTES),
+    TF32(cudart.CUDA_R_32F, Float.BYTES),
+    BF16(cudart.CUDA_R_16BF, Short.BYTES),
+    FP16(cudart.CUDA_R_16F, Short.BYTES),
+    E4M3(cudart.CUDA_R_8F_E4M3, Byte.BYTES),
+    E5M2(cudart.CUDA_R_8F_E5M2, Byte.BYTES);
+
+    private final int code;
+    private final int bytes;
+
+    Type(int code, int bytes) {
+      this.code = code;
+      this.bytes = bytes;
+    }
+
+    int code() {
+      return code;
+    }
+
+    int bytes() {
+      return bytes;
+    }
+
+    boolean isFp8() {
+      return bytes == Byte.BYTES;
+    }
+  }
+
+  /// A matrix stored by rows that begin `stride` numbers apart. What is `transposed` is stored by
+  /// columns: as `columns` rows of `rows` numbers.
+  ///
+  /// @param alignmentBytes what its first address is a multiple of; rows may begin at less
+  public record Layout(
+      Type type, int rows, int columns, long stride, boolean transposed, int alignmentBytes) {
+    /// What every row's address is a multiple of, as far as strides tell; cublasLt asks no more.
+    public static final int MOST_ALIGNMENT_BYTES = 256;
+
+    /// Where memory begins as an allocation does.
+    public Layout(Type type, int rows, int columns, long stride, boolean transposed) {
+      this(type, rows, columns, stride, transposed, MOST_ALIGNMENT_BYTES);
+    }
+
+    int storedRows() {
+      return transposed ? columns : rows;
+    }
+
+    int storedColumns() {
+      return transposed ? rows : columns;
+    }
+
+    /// A part of a matrix may begin at any row, and a batch goes on after its stride.
+    int alignmentBytes(long batchStride) {
+      long all = alignmentBytes | (stride * type.bytes) | (batchStride * type.bytes);
+      return (int) Long.lowestOneBit(all);
+    }
+
+    @Override
+    public String toString() {
+      return "%s %s%s %d apart".formatted(type, size(), transposed ? " by columns" : "", stride);
+    }
+
+    String size() {
+      return "%d x %d".formatted(rows, columns);
+    }
+  }
+
+  /// A multiplication. `bias` adds a number to each column, in d's type (BF16 where d is fp8);
+  /// `gelu` (by tanh) comes last and stores what went into it in rows `auxStride` apart, or nothing
+  /// where that is 0. `smTarget` is how many multiprocessors to plan for, 0 for all; batch strides
+  /// are in numbers.
+  public record Problem(
+      Layout a,
+      Layout b,
+      Layout d,
+      boolean bias,
+      boolean gelu,
+      long auxStride,
+      int smTarget,
+      int batch,
+      long batchStrideA,
+      long batchStrideB,
+      long batchStrideD) {
+    @Override
+    public String toString() {
+      return "%s times %s to %s%s%s%s%s"
+          .formatted(
+              a,
+              b,
+              d,
+              bias ? ", bias" : "",
+              gelu ? ", gelu" : "",
+              batch > 1 ? ", batch of " + batch : "",
+              smTarget > 0 ? ", on %d multiprocessors".formatted(smTarget) : "");
+    }
+  }
+
+  /// Why cublasLt cannot do it, in one line; or empty. Asks its heuristic once the rules are met.
+  public Optional<String> cannot(Problem problem) {
+    var rule = Rules.cannot(problem);
+    if (rule.isPresent()) {
+      return rule;
+    }
+    try (var prepared = new Descriptors(this, problem);
+        var found = new cublasLtMatmulHeuristicResult_t(1)) {
+      return prepared.heuristic(found, 1, WORKSPACE_BYTES) > 0
+          ? Optional.empty()
+          : Optional.of("cublasLt %d has no algorithm for %s".formatted(version(), problem));
+    }
+  }
+
+  /// Up to `most` ways to do it with so much workspace, by cublasLt's heuristic and the best first;
+  /// at least one, or an error. Each is to be closed.
+  public List<Plan> candidates(Problem problem, int most, long workspaceBytes) {
+    Rules.cannot(problem)
+        .ifPresent(
+            why -> {
+              throw new IllegalArgumentException(why);
+            });
+    var plans = new ArrayList<Plan>();
+    try (var asked = new Descriptors(this, problem);
+        var found = new cublasLtMatmulHeuristicResult_t(most)) {
+      int count = asked.heuristic(found, most, workspaceBytes);
+      for (int i = 0; i < count; i++) {
+        var one = found.getPointer(i);
+        if (one.state() == cublas.CUBLAS_STATUS_SUCCESS) {
+          plans.add(new Plan(problem, one));
+        }
+      }
+    }
+    if (plans.isEmpty()) {
+      throw error(
+          gpu,
+          "cublasLtMatmulAlgoGetHeuristic for " + problem,
+          cublas.CUBLAS_STATUS_NOT_SUPPORTED,
+          "give it more workspace, or sizes and strides in multiples of 16 bytes");
+    }
+    return plans;
+  }
+
+  /// The library's version as it counts: 130100 is 13.1.0.
+  public int version() {
+    return (int) cublas.cublasLtGetVersion();
+  }
+
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      gpu.use();
+      check("cublasLtDestroy", cublas.cublasLtDestroy(context));
+    }
+  }
+
+  Gpu gpu() {
+    return gpu;
+  }
+
+  cublasLtContext context() {
+    return context;
+  }
+
+  void check(String call, int status) {
+    check(gpu, call, status);
+  }
+
+  private static void check(Gpu gpu, String call, int status) {
+    if (status != cublas.CUBLAS_STATUS_SUCCESS) {
+      throw error(gpu, call, status, remedy(status));
+    }
+  }
+
+  private static GpuError error(Gpu gpu, String call, int status, String remedy) {
+    return new GpuError(
+        call,
+        status,
+        cublas.cublasLtGetStatusName(status).getString(),
+        cublas.cublasLtGetStatusString(status).getString(),
+        gpu.where(),
+        remedy);
+  }
+
+  private static String remedy(int status) {
+    return switch (status) {
+      case cublas.CUBLAS_STATUS_NOT_INITIALIZED, cublas.CUBLAS_STATUS_ALLOC_FAILED ->
+          "free memory on the device";
+      case cublas.CUBLAS_STATUS_INVALID_VALUE, cublas.CUBLAS_STATUS_NOT_SUPPORTED ->
+          "see that every address is a multiple of the alignment that the strides give";
+      case cublas.CUBLAS_STATUS_EXECUTION_FAILED ->
+          "earlier work on this device may have failed; restart the ranks";
+      default -> "";
+    };
+  }
+
+  /// A problem with an algorithm: what cublasLt must be told is made once and kept.
+  public final class Plan implements AutoCloseable {
+    private final Problem problem;
+    private final Descriptors descriptors;
+    private final cublasLtMatmulAlgo_t algorithm = new cublasLtMatmulAlgo_t();
+    private final long workspaceBytes;
+    private final float waves;
+    private boolean closed;
+
+    private Plan(Problem problem, cublasLtMatmulHeuristicResult_t found) {
+      this.problem = problem;
+      this.descriptors = new Descriptors(Lt.this, problem);
+      Pointer.memcpy(algorithm, found.algo(), algorithm.sizeof());
+      this.workspaceBytes = found.workspaceSize();
+      this.waves = found.wavesCount();
+    }
+
+    /// Enqueues it. Addresses come in the order of the formula; `c` is d's where beta is not 0, and
+    /// what there is none of is 0. `workspace` has at least `workspaceBytes()`.
+    public void run(
+        GpuStream on,
+        float alpha,
+        long a,
+        long b,
+        float beta,
+        long c,
+        long d,
+        long bias,
+        long aux,
+        long workspace) {
+      gpu.use();
+      descriptors.run(on, algorithm, workspaceBytes, alpha, a, b, beta, c, d, bias, aux, workspace);
+    }
+
+    public Problem problem() {
+      return problem;
+    }
+
+    /// What this algorithm needs of the workspace.
+    public long workspaceBytes() {
+      return workspaceBytes;
+    }
+
+    /// How often the device is filled: a whole number wastes nothing.
+    public float waves() {
+      return waves;
+    }
+
+    @Override
+    public void close() {
+      if (!closed) {
+        closed = true;
+        descriptors.close();
+        algorithm.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,71 @@
+package braid.natives.cuda;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.bytedeco.cuda.cudart.CUmemAccessDesc_v1;
+import org.bytedeco.cuda.global.cudart;
+
+/// A reserved range of addresses into which physical allocations are mapped side by side: the
+/// contiguous view of what all ranks have.
+public final class AddressRange implements AutoCloseable {
+  private final Gpu gpu;
+  private final long address;
+  private final long bytes;
+  private final List<Mapping> mappings = new ArrayList<>();
+  private boolean closed;
+
+  private record Mapping(long address, long bytes) {}
+
+  private AddressRange(Gpu gpu, long address, long bytes) {
+    this.gpu = gpu;
+    this.address = address;
+    this.bytes = bytes;
+  }
+
+  /// Reserves; 0 leaves the alignment to the driver.
+  public static AddressRange reserve(Gpu gpu, long bytes, long alignment) {
+    gpu.use();
+    var address = new long[1];
+    gpu.check("cuMemAddressReserve", cudart.cuMemAddressReserve(address, bytes, alignment, 0, 0));
+    return new AddressRange(gpu, address[0], bytes);
+  }
+
+  public long address() {
+    return address;
+  }
+
+  public long bytes() {
+    return bytes;
+  }
+
+  /// Maps the whole of an allocation and lets this device read and write it.
+  public void map(long offset, VirtualMemory memory) {
+    if (offset < 0 || offset > bytes - memory.bytes()) {
+      throw new IllegalArgumentException(
+          "%d bytes at %d do not fit a range of %d".formatted(memory.bytes(), offset, bytes));
+    }
+    gpu.use();
+    var at = address + offset;
+    gpu.check("cuMemMap", cudart.cuMemMap(at, memory.bytes(), 0, memory.handle(), 0));
+    mappings.add(new Mapping(at, memory.bytes()));
+    try (var access = new CUmemAccessDesc_v1()) {
+      access.location().type(cudart.CU_MEM_LOCATION_TYPE_DEVICE).id(gpu.device());
+      access.flags(cudart.CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+      gpu.check("cuMemSetAccess", cudart.cuMemSetAccess(at, memory.bytes(), access, 1));
+    }
+  }
+
+  /// Unmaps what was mapped and gives the range back. No work may still use it.
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    gpu.use();
+    for (Mapping mapping : mappings) {
+      gpu.checkReturn("cuMemUnmap", cudart.cuMemUnmap(mapping.address(), mapping.bytes()));
+    }
+    gpu.checkReturn("cuMemAddressFree", cudart.cuMemAddressFree(address, bytes));
+  }
+}

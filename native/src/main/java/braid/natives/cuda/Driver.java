@@ -1,0 +1,87 @@
+package braid.natives.cuda;
+
+import braid.natives.load.BraidNativeMissing;
+import braid.natives.load.Libraries;
+import braid.natives.load.Libraries.Library;
+import java.util.Locale;
+import java.util.Optional;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.Pointer;
+
+/// The driver as a whole, found and initialised at the first question for it.
+final class Driver {
+  /// What the libraries are made for: CUDA 13.0.
+  private static final int OLDEST_DRIVER = 13_000;
+
+  private Driver() {}
+
+  /// Why no GPU can be used, or empty.
+  static Optional<String> missing() {
+    return Found.MISSING;
+  }
+
+  static int devices() {
+    return Found.MISSING.isPresent() ? 0 : Found.DEVICES[0];
+  }
+
+  static String name(int code) {
+    var text = new BytePointer((Pointer) null);
+    return cudart.cuGetErrorName(code, text) == cudart.CUDA_SUCCESS
+        ? text.getString()
+        : "error " + code;
+  }
+
+  static String text(int code) {
+    var text = new BytePointer((Pointer) null);
+    return cudart.cuGetErrorString(code, text) == cudart.CUDA_SUCCESS
+        ? text.getString()
+        : "the driver has no word for it";
+  }
+
+  static GpuError error(String call, int code, String where, String remedy) {
+    return new GpuError(call, code, name(code), text(code), where, remedy);
+  }
+
+  private static final class Found {
+    private static final int[] DEVICES = new int[1];
+    private static final Optional<String> MISSING = look();
+
+    private static Optional<String> look() {
+      try {
+        Libraries.require(Library.CUDA_DRIVER);
+        Libraries.require(Library.CUDA_RUNTIME);
+        call("cuInit", cudart.cuInit(0));
+        var version = new int[1];
+        call("cuDriverGetVersion", cudart.cuDriverGetVersion(version));
+        if (version[0] < OLDEST_DRIVER) {
+          return because(
+              "the driver is for CUDA %s and must be for %s or newer; install a newer driver"
+                  .formatted(dotted(version[0]), dotted(OLDEST_DRIVER)));
+        }
+        call("cuDeviceGetCount", cudart.cuDeviceGetCount(DEVICES));
+        return DEVICES[0] > 0
+            ? Optional.empty()
+            : because("there is no device; " + Remedies.of(cudart.CUDA_ERROR_NO_DEVICE));
+      } catch (BraidNativeMissing | GpuError e) {
+        return because(String.valueOf(e.getMessage()));
+      } catch (LinkageError e) {
+        return because("JavaCPP's part could not be loaded (%s)".formatted(e));
+      }
+    }
+
+    private static void call(String call, int code) {
+      if (code != cudart.CUDA_SUCCESS) {
+        throw error(call, code, "", Remedies.of(code));
+      }
+    }
+
+    private static Optional<String> because(String reason) {
+      return Optional.of("no GPU can be used: " + reason);
+    }
+
+    private static String dotted(int version) {
+      return String.format(Locale.ROOT, "%d.%d", version / 1000, version % 1000 / 10);
+    }
+  }
+}

@@ -1,0 +1,35 @@
+package braid.natives.cuda;
+
+/// What went wrong in a native call: the call, the error's name and text, who and where, and what
+/// helps where that is known.
+public final class GpuError extends RuntimeException {
+  private final String call;
+  private final int code;
+  private final String name;
+
+  public GpuError(String call, int code, String name, String text, String where, String remedy) {
+    super(
+        "%s failed: %s (%s)%s%s"
+            .formatted(
+                call,
+                name,
+                text,
+                where.isEmpty() ? "" : " on " + where,
+                remedy.isEmpty() ? "" : "; " + remedy));
+    this.call = call;
+    this.code = code;
+    this.name = name;
+  }
+
+  public String call() {
+    return call;
+  }
+
+  public int code() {
+    return code;
+  }
+
+  public String name() {
+    return name;
+  }
+}

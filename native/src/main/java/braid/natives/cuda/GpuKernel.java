@@ -1,0 +1,128 @@
+package braid.natives.cuda;
+
+import java.util.ArrayList;
+import org.bytedeco.cuda.cudart.CUfunc_st;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.PointerPointer;
+import org.bytedeco.javacpp.SizeTPointer;
+
+/// A kernel, with the sizes of its parameters: a launch with too few arguments would else read
+/// memory that is not there.
+public final class GpuKernel {
+  private static final PointerPointer<?> NO_EXTRA = new PointerPointer<>();
+
+  private final Gpu gpu;
+  private final String name;
+  private final CUfunc_st function;
+  private final long[] parameterBytes;
+
+  private GpuKernel(Gpu gpu, String name, CUfunc_st function, long[] parameterBytes) {
+    this.gpu = gpu;
+    this.name = name;
+    this.function = function;
+    this.parameterBytes = parameterBytes;
+  }
+
+  static GpuKernel of(Gpu gpu, String name, CUfunc_st function) {
+    var sizes = new ArrayList<Long>();
+    try (var offset = new SizeTPointer(1);
+        var size = new SizeTPointer(1)) {
+      int code = cudart.cuFuncGetParamInfo(function, 0, offset, size);
+      while (code == cudart.CUDA_SUCCESS) {
+        sizes.add(size.get());
+        code = cudart.cuFuncGetParamInfo(function, sizes.size(), offset, size);
+      }
+      if (code != cudart.CUDA_ERROR_INVALID_VALUE) { // that is what comes after the last
+        gpu.check("cuFuncGetParamInfo of " + name, code);
+      }
+    }
+    return new GpuKernel(gpu, name, function, sizes.stream().mapToLong(Long::longValue).toArray());
+  }
+
+  public String name() {
+    return name;
+  }
+
+  long[] parameterBytes() {
+    return parameterBytes;
+  }
+
+  /// Allows launches with so much dynamic shared memory; beyond 48 KiB it must be asked for.
+  public void maxDynamicSharedBytes(int bytes) {
+    gpu.use();
+    gpu.check(
+        "cuFuncSetAttribute of " + name,
+        cudart.cuFuncSetAttribute(
+            function, cudart.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
+  }
+
+  /// Registers a thread.
+  public int registers() {
+    return attribute(cudart.CU_FUNC_ATTRIBUTE_NUM_REGS);
+  }
+
+  /// The most threads a block may have.
+  public int maxThreads() {
+    return attribute(cudart.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  }
+
+  private int attribute(int attribute) {
+    gpu.use();
+    var value = new int[1];
+    gpu.check(
+        "cuFuncGetAttribute of " + name, cudart.cuFuncGetAttribute(value, attribute, function));
+    return value[0];
+  }
+
+  /// Launches `blocks` × `threads`. Arguments are each a Long (also an address), an Integer, a
+  /// Float, or a MemorySegment whose bytes are passed as they are.
+  public void launch(GpuStream on, int blocks, int threads, int sharedBytes, Object... arguments) {
+    gpu.use();
+    int code =
+        cudart.cuLaunchKernel(
+            function,
+            blocks,
+            1,
+            1,
+            threads,
+            1,
+            1,
+            sharedBytes,
+            on.pointer(),
+            on.arguments().of(this, arguments),
+            NO_EXTRA);
+    if (code != cudart.CUDA_SUCCESS) {
+      throw failed("cuLaunchKernel", code, blocks, threads, sharedBytes);
+    }
+  }
+
+  /// The same, and all blocks run at once, so that they may wait for each other.
+  public void launchCooperative(
+      GpuStream on, int blocks, int threads, int sharedBytes, Object... arguments) {
+    gpu.use();
+    int code =
+        cudart.cuLaunchCooperativeKernel(
+            function,
+            blocks,
+            1,
+            1,
+            threads,
+            1,
+            1,
+            sharedBytes,
+            on.pointer(),
+            on.arguments().of(this, arguments));
+    if (code != cudart.CUDA_SUCCESS) {
+      throw failed("cuLaunchCooperativeKernel", code, blocks, threads, sharedBytes);
+    }
+  }
+
+  private GpuError failed(String call, int code, int blocks, int threads, int sharedBytes) {
+    return Driver.error(
+        "%s of %s with %d blocks of %d threads and %d bytes of shared memory"
+            .formatted(call, name, blocks, threads, sharedBytes),
+        code,
+        gpu.where(),
+        Remedies.of(code));
+  }
+}

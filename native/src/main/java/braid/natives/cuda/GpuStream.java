@@ -1,0 +1,186 @@
+package braid.natives.cuda;
+
+import java.util.List;
+import org.bytedeco.cuda.cudart.CUDA_MEMCPY2D_v2;
+import org.bytedeco.cuda.cudart.CUgraph_st;
+import org.bytedeco.cuda.cudart.CUstream_st;
+import org.bytedeco.cuda.global.cudart;
+
+/// A stream that never waits for the legacy default stream. One thread at a time may use it: what
+/// its calls need natively is made once and filled again.
+public final class GpuStream implements AutoCloseable {
+  private final Gpu gpu;
+  private final CUstream_st stream;
+  private final CUDA_MEMCPY2D_v2 rows = new CUDA_MEMCPY2D_v2();
+  private final OperationBatch batch = new OperationBatch();
+  private final LaunchArguments arguments = new LaunchArguments();
+  private boolean closed;
+
+  private GpuStream(Gpu gpu, CUstream_st stream) {
+    this.gpu = gpu;
+    this.stream = stream;
+    rows.srcXInBytes(0)
+        .srcY(0)
+        .srcMemoryType(cudart.CU_MEMORYTYPE_UNIFIED)
+        .srcHost(null)
+        .srcArray(null)
+        .dstXInBytes(0)
+        .dstY(0)
+        .dstMemoryType(cudart.CU_MEMORYTYPE_UNIFIED)
+        .dstHost(null)
+        .dstArray(null);
+  }
+
+  static GpuStream create(Gpu gpu, int priority) {
+    gpu.use();
+    var stream = new CUstream_st();
+    gpu.check(
+        "cuStreamCreateWithPriority",
+        cudart.cuStreamCreateWithPriority(stream, cudart.CU_STREAM_NON_BLOCKING, priority));
+    return new GpuStream(gpu, stream);
+  }
+
+  /// The `CUstream`, for other libraries.
+  public long address() {
+    return stream.address();
+  }
+
+  public CUstream_st pointer() {
+    return stream;
+  }
+
+  public Gpu gpu() {
+    return gpu;
+  }
+
+  /// Copies between any two addresses that this device reaches: its own memory, a peer's, pinned.
+  public void copy(long to, long from, long bytes) {
+    gpu.use();
+    gpu.check("cuMemcpyAsync", cudart.cuMemcpyAsync(to, from, bytes, stream));
+  }
+
+  /// Copies rows of `rowBytes` that begin so many bytes apart.
+  public void copyRows(
+      long to, long toPitch, long from, long fromPitch, long rowBytes, long rowCount) {
+    if (rowCount == 1 || (toPitch == rowBytes && fromPitch == rowBytes)) {
+      copy(to, from, rowBytes * rowCount);
+      return;
+    }
+    gpu.use();
+    rows.srcDevice(from)
+        .srcPitch(fromPitch)
+        .dstDevice(to)
+        .dstPitch(toPitch)
+        .WidthInBytes(rowBytes)
+        .Height(rowCount);
+    gpu.check("cuMemcpy2DAsync", cudart.cuMemcpy2DAsync(rows, stream));
+  }
+
+  public void fill(long address, byte value, long bytes) {
+    gpu.use();
+    gpu.check("cuMemsetD8Async", cudart.cuMemsetD8Async(address, value, bytes, stream));
+  }
+
+  /// Writes a 64-bit word once all earlier work is done and seen by whoever sees the word.
+  public void write(long address, long value) {
+    gpu.use();
+    gpu.check(
+        "cuStreamWriteValue64",
+        cudart.cuStreamWriteValue64(stream, address, value, cudart.CU_STREAM_WRITE_VALUE_DEFAULT));
+  }
+
+  /// Holds later work back until the word is at least this, as signed numbers that may wrap.
+  public void awaitAtLeast(long address, long value) {
+    await(address, value, cudart.CU_STREAM_WAIT_VALUE_GEQ);
+  }
+
+  public void awaitEqual(long address, long value) {
+    await(address, value, cudart.CU_STREAM_WAIT_VALUE_EQ);
+  }
+
+  private void await(long address, long value, int how) {
+    gpu.use();
+    gpu.check("cuStreamWaitValue64", cudart.cuStreamWaitValue64(stream, address, value, how));
+  }
+
+  /// Several writes and waits in their order, by one call for up to 64 of them.
+  public void memoryOperations(List<MemoryOperation> all) {
+    gpu.use();
+    int count = all.size();
+    for (int done = 0; done < count; ) {
+      int some = Math.min(count - done, OperationBatch.MOST);
+      for (int i = 0; i < some; i++) {
+        batch.set(i, all.get(done + i));
+      }
+      gpu.check("cuStreamBatchMemOp", cudart.cuStreamBatchMemOp(stream, some, batch.pointer(), 0));
+      done += some;
+    }
+  }
+
+  public void record(GpuEvent event) {
+    gpu.use();
+    gpu.check("cuEventRecord", cudart.cuEventRecord(event.pointer(), stream));
+  }
+
+  /// Holds later work back until what was last recorded there is done.
+  public void await(GpuEvent event) {
+    gpu.use();
+    gpu.check(
+        "cuStreamWaitEvent",
+        cudart.cuStreamWaitEvent(stream, event.pointer(), cudart.CU_EVENT_WAIT_DEFAULT));
+  }
+
+  public boolean isDone() {
+    gpu.use();
+    int code = cudart.cuStreamQuery(stream);
+    if (code == cudart.CUDA_ERROR_NOT_READY) {
+      return false;
+    }
+    gpu.check("cuStreamQuery", code);
+    return true;
+  }
+
+  public void synchronize() {
+    gpu.use();
+    gpu.check("cuStreamSynchronize", cudart.cuStreamSynchronize(stream));
+  }
+
+  /// From here on work is written down instead of done. Only this thread's forbidden calls spoil
+  /// it: others may allocate meanwhile.
+  public void beginCapture() {
+    gpu.use();
+    gpu.check(
+        "cuStreamBeginCapture",
+        cudart.cuStreamBeginCapture(stream, cudart.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  }
+
+  /// What was written down, ready to be launched. Ends the capture also where it throws.
+  public GpuGraph endCapture() {
+    gpu.use();
+    var template = new CUgraph_st();
+    gpu.check("cuStreamEndCapture", cudart.cuStreamEndCapture(stream, template));
+    return GpuGraph.of(gpu, template);
+  }
+
+  public boolean isCapturing() {
+    gpu.use();
+    var status = new int[1];
+    gpu.check("cuStreamIsCapturing", cudart.cuStreamIsCapturing(stream, status));
+    return status[0] != cudart.CU_STREAM_CAPTURE_STATUS_NONE;
+  }
+
+  LaunchArguments arguments() {
+    return arguments;
+  }
+
+  /// The driver lets work that was given finish.
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      gpu.use();
+      gpu.checkReturn("cuStreamDestroy", cudart.cuStreamDestroy(stream));
+      rows.close();
+    }
+  }
+}

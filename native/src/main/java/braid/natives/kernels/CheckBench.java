@@ -1,0 +1,156 @@
+package braid.natives.kernels;
+
+import braid.natives.cuda.Gpu;
+import braid.natives.cuda.GpuStream;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Supplier;
+
+/// Where kernels are checked: a stream, memory with guards, and what was found so far.
+final class CheckBench implements AutoCloseable {
+  /// As large as any buffer of a check.
+  private static final int STAGING_BYTES = 8 << 20;
+
+  private final Gpu gpu;
+  private final Kernels kernels;
+  private final GpuStream stream;
+  private final long staging;
+  private final List<KernelChecks.Result> results = new ArrayList<>();
+
+  CheckBench(Gpu gpu, Kernels kernels) {
+    this.gpu = gpu;
+    this.kernels = kernels;
+    stream = gpu.stream(gpu.leastPriority());
+    staging = gpu.allocatePinned(STAGING_BYTES);
+  }
+
+  Gpu gpu() {
+    return gpu;
+  }
+
+  Kernels kernels() {
+    return kernels;
+  }
+
+  GpuStream stream() {
+    return stream;
+  }
+
+  List<KernelChecks.Result> results() {
+    return List.copyOf(results);
+  }
+
+  /// Keeps what a check says: nothing where all is right, else the first case that is wrong.
+  void check(String kernel, String what, Supplier<Optional<String>> check) {
+    Optional<String> wrong;
+    try {
+      wrong = check.get();
+    } catch (RuntimeException e) {
+      wrong = Optional.of(e.toString());
+    }
+    results.add(new KernelChecks.Result(kernel, what, wrong.isEmpty(), wrong.orElse("")));
+  }
+
+  Buffer buffer(long bytes, int shift) {
+    return new Buffer(bytes, shift);
+  }
+
+  /// Memory of the GPU whose address is `shift` bytes after a multiple of 256, between guard bytes
+  /// by which a kernel that writes beside it is found out. It begins full of guard bytes.
+  final class Buffer implements AutoCloseable {
+    static final byte GUARD = 0x5a;
+    private static final int GUARD_BYTES = 256;
+
+    private final long bytes;
+    private final int shift;
+    private final long whole;
+
+    private Buffer(long bytes, int shift) {
+      this.bytes = bytes;
+      this.shift = shift;
+      whole = gpu.allocate(wholeBytes());
+      gpu.fill(whole, GUARD, wholeBytes());
+    }
+
+    private long wholeBytes() {
+      return 2L * GUARD_BYTES + shift + bytes;
+    }
+
+    long address() {
+      return whole + GUARD_BYTES + shift;
+    }
+
+    Buffer put(byte[] content) {
+      MemorySegment.copy(
+          MemorySegment.ofArray(content), 0, pinned(content.length), 0, content.length);
+      gpu.copy(address(), staging, content.length);
+      return this;
+    }
+
+    /// What the stream has left in it.
+    byte[] get() {
+      stream.synchronize();
+      return read(address(), bytes);
+    }
+
+    MemorySegment segment() {
+      return MemorySegment.ofArray(get());
+    }
+
+    /// What is wrong beside it, if anything is.
+    Optional<String> beside() {
+      stream.synchronize();
+      return untouched(whole, GUARD_BYTES + shift) && untouched(address() + bytes, GUARD_BYTES)
+          ? Optional.empty()
+          : Optional.of("bytes beside the buffer were written");
+    }
+
+    /// Whether it holds these bytes and nothing beside it was written.
+    Optional<String> holds(byte[] expected) {
+      int at = Arrays.mismatch(expected, get());
+      return at < 0
+          ? beside()
+          : Optional.of("byte %d of %d is wrong".formatted(at, expected.length));
+    }
+
+    private boolean untouched(long address, long count) {
+      var found = read(address, count);
+      for (byte each : found) {
+        if (each != GUARD) {
+          return false;
+        }
+      }
+      return true;
+    }
+
+    private byte[] read(long address, long count) {
+      gpu.copy(staging, address, count);
+      var found = new byte[Math.toIntExact(count)];
+      MemorySegment.copy(pinned(count), 0, MemorySegment.ofArray(found), 0, count);
+      return found;
+    }
+
+    @Override
+    public void close() {
+      gpu.free(whole);
+    }
+  }
+
+  @SuppressWarnings("restricted")
+  private MemorySegment pinned(long bytes) {
+    if (bytes > STAGING_BYTES) {
+      throw new IllegalArgumentException(
+          "a buffer must be of at most %d bytes but was of %d".formatted(STAGING_BYTES, bytes));
+    }
+    return MemorySegment.ofAddress(staging).reinterpret(bytes);
+  }
+
+  @Override
+  public void close() {
+    stream.close();
+    gpu.freePinned(staging);
+  }
+}

@@ -1,0 +1,134 @@
+package braid.natives.kernels;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.Random;
+
+/// Copies of ugly sizes from and to ugly addresses.
+final class CopyChecks {
+  private static final List<Integer> SIZES_BYTES =
+      List.of(1, 2, 15, 16, 17, 31, 255, 256, 4097, 65541, (1 << 20) + 13);
+
+  /// How far destination and source are from a multiple of 256.
+  private static final List<List<Integer>> SHIFTS_BYTES =
+      List.of(
+          List.of(0, 0),
+          List.of(1, 1),
+          List.of(3, 3),
+          List.of(13, 13),
+          List.of(0, 8),
+          List.of(4, 0),
+          List.of(2, 0),
+          List.of(5, 0),
+          List.of(0, 7),
+          List.of(15, 14));
+
+  private static final List<Integer> BLOCKS = List.of(1, 3, 132);
+
+  private static final List<Integer> TMA_SIZES_BYTES =
+      List.of(16, 4080, 16384, 16400, 5 * 16384, (1 << 20) + 48, 3 << 20);
+
+  /// Bytes of a row, rows, and the pitches of destination and source.
+  private record Rows(int rowBytes, int rows, int toPitch, int fromPitch) {}
+
+  private static final List<Rows> ROWS =
+      List.of(
+          new Rows(16, 5, 16, 48),
+          new Rows(1, 3, 1, 7),
+          new Rows(100, 33, 100, 104),
+          new Rows(6, 9, 6, 10),
+          new Rows(333, 70, 333, 400),
+          new Rows(333, 70, 401, 333),
+          new Rows(4096, 40, 4096, 8192),
+          new Rows(1008, 200, 2048, 1008));
+
+  private CopyChecks() {}
+
+  static void run(CheckBench bench) {
+    bench.check("copy", "sizes and addresses of every alignment", () -> copies(bench));
+    bench.check("copy_rows", "rows of every alignment, gaps left alone", () -> rows(bench));
+    if (bench.kernels().hasTma()) {
+      bench.check("copy_tma", "sizes around its chunks", () -> bulkCopies(bench));
+    }
+  }
+
+  private static Optional<String> copies(CheckBench bench) {
+    int cases = 0;
+    for (int size : SIZES_BYTES) {
+      for (var shifts : SHIFTS_BYTES) {
+        int blocks = BLOCKS.get(cases++ % BLOCKS.size());
+        var content = bytes(size);
+        try (var to = bench.buffer(size, shifts.getFirst());
+            var from = bench.buffer(size, shifts.getLast()).put(content)) {
+          bench.kernels().copy(bench.stream(), blocks, to.address(), from.address(), size);
+          var wrong = to.holds(content);
+          if (wrong.isPresent()) {
+            return wrong.map(
+                "%d bytes, shifts %s, %d blocks: ".formatted(size, shifts, blocks)::concat);
+          }
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Optional<String> bulkCopies(CheckBench bench) {
+    for (int size : TMA_SIZES_BYTES) {
+      for (int blocks : List.of(1, 2, 7)) {
+        var content = bytes(size);
+        try (var to = bench.buffer(size, 16);
+            var from = bench.buffer(size, 48).put(content)) {
+          bench.kernels().copyTma(bench.stream(), blocks, to.address(), from.address(), size);
+          var wrong = to.holds(content);
+          if (wrong.isPresent()) {
+            return wrong.map("%d bytes, %d blocks: ".formatted(size, blocks)::concat);
+          }
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Optional<String> rows(CheckBench bench) {
+    for (var rows : ROWS) {
+      for (int shift : List.of(0, 1, 2, 4)) {
+        int toBytes = (rows.rows() - 1) * rows.toPitch() + rows.rowBytes();
+        int fromBytes = (rows.rows() - 1) * rows.fromPitch() + rows.rowBytes();
+        var content = bytes(fromBytes);
+        var expected = new byte[toBytes];
+        Arrays.fill(expected, CheckBench.Buffer.GUARD);
+        for (int row = 0; row < rows.rows(); row++) {
+          System.arraycopy(
+              content, row * rows.fromPitch(), expected, row * rows.toPitch(), rows.rowBytes());
+        }
+        try (var to = bench.buffer(toBytes, shift);
+            var from = bench.buffer(fromBytes, 0).put(content)) {
+          bench
+              .kernels()
+              .copyRows(
+                  bench.stream(),
+                  3,
+                  to.address(),
+                  rows.toPitch(),
+                  from.address(),
+                  rows.fromPitch(),
+                  rows.rowBytes(),
+                  rows.rows());
+          var wrong = to.holds(expected);
+          if (wrong.isPresent()) {
+            return wrong.map("%s, shift %d: ".formatted(rows, shift)::concat);
+          }
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  /// Bytes that the count decides.
+  static byte[] bytes(int count) {
+    var bytes = new byte[count];
+    new Random(count).nextBytes(bytes);
+    return bytes;
+  }
+}

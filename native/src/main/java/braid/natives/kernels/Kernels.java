@@ -1,0 +1,298 @@
+package braid.natives.kernels;
+
+import braid.natives.cuda.Gpu;
+import braid.natives.cuda.GpuKernel;
+import braid.natives.cuda.GpuModule;
+import braid.natives.cuda.GpuStream;
+import braid.natives.load.Libraries;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/// All kernels, ready on one GPU, and a method to launch each. Where a grid is the caller's to
+/// choose it is called `blocks`; elsewhere it is as large as helps. What has nothing to do is not
+/// launched.
+public final class Kernels implements AutoCloseable {
+  private static final String PREFIX = "braid_";
+  private static final int THREADS = 256;
+  private static final int COPY_THREADS = 512;
+  private static final int TMA_THREADS = 32;
+
+  /// Of `braid_copy_tma`: four stages of 16 KiB.
+  private static final int TMA_SHARED_BYTES = 4 * 16384;
+
+  private static final int FIRST_WITH_TMA = 90;
+
+  /// Addresses and sizes of a bulk copy are multiples of this.
+  public static final int TMA_ALIGNMENT_BYTES = 16;
+
+  /// Blocks of 256 threads that a multiprocessor holds at once.
+  private static final int BLOCKS_A_MULTIPROCESSOR = 8;
+
+  private static final List<String> PLAIN =
+      List.of(
+          "copy",
+          "copy_rows",
+          "signal_write",
+          "signal_wait",
+          "delay",
+          "fill_value",
+          "fill_integers",
+          "range",
+          "compare",
+          "transpose",
+          "widen_fp16");
+
+  private final GpuModule module;
+  private final Map<String, GpuKernel> kernels = new HashMap<>();
+  private final int mostBlocks;
+  private final boolean tma;
+
+  private Kernels(Gpu gpu, GpuModule module) {
+    this.module = module;
+    mostBlocks = gpu.multiprocessors() * BLOCKS_A_MULTIPROCESSOR;
+    tma = gpu.architecture() >= FIRST_WITH_TMA;
+    names(tma).forEach(name -> kernels.put(name, module.kernel(PREFIX + name)));
+    if (tma) {
+      kernel("copy_tma").maxDynamicSharedBytes(TMA_SHARED_BYTES);
+    }
+  }
+
+  /// Compiles them, unless the folder has them compiled already, and loads them.
+  public static Kernels load(Gpu gpu, Path cacheFolder) {
+    var compiler = KernelCompiler.open(Libraries.require(Libraries.Library.NVRTC).path());
+    var image =
+        new KernelCache(cacheFolder, System.err::println)
+            .compiled(
+                KernelSources.ours(), compiler, KernelCompiler.architecture(gpu.architecture()));
+    var module = gpu.load(image);
+    try {
+      return new Kernels(gpu, module);
+    } catch (RuntimeException e) {
+      module.close();
+      throw e;
+    }
+  }
+
+  static List<String> names(boolean tma) {
+    return Stream.of(
+            PLAIN.stream(),
+            Stream.of(ReduceArguments.ANY),
+            ReduceArguments.FAST.stream(),
+            tma ? Stream.of("copy_tma") : Stream.<String>empty())
+        .flatMap(kernels -> kernels)
+        .toList();
+  }
+
+  /// The kernel of that name, without its prefix: `copy`, `reduce_bf16_bf16`.
+  public GpuKernel kernel(String name) {
+    var kernel = kernels.get(name);
+    if (kernel == null) {
+      throw new IllegalArgumentException(
+          "a kernel must be one of %s but was %s"
+              .formatted(kernels.keySet().stream().sorted().toList(), name));
+    }
+    return kernel;
+  }
+
+  /// Whether this GPU has bulk copies.
+  public boolean hasTma() {
+    return tma;
+  }
+
+  /// Blocks that fill the GPU once.
+  public int fullGrid() {
+    return mostBlocks;
+  }
+
+  /// Copies bytes of any alignment, also from and to peers, by so many workers.
+  public void copy(GpuStream on, int blocks, long to, long from, long bytes) {
+    if (bytes > 0) {
+      kernel("copy").launch(on, blocks, COPY_THREADS, 0, to, from, bytes);
+    }
+  }
+
+  /// The same by bulk copies, which leave the multiprocessors' registers and threads to others.
+  public void copyTma(GpuStream on, int blocks, long to, long from, long bytes) {
+    if ((to | from | bytes) % TMA_ALIGNMENT_BYTES != 0) {
+      throw new IllegalArgumentException(
+          "a bulk copy needs addresses and bytes that are multiples of %d but had to=%x from=%x bytes=%d; copy takes any"
+              .formatted(TMA_ALIGNMENT_BYTES, to, from, bytes));
+    }
+    if (bytes > 0) {
+      kernel("copy_tma").launch(on, blocks, TMA_THREADS, TMA_SHARED_BYTES, to, from, bytes);
+    }
+  }
+
+  /// Rows that begin a pitch apart, put side by side.
+  public void pack(
+      GpuStream on, int blocks, long to, long from, long fromPitch, long rowBytes, long rows) {
+    copyRows(on, blocks, to, rowBytes, from, fromPitch, rowBytes, rows);
+  }
+
+  /// Rows that lie side by side, put a pitch apart.
+  public void unpack(
+      GpuStream on, int blocks, long to, long toPitch, long from, long rowBytes, long rows) {
+    copyRows(on, blocks, to, toPitch, from, rowBytes, rowBytes, rows);
+  }
+
+  /// Rows from one pitch to another.
+  public void copyRows(
+      GpuStream on,
+      int blocks,
+      long to,
+      long toPitch,
+      long from,
+      long fromPitch,
+      long rowBytes,
+      long rows) {
+    if (toPitch < rowBytes || fromPitch < rowBytes) {
+      throw new IllegalArgumentException(
+          "a pitch must be at least a row of %d bytes but they were %d and %d"
+              .formatted(rowBytes, toPitch, fromPitch));
+    }
+    if (rowBytes > 0 && rows > 0) {
+      kernel("copy_rows")
+          .launch(on, blocks, THREADS, 0, to, toPitch, from, fromPitch, rowBytes, rows);
+    }
+  }
+
+  /// Adds parts; [#fullGrid] blocks where nothing runs beside it.
+  public void reduce(GpuStream on, int blocks, ReduceArguments what) {
+    if (what.count() > 0) {
+      kernel(what.kernel()).launch(on, blocks, THREADS, 0, what.bytes());
+    }
+  }
+
+  /// Writes a 64-bit word; whoever sees the value there sees all that the stream did before.
+  public void signalWrite(GpuStream on, long word, long value) {
+    kernel("signal_write").launch(on, 1, 1, 0, word, value);
+  }
+
+  /// Waits until the word is at least the value, in the order of numbers that may wrap, or until
+  /// the word at `stop` is not 0; a `stop` of 0 is none.
+  public void signalAwaitAtLeast(GpuStream on, long word, long value, long stop) {
+    kernel("signal_wait").launch(on, 1, 1, 0, word, value, 0, stop);
+  }
+
+  /// Waits until the word is the value, or until the word at `stop` is not 0.
+  public void signalAwaitEqual(GpuStream on, long word, long value, long stop) {
+    kernel("signal_wait").launch(on, 1, 1, 0, word, value, 1, stop);
+  }
+
+  /// Keeps as many blocks busy for that long.
+  public void delay(GpuStream on, int blocks, long nanoseconds) {
+    kernel("delay").launch(on, blocks, 1, 0, nanoseconds);
+  }
+
+  public void fillValue(GpuStream on, long to, long count, ElementType type, float value) {
+    if (count > 0) {
+      kernel("fill_value").launch(on, grid(count), THREADS, 0, to, count, type.code(), value);
+    }
+  }
+
+  /// Fills with integers of -3 to 3, element i with [#integer]`(seed, i)`.
+  public void fillIntegers(GpuStream on, long to, long count, ElementType type, long seed) {
+    if (count > 0) {
+      kernel("fill_integers").launch(on, grid(count), THREADS, 0, to, count, type.code(), seed);
+    }
+  }
+
+  /// The integer that the seed gives an element.
+  public static int integer(long seed, long index) {
+    long z = seed + (index + 1) * 0x9E3779B97F4A7C15L;
+    z = (z ^ (z >>> 30)) * 0xBF58476D1CE4E5B9L;
+    z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL;
+    z ^= z >>> 31;
+    return (int) (((z >>> 32) * 7) >>> 32) - 3;
+  }
+
+  /// Raises the fp32 number at `result` to the largest size there is, infinity for a NaN, and
+  /// clears the 32-bit word after it where one is no integer. They begin as 0 and 1.
+  public void range(GpuStream on, long from, long count, ElementType type, long result) {
+    if (count > 0) {
+      kernel("range").launch(on, grid(count), THREADS, 0, from, count, type.code(), result);
+    }
+  }
+
+  /// Counts where `got` is further from what was expected, rounded to `got`'s type, than `atol` +
+  /// `rtol` × |expected|. Two 64-bit words at `result` take the first place and the count; they
+  /// begin as -1 and 0.
+  public void compare(
+      GpuStream on,
+      long expected,
+      ElementType expectedType,
+      long got,
+      ElementType gotType,
+      long count,
+      double atol,
+      double rtol,
+      long result) {
+    if (count > 0) {
+      kernel("compare")
+          .launch(
+              on,
+              grid(count),
+              THREADS,
+              0,
+              expected,
+              expectedType.code(),
+              got,
+              gotType.code(),
+              count,
+              Double.doubleToRawLongBits(atol),
+              Double.doubleToRawLongBits(rtol),
+              result);
+    }
+  }
+
+  /// Bytes in rows × columns, rows `stride` apart, become columns × rows without gaps.
+  public void transpose(GpuStream on, long to, long from, long stride, long rows, long columns) {
+    if (rows > 0 && columns > 0) {
+      kernel("transpose")
+          .launch(on, grid(rows * columns), THREADS, 0, to, from, stride, rows, columns);
+    }
+  }
+
+  /// fp8 as fp16, exactly; strides are in elements.
+  public void widenFp16(
+      GpuStream on,
+      long to,
+      long toStride,
+      long from,
+      long fromStride,
+      ElementType fromType,
+      long rows,
+      long columns) {
+    if (fromType != ElementType.E4M3 && fromType != ElementType.E5M2) {
+      throw new IllegalArgumentException("only fp8 is widened to fp16 but this is " + fromType);
+    }
+    if (rows > 0 && columns > 0) {
+      kernel("widen_fp16")
+          .launch(
+              on,
+              grid(rows * columns),
+              THREADS,
+              0,
+              to,
+              toStride,
+              from,
+              fromStride,
+              fromType.code(),
+              rows,
+              columns);
+    }
+  }
+
+  private int grid(long count) {
+    return (int) Math.min(mostBlocks, (count + THREADS - 1) / THREADS);
+  }
+
+  /// Unloads them; nothing of it may run any more.
+  @Override
+  public void close() {
+    module.close();
+  }
+}

@@ -1,0 +1,245 @@
+package braid.natives.kernels;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.IntToDoubleFunction;
+
+/// Conversions of every pattern, filling, ranges and comparisons.
+final class NumberChecks {
+  static final Set<ElementType> STORED = EnumSet.complementOf(EnumSet.of(ElementType.TF32));
+
+  /// Lower halves at, beside and halfway between what the narrower types can hold.
+  private static final int[] LOWER_HALVES = {
+    0, 1, 0xfff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xffff
+  };
+
+  private NumberChecks() {}
+
+  static void run(CheckBench bench) {
+    for (var type : STORED) {
+      for (int shift : List.of(0, Float.BYTES)) {
+        bench.check(
+            "reduce",
+            "590 thousand fp32 numbers rounded to %s, from shift %d".formatted(type, shift),
+            () -> converts(bench, wide(), ElementType.FP32, type, shift));
+      }
+      bench.check(
+          "reduce",
+          "every pattern of " + type + " widened",
+          () -> converts(bench, patterns(type), type, ElementType.FP32, 0));
+      bench.check(
+          "reduce",
+          "every pattern of " + type + " to itself",
+          () -> converts(bench, patterns(type), type, type, 0));
+      bench.check("fill_value", type.toString(), () -> fillsValues(bench, type));
+      bench.check("fill_integers", type.toString(), () -> fillsIntegers(bench, type));
+    }
+    bench.check("range", "integers, fractions, infinity, NaN", () -> ranges(bench));
+    bench.check("compare", "places, counts, tolerance, NaN", () -> compares(bench));
+  }
+
+  private static byte[] wide() {
+    var all = new byte[(1 << 16) * LOWER_HALVES.length * Float.BYTES];
+    var segment = MemorySegment.ofArray(all);
+    for (int i = 0; i < all.length / Float.BYTES; i++) {
+      int bits = ((i / LOWER_HALVES.length) << 16) | LOWER_HALVES[i % LOWER_HALVES.length];
+      segment.setAtIndex(ValueLayout.JAVA_INT_UNALIGNED, i, bits);
+    }
+    return all;
+  }
+
+  private static byte[] patterns(ElementType type) {
+    if (type.bytes() == Float.BYTES) {
+      return wide();
+    }
+    int count = 1 << (Byte.SIZE * type.bytes());
+    var all = new byte[count * type.bytes()];
+    var segment = MemorySegment.ofArray(all);
+    for (int i = 0; i < count; i++) {
+      if (type.bytes() == Byte.BYTES) {
+        all[i] = (byte) i;
+      } else {
+        segment.setAtIndex(ValueLayout.JAVA_SHORT_UNALIGNED, i, (short) i);
+      }
+    }
+    return all;
+  }
+
+  /// By a sum of one part.
+  private static Optional<String> converts(
+      CheckBench bench, byte[] content, ElementType from, ElementType to, int shift) {
+    int count = content.length / from.bytes();
+    try (var in = bench.buffer(content.length, shift).put(content);
+        var out = bench.buffer((long) count * to.bytes(), 0)) {
+      var sum =
+          ReduceArguments.of(
+              List.of(new ReduceArguments.Part(in.address(), from)),
+              out.address(),
+              to,
+              1,
+              count,
+              ReduceArguments.Finish.NONE);
+      bench.kernels().reduce(bench.stream(), bench.kernels().fullGrid(), sum);
+      var segment = MemorySegment.ofArray(content);
+      return differs(count, i -> to.round(from.load(segment, i)), to, out);
+    }
+  }
+
+  private static Optional<String> fillsValues(CheckBench bench, ElementType type) {
+    int count = 1001;
+    for (float value : List.of(1.3f, -0.0025f, 1e9f)) {
+      try (var out = bench.buffer((long) count * type.bytes(), type.bytes())) {
+        bench.kernels().fillValue(bench.stream(), out.address(), count, type, value);
+        var wrong = differs(count, i -> type.round(value), type, out);
+        if (wrong.isPresent()) {
+          return wrong;
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Optional<String> fillsIntegers(CheckBench bench, ElementType type) {
+    int count = 100_003;
+    for (long seed : List.of(42L, -7L)) {
+      try (var out = bench.buffer((long) count * type.bytes(), type.bytes())) {
+        bench.kernels().fillIntegers(bench.stream(), out.address(), count, type, seed);
+        var wrong = differs(count, i -> Kernels.integer(seed, i), type, out);
+        if (wrong.isPresent()) {
+          return wrong;
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  /// The first number that is not as expected, bit by bit but for what a NaN carries.
+  static Optional<String> differs(
+      int count, IntToDoubleFunction expected, ElementType type, CheckBench.Buffer got) {
+    var segment = got.segment();
+    for (int i = 0; i < count; i++) {
+      float should = (float) expected.applyAsDouble(i);
+      float is = type.load(segment, i);
+      if (Float.compare(should, is) != 0) {
+        return Optional.of("number %d is %s instead of %s".formatted(i, is, should));
+      }
+    }
+    return got.beside();
+  }
+
+  private record Range(float more, float largest, int integers) {}
+
+  private static Optional<String> ranges(CheckBench bench) {
+    int count = 10_007;
+    var cases =
+        List.of(
+            new Range(-3, 3, 1),
+            new Range(-7, 7, 1),
+            new Range(2.5f, 3, 0),
+            new Range(Float.NEGATIVE_INFINITY, Float.POSITIVE_INFINITY, 1),
+            new Range(Float.NaN, Float.POSITIVE_INFINITY, 0));
+    for (var each : cases) {
+      var content = integers(count);
+      ElementType.FP32.store(MemorySegment.ofArray(content), count - 5, each.more());
+      try (var from = bench.buffer(content.length, Float.BYTES).put(content);
+          var result = bench.buffer(2L * Integer.BYTES, 0).put(pair(0, 1))) {
+        bench
+            .kernels()
+            .range(bench.stream(), from.address(), count, ElementType.FP32, result.address());
+        var found = result.segment();
+        float largest = found.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 0);
+        int integers = found.get(ValueLayout.JAVA_INT_UNALIGNED, Float.BYTES);
+        if (largest != each.largest() || integers != each.integers()) {
+          return Optional.of("%s came to %s, %d".formatted(each, largest, integers));
+        }
+        var beside = result.beside();
+        if (beside.isPresent()) {
+          return beside;
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static byte[] pair(int first, int second) {
+    var bytes = new byte[2 * Integer.BYTES];
+    var segment = MemorySegment.ofArray(bytes);
+    segment.setAtIndex(ValueLayout.JAVA_INT_UNALIGNED, 0, first);
+    segment.setAtIndex(ValueLayout.JAVA_INT_UNALIGNED, 1, second);
+    return bytes;
+  }
+
+  private static byte[] integers(int count) {
+    var bytes = new byte[count * Float.BYTES];
+    var segment = MemorySegment.ofArray(bytes);
+    for (int i = 0; i < count; i++) {
+      // The first is the largest there is, whatever the seed draws.
+      ElementType.FP32.store(segment, i, i == 0 ? 3 : Kernels.integer(1, i));
+    }
+    return bytes;
+  }
+
+  /// One number that was expected and one that was got in its place.
+  private record Pair(float expected, float got, double atol, double rtol, boolean same) {}
+
+  private static Optional<String> compares(CheckBench bench) {
+    int count = 10_007;
+    var cases =
+        List.of(
+            new Pair(3, 3, 0, 0, true),
+            new Pair(3, 2, 0, 0, false),
+            new Pair(3, 2, 1, 0, true),
+            new Pair(100, 101, 0, 0.02, true),
+            new Pair(100, 101, 0, 0.001, false),
+            new Pair(1.001f, ElementType.BF16.round(1.001f), 0, 0, true),
+            new Pair(Float.NaN, Float.NaN, 1, 1, false),
+            new Pair(1, Float.NaN, 1, 1, false),
+            new Pair(Float.POSITIVE_INFINITY, Float.POSITIVE_INFINITY, 0, 0, true));
+    for (var each : cases) {
+      int first = 4321;
+      var expected = integers(count);
+      var got = new byte[count * Short.BYTES];
+      for (int place : List.of(first, count - 1)) {
+        ElementType.FP32.store(MemorySegment.ofArray(expected), place, each.expected());
+      }
+      for (int i = 0; i < count; i++) {
+        float value = ElementType.FP32.load(MemorySegment.ofArray(expected), i);
+        ElementType.BF16.store(
+            MemorySegment.ofArray(got), i, i == first || i == count - 1 ? each.got() : value);
+      }
+      var begin = new byte[2 * Long.BYTES];
+      MemorySegment.ofArray(begin).setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0, -1);
+      try (var left = bench.buffer(expected.length, 0).put(expected);
+          var right = bench.buffer(got.length, 2).put(got);
+          var result = bench.buffer(begin.length, 0).put(begin)) {
+        bench
+            .kernels()
+            .compare(
+                bench.stream(),
+                left.address(),
+                ElementType.FP32,
+                right.address(),
+                ElementType.BF16,
+                count,
+                each.atol(),
+                each.rtol(),
+                result.address());
+        var found = result.segment();
+        long at = found.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+        long many = found.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 1);
+        if (at != (each.same() ? -1 : first) || many != (each.same() ? 0 : 2)) {
+          return Optional.of("%s: first %d, count %d".formatted(each, at, many));
+        }
+        var beside = result.beside();
+        if (beside.isPresent()) {
+          return beside;
+        }
+      }
+    }
+    return Optional.empty();
+  }
+}

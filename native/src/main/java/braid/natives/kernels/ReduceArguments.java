@@ -1,0 +1,146 @@
+package braid.natives.kernels;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+
+/// A sum of parts and what is done to it, in the bytes that the kernel takes and with the kernel
+/// that is fastest for it. Made once, launched as often as one likes: a launch copies the bytes.
+public final class ReduceArguments {
+  /// As many parts as one launch adds.
+  public static final int MOST_PARTS = 16;
+
+  // Where what is in the kernel's struct Reduction.
+  private static final long CODES = 128;
+  private static final long OUT = 192;
+  private static final long PRE_ACTIVATION = 200;
+  private static final long BIAS = 208;
+  private static final long AMAX = 216;
+  private static final long COUNT = 224;
+  private static final long COLUMNS = 232;
+  private static final long SCALE = 240;
+  private static final long PART_COUNT = 244;
+  private static final long OUT_CODE = 248;
+  private static final long ACCUMULATE = 252;
+  private static final long BYTES = 256;
+
+  /// Bytes of the widest access; a thread takes as many numbers as fit it.
+  private static final int VECTOR_BYTES = 16;
+
+  static final String ANY = "reduce_any";
+  static final Set<String> FAST =
+      Set.of(
+          "reduce_fp32_fp32",
+          "reduce_fp32_bf16",
+          "reduce_fp32_fp16",
+          "reduce_fp32_e4m3",
+          "reduce_fp32_e5m2",
+          "reduce_bf16_fp32",
+          "reduce_bf16_bf16",
+          "reduce_fp16_fp32",
+          "reduce_fp16_fp16",
+          "reduce_e4m3_e4m3",
+          "reduce_e5m2_e5m2");
+
+  /// One thing that is added.
+  public record Part(long address, ElementType type) {}
+
+  /// What is done to the sum, in this order; an address of 0 is none.
+  ///
+  /// ```java
+  /// value = scale * sum;
+  /// if (accumulate) value += out;
+  /// if (bias) value += bias[column];
+  /// if (preActivation) { preActivation = value; value = gelu(value); }
+  /// if (amax) amax = max(amax, abs(value));
+  /// out = value;
+  /// ```
+  public record Finish(float scale, boolean accumulate, long bias, long preActivation, long amax) {
+    public static final Finish NONE = new Finish(1, false, 0, 0, 0);
+  }
+
+  private final MemorySegment bytes = Arena.ofAuto().allocate(BYTES, Long.BYTES);
+  private final String kernel;
+  private final long count;
+
+  private ReduceArguments(
+      List<Part> parts, long out, ElementType type, long rows, long columns, Finish finish) {
+    count = Math.multiplyExact(rows, columns);
+    for (int i = 0; i < parts.size(); i++) {
+      bytes.setAtIndex(ValueLayout.JAVA_LONG, i, parts.get(i).address());
+      bytes.set(ValueLayout.JAVA_INT, CODES + (long) i * Integer.BYTES, parts.get(i).type().code());
+    }
+    bytes.set(ValueLayout.JAVA_LONG, OUT, out);
+    bytes.set(ValueLayout.JAVA_LONG, PRE_ACTIVATION, finish.preActivation());
+    bytes.set(ValueLayout.JAVA_LONG, BIAS, finish.bias());
+    bytes.set(ValueLayout.JAVA_LONG, AMAX, finish.amax());
+    bytes.set(ValueLayout.JAVA_LONG, COUNT, count);
+    bytes.set(ValueLayout.JAVA_LONG, COLUMNS, columns);
+    bytes.set(ValueLayout.JAVA_FLOAT, SCALE, finish.scale());
+    bytes.set(ValueLayout.JAVA_INT, PART_COUNT, parts.size());
+    bytes.set(ValueLayout.JAVA_INT, OUT_CODE, type.code());
+    bytes.set(ValueLayout.JAVA_INT, ACCUMULATE, finish.accumulate() ? 1 : 0);
+    kernel = kernel(parts, out, type, finish.preActivation());
+  }
+
+  /// The sum of parts in the order given, kept in fp32; all are rows × columns without gaps, as are
+  /// `out` and the pre-activation, which is of `out`'s type as the bias is. A part may be `out`
+  /// itself but not overlap it otherwise.
+  public static ReduceArguments of(
+      List<Part> parts, long out, ElementType type, long rows, long columns, Finish finish) {
+    if (parts.isEmpty() || parts.size() > MOST_PARTS) {
+      throw new IllegalArgumentException(
+          "a sum has 1..%d parts but was given %d".formatted(MOST_PARTS, parts.size()));
+    }
+    if (rows < 0 || columns < 0) {
+      throw new IllegalArgumentException(
+          "rows and columns must be 0 or more but were %d and %d".formatted(rows, columns));
+    }
+    parts.forEach(part -> aligned("a part", part.address(), part.type()));
+    aligned("the sum", out, type);
+    aligned("the bias", finish.bias(), type);
+    aligned("the pre-activation", finish.preActivation(), type);
+    aligned("amax", finish.amax(), ElementType.FP32);
+    return new ReduceArguments(parts, out, type, rows, columns, finish);
+  }
+
+  private static void aligned(String what, long address, ElementType type) {
+    if (address % type.bytes() != 0) {
+      throw new IllegalArgumentException(
+          "%s of %s must lie at a multiple of %d bytes but was at %x"
+              .formatted(what, type, type.bytes(), address));
+    }
+  }
+
+  MemorySegment bytes() {
+    return bytes;
+  }
+
+  long count() {
+    return count;
+  }
+
+  /// Which kernel adds it: `reduce_bf16_bf16`, or `reduce_any`, which reads a number at a time.
+  public String kernel() {
+    return kernel;
+  }
+
+  private static String kernel(List<Part> parts, long out, ElementType type, long preActivation) {
+    var in = parts.getFirst().type().stored();
+    var to = type.stored();
+    var name = ("reduce_" + in + "_" + to).toLowerCase(Locale.ROOT);
+    int each = VECTOR_BYTES / Math.max(in.bytes(), to.bytes());
+    boolean fast =
+        FAST.contains(name)
+            && (out | preActivation) % ((long) each * to.bytes()) == 0
+            && parts.stream()
+                .allMatch(
+                    part ->
+                        part.type().stored() == in
+                            && part.address() % ((long) each * in.bytes()) == 0);
+    return fast ? name : ANY;
+  }
+}

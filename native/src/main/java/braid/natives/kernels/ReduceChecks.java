@@ -1,0 +1,239 @@
+package braid.natives.kernels;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Optional;
+
+/// Sums of all types, numbers of parts and ways to finish them.
+final class ReduceChecks {
+  private static final int ACCUMULATE = 1;
+  private static final int BIAS = 2;
+  private static final int GELU = 4;
+  private static final int AMAX = 8;
+  private static final int COMBINATIONS = 16;
+
+  private static final List<Integer> PART_COUNTS = List.of(1, 2, 3, 4, 5, 8, 9, 16);
+  private static final List<Float> SCALES = List.of(1f, 0.5f, -0.25f);
+
+  /// What amax holds before.
+  private static final float AMAX_BEFORE = 2;
+
+  private static final double SQRT_2_OVER_PI = Math.sqrt(2 / Math.PI);
+  private static final double CUBIC = 0.044715;
+
+  /// Rows, columns, blocks, and how many numbers everything lies after a multiple of 256 bytes.
+  private record Shape(int rows, int columns, int blocks, int shift) {
+    int count() {
+      return rows * columns;
+    }
+  }
+
+  private static final List<Shape> SHAPES =
+      List.of(
+          new Shape(1, 1, 1, 0),
+          new Shape(3, 7, 2, 0),
+          new Shape(5, 64, 1, 0),
+          new Shape(37, 129, 1, 0),
+          new Shape(37, 129, 3, 1),
+          new Shape(16, 512, 2, 0));
+
+  /// One sum; bits of `ways` say what is done to it. In place, the first part is the output.
+  private record Case(
+      List<ElementType> parts,
+      ElementType out,
+      Shape shape,
+      float scale,
+      int ways,
+      boolean inPlace) {
+    boolean does(int way) {
+      return (ways & way) != 0;
+    }
+  }
+
+  private ReduceChecks() {}
+
+  static void run(CheckBench bench) {
+    for (var out : NumberChecks.STORED) {
+      for (var in : NumberChecks.STORED) {
+        bench.check("reduce", in + " to " + out + ", every way", () -> all(bench, cases(in, out)));
+      }
+    }
+    bench.check("reduce_any", "parts of different types", () -> all(bench, mixed()));
+  }
+
+  /// Every combination of ways, over which shapes, part counts and scales take turns.
+  private static List<Case> cases(ElementType in, ElementType out) {
+    var cases = new ArrayList<Case>();
+    int turns = Math.max(COMBINATIONS, SHAPES.size() * PART_COUNTS.size());
+    for (int turn = 0; turn < turns; turn++) {
+      int parts = PART_COUNTS.get(turn / SHAPES.size() % PART_COUNTS.size());
+      cases.add(
+          new Case(
+              Collections.nCopies(parts, in),
+              out,
+              SHAPES.get(turn % SHAPES.size()),
+              SCALES.get(turn % SCALES.size()),
+              // 5 and 16 have no common factor: ways do not keep step with shapes.
+              turn * 5 % COMBINATIONS,
+              in == out && turn % 4 == 3));
+    }
+    return cases;
+  }
+
+  private static List<Case> mixed() {
+    var all = List.copyOf(NumberChecks.STORED);
+    var cases = new ArrayList<Case>();
+    for (int ways = 0; ways < COMBINATIONS; ways++) {
+      var parts = new ArrayList<ElementType>();
+      for (int part = 0; part <= ways; part++) {
+        parts.add(all.get((part + ways) % all.size()));
+      }
+      cases.add(
+          new Case(
+              parts, all.get(ways % all.size()), SHAPES.get(ways % SHAPES.size()), 1, ways, false));
+    }
+    return cases;
+  }
+
+  private static Optional<String> all(CheckBench bench, List<Case> cases) {
+    for (var each : cases) {
+      var wrong = one(bench, each);
+      if (wrong.isPresent()) {
+        return wrong.map((each + ": ")::concat);
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static Optional<String> one(CheckBench bench, Case sum) {
+    var out = sum.out();
+    int count = sum.shape().count();
+    var buffers = new ArrayList<CheckBench.Buffer>();
+    try {
+      var before = integers(out, count, 100);
+      var output = buffer(bench, sum, out, before, buffers);
+      var parts = new ArrayList<ReduceArguments.Part>();
+      var contents = new ArrayList<MemorySegment>();
+      for (int p = 0; p < sum.parts().size(); p++) {
+        var type = sum.parts().get(p);
+        boolean same = sum.inPlace() && p == 0;
+        var content = same ? before : integers(type, count, p);
+        contents.add(MemorySegment.ofArray(content));
+        var part = same ? output : buffer(bench, sum, type, content, buffers);
+        parts.add(new ReduceArguments.Part(part.address(), type));
+      }
+      var biasContent = integers(out, sum.shape().columns(), 200);
+      var bias = buffer(bench, sum, out, biasContent, buffers);
+      var kept = buffer(bench, sum, out, new byte[count * out.bytes()], buffers);
+      var amaxContent = new byte[Float.BYTES];
+      ElementType.FP32.store(MemorySegment.ofArray(amaxContent), 0, AMAX_BEFORE);
+      var amax = buffer(bench, sum, ElementType.FP32, amaxContent, buffers);
+      var finish =
+          new ReduceArguments.Finish(
+              sum.scale(),
+              sum.does(ACCUMULATE),
+              sum.does(BIAS) ? bias.address() : 0,
+              sum.does(GELU) ? kept.address() : 0,
+              sum.does(AMAX) ? amax.address() : 0);
+      var arguments =
+          ReduceArguments.of(
+              parts, output.address(), out, sum.shape().rows(), sum.shape().columns(), finish);
+      bench.kernels().reduce(bench.stream(), sum.shape().blocks(), arguments);
+      var values = values(sum, contents, MemorySegment.ofArray(before), biasContent);
+      var wrong =
+          matches(sum, values, output.segment(), kept.segment(), amax.segment())
+              .map((arguments.kernel() + " ")::concat);
+      for (var buffer : buffers) {
+        wrong = wrong.or(buffer::beside);
+      }
+      return wrong;
+    } finally {
+      buffers.forEach(CheckBench.Buffer::close);
+    }
+  }
+
+  private static CheckBench.Buffer buffer(
+      CheckBench bench,
+      Case sum,
+      ElementType type,
+      byte[] content,
+      List<CheckBench.Buffer> buffers) {
+    var buffer = bench.buffer(content.length, sum.shape().shift() * type.bytes());
+    buffers.add(buffer);
+    return buffer.put(content);
+  }
+
+  private static byte[] integers(ElementType type, int count, long seed) {
+    var content = new byte[count * type.bytes()];
+    var segment = MemorySegment.ofArray(content);
+    for (int i = 0; i < count; i++) {
+      type.store(segment, i, Kernels.integer(seed, i));
+    }
+    return content;
+  }
+
+  /// Before GELU.
+  private static float[] values(
+      Case sum, List<MemorySegment> parts, MemorySegment before, byte[] bias) {
+    var values = new float[sum.shape().count()];
+    for (int i = 0; i < values.length; i++) {
+      float value = 0;
+      for (int p = 0; p < parts.size(); p++) {
+        value += sum.parts().get(p).load(parts.get(p), i);
+      }
+      value *= sum.scale();
+      if (sum.does(ACCUMULATE)) {
+        value += sum.out().load(before, i);
+      }
+      if (sum.does(BIAS)) {
+        value += sum.out().load(MemorySegment.ofArray(bias), i % sum.shape().columns());
+      }
+      values[i] = value;
+    }
+    return values;
+  }
+
+  private static Optional<String> matches(
+      Case sum, float[] values, MemorySegment out, MemorySegment kept, MemorySegment amax) {
+    float largest = sum.does(AMAX) ? AMAX_BEFORE : 0;
+    for (int i = 0; i < values.length; i++) {
+      float value = values[i];
+      if (sum.does(GELU)) {
+        float is = sum.out().load(kept, i);
+        if (is != sum.out().round(value)) {
+          return Optional.of("pre-activation %d is %s instead of %s".formatted(i, is, value));
+        }
+        value = gelu(value);
+      }
+      largest = Math.max(largest, Math.abs(value));
+      float should = sum.out().round(value);
+      float is = sum.out().load(out, i);
+      float may = sum.does(GELU) ? step(sum.out(), should) : 0;
+      if (!(Math.abs(is - should) <= may)) {
+        return Optional.of("number %d is %s instead of %s".formatted(i, is, should));
+      }
+    }
+    float found = ElementType.FP32.load(amax, 0);
+    float should = sum.does(AMAX) ? largest : AMAX_BEFORE;
+    return Math.abs(found - should) <= (sum.does(GELU) ? 1e-6f * should : 0)
+        ? Optional.empty()
+        : Optional.of("amax is %s instead of %s".formatted(found, should));
+  }
+
+  private static float gelu(float x) {
+    return (float) (0.5 * x * (1 + Math.tanh(SQRT_2_OVER_PI * (x + CUBIC * x * x * x))));
+  }
+
+  /// How far apart two roundings of nearly the same number may be.
+  private static float step(ElementType type, float value) {
+    return switch (type) {
+      case FP32, TF32 -> 1e-6f + 1e-6f * Math.abs(value);
+      case BF16 -> 1e-6f + 0x1p-7f * Math.abs(value);
+      case FP16 -> 1e-6f + 0x1p-10f * Math.abs(value);
+      case E4M3 -> 0x1p-9f + 0x1p-3f * Math.abs(value);
+      case E5M2 -> 0x1p-16f + 0x1p-2f * Math.abs(value);
+    };
+  }
+}

@@ -1,0 +1,103 @@
+package braid.natives.load;
+
+import braid.natives.load.Libraries.Library;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Optional;
+
+/// The version that a loaded library says it has. Empty where it has no such function, or where
+/// that fails: the file's name is then all there is.
+final class Asked {
+  private static final FunctionDescriptor INTO_ONE =
+      FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.ADDRESS);
+  private static final FunctionDescriptor INTO_TWO =
+      FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.ADDRESS);
+  private static final FunctionDescriptor INTO_THREE =
+      FunctionDescriptor.ofVoid(ValueLayout.ADDRESS, ValueLayout.ADDRESS, ValueLayout.ADDRESS);
+  private static final FunctionDescriptor RETURNED = FunctionDescriptor.of(ValueLayout.JAVA_LONG);
+
+  private Asked() {}
+
+  static Optional<String> version(Library which, Dl library) {
+    return switch (which) {
+      case NCCL -> one(library, "ncclGetVersion").map(Asked::tenThousands);
+      case CUDA_RUNTIME ->
+          one(library, "cudaRuntimeGetVersion")
+              .map(version -> "%d.%d".formatted(version / 1000, version % 1000 / 10));
+      case CUPTI -> one(library, "cuptiGetVersion").map(Asked::tenThousands);
+      case NVRTC -> nvrtc(library);
+      case CUBLAS_LT -> cublasLt(library);
+      case NVSHMEM -> nvshmem(library);
+      case CUDA_DRIVER, NVML -> Optional.empty();
+    };
+  }
+
+  private static String tenThousands(int version) {
+    return "%d.%d.%d".formatted(version / 10_000, version % 10_000 / 100, version % 100);
+  }
+
+  private static Optional<Integer> one(Dl library, String function) {
+    var call = library.function(function, INTO_ONE);
+    if (call.isEmpty()) {
+      return Optional.empty();
+    }
+    try (var arena = Arena.ofConfined()) {
+      var version = arena.allocate(ValueLayout.JAVA_INT);
+      var failed = (int) call.get().invokeExact(version);
+      return failed != 0 ? Optional.empty() : Optional.of(version.get(ValueLayout.JAVA_INT, 0));
+    } catch (Throwable e) {
+      throw Dl.unexpected(e);
+    }
+  }
+
+  private static Optional<String> nvrtc(Dl library) {
+    var call = library.function("nvrtcVersion", INTO_TWO);
+    if (call.isEmpty()) {
+      return Optional.empty();
+    }
+    try (var arena = Arena.ofConfined()) {
+      var two = arena.allocate(ValueLayout.JAVA_INT, 2);
+      var failed = (int) call.get().invokeExact(two, two.asSlice(Integer.BYTES));
+      return failed != 0 ? Optional.empty() : Optional.of(dotted(two, 2));
+    } catch (Throwable e) {
+      throw Dl.unexpected(e);
+    }
+  }
+
+  private static Optional<String> cublasLt(Dl library) {
+    var call = library.function("cublasLtGetVersion", RETURNED);
+    if (call.isEmpty()) {
+      return Optional.empty();
+    }
+    try {
+      return Optional.of(tenThousands((int) (long) call.get().invokeExact()));
+    } catch (Throwable e) {
+      throw Dl.unexpected(e);
+    }
+  }
+
+  private static Optional<String> nvshmem(Dl library) {
+    var call = library.function("nvshmemx_vendor_get_version_info", INTO_THREE);
+    if (call.isEmpty()) {
+      return Optional.empty();
+    }
+    try (var arena = Arena.ofConfined()) {
+      var three = arena.allocate(ValueLayout.JAVA_INT, 3);
+      call.get()
+          .invokeExact(three, three.asSlice(Integer.BYTES), three.asSlice(2L * Integer.BYTES));
+      return Optional.of(dotted(three, 3));
+    } catch (Throwable e) {
+      throw Dl.unexpected(e);
+    }
+  }
+
+  private static String dotted(MemorySegment numbers, int count) {
+    var text = new StringBuilder();
+    for (int i = 0; i < count; i++) {
+      text.append(i == 0 ? "" : ".").append(numbers.getAtIndex(ValueLayout.JAVA_INT, i));
+    }
+    return text.toString();
+  }
+}

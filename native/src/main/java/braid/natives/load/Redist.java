@@ -1,0 +1,83 @@
+package braid.natives.load;
+
+import braid.natives.load.Libraries.Library;
+import java.io.IOException;
+import java.net.URISyntaxException;
+import java.net.URL;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.regex.Pattern;
+import org.bytedeco.javacpp.Loader;
+
+/// The libraries in the presets' redist jar, where that is on the class path. They are unpacked
+/// only when nothing newer is found, into JavaCPP's own cache.
+final class Redist {
+  private static final Pattern JAR = Pattern.compile(".*/cuda-redist-(\\d+(?:\\.\\d+)*)-.*");
+
+  private Redist() {}
+
+  /// The copy in the jar, if there is one, not unpacked yet: its paths are those inside the jar.
+  static List<Candidate> of(Library which) {
+    var urls = urls(which.files());
+    if (urls.size() < which.files().size()) {
+      return List.of();
+    }
+    return List.of(
+        new Candidate(
+            Place.Kind.REDIST,
+            urls.stream().map(url -> Path.of(url.getPath())).toList(),
+            version(which, urls.getFirst())));
+  }
+
+  /// The same copy on disk, with what lies beside it and is loaded by name.
+  static Candidate unpack(Library which, Candidate packed) throws IOException {
+    var files = new ArrayList<Path>();
+    for (URL url : urls(which.files())) {
+      files.add(file(url));
+    }
+    for (URL url : urls(which.beside())) {
+      file(url);
+    }
+    return new Candidate(packed.kind(), List.copyOf(files), packed.version());
+  }
+
+  private static Path file(URL url) throws IOException {
+    if (url.getProtocol().equals("file")) {
+      try {
+        return Path.of(url.toURI());
+      } catch (URISyntaxException e) {
+        throw new IOException("%s is no path".formatted(url), e);
+      }
+    }
+    return Loader.cacheResource(url).toPath();
+  }
+
+  private static List<URL> urls(List<String> names) {
+    var loader = Redist.class.getClassLoader();
+    var urls = new ArrayList<URL>();
+    for (String name : names) {
+      var url = loader.getResource("org/bytedeco/cuda/%s/%s".formatted(platform(), name));
+      if (url != null) {
+        urls.add(url);
+      }
+    }
+    return urls;
+  }
+
+  /// Only of what is numbered like the toolkit; the jar is named after that.
+  private static Optional<Version> version(Library which, URL url) {
+    return switch (which) {
+      case CUDA_RUNTIME, NVRTC, CUPTI -> {
+        var matcher = JAR.matcher(url.getPath());
+        yield matcher.matches() ? Version.of(matcher.group(1)) : Optional.empty();
+      }
+      case CUDA_DRIVER, CUBLAS_LT, NCCL, NVML, NVSHMEM -> Optional.empty();
+    };
+  }
+
+  private static String platform() {
+    return System.getProperty("os.arch", "").equals("aarch64") ? "linux-arm64" : "linux-x86_64";
+  }
+}

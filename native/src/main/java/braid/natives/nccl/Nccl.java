@@ -1,0 +1,152 @@
+package braid.natives.nccl;
+
+import static org.bytedeco.cuda.global.nccl.ncclGetErrorString;
+import static org.bytedeco.cuda.global.nccl.ncclGetLastError;
+import static org.bytedeco.cuda.global.nccl.ncclGetUniqueId;
+import static org.bytedeco.cuda.global.nccl.ncclGetVersion;
+import static org.bytedeco.cuda.global.nccl.ncclSuccess;
+
+import braid.natives.ForeignLibrary;
+import braid.natives.LibC;
+import braid.natives.cuda.GpuError;
+import braid.natives.load.Libraries;
+import org.bytedeco.cuda.nccl.ncclComm;
+import org.bytedeco.cuda.nccl.ncclUniqueId;
+import org.bytedeco.javacpp.Loader;
+import org.jspecify.annotations.Nullable;
+
+/// The library as a whole: which one is loaded, what it can do, and how its errors read.
+public final class Nccl {
+  static final int UNIQUE_ID_BYTES = 128;
+
+  /// What NCCL calls its types, by its own numbers.
+  public enum Type {
+    FP32(org.bytedeco.cuda.global.nccl.ncclFloat32, 4),
+    BF16(org.bytedeco.cuda.global.nccl.ncclBfloat16, 2),
+    FP16(org.bytedeco.cuda.global.nccl.ncclFloat16, 2),
+    INT8(org.bytedeco.cuda.global.nccl.ncclInt8, 1),
+    E4M3(org.bytedeco.cuda.global.nccl.ncclFloat8e4m3, 1),
+    E5M2(org.bytedeco.cuda.global.nccl.ncclFloat8e5m2, 1);
+
+    private final int number;
+    private final int bytes;
+
+    Type(int number, int bytes) {
+      this.number = number;
+      this.bytes = bytes;
+    }
+
+    int number() {
+      return number;
+    }
+
+    public int bytes() {
+      return bytes;
+    }
+  }
+
+  /// The library's functions, to ask which there are, and its version.
+  private record Loaded(ForeignLibrary symbols, int version) {}
+
+  private static @Nullable Loaded loaded;
+
+  private Nccl() {}
+
+  /// 22809 is 2.28.9.
+  public static int version() {
+    return load().version;
+  }
+
+  /// Multicast stays off unless somebody asked for it by name: NCCL turns it on by itself, and
+  /// reads the variable when it is first used.
+  private static synchronized Loaded load() {
+    var done = loaded;
+    if (done == null) {
+      LibC.setVariable("NCCL_NVLS_ENABLE", "0", false);
+      Libraries.require(Libraries.Library.CUDA_DRIVER);
+      Libraries.require(Libraries.Library.CUDA_RUNTIME);
+      var symbols = ForeignLibrary.at(Libraries.require(Libraries.Library.NCCL).path());
+      Loader.load(org.bytedeco.cuda.global.nccl.class);
+      var version = new int[1];
+      check("ncclGetVersion", ncclGetVersion(version), null, "");
+      done = new Loaded(symbols, version[0]);
+      loaded = done;
+    }
+    return done;
+  }
+
+  /// What one rank makes and all ranks join by. Making it opens a socket in this process, which the
+  /// others must be able to reach until all have joined.
+  public static byte[] uniqueId() {
+    version();
+    try (var id = new ncclUniqueId()) {
+      check("ncclGetUniqueId", ncclGetUniqueId(id), null, "");
+      var bytes = new byte[UNIQUE_ID_BYTES];
+      id.internal().get(bytes);
+      return bytes;
+    }
+  }
+
+  static boolean has(String function) {
+    return load().symbols.has(function);
+  }
+
+  /// Keeps a call that the loaded library does not know from ending the process.
+  static void need(String function, String since) {
+    if (!has(function)) {
+      throw new UnsupportedOperationException(
+          function
+              + " needs NCCL "
+              + since
+              + " but "
+              + text(version())
+              + " is loaded; install a newer NCCL");
+    }
+  }
+
+  static String text(int version) {
+    return version / 10_000 + "." + version / 100 % 100 + "." + version % 100;
+  }
+
+  static void check(String call, int code, @Nullable ncclComm of, String where) {
+    if (code != ncclSuccess) {
+      throw error(call, code, of, where);
+    }
+  }
+
+  /// NCCL's own text for the code, and the last warning it would have logged, which says more.
+  static GpuError error(String call, int code, @Nullable ncclComm of, String where) {
+    var general = ncclGetErrorString(code).getString();
+    var last = ncclGetLastError(of).getString().strip();
+    return new GpuError(
+        call,
+        code,
+        name(code),
+        last.isEmpty() ? general : general + ": " + last,
+        where,
+        remedy(code));
+  }
+
+  static String name(int code) {
+    return switch (code) {
+      case 0 -> "ncclSuccess";
+      case 1 -> "ncclUnhandledCudaError";
+      case 2 -> "ncclSystemError";
+      case 3 -> "ncclInternalError";
+      case 4 -> "ncclInvalidArgument";
+      case 5 -> "ncclInvalidUsage";
+      case 6 -> "ncclRemoteError";
+      case 7 -> "ncclInProgress";
+      case 8 -> "ncclTimeout";
+      default -> "ncclResult " + code;
+    };
+  }
+
+  static String remedy(int code) {
+    return switch (code) {
+      case 1, 2, 3 -> "set NCCL_DEBUG=WARN to see what NCCL saw";
+      case 6 -> "look at the other ranks: one of them has failed or ended";
+      default -> "";
+    };
+  }
+}

@@ -1,0 +1,141 @@
+package braid.natives.nvshmem;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import braid.natives.ForeignLibrary;
+import braid.natives.LibC;
+import braid.natives.load.Libraries;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import org.jspecify.annotations.Nullable;
+
+/// The functions of NVSHMEM 3, and the two structs by which ranks find each other. Addresses are
+/// plain numbers here: none is ever looked into from Java.
+final class NvshmemCalls {
+  static final int UNIQUE_ID_BYTES = 128;
+  static final int ATTRIBUTE_BYTES = 144;
+
+  // A struct's version is 65536 times its number plus its size. Libraries that have only the first
+  // kind of the attributes do not look at the number, and the second kind only adds the device.
+  private static final int FIRST = 1 << 16;
+  private static final int SECOND = 2 << 16;
+  private static final int UNIQUE_ID_VERSION = FIRST + UNIQUE_ID_BYTES;
+  private static final int ATTRIBUTE_VERSION = SECOND + ATTRIBUTE_BYTES;
+  private static final int ARGUMENTS_VERSION = SECOND + 128;
+  private static final int UNIQUE_ID_ARGUMENTS_VERSION = FIRST + 24;
+
+  private static final int ARGUMENTS_OFFSET = 16;
+  private static final int UNIQUE_ID_ARGUMENTS_OFFSET = 24;
+  private static final int RANK_OFFSET = 40;
+  private static final int RANKS_OFFSET = 44;
+  private static final int DEVICE_OFFSET = 48;
+  private static final int UNSET = -1;
+
+  private static @Nullable NvshmemCalls loaded;
+  private static long heapBytesAtLoad;
+
+  final MethodHandle uniqueId;
+  final MethodHandle setUniqueId;
+  final MethodHandle initialize;
+  final MethodHandle status;
+  final MethodHandle finish;
+  final MethodHandle vendorVersion;
+  final MethodHandle allocate;
+  final MethodHandle free;
+  final MethodHandle pointer;
+  final MethodHandle get;
+  final MethodHandle put;
+  final MethodHandle putSignal;
+  final MethodHandle signalWait;
+  final MethodHandle barrier;
+  final MethodHandle quiet;
+
+  private NvshmemCalls(ForeignLibrary library) {
+    uniqueId = library.function("nvshmemx_get_uniqueid", FunctionDescriptor.of(JAVA_INT, ADDRESS));
+    setUniqueId =
+        library.function(
+            "nvshmemx_set_attr_uniqueid_args",
+            FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS, ADDRESS));
+    initialize =
+        library.function(
+            "nvshmemx_hostlib_init_attr", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS));
+    status = library.function("nvshmemx_init_status", FunctionDescriptor.of(JAVA_INT));
+    finish = library.function("nvshmemx_hostlib_finalize", FunctionDescriptor.ofVoid());
+    vendorVersion =
+        library.function(
+            "nvshmemx_vendor_get_version_info",
+            FunctionDescriptor.ofVoid(ADDRESS, ADDRESS, ADDRESS));
+    allocate = library.function("nvshmem_malloc", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG));
+    free = library.function("nvshmem_free", FunctionDescriptor.ofVoid(JAVA_LONG));
+    pointer =
+        library.function("nvshmem_ptr", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT));
+    var copy = FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_LONG);
+    get = library.function("nvshmemx_getmem_on_stream", copy);
+    put = library.function("nvshmemx_putmem_on_stream", copy);
+    putSignal =
+        library.function(
+            "nvshmemx_putmem_signal_on_stream",
+            FunctionDescriptor.ofVoid(
+                JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT,
+                JAVA_LONG));
+    signalWait =
+        library.function(
+            "nvshmemx_signal_wait_until_on_stream",
+            FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG));
+    barrier =
+        library.function("nvshmemx_barrier_all_on_stream", FunctionDescriptor.ofVoid(JAVA_LONG));
+    quiet = library.function("nvshmemx_quiet_on_stream", FunctionDescriptor.ofVoid(JAVA_LONG));
+  }
+
+  /// The library, which reads its variables once, at the very first call: even making an id is too
+  /// late to say how large the heap is to be. Multicast stays off unless somebody asked for it by
+  /// name, and a group within one machine needs no network transport.
+  static synchronized NvshmemCalls load(long heapBytes) {
+    if (heapBytes <= 0) {
+      throw new IllegalArgumentException(
+          "NVSHMEM's heap must have more than 0 bytes but was to have " + heapBytes);
+    }
+    var calls = loaded;
+    if (calls == null) {
+      LibC.setVariable("NVSHMEM_SYMMETRIC_SIZE", Long.toString(heapBytes), true);
+      LibC.setVariable("NVSHMEM_DISABLE_NVLS", "1", false);
+      LibC.setVariable("NVSHMEM_REMOTE_TRANSPORT", "none", false);
+      Libraries.require(Libraries.Library.CUDA_DRIVER);
+      var found = Libraries.require(Libraries.Library.NVSHMEM);
+      calls = new NvshmemCalls(ForeignLibrary.at(found.path()));
+      heapBytesAtLoad = heapBytes;
+      loaded = calls;
+    } else if (heapBytes != heapBytesAtLoad) {
+      throw new IllegalStateException(
+          "NVSHMEM's heap has "
+              + heapBytesAtLoad
+              + " bytes in this process but "
+              + heapBytes
+              + " were asked for; restart the ranks to change it");
+    }
+    return calls;
+  }
+
+  /// Room for an id that says of which version it is.
+  static MemorySegment uniqueId(Arena arena) {
+    var id = arena.allocate(UNIQUE_ID_BYTES, Long.BYTES);
+    id.set(JAVA_INT, 0, UNIQUE_ID_VERSION);
+    return id;
+  }
+
+  /// The attributes of an initialization, as the C initializer leaves them.
+  static MemorySegment attributes(Arena arena) {
+    var attributes = arena.allocate(ATTRIBUTE_BYTES, Long.BYTES);
+    attributes.set(JAVA_INT, 0, ATTRIBUTE_VERSION);
+    attributes.set(JAVA_INT, ARGUMENTS_OFFSET, ARGUMENTS_VERSION);
+    attributes.set(JAVA_INT, UNIQUE_ID_ARGUMENTS_OFFSET, UNIQUE_ID_ARGUMENTS_VERSION);
+    attributes.set(JAVA_INT, RANK_OFFSET, UNSET);
+    attributes.set(JAVA_INT, RANKS_OFFSET, UNSET);
+    attributes.set(JAVA_INT, DEVICE_OFFSET, UNSET);
+    return attributes;
+  }
+}

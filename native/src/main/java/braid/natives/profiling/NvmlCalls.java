@@ -1,0 +1,92 @@
+package braid.natives.profiling;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import braid.natives.ForeignLibrary;
+import braid.natives.cuda.GpuError;
+import braid.natives.load.Libraries;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import org.jspecify.annotations.Nullable;
+
+/// The functions of NVML that are needed here. It comes with the driver, so its version is the
+/// driver's, and a function may have an older name.
+final class NvmlCalls {
+  static final int SUCCESS = 0;
+  static final int INVALID_ARGUMENT = 2;
+  static final int NOT_SUPPORTED = 3;
+  private static final int NO_PERMISSION = 4;
+  private static final int NOT_FOUND = 6;
+
+  private static @Nullable NvmlCalls loaded;
+
+  final MethodHandle initialize;
+  final MethodHandle shutdown;
+  final MethodHandle driverVersion;
+  final MethodHandle deviceByPciBusId;
+  final MethodHandle clock;
+  final MethodHandle power;
+  final MethodHandle temperature;
+  final MethodHandle clockReasons;
+  final MethodHandle utilisation;
+  final MethodHandle linkState;
+  final MethodHandle fieldValues;
+  private final MethodHandle errorString;
+
+  private NvmlCalls(ForeignLibrary library) {
+    var ofDevice = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS);
+    var ofDeviceAndNumber = FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, ADDRESS);
+    initialize = library.function("nvmlInit_v2", FunctionDescriptor.of(JAVA_INT));
+    shutdown = library.function("nvmlShutdown", FunctionDescriptor.of(JAVA_INT));
+    driverVersion =
+        library.function(
+            "nvmlSystemGetDriverVersion", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
+    deviceByPciBusId = library.function("nvmlDeviceGetHandleByPciBusId_v2", ofDevice);
+    clock = library.function("nvmlDeviceGetClockInfo", ofDeviceAndNumber);
+    power = library.function("nvmlDeviceGetPowerUsage", ofDevice);
+    temperature = library.function("nvmlDeviceGetTemperature", ofDeviceAndNumber);
+    clockReasons =
+        library.function(
+            library.has("nvmlDeviceGetCurrentClocksEventReasons")
+                ? "nvmlDeviceGetCurrentClocksEventReasons"
+                : "nvmlDeviceGetCurrentClocksThrottleReasons",
+            ofDevice);
+    utilisation = library.function("nvmlDeviceGetUtilizationRates", ofDevice);
+    linkState = library.function("nvmlDeviceGetNvLinkState", ofDeviceAndNumber);
+    fieldValues = library.function("nvmlDeviceGetFieldValues", ofDeviceAndNumber);
+    errorString = library.function("nvmlErrorString", FunctionDescriptor.of(ADDRESS, JAVA_INT));
+  }
+
+  static synchronized NvmlCalls load() {
+    var calls = loaded;
+    if (calls == null) {
+      calls = new NvmlCalls(ForeignLibrary.at(Libraries.require(Libraries.Library.NVML).path()));
+      loaded = calls;
+    }
+    return calls;
+  }
+
+  void check(String call, int code, String where) {
+    if (code != SUCCESS) {
+      throw new GpuError(call, code, "NVML error " + code, text(code), where, remedy(code));
+    }
+  }
+
+  private String text(int code) {
+    try {
+      return CuptiCalls.text((MemorySegment) errorString.invokeExact(code));
+    } catch (Throwable e) {
+      throw ForeignLibrary.unexpected(e);
+    }
+  }
+
+  private static String remedy(int code) {
+    return switch (code) {
+      case NO_PERMISSION -> "ask the machine's owner for access to the device";
+      case NOT_FOUND -> "give a bus id as nvidia-smi shows it";
+      default -> "";
+    };
+  }
+}

@@ -1,0 +1,96 @@
+// Copies by the multiprocessors. The grid is how many workers carry; more only helps a link that
+// the fewer cannot fill.
+#pragma once
+
+// Accesses a thread has under way at once: a peer answers after a microsecond or so.
+static const int COPY_UNROLL = 8;
+
+template <class Word>
+static __device__ __forceinline__ void copyWords(Word* to, const Word* from, u64 count) {
+  u64 step = threads();
+  for (u64 i = thread(); i < count; i += COPY_UNROLL * step) {
+    Word words[COPY_UNROLL];
+#pragma unroll
+    for (int j = 0; j < COPY_UNROLL; j++) {
+      if (i + j * step < count) words[j] = from[i + j * step];
+    }
+#pragma unroll
+    for (int j = 0; j < COPY_UNROLL; j++) {
+      if (i + j * step < count) to[i + j * step] = words[j];
+    }
+  }
+}
+
+// Bytes until `to` is aligned to a word, then words, then the bytes left. `from` is aligned with it.
+template <class Word>
+static __device__ __forceinline__ void copyAligned(char* to, const char* from, u64 bytes) {
+  u64 head = (0 - (u64)to) % sizeof(Word);
+  head = head < bytes ? head : bytes;
+  u64 words = (bytes - head) / sizeof(Word);
+  u64 tail = bytes - head - words * sizeof(Word);
+  copyWords((Word*)(to + head), (const Word*)(from + head), words);
+  if (blockIdx.x == 0) {
+    if (threadIdx.x < head) to[threadIdx.x] = from[threadIdx.x];
+    if (threadIdx.x < tail) to[bytes - 1 - threadIdx.x] = from[bytes - 1 - threadIdx.x];
+  }
+}
+
+// ASSUMPTION: blocks of at least 16 threads, for head and tail; what is copied does not overlap.
+extern "C" __global__ void __launch_bounds__(512, 2)
+    braid_copy(char* to, const char* from, u64 bytes) {
+  u64 apart = (u64)to - (u64)from;
+  if (apart % 16 == 0) {
+    copyAligned<uint4>(to, from, bytes);
+  } else if (apart % 8 == 0) {
+    copyAligned<uint2>(to, from, bytes);
+  } else if (apart % 4 == 0) {
+    copyAligned<unsigned>(to, from, bytes);
+  } else if (apart % 2 == 0) {
+    copyAligned<unsigned short>(to, from, bytes);
+  } else {
+    copyAligned<unsigned char>(to, from, bytes);
+  }
+}
+
+template <class Word>
+static __device__ __forceinline__ void copyRowsBy(
+    char* to, u64 toPitch, const char* from, u64 fromPitch, u64 rowBytes, u64 rows) {
+  const int unroll = 4;
+  u64 perRow = rowBytes / sizeof(Word);
+  u64 count = perRow * rows;
+  u64 step = threads();
+  for (u64 i = thread(); i < count; i += unroll * step) {
+    Word words[unroll];
+    Word* places[unroll];
+#pragma unroll
+    for (int j = 0; j < unroll; j++) {
+      u64 at = i + j * step;
+      if (at < count) {
+        u64 row = quotient(at, perRow);
+        u64 offset = (at - row * perRow) * sizeof(Word);
+        places[j] = (Word*)(to + row * toPitch + offset);
+        words[j] = *(const Word*)(from + row * fromPitch + offset);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < unroll; j++) {
+      if (i + j * step < count) *places[j] = words[j];
+    }
+  }
+}
+
+// Rows of which each begins a pitch after the one before: packed where `toPitch` is the row's own
+// length, unpacked where `fromPitch` is. ASSUMPTION: a pitch is at least a row.
+extern "C" __global__ void __launch_bounds__(256) braid_copy_rows(
+    char* to, u64 toPitch, const char* from, u64 fromPitch, u64 rowBytes, u64 rows) {
+  u64 all = (u64)to | toPitch | (u64)from | fromPitch | rowBytes;
+  if (all % 16 == 0) {
+    copyRowsBy<uint4>(to, toPitch, from, fromPitch, rowBytes, rows);
+  } else if (all % 4 == 0) {
+    copyRowsBy<unsigned>(to, toPitch, from, fromPitch, rowBytes, rows);
+  } else if (all % 2 == 0) {
+    copyRowsBy<unsigned short>(to, toPitch, from, fromPitch, rowBytes, rows);
+  } else {
+    copyRowsBy<unsigned char>(to, toPitch, from, fromPitch, rowBytes, rows);
+  }
+}

@@ -1,0 +1,200 @@
+// One output of up to 16 parts, added in fp32 in their order, and what is done to it on the way:
+//
+//   value = scale * sum;
+//   if (accumulate) value += out;
+//   if (bias) value += bias[column];
+//   if (preActivation) { preActivation = value; value = gelu(value); }
+//   if (amax) amax = max(amax, |value|);
+//   out = value;
+//
+// Products and sums are rounded one by one (-fmad=false), as on the host.
+#pragma once
+
+static const int MOST_PARTS = 16;
+static const int REDUCE_THREADS = 256;
+
+// The host writes these 256 bytes: ReduceArguments knows each place.
+struct Reduction {
+  const void* parts[MOST_PARTS];
+  int codes[MOST_PARTS];
+  void* out;
+  void* preActivation;  // 0: no GELU
+  const void* bias;     // 0: none
+  unsigned* amax;       // 0: none; an fp32 number that only grows
+  u64 count;
+  u64 columns;
+  float scale;
+  int partCount;
+  int outCode;
+  int accumulate;
+};
+static_assert(sizeof(Reduction) == 256, "ReduceArguments writes 256 bytes");
+
+// x · (1 + tanh(u)) / 2 is x / (1 + e^-2u), which loses nothing where tanh comes near -1.
+static __device__ __forceinline__ float gelu(float x) {
+  float u = 0.7978845608f * (x + 0.044715f * x * x * x);
+  return x / (1.0f + expf(-2.0f * u));
+}
+
+// One atomic operation a block; all threads of it come here.
+static __device__ __forceinline__ void raise(unsigned* amax, unsigned bits) {
+  __shared__ unsigned largest[REDUCE_THREADS / 32];
+  bits = __reduce_max_sync(0xffffffffu, bits);
+  if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = bits;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (unsigned w = 1; w < blockDim.x / 32; w++) bits = bits > largest[w] ? bits : largest[w];
+    if (bits != 0) atomicMax(amax, bits);
+  }
+}
+
+// Any types, any alignment, an element at a time: the elements from `begin` on.
+static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u64 begin) {
+  unsigned amax = 0;
+  for (u64 i = begin + thread(); i < r.count; i += threads()) {
+    float value = load(r.codes[0], r.parts[0], i);
+    for (int p = 1; p < r.partCount; p++) value += load(r.codes[p], r.parts[p], i);
+    value *= r.scale;
+    if (r.accumulate) value += load(r.outCode, r.out, i);
+    if (r.bias != 0) {
+      value += load(r.outCode, r.bias, i - quotient(i, r.columns) * r.columns);
+    }
+    if (r.preActivation != 0) {
+      store(r.outCode, r.preActivation, i, value);
+      value = gelu(value);
+    }
+    unsigned size = asBits(value) & SIZE_MASK;
+    amax = amax > size ? amax : size;
+    store(r.outCode, r.out, i, value);
+  }
+  return amax;
+}
+
+// ASSUMPTION, of all: blocks of 256 threads.
+extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
+    braid_reduce_any(const __grid_constant__ Reduction r) {
+  unsigned amax = reduceElements(r, 0);
+  if (r.amax != 0) raise(r.amax, amax);
+}
+
+// What is done to a vector's sums. Elements of one vector may lie in two rows.
+template <class Out, int COUNT>
+static __device__ __forceinline__ unsigned finish(
+    const Reduction& r, u64 index, float (&values)[COUNT]) {
+#pragma unroll
+  for (int e = 0; e < COUNT; e++) values[e] *= r.scale;
+  if (r.accumulate) {
+    Vector<Out, COUNT> before;
+    before.read(r.out, index);
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) values[e] += before.get(e);
+  }
+  if (r.bias != 0) {
+    u64 first = index * COUNT;
+    u64 column = first - quotient(first, r.columns) * r.columns;
+    const typename Out::Bits* bias = (const typename Out::Bits*)r.bias + column;
+    if (column + COUNT <= r.columns && (u64)bias % sizeof(Vector<Out, COUNT>) == 0) {
+      Vector<Out, COUNT> whole;
+      whole.read(bias, 0);
+#pragma unroll
+      for (int e = 0; e < COUNT; e++) values[e] += whole.get(e);
+    } else {
+#pragma unroll
+      for (int e = 0; e < COUNT; e++) {
+        values[e] += Out::widen(*bias);
+        column++;
+        bias = column == r.columns ? (const typename Out::Bits*)r.bias : bias + 1;
+        column = column == r.columns ? 0 : column;
+      }
+    }
+  }
+  Vector<Out, COUNT> result;
+  if (r.preActivation != 0) {
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) {
+      result.set(e, values[e]);
+      values[e] = gelu(values[e]);
+    }
+    result.write(r.preActivation, index);
+  }
+  unsigned amax = 0;
+#pragma unroll
+  for (int e = 0; e < COUNT; e++) {
+    unsigned size = asBits(values[e]) & SIZE_MASK;
+    amax = amax > size ? amax : size;
+    result.set(e, values[e]);
+  }
+  result.write(r.out, index);
+  return amax;
+}
+
+// Parts of one type, everything aligned to 16 bytes. A thread has the loads of four parts for two
+// vectors under way before it adds the first: memory is as far away as the sum of it is short.
+template <class In, class Out>
+static __device__ __forceinline__ void reduceVectors(const Reduction& r) {
+  const int widest = sizeof(typename In::Bits) > sizeof(typename Out::Bits)
+      ? sizeof(typename In::Bits) : sizeof(typename Out::Bits);
+  const int COUNT = 16 / widest;
+  const int AT_ONCE = 4;
+  const int UNROLL = 2;
+  u64 vectors = r.count / COUNT;
+  u64 step = threads();
+  unsigned amax = 0;
+  for (u64 i = thread(); i < vectors; i += UNROLL * step) {
+    float sums[UNROLL][COUNT];
+    for (int p = 0; p < r.partCount; p += AT_ONCE) {
+      Vector<In, COUNT> loaded[AT_ONCE][UNROLL];
+#pragma unroll
+      for (int j = 0; j < AT_ONCE; j++) {
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) {
+          if (p + j < r.partCount && i + u * step < vectors) {
+            loaded[j][u].read(r.parts[p + j], i + u * step);
+          }
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < AT_ONCE; j++) {
+        if (p + j < r.partCount) {
+#pragma unroll
+          for (int u = 0; u < UNROLL; u++) {
+#pragma unroll
+            for (int e = 0; e < COUNT; e++) {
+              float value = loaded[j][u].get(e);
+              sums[u][e] = p + j == 0 ? value : sums[u][e] + value;
+            }
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+      if (i + u * step < vectors) {
+        unsigned size = finish<Out>(r, i + u * step, sums[u]);
+        amax = amax > size ? amax : size;
+      }
+    }
+  }
+  unsigned left = reduceElements(r, vectors * COUNT);
+  amax = amax > left ? amax : left;
+  if (r.amax != 0) raise(r.amax, amax);
+}
+
+// Blocks that fit a multiprocessor together are what its registers allow without spilling.
+#define BRAID_REDUCE(name, In, Out, blocks)                          \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, blocks) \
+      braid_reduce_##name(const __grid_constant__ Reduction r) {     \
+    reduceVectors<In, Out>(r);                                       \
+  }
+
+BRAID_REDUCE(fp32_fp32, F32, F32, 3)
+BRAID_REDUCE(fp32_bf16, F32, Bf16, 3)
+BRAID_REDUCE(fp32_fp16, F32, Fp16, 3)
+BRAID_REDUCE(fp32_e4m3, F32, E4m3, 3)
+BRAID_REDUCE(fp32_e5m2, F32, E5m2, 3)
+BRAID_REDUCE(bf16_fp32, Bf16, F32, 4)
+BRAID_REDUCE(bf16_bf16, Bf16, Bf16, 3)
+BRAID_REDUCE(fp16_fp32, Fp16, F32, 4)
+BRAID_REDUCE(fp16_fp16, Fp16, Fp16, 3)
+BRAID_REDUCE(e4m3_e4m3, E4m3, E4m3, 2)
+BRAID_REDUCE(e5m2_e5m2, E5m2, E5m2, 2)

@@ -1,0 +1,53 @@
+// What every kernel counts with, and numbers by the 4 to 16 bytes.
+#pragma once
+
+static __device__ __forceinline__ u64 thread() {
+  return (u64)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+static __device__ __forceinline__ u64 threads() { return (u64)gridDim.x * blockDim.x; }
+
+// A division by a number below 2^32 costs a fifth where the other is below it too.
+static __device__ __forceinline__ u64 quotient(u64 a, u64 b) {
+  return (a | b) >> 32 == 0 ? (u64)((unsigned)a / (unsigned)b) : a / b;
+}
+
+// As many bytes as one access moves.
+template <int BYTES> struct Words;
+template <> struct Words<16> { typedef uint4 Type; };
+template <> struct Words<8> { typedef uint2 Type; };
+template <> struct Words<4> { typedef unsigned Type; };
+template <> struct Words<2> { typedef unsigned short Type; };
+template <> struct Words<1> { typedef unsigned char Type; };
+
+// COUNT numbers of a type that lie side by side and are read and written at once.
+template <class T, int COUNT> struct Vector {
+  static const int BYTES = COUNT * (int)sizeof(typename T::Bits);
+  static const int PER_WORD = 4 / (int)sizeof(typename T::Bits);
+  typedef typename Words<BYTES>::Type Access;
+
+  union {
+    Access access;
+    unsigned words[BYTES / 4];
+  };
+
+  __device__ __forceinline__ void read(const void* from, u64 index) {
+    access = ((const Access*)from)[index];
+  }
+
+  __device__ __forceinline__ void write(void* to, u64 index) const {
+    ((Access*)to)[index] = access;
+  }
+
+  __device__ __forceinline__ float get(int i) const {
+    const int bits = 8 * (int)sizeof(typename T::Bits);
+    unsigned word = words[i / PER_WORD] >> i % PER_WORD * bits % 32;
+    return T::widen(bits == 32 ? word : word & (1u << bits % 32) - 1);
+  }
+
+  __device__ __forceinline__ void set(int i, float value) {
+    const int bits = 8 * (int)sizeof(typename T::Bits);
+    unsigned narrow = T::narrow(value) << i % PER_WORD * bits % 32;
+    words[i / PER_WORD] = i % PER_WORD == 0 ? narrow : words[i / PER_WORD] | narrow;
+  }
+};

@@ -1,0 +1,153 @@
+package braid.natives.kernels;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// The kernels' conversions, compiled for this processor, against Java's.
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class ConversionsTest {
+  private static final String PROGRAM =
+      """
+      #include "numbers.cuh"
+      extern "C" float widened(int code, unsigned bits) { return load(code, &bits, 0); }
+      extern "C" unsigned narrowed(int code, float value) {
+        unsigned bits = 0;
+        store(code, &bits, 0, value);
+        return bits;
+      }
+      extern "C" float roundedTo(int code, float value) { return rounded(code, value); }
+      """;
+
+  /// At, beside and halfway between what the narrower types can hold.
+  private static final int[] LOWER_HALVES = {
+    0, 1, 0xfff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xffff
+  };
+
+  /// The program's functions.
+  private record Compiled(MethodHandle widened, MethodHandle narrowed, MethodHandle rounded) {}
+
+  private Optional<Compiled> compiled = Optional.empty();
+
+  @BeforeAll
+  @SuppressWarnings("restricted")
+  void compile(@TempDir Path folder) throws Exception {
+    var numbers = Objects.requireNonNull(KernelSources.ours().included().get("numbers.cuh"));
+    Files.writeString(folder.resolve("numbers.cuh"), numbers);
+    var program = Files.writeString(folder.resolve("program.cpp"), PROGRAM);
+    var library = folder.resolve("program.so");
+    var log = folder.resolve("log");
+    var command =
+        List.of(
+            "g++",
+            "-O2",
+            "-std=c++17",
+            "-shared",
+            "-fPIC",
+            "-o",
+            library.toString(),
+            program.toString());
+    try {
+      int status =
+          new ProcessBuilder(command)
+              .redirectErrorStream(true)
+              .redirectOutput(log.toFile())
+              .start()
+              .waitFor();
+      assertThat(status).as(Files.readString(log)).isZero();
+    } catch (IOException e) {
+      assumeTrue(false, "no g++, so conversions are not compiled for the processor: " + e);
+    }
+    var symbols = SymbolLookup.libraryLookup(library, Arena.global());
+    compiled =
+        Optional.of(
+            new Compiled(
+                function(
+                    symbols,
+                    "widened",
+                    FunctionDescriptor.of(
+                        ValueLayout.JAVA_FLOAT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT)),
+                function(
+                    symbols,
+                    "narrowed",
+                    FunctionDescriptor.of(
+                        ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_FLOAT)),
+                function(
+                    symbols,
+                    "roundedTo",
+                    FunctionDescriptor.of(
+                        ValueLayout.JAVA_FLOAT, ValueLayout.JAVA_INT, ValueLayout.JAVA_FLOAT))));
+  }
+
+  @SuppressWarnings("restricted")
+  private static MethodHandle function(
+      SymbolLookup symbols, String name, FunctionDescriptor descriptor) {
+    return Linker.nativeLinker().downcallHandle(symbols.findOrThrow(name), descriptor);
+  }
+
+  @ParameterizedTest
+  @EnumSource(ElementType.class)
+  void widenEveryPattern(ElementType type) throws Throwable {
+    var widened = compiled.orElseThrow().widened();
+    int mask = type.bytes() == Byte.BYTES ? 0xff : 0xffff;
+    for (int bits = 0; bits < 1 << 16; bits++) {
+      int pattern = type.bytes() == Float.BYTES ? bits << 16 : bits & mask;
+      float is = (float) widened.invokeExact(type.code(), pattern);
+      if (Float.compare(is, type.widen(pattern)) != 0) {
+        assertThat(is).as("%s %x", type, pattern).isEqualTo(type.widen(pattern));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(ElementType.class)
+  void narrowToTheBit(ElementType type) throws Throwable {
+    var narrowed = compiled.orElseThrow().narrowed();
+    for (int upper = 0; upper < 1 << 16; upper++) {
+      for (int lower : LOWER_HALVES) {
+        float value = Float.intBitsToFloat((upper << 16) | lower);
+        int bits = (int) narrowed.invokeExact(type.code(), value);
+        // What a NaN carries on to fp16 is the processor's own business; that it is one is not.
+        boolean same =
+            Float.isNaN(value)
+                ? Float.isNaN(type.widen(bits)) && sign(type, bits) == ((upper >>> 15) == 1)
+                : bits == type.narrow(value);
+        if (!same) {
+          assertThat(bits).as("%s of %s", type, value).isEqualTo(type.narrow(value));
+        }
+      }
+    }
+  }
+
+  private static boolean sign(ElementType type, int bits) {
+    return ((bits >>> (8 * type.bytes() - 1)) & 1) == 1;
+  }
+
+  @Test
+  void roundIsNarrowAndWiden() throws Throwable {
+    var rounded = compiled.orElseThrow().rounded();
+    for (var type : ElementType.values()) {
+      for (float value : new float[] {0.1f, -3.3f, 1e-5f, 70_000, 500}) {
+        assertThat((float) rounded.invokeExact(type.code(), value)).isEqualTo(type.round(value));
+      }
+    }
+  }
+}

@@ -1,0 +1,50 @@
+package braid.natives.kernels;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.natives.kernels.ReduceArguments.Finish;
+import braid.natives.kernels.ReduceArguments.Part;
+import java.util.Collections;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class ReduceArgumentsTest {
+  private static ReduceArguments sum(List<Part> parts, long out, ElementType type) {
+    return ReduceArguments.of(parts, out, type, 3, 5, Finish.NONE);
+  }
+
+  @Test
+  void choosesTheFastKernelWhereTypesAndAddressesAllow() {
+    var bf16 = new Part(0x1000, ElementType.BF16);
+    var fp32 = new Part(0x2000, ElementType.FP32);
+    assertThat(sum(List.of(bf16, bf16), 0x4000, ElementType.BF16).kernel())
+        .isEqualTo("reduce_bf16_bf16");
+    assertThat(sum(List.of(new Part(0x2000, ElementType.TF32)), 0x4008, ElementType.BF16).kernel())
+        .isEqualTo("reduce_fp32_bf16");
+    assertThat(sum(List.of(fp32, bf16), 0x4000, ElementType.BF16).kernel()).isEqualTo("reduce_any");
+    assertThat(sum(List.of(bf16), 0x4008, ElementType.BF16).kernel()).isEqualTo("reduce_any");
+    assertThat(
+            sum(List.of(bf16, new Part(0x1002, ElementType.BF16)), 0x4000, ElementType.BF16)
+                .kernel())
+        .isEqualTo("reduce_any");
+  }
+
+  @Test
+  void everyKernelItCanChooseIsLoaded() {
+    assertThat(Kernels.names(false))
+        .containsAll(ReduceArguments.FAST)
+        .contains(ReduceArguments.ANY);
+  }
+
+  @Test
+  void refusesWhatTheKernelsCannotAdd() {
+    var part = new Part(0x1000, ElementType.FP16);
+    assertThatThrownBy(() -> sum(List.of(), 0x4000, ElementType.FP16))
+        .hasMessage("a sum has 1..16 parts but was given 0");
+    assertThatThrownBy(() -> sum(Collections.nCopies(17, part), 0x4000, ElementType.FP16))
+        .hasMessage("a sum has 1..16 parts but was given 17");
+    assertThatThrownBy(() -> sum(List.of(part), 0x4001, ElementType.FP16))
+        .hasMessage("the sum of FP16 must lie at a multiple of 2 bytes but was at 4001");
+  }
+}

@@ -1,0 +1,165 @@
+package braid.natives.load;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
+
+import braid.natives.load.Libraries.Library;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class SearchTest {
+  private static final String SITE = "opt/venv/lib/python3.12/site-packages";
+
+  @TempDir private Path temporary;
+  private Path root;
+
+  @BeforeEach
+  void realRoot() throws IOException {
+    root = temporary.toRealPath();
+  }
+
+  private Path file(String path) throws IOException {
+    var file = root.resolve(path);
+    Files.createDirectories(file.getParent());
+    return Files.createFile(file);
+  }
+
+  private void link(String path, String target) throws IOException {
+    var link = root.resolve(path);
+    Files.createDirectories(link.getParent());
+    Files.createSymbolicLink(link, Path.of(target));
+  }
+
+  private void wheel(String name, String file) throws IOException {
+    file(SITE + "/" + file);
+    Files.writeString(
+        file("%s/%s.dist-info/RECORD".formatted(SITE, name)), file + ",sha256=0,1\nother,,\n");
+  }
+
+  private Search search(Library which) {
+    return Search.in(Places.of(root, Map.of()), which, List.of());
+  }
+
+  @Test
+  void theNewestWinsWhereverItIs() throws IOException {
+    file("usr/lib/x86_64-linux-gnu/libnccl.so.2.28.3");
+    link("usr/lib/x86_64-linux-gnu/libnccl.so.2", "libnccl.so.2.28.3");
+    wheel("nvidia_nccl_cu13-2.28.9", "nvidia/nccl/lib/libnccl.so.2");
+    var search = search(Library.NCCL);
+    var taken = search.take();
+    assertThat(taken.file()).isEqualTo(root.resolve(SITE + "/nvidia/nccl/lib/libnccl.so.2"));
+    assertThat(taken.version()).contains(new Version("2.28.9"));
+    assertThat(search.why(taken)).isEqualTo("the newest of 2, in Python's packages");
+    assertThat(search.rest())
+        .containsExactly(
+            "%s/usr/lib/x86_64-linux-gnu/libnccl.so.2 (2.28.3, in the dynamic loader's folders)"
+                .formatted(root));
+  }
+
+  @Test
+  void equalsGoByTheOrderOfPlaces() throws IOException {
+    file("usr/local/cuda-13.0/targets/x86_64-linux/lib/libcudart.so.13");
+    link("usr/local/cuda", "cuda-13.0");
+    wheel("nvidia_cuda_runtime-13.0.96", "nvidia/cu13/lib/libcudart.so.13");
+    var search = search(Library.CUDA_RUNTIME);
+    var taken = search.take();
+    assertThat(taken.kind()).isEqualTo(Place.Kind.TOOLKIT);
+    assertThat(taken.version()).contains(new Version("13.0"));
+    assertThat(search.why(taken)).isEqualTo("the first of the newest of 2, in the CUDA toolkit");
+    assertThat(search.take().kind()).isEqualTo(Place.Kind.PYTHON);
+    assertThat(search.isEmpty()).isTrue();
+  }
+
+  @Test
+  void oneFileUnderTwoNamesIsOne() throws IOException {
+    file("usr/local/cuda-13.0/lib64/libnvrtc.so.13");
+    link("usr/local/cuda", "cuda-13.0");
+    var places =
+        Places.of(
+            root,
+            Map.of("LD_LIBRARY_PATH", root + "/usr/local/cuda/lib64:relative", "CUDA_HOME", ""));
+    var search = Search.in(places, Library.NVRTC, List.of());
+    var taken = search.take();
+    assertThat(search.isEmpty()).isTrue();
+    assertThat(search.why(taken)).isEqualTo("the only one, in the CUDA toolkit");
+  }
+
+  @Test
+  void whatIsNeededTogetherIsTakenTogether() throws IOException {
+    file("usr/local/cuda-13.1/lib64/libcublasLt.so.13");
+    file("usr/lib/x86_64-linux-gnu/libcublasLt.so.13");
+    file("usr/lib/x86_64-linux-gnu/libcublas.so.13");
+    var taken = search(Library.CUBLAS_LT).take();
+    assertThat(taken.files())
+        .containsExactly(
+            root.resolve("usr/lib/x86_64-linux-gnu/libcublasLt.so.13"),
+            root.resolve("usr/lib/x86_64-linux-gnu/libcublas.so.13"));
+    assertThat(taken.text()).contains("version unknown");
+  }
+
+  @Test
+  void aKnownVersionIsPreferredToAnUnknownOne() throws IOException {
+    file("usr/local/cuda/lib64/libnccl.so.2");
+    file("usr/lib64/libnccl.so.2.10.3");
+    link("usr/lib64/libnccl.so.2", "libnccl.so.2.10.3");
+    assertThat(search(Library.NCCL).take().version()).contains(new Version("2.10.3"));
+  }
+
+  @Test
+  void yearsInFileNamesAreNoVersion() throws IOException {
+    file("usr/local/cuda-13.0/lib64/libcupti.so.2025.3.1");
+    link("usr/local/cuda-13.0/lib64/libcupti.so.13", "libcupti.so.2025.3.1");
+    wheel("nvidia_cuda_cupti-13.1.80", "nvidia/cu13/lib/libcupti.so.13");
+    var search = search(Library.CUPTI);
+    assertThat(search.take().version()).contains(new Version("13.1.80"));
+    assertThat(search.take().version()).contains(new Version("13.0"));
+  }
+
+  @Test
+  void pythonIsFoundByThePath() throws IOException {
+    var python = file("home/me/env/bin/python3");
+    Files.setPosixFilePermissions(python, PosixFilePermissions.fromString("rwxr-xr-x"));
+    file("home/me/env/lib/python3.13/site-packages/nvidia/nccl/lib/libnccl.so.2");
+    var places = Places.of(root, Map.of("PATH", root + "/bin:" + root + "/home/me/env/bin"));
+    assertThat(Search.in(places, Library.NCCL, List.of()).take().kind())
+        .isEqualTo(Place.Kind.PYTHON);
+  }
+
+  @Test
+  void theLoadersConfigurationIsRead() throws IOException {
+    Files.writeString(file("etc/ld.so.conf.d/nvidia.conf"), "# a comment\n/opt/nvidia/lib\n");
+    file("opt/nvidia/lib/libnccl.so.2");
+    assertThat(search(Library.NCCL).take().file())
+        .isEqualTo(root.resolve("opt/nvidia/lib/libnccl.so.2"));
+  }
+
+  @Test
+  void foldersThatCannotBeReadAreNamed() throws IOException {
+    var closed = root.resolve("usr/local");
+    Files.createDirectories(closed);
+    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("---------"));
+    try {
+      assumeFalse(Files.isReadable(closed), "this user may read everything");
+      assertThat(Places.of(root, Map.of()).unreadable())
+          .containsExactly(closed + " cannot be read (AccessDeniedException)");
+    } finally {
+      Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("rwxr-xr-x"));
+    }
+  }
+
+  @Test
+  void versionsDifferOnlyWhereBothHaveANumber() {
+    assertThat(new Version("2.28.9").newerThan(new Version("2.28.3"))).isTrue();
+    assertThat(new Version("2.28.9").newerThan(new Version("2.9"))).isTrue();
+    assertThat(new Version("13.0.96").newerThan(new Version("13.0"))).isFalse();
+    assertThat(new Version("13.0").newerThan(new Version("13.0.96"))).isFalse();
+    assertThat(Version.of("13.0rc1")).isEmpty();
+  }
+}

@@ -1,0 +1,26 @@
+package braid;
+
+import braid.internal.pipeline.Part;
+
+/// What a pipeline's tensors hold when it is built: integers where something is given, so that it
+/// can be verified at once, and no earlier user's numbers anywhere else.
+final class FirstContents {
+  private static final long INPUT_SEED = 1;
+  private static final long WEIGHT_SEED = 1_000_003;
+  private static final long BIAS_SEED = 2_000_003;
+  private static final long BESIDE_SEED = 3_000_017;
+
+  private FirstContents() {}
+
+  static void fill(Part part, Tensor tensor, int rank) {
+    var _ =
+        switch (part) {
+          case INPUT -> tensor.fillIntegers(INPUT_SEED + rank);
+          case WEIGHT -> tensor.fillIntegers(WEIGHT_SEED + rank);
+          // The same on all ranks, whose columns are the same unless they gather.
+          case BIAS -> tensor.fillIntegers(BIAS_SEED);
+          case BESIDE_INPUT -> tensor.fillIntegers(BESIDE_SEED + rank);
+          case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT -> tensor.fill(0);
+        };
+  }
+}

@@ -1,0 +1,212 @@
+package braid;
+
+import braid.internal.report.HtmlTable;
+import braid.internal.report.SelfTestTable;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import tech.tablesaw.api.Table;
+
+/// Whether everything comes out right on this machine: every way of every pattern and collective,
+/// held to plain loops over small integers, to the last bit.
+///
+/// ```java
+/// var report = SelfTest.on(world).quick().run();
+/// report.allRight();
+/// report.table();
+/// ```
+///
+/// All ranks of the group run it together and get the same report. What is wrong on one rank is
+/// wrong; a rank that breaks off keeps nobody waiting.
+public final class SelfTest {
+  private final ProcessGroup group;
+  private final Set<MemoryKind> kinds = new LinkedHashSet<>();
+  private final Set<DType> dtypes = new LinkedHashSet<>();
+  private final List<Check> checks = new ArrayList<>();
+  private boolean quick;
+  private Consumer<Tensor> handled = _ -> {};
+
+  private SelfTest(ProcessGroup group) {
+    this.group = group;
+  }
+
+  /// Something else to hold a machine to, such as a backend's kernels by themselves. Each rank runs
+  /// it for itself, all of them at once.
+  public interface Check {
+    /// What is held to what it should be; the same on all ranks.
+    String name();
+
+    /// What is wrong, in one line; empty where all is right. What it throws is wrong too.
+    String run();
+  }
+
+  /// Begins a self-test on that group.
+  public static SelfTest on(ProcessGroup group) {
+    group.checkMember();
+    return new SelfTest(group);
+  }
+
+  /// Only in those kinds of symmetric memory; where it is not said, in all there are.
+  public SelfTest kinds(MemoryKind... some) {
+    once("kinds", kinds);
+    if (some.length == 0 || Arrays.asList(some).contains(MemoryKind.AUTO)) {
+      throw new BraidException(
+          "kinds must be 1 or more of native, ipc, nccl and nvshmem but were %s; leave them out for all"
+              .formatted(Arrays.toString(some)));
+    }
+    kinds.addAll(List.of(some));
+    return this;
+  }
+
+  /// Only in those types; where it is not said, in all.
+  public SelfTest dtypes(DType... some) {
+    once("dtypes", dtypes);
+    if (some.length == 0) {
+      throw new BraidException("dtypes must be 1 or more but were none; leave them out for all");
+    }
+    dtypes.addAll(List.of(some));
+    return this;
+  }
+
+  /// One size and no options: the least that goes every way.
+  public SelfTest quick() {
+    quick = true;
+    return this;
+  }
+
+  /// Runs that too, before all else. All ranks say the same checks.
+  public SelfTest check(Check more) {
+    checks.add(more);
+    return this;
+  }
+
+  /// Does that to each result before it is looked at.
+  SelfTest handling(Consumer<Tensor> how) {
+    handled = how;
+    return this;
+  }
+
+  private static void once(String what, Set<?> before) {
+    if (!before.isEmpty()) {
+      throw new BraidException("%s were said already: %s; say them once".formatted(what, before));
+    }
+  }
+
+  /// Runs it to its end, on all ranks of the group together.
+  public Report run() {
+    group.checkMember();
+    var all = new LinkedHashSet<>(Arrays.asList(MemoryKind.values()));
+    all.remove(MemoryKind.AUTO);
+    var plan =
+        new SelfTestPlan(
+            List.copyOf(kinds.isEmpty() ? all : kinds),
+            List.copyOf(dtypes.isEmpty() ? Arrays.asList(DType.values()) : dtypes),
+            quick,
+            List.copyOf(checks));
+    group.agree("self-test", plan.toString());
+    return new SelfTestRun(group, plan, handled).report();
+  }
+
+  /// One way to compute or communicate; what a part does not matter for is `-`.
+  ///
+  /// @param what the pattern, the collective or the check
+  public record Way(String what, String method, String transport, String memory, String dtype) {
+    /// Of no meaning here.
+    static final String ANY = "-";
+  }
+
+  /// What came of a way.
+  public enum Outcome {
+    OK,
+    NOT_AVAILABLE,
+    WRONG,
+    /// The self-test stopped before.
+    NOT_RUN
+  }
+
+  /// @param cases that were run
+  /// @param said why it is not available, or what was wrong first
+  public record Row(Way way, Outcome outcome, int cases, String said) {
+    /// As it stands in the table.
+    public String result() {
+      return switch (outcome) {
+        case OK -> cases == 1 ? "ok (1 case)" : "ok (%d cases)".formatted(cases);
+        case NOT_AVAILABLE -> "not available: " + said;
+        case WRONG -> "wrong: " + said;
+        case NOT_RUN -> "not run: " + said;
+      };
+    }
+  }
+
+  /// What was found, the same on all ranks.
+  ///
+  /// @param where the backend and the number of ranks
+  public record Report(String where, List<Row> rows) implements Displayable {
+    public Report {
+      rows = List.copyOf(rows);
+    }
+
+    /// Whether everything that is available was run and came out right.
+    public boolean allRight() {
+      return count(Outcome.OK) > 0 && count(Outcome.WRONG) == 0 && count(Outcome.NOT_RUN) == 0;
+    }
+
+    /// In one line; what was wrong first is in it.
+    public String summary() {
+      var wrong = rows.stream().filter(row -> row.outcome() == Outcome.WRONG).findFirst();
+      return "self-test on %s: %d ways right (%d cases), %d wrong, %d not available%s%s"
+          .formatted(
+              where,
+              count(Outcome.OK),
+              rows.stream().mapToInt(Row::cases).sum(),
+              count(Outcome.WRONG),
+              count(Outcome.NOT_AVAILABLE),
+              count(Outcome.NOT_RUN) == 0 ? "" : ", %d NOT RUN".formatted(count(Outcome.NOT_RUN)),
+              wrong.map(row -> "; first: %s, %s".formatted(row.way(), row.result())).orElse(""));
+    }
+
+    private long count(Outcome outcome) {
+      return rows.stream().filter(row -> row.outcome() == outcome).count();
+    }
+
+    /// A row for each way, what is wrong first.
+    public Table table() {
+      return SelfTestTable.of(
+          "self-test on " + where,
+          rows.stream().sorted(Comparator.comparingInt(row -> rank(row.outcome()))).toList());
+    }
+
+    private static int rank(Outcome outcome) {
+      return switch (outcome) {
+        case WRONG -> 0;
+        case NOT_RUN -> 1;
+        case OK -> 2;
+        case NOT_AVAILABLE -> 3;
+      };
+    }
+
+    @Override
+    public MimeBundle display() {
+      var table = table();
+      return MimeBundle.text(summary() + "\n\n" + HtmlTable.text(table, HtmlTable.DEFAULT_ROWS))
+          .with(
+              MimeBundle.HTML,
+              "<p><b>%s</b></p>%s"
+                  .formatted(HtmlTable.escape(summary()), HtmlTable.html(table, table.rowCount())));
+    }
+
+    @Override
+    public String toString() {
+      return summary()
+          + rows.stream()
+              .filter(row -> row.outcome() == Outcome.WRONG)
+              .map(row -> "\n%s: %s".formatted(row.way(), row.result()))
+              .collect(Collectors.joining());
+    }
+  }
+}

@@ -1,0 +1,93 @@
+package braid;
+
+import braid.internal.selftest.Case;
+import braid.internal.selftest.CollectiveCase;
+import braid.internal.selftest.PipelineCases;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.SequencedMap;
+import java.util.stream.Collectors;
+
+/// What a self-test runs: the same on all ranks, since it follows from what they all say and from
+/// the backend's capabilities.
+record SelfTestPlan(
+    List<MemoryKind> kinds, List<DType> dtypes, boolean quick, List<SelfTest.Check> checks) {
+
+  /// What the backend says there is none of, in memory of that kind.
+  static List<SelfTest.Row> holes(
+      List<Capabilities.Row> rows, List<Capabilities.CollectiveRow> collectives) {
+    var holes = new ArrayList<SelfTest.Row>();
+    for (var row : rows) {
+      if (!row.supported()) {
+        holes.add(
+            hole(
+                row.pattern().toString(),
+                row.method().toString(),
+                row.transport(),
+                row.kind(),
+                row.note()));
+      }
+    }
+    for (var row : collectives) {
+      if (!row.supported()) {
+        holes.add(
+            hole(row.collective(), SelfTest.Way.ANY, row.transport(), row.kind(), row.note()));
+      }
+    }
+    return holes;
+  }
+
+  private static SelfTest.Row hole(
+      String what, String method, Transport transport, MemoryKind kind, String why) {
+    return new SelfTest.Row(
+        new SelfTest.Way(what, method, transport.toString(), kind.toString(), SelfTest.Way.ANY),
+        SelfTest.Outcome.NOT_AVAILABLE,
+        0,
+        why);
+  }
+
+  /// The cases of that kind of memory, by what they are of.
+  SequencedMap<SelfTest.Way, List<Case>> cases(
+      MemoryKind kind,
+      List<Capabilities.Row> rows,
+      List<Capabilities.CollectiveRow> collectives,
+      int ranks) {
+    var all = new ArrayList<Case>();
+    if (quick) {
+      all.addAll(PipelineCases.quick(rows, ranks));
+      all.addAll(CollectiveCase.supported(CollectiveCase.quick(), collectives));
+    } else {
+      all.addAll(PipelineCases.table(rows, ranks));
+      all.addAll(PipelineCases.featuresAndOptions(rows, ranks));
+      all.addAll(CollectiveCase.supported(CollectiveCase.table(), collectives));
+      all.addAll(CollectiveCase.supported(CollectiveCase.large(), collectives));
+    }
+    var byWay = new LinkedHashMap<SelfTest.Way, List<Case>>();
+    for (var each : all) {
+      if (dtypes.contains(each.dtype())) {
+        byWay.computeIfAbsent(way(each, kind), _ -> new ArrayList<>()).add(each);
+      }
+    }
+    return byWay;
+  }
+
+  private static SelfTest.Way way(Case of, MemoryKind kind) {
+    return new SelfTest.Way(
+        of.what(),
+        of.method().isEmpty() ? SelfTest.Way.ANY : of.method(),
+        of.transport().toString(),
+        kind.toString(),
+        of.dtype().toString());
+  }
+
+  @Override
+  public String toString() {
+    return "kinds %s, dtypes %s, %s, checks %s"
+        .formatted(
+            kinds,
+            dtypes,
+            quick ? "quick" : "whole",
+            checks.stream().map(SelfTest.Check::name).collect(Collectors.joining(", ")));
+  }
+}

@@ -1,0 +1,117 @@
+package braid;
+
+import braid.SelfTest.Outcome;
+import braid.SelfTest.Row;
+import braid.SelfTest.Way;
+import braid.internal.selftest.Case;
+import braid.internal.selftest.CaseFailed;
+import braid.internal.selftest.Trial;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Consumer;
+
+/// A self-test on its way.
+final class SelfTestRun {
+  /// @param text how to run it again
+  private record Step(Consumer<ProcessGroup> body, String text) {}
+
+  private final ProcessGroup group;
+  private final SelfTestPlan plan;
+  private final Consumer<Tensor> handled;
+  private final String backend;
+  private final List<Row> rows = new ArrayList<>();
+
+  /// Why the rest is not run; empty as long as it is.
+  private String stopped = "";
+
+  SelfTestRun(ProcessGroup group, SelfTestPlan plan, Consumer<Tensor> handled) {
+    this.group = group;
+    this.plan = plan;
+    this.handled = handled;
+    this.backend = group.context().backend().name();
+  }
+
+  SelfTest.Report report() {
+    try (var agreement = SelfTestAgreement.on(group)) {
+      plan.checks().forEach(check -> run(check, agreement));
+      plan.kinds().forEach(kind -> run(kind, agreement));
+    }
+    return new SelfTest.Report(
+        "%s, %d %s".formatted(backend, group.size(), group.size() == 1 ? "rank" : "ranks"), rows);
+  }
+
+  private void run(SelfTest.Check check, SelfTestAgreement agreement) {
+    add(
+        new Way("check: " + check.name(), Way.ANY, Way.ANY, Way.ANY, Way.ANY),
+        List.of(
+            new Step(
+                _ -> {
+                  var wrong = check.run();
+                  if (!wrong.isEmpty()) {
+                    throw new CaseFailed(wrong);
+                  }
+                },
+                "")),
+        agreement);
+  }
+
+  private void run(MemoryKind kind, SelfTestAgreement agreement) {
+    var unavailable = unavailable(kind);
+    if (unavailable.isPresent()) {
+      rows.add(
+          new Row(
+              new Way(Way.ANY, Way.ANY, Way.ANY, kind.toString(), Way.ANY),
+              Outcome.NOT_AVAILABLE,
+              0,
+              unavailable.get()));
+      return;
+    }
+    var overlaps = Capabilities.of(backend).stream().filter(row -> row.kind() == kind).toList();
+    var collectives =
+        Capabilities.collectivesOf(backend).stream().filter(row -> row.kind() == kind).toList();
+    rows.addAll(SelfTestPlan.holes(overlaps, collectives));
+    plan.cases(kind, overlaps, collectives, group.size())
+        .forEach(
+            (way, cases) ->
+                add(way, cases.stream().map(each -> step(each, kind)).toList(), agreement));
+  }
+
+  /// Where one rank cannot have it no rank can use it.
+  private Optional<String> unavailable(MemoryKind kind) {
+    if (!stopped.isEmpty()) {
+      return Optional.empty();
+    }
+    var why = "";
+    try {
+      var _ = group.context().backend().resolve(kind);
+    } catch (BraidException e) {
+      why = String.valueOf(e.getMessage());
+    }
+    return group.gather(why).stream().filter(each -> !each.isEmpty()).findFirst();
+  }
+
+  private Step step(Case of, MemoryKind kind) {
+    return new Step(
+        on -> of.check(new Trial(on, kind, handled)), " (case %s)".formatted(of.text()));
+  }
+
+  /// Runs the cases of a way up to the first that is wrong.
+  private void add(Way way, List<Step> cases, SelfTestAgreement agreement) {
+    int run = 0;
+    for (var each : cases) {
+      if (!stopped.isEmpty()) {
+        rows.add(new Row(way, Outcome.NOT_RUN, run, stopped));
+        return;
+      }
+      run++;
+      var verdict = agreement.run(each.body());
+      stopped = verdict.stopped();
+      if (!verdict.wrong().isEmpty()) {
+        rows.add(new Row(way, Outcome.WRONG, run, verdict.wrong() + each.text()));
+        return;
+      }
+    }
+    rows.add(new Row(way, Outcome.OK, run, ""));
+  }
+}

@@ -1,0 +1,243 @@
+package braid.internal.backend;
+
+import braid.BraidException;
+import braid.Link;
+import braid.MemoryKind;
+import braid.internal.cuda.Communicators;
+import braid.internal.cuda.CudaDevice;
+import braid.internal.cuda.DeviceAccess;
+import braid.internal.cuda.Hardware;
+import braid.internal.cuda.Multiplier;
+import braid.internal.cuda.Recorder;
+import braid.internal.cuda.Rest;
+import braid.internal.cuda.memory.CudaMemory;
+import braid.internal.host.Once;
+import braid.internal.host.SharedFile;
+import braid.internal.rank.Env;
+import braid.internal.rank.Waits;
+import braid.internal.resource.Inspection;
+import braid.internal.resource.PrivateMemory;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
+import braid.internal.work.Lane;
+import braid.internal.work.Matrix;
+import braid.internal.work.Operand;
+import braid.natives.blaslt.Lt;
+import braid.natives.cuda.Gpu;
+import java.lang.foreign.Arena;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/// A rank with a GPU of its own: work is enqueued on its streams, memory is the device's, links are
+/// what connects the GPUs.
+public final class CudaBackend implements Backend {
+  private final String token;
+  private final Waits waits;
+  private final CudaDevice device;
+  private final Communicators communicators;
+  private final CudaMemory memory;
+  private final DeviceAccess access;
+  private final Recorder recorder;
+  private final Hardware hardware;
+  private final Map<Shared, CudaStream.SharedStream> shared = new HashMap<>();
+  private final Set<CudaStream> streams = ConcurrentHashMap.newKeySet();
+  private final Set<CudaReplay> replays = ConcurrentHashMap.newKeySet();
+
+  /// What lanes have in common that share a stream.
+  private record Shared(String name, boolean yielding) {}
+
+  private CudaBackend(Env env, String token, Waits waits, CudaDevice device) {
+    this.token = token;
+    this.waits = waits;
+    this.device = device;
+    this.communicators = new Communicators(device, waits, env.timeout());
+    this.memory = new CudaMemory(device, env, token, waits, communicators);
+    this.access = new DeviceAccess(device);
+    this.recorder = new Recorder(device.gpu());
+    this.hardware = new Hardware(device.gpu().pciBusId());
+  }
+
+  /// Opens this rank's GPU, which is the one of its number among the ranks of this machine.
+  public static CudaBackend open(Env env, String token, Waits waits) {
+    var device =
+        CudaDevice.open(env.local().rank(), env.world().rank(), env.cache().resolve("kernels"));
+    return new CudaBackend(env, token, waits, device);
+  }
+
+  @Override
+  public String name() {
+    return "cuda";
+  }
+
+  @Override
+  public String link() {
+    return device.gpu().name();
+  }
+
+  @Override
+  public void playLink(Link other) {
+    throw new BraidException(
+        "a link of %s cannot be played: on the cuda backend links are the GPUs' own; leave playLink out, or use the host backend"
+            .formatted(other));
+  }
+
+  @Override
+  public MemoryKind resolve(MemoryKind asked) {
+    return memory.resolve(asked);
+  }
+
+  @Override
+  public Inspection access() {
+    return access;
+  }
+
+  @Override
+  public synchronized Stream stream(Lane lane) {
+    var gpu = device.gpu();
+    gpu.use();
+    var common =
+        shared.computeIfAbsent(
+            new Shared(lane.name(), lane.yielding()),
+            key ->
+                new CudaStream.SharedStream(
+                    gpu.stream(key.yielding() ? gpu.leastPriority() : gpu.greatestPriority()),
+                    gpu.allocate(Lt.WORKSPACE_BYTES)));
+    var stream = new CudaStream(lane, device, common, waits, recorder, streams::remove);
+    streams.add(stream);
+    return stream;
+  }
+
+  @Override
+  public void rehearse(List<Stream> on, Runnable layOut) {
+    var all = on.stream().map(CudaBackend::ofCuda).toList();
+    all.forEach(CudaStream::rehearse);
+    try {
+      layOut.run();
+    } finally {
+      all.forEach(CudaStream::run);
+    }
+  }
+
+  @Override
+  public Replay record(List<Stream> on, Runnable layOut) {
+    var replay =
+        new CudaReplay(
+            device, waits, on.stream().map(CudaBackend::ofCuda).toList(), layOut, replays::remove);
+    replays.add(replay);
+    return replay;
+  }
+
+  private static CudaStream ofCuda(Stream stream) {
+    return switch (stream) {
+      case CudaStream cuda -> cuda;
+      case HostStream host ->
+          throw new IllegalArgumentException("a stream of the host: " + host.name());
+    };
+  }
+
+  @Override
+  public SymmetricMemory allocate(
+      MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
+    device.gpu().use();
+    return memory.allocate(resolve(kind), label, bytesPerRank, rendezvous);
+  }
+
+  @Override
+  public void zero(SymmetricMemory symmetric) {
+    device.gpu().use();
+    memory.zero(symmetric);
+  }
+
+  @Override
+  public SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous) {
+    return SharedFile.allocate(token, label, bytesPerRank, rendezvous);
+  }
+
+  @Override
+  public PrivateMemory allocate(long bytes) {
+    var gpu = device.gpu();
+    gpu.use();
+    // There is no memory of no bytes.
+    long address = gpu.allocate(Math.max(bytes, 1));
+    var arena = Arena.ofShared();
+    try {
+      gpu.fill(address, (byte) 0, Math.max(bytes, 1));
+    } catch (RuntimeException | Error e) {
+      gpu.free(address);
+      throw e;
+    }
+    return new PrivateMemory(
+        CudaDevice.view(address, bytes, arena),
+        new Once(
+            () -> {
+              arena.close();
+              gpu.use();
+              gpu.free(address);
+            }));
+  }
+
+  @Override
+  public Operand operand(Matrix source) {
+    long bytes = Multiplier.formBytes(source);
+    return new Operand(source, bytes == 0 ? Optional.empty() : Optional.of(allocate(bytes)));
+  }
+
+  @Override
+  public void quiesce() {
+    var gpu = device.gpu();
+    gpu.use();
+    communicators.abort();
+    Rest.await(gpu, this::allDone, () -> streams.forEach(CudaStream::unblock));
+  }
+
+  private synchronized boolean allDone() {
+    return shared.values().stream().allMatch(each -> each.stream().isDone());
+  }
+
+  @Override
+  public SequencedMap<String, Long> readings() {
+    var readings = hardware.readings();
+    if (recorder.dropped() > 0) {
+      readings.put("records dropped", recorder.dropped());
+    }
+    return readings;
+  }
+
+  @Override
+  public long clockErrorNanos() {
+    return recorder.clockErrorNanos();
+  }
+
+  public Gpu gpu() {
+    return device.gpu();
+  }
+
+  public Communicators communicators() {
+    return communicators;
+  }
+
+  @Override
+  public void close() {
+    device.gpu().use();
+    List.copyOf(replays).forEach(CudaReplay::close);
+    List.copyOf(streams).forEach(CudaStream::close);
+    communicators.close();
+    memory.close();
+    access.close();
+    recorder.close();
+    shared
+        .values()
+        .forEach(
+            each -> {
+              each.stream().close();
+              device.gpu().free(each.workspace());
+            });
+    shared.clear();
+    device.close();
+  }
+}

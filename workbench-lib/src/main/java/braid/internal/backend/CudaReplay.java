@@ -1,0 +1,127 @@
+package braid.internal.backend;
+
+import braid.internal.cuda.CudaDevice;
+import braid.internal.rank.Waits;
+import braid.natives.cuda.GpuEvent;
+import braid.natives.cuda.GpuGraph;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+
+/// A GPU's: two graphs, one for odd steps and one for even ones, since the words that signals are
+/// raised to are in them.
+///
+/// ```
+/// origin   begin | fork ─ ... first stream's work ...  ─ join | end
+/// others           └──── ... their work, by events ... ──┘
+/// ```
+final class CudaReplay implements Replay {
+  private static final int PARITIES = 2;
+
+  private final CudaDevice device;
+  private final Waits waits;
+  private final List<CudaStream> streams;
+  private final Runnable layOut;
+  private final Consumer<CudaReplay> onClose;
+  private final List<GpuEvent> events = new ArrayList<>();
+  private final List<Recorded> recorded = new ArrayList<>();
+  private int epoch;
+  private int generation;
+
+  /// One parity's graph, and what each stream waits for in it.
+  private record Recorded(GpuGraph graph, Map<CudaStream, Map<Long, CudaStream.Awaited>> awaited) {}
+
+  CudaReplay(
+      CudaDevice device,
+      Waits waits,
+      List<CudaStream> streams,
+      Runnable layOut,
+      Consumer<CudaReplay> onClose) {
+    this.device = device;
+    this.waits = waits;
+    this.streams = List.copyOf(streams);
+    this.layOut = layOut;
+    this.onClose = onClose;
+    for (int i = 0; i < streams.size(); i++) {
+      events.add(device.gpu().event(false));
+    }
+    recordAll();
+  }
+
+  private void recordAll() {
+    clear();
+    for (int parity = 0; parity < PARITIES; parity++) {
+      recorded.add(record(parity));
+    }
+    epoch = waits.epoch();
+    generation = streams.getFirst().recordings();
+  }
+
+  private Recorded record(int parity) {
+    var origin = streams.getFirst().gpu();
+    origin.beginCapture();
+    try {
+      origin.record(events.getFirst());
+      for (var stream : streams.subList(1, streams.size())) {
+        stream.gpu().await(events.getFirst());
+      }
+      streams.forEach(stream -> stream.layOut(parity));
+      layOut.run();
+      for (int i = 0; i < streams.size(); i++) {
+        streams.get(i).run();
+        if (i > 0) {
+          streams.get(i).gpu().record(events.get(i));
+          origin.await(events.get(i));
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      streams.forEach(CudaStream::dropPending);
+      breakOff(e);
+      throw e;
+    }
+    var graph = origin.endCapture();
+    graph.upload(origin);
+    var awaited = new HashMap<CudaStream, Map<Long, CudaStream.Awaited>>();
+    for (var stream : streams) {
+      awaited.put(stream, stream.takeAwaited());
+    }
+    return new Recorded(graph, awaited);
+  }
+
+  /// A stream that goes on recording would refuse all further work.
+  private void breakOff(Throwable cause) {
+    try {
+      streams.getFirst().gpu().endCapture().close();
+    } catch (RuntimeException e) {
+      cause.addSuppressed(e);
+    }
+  }
+
+  @Override
+  public void launch() {
+    var origin = streams.getFirst();
+    // A new epoch has other words, and a new profile wants to know which node is whose.
+    if (epoch != waits.epoch() || generation != origin.recordings()) {
+      recordAll();
+    }
+    var current = recorded.get(origin.step() % PARITIES);
+    current.awaited().forEach(CudaStream::alsoAwaits);
+    current.graph().launch(origin.gpu());
+  }
+
+  private void clear() {
+    recorded.forEach(each -> each.graph().close());
+    recorded.clear();
+  }
+
+  @Override
+  public void close() {
+    device.gpu().use();
+    clear();
+    events.forEach(GpuEvent::close);
+    events.clear();
+    onClose.accept(this);
+  }
+}

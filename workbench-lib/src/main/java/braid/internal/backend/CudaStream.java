@@ -1,0 +1,344 @@
+package braid.internal.backend;
+
+import braid.Span;
+import braid.Stage;
+import braid.Transport;
+import braid.internal.cuda.CudaDevice;
+import braid.internal.cuda.DeviceWord;
+import braid.internal.cuda.Polling;
+import braid.internal.cuda.Recorder;
+import braid.internal.cuda.Rest;
+import braid.internal.cuda.Scratch;
+import braid.internal.cuda.SignalValues;
+import braid.internal.rank.Waits;
+import braid.internal.work.Gemm;
+import braid.internal.work.Lane;
+import braid.internal.work.Operand;
+import braid.internal.work.Reduction;
+import braid.internal.work.Work;
+import braid.natives.cuda.GpuEvent;
+import braid.natives.cuda.GpuStream;
+import braid.natives.cuda.MemoryOperation;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+
+/// Work enqueued on a stream of the GPU. Nothing here waits but [#synchronize].
+///
+/// Signals that follow each other are given to the GPU in one call, so they are kept until
+/// something else is enqueued.
+final class CudaStream implements Stream {
+  /// What becomes of the work that is given.
+  enum Phase {
+    RUNNING,
+    /// Only what would take memory or time at the first use is done.
+    REHEARSING,
+    RECORDING
+  }
+
+  /// A word that the stream waits for, and what for.
+  record Awaited(long value, Work work) {}
+
+  private final Lane lane;
+  private final CudaDevice device;
+  private final SharedStream shared;
+  private final GpuStream gpu;
+  private final Waits waits;
+  private final Scratch scratch;
+  private final Recorder recorder;
+  private final Consumer<CudaStream> onClose;
+  private final List<MemoryOperation> pending = new ArrayList<>();
+  private final Map<Long, Awaited> awaited = new LinkedHashMap<>();
+  private final List<GpuEvent> events = new ArrayList<>();
+  private int usedEvents;
+  private Phase phase = Phase.RUNNING;
+  private int parity;
+  private int step;
+
+  /// A stream of the GPU, which all lanes of one name and priority share, with what multiplications
+  /// on it need: the GPU has fewer queues than a session has pipelines, and two streams in one
+  /// queue wait for each other.
+  record SharedStream(GpuStream stream, long workspace) {}
+
+  CudaStream(
+      Lane lane,
+      CudaDevice device,
+      SharedStream shared,
+      Waits waits,
+      Recorder recorder,
+      Consumer<CudaStream> onClose) {
+    this.lane = lane;
+    this.device = device;
+    this.shared = shared;
+    this.gpu = shared.stream();
+    this.waits = waits;
+    this.recorder = recorder;
+    this.onClose = onClose;
+    this.scratch = new Scratch(device.gpu());
+  }
+
+  @Override
+  public String name() {
+    return lane.name();
+  }
+
+  GpuStream gpu() {
+    return gpu;
+  }
+
+  @Override
+  public void turn(int nextIteration, int nextStep) {
+    device.gpu().use();
+    recorder.turn(nextIteration);
+    step = nextStep;
+    usedEvents = 0;
+    synchronized (awaited) {
+      awaited.clear();
+    }
+  }
+
+  /// From here on work is only rehearsed.
+  void rehearse() {
+    phase = Phase.REHEARSING;
+  }
+
+  /// From here on work is recorded, for odd or even steps.
+  void layOut(int forParity) {
+    recorder.layOut();
+    phase = Phase.RECORDING;
+    parity = forParity;
+    usedEvents = 0;
+  }
+
+  /// From here on work is done.
+  void run() {
+    flush();
+    phase = Phase.RUNNING;
+  }
+
+  @Override
+  public void copy(Work work, MemorySegment from, MemorySegment to) {
+    long bytes = from.byteSize();
+    if (lane.transport() == Transport.WORKERS) {
+      enqueue(
+          work,
+          Stage.COPY,
+          bytes,
+          0,
+          () -> device.kernels().copy(gpu, lane.workers(), to.address(), from.address(), bytes));
+    } else {
+      enqueue(work, Stage.COPY, bytes, 0, () -> gpu.copy(to.address(), from.address(), bytes));
+    }
+  }
+
+  @Override
+  public void copyLocal(Work work, MemorySegment from, MemorySegment to) {
+    long bytes = from.byteSize();
+    enqueue(work, Stage.LOCAL, bytes, 0, () -> gpu.copy(to.address(), from.address(), bytes));
+  }
+
+  @Override
+  public void zero(Work work, MemorySegment memory) {
+    long bytes = memory.byteSize();
+    enqueue(work, Stage.LOCAL, bytes, 0, () -> gpu.fill(memory.address(), (byte) 0, bytes));
+  }
+
+  @Override
+  public void prepare(Work work, Operand operand) {
+    if (operand.widened().isPresent()) {
+      enqueue(
+          work,
+          Stage.GEMM,
+          operand.source().segment().byteSize(),
+          0,
+          () -> device.multiplier().refresh(gpu, operand));
+    }
+  }
+
+  @Override
+  public void gemm(Work work, Gemm gemm) {
+    if (phase == Phase.REHEARSING) {
+      device.multiplier().prepare(gemm, lane.reserved(), scratch);
+      return;
+    }
+    enqueue(
+        work,
+        Stage.GEMM,
+        0,
+        gemm.flops(),
+        () ->
+            device.multiplier().multiply(gpu, gemm, lane.reserved(), scratch, shared.workspace()));
+  }
+
+  @Override
+  public void reduce(Work work, Reduction reduction) {
+    enqueue(
+        work, Stage.REDUCE, reduction.bytes(), 0, () -> device.multiplier().reduce(gpu, reduction));
+  }
+
+  @Override
+  public void raise(Work work, Signals signals, int rank, int slot) {
+    if (phase != Phase.REHEARSING) {
+      pending.add(
+          new MemoryOperation(
+              MemoryOperation.Kind.WRITE, signals.word(rank, slot).address(), value()));
+    }
+  }
+
+  @Override
+  public void await(Work work, Signals signals, int slot) {
+    if (phase == Phase.REHEARSING) {
+      return;
+    }
+    long address = signals.word(signals.self(), slot).address();
+    synchronized (awaited) {
+      awaited.put(address, new Awaited(value(), work));
+    }
+    recorder.waits(name(), work);
+    pending.add(
+        new MemoryOperation(
+            phase == Phase.RECORDING ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST,
+            address,
+            value()));
+  }
+
+  private long value() {
+    return phase == Phase.RECORDING
+        ? SignalValues.recorded(waits.epoch(), parity)
+        : SignalValues.counted(waits.epoch(), step);
+  }
+
+  @Override
+  public Event mark() {
+    if (usedEvents == events.size()) {
+      events.add(device.gpu().event(false));
+    }
+    var event = events.get(usedEvents++);
+    if (phase != Phase.REHEARSING) {
+      flush();
+      gpu.record(event);
+    }
+    return new Event.OfCuda(event);
+  }
+
+  @Override
+  public void await(Work work, Event event) {
+    switch (event) {
+      case Event.OfHost _ ->
+          throw new IllegalStateException("a stream of a GPU cannot wait for the host's");
+      case Event.OfCuda point -> {
+        if (phase != Phase.REHEARSING) {
+          flush();
+          recorder.waits(name(), work);
+          gpu.await(point.event());
+        }
+      }
+    }
+  }
+
+  @Override
+  public void synchronize(Supplier<String> description) {
+    device.gpu().use();
+    flush();
+    Polling.until(waits, () -> waitingFor(description), gpu::isDone);
+  }
+
+  /// What the stream waits for on the GPU, where it does: the first signal that is not there.
+  private String waitingFor(Supplier<String> description) {
+    return missing().values().stream()
+        .findFirst()
+        .map(first -> "%s (%s)".formatted(first.work(), description.get()))
+        .orElseGet(description);
+  }
+
+  /// Ends waits on the GPU for signals that will not come any more.
+  void unblock() {
+    missing().forEach((address, each) -> DeviceWord.write(device.gpu(), address, each.value()));
+  }
+
+  private Map<Long, Awaited> missing() {
+    Map<Long, Awaited> missing;
+    synchronized (awaited) {
+      missing = new LinkedHashMap<>(awaited);
+    }
+    missing
+        .entrySet()
+        .removeIf(
+            each ->
+                SignalValues.reached(
+                    DeviceWord.read(device.gpu(), each.getKey()), each.getValue().value()));
+    return missing;
+  }
+
+  /// What it waits for in work that was recorded just now.
+  Map<Long, Awaited> takeAwaited() {
+    synchronized (awaited) {
+      var taken = new LinkedHashMap<>(awaited);
+      awaited.clear();
+      return taken;
+    }
+  }
+
+  /// Waits for those too in this turn.
+  void alsoAwaits(Map<Long, Awaited> recorded) {
+    synchronized (awaited) {
+      awaited.putAll(recorded);
+    }
+  }
+
+  /// Forgets what was not enqueued because of a failure.
+  void dropPending() {
+    pending.clear();
+    phase = Phase.RUNNING;
+  }
+
+  int step() {
+    return step;
+  }
+
+  /// Counts the profiles that were begun.
+  int recordings() {
+    return recorder.count();
+  }
+
+  @Override
+  public void record(long originNanos) {
+    recorder.begin(name(), originNanos);
+  }
+
+  @Override
+  public List<Span> recorded() {
+    return recorder.end(name());
+  }
+
+  private void enqueue(Work work, Stage stage, long bytes, long flops, Runnable call) {
+    if (phase == Phase.REHEARSING) {
+      return;
+    }
+    flush();
+    recorder.around(name(), work, stage, bytes, flops, phase == Phase.RECORDING, call);
+  }
+
+  private void flush() {
+    if (!pending.isEmpty()) {
+      gpu.memoryOperations(pending);
+      pending.clear();
+    }
+  }
+
+  /// What it still waits for on the GPU is waited for no more: who closes it wants it to end.
+  @Override
+  public void close() {
+    device.gpu().use();
+    pending.clear();
+    Rest.await(device.gpu(), gpu::isDone, this::unblock);
+    events.forEach(GpuEvent::close);
+    events.clear();
+    scratch.close();
+    onClose.accept(this);
+  }
+}

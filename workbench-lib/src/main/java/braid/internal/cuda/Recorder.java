@@ -1,0 +1,281 @@
+package braid.internal.cuda;
+
+import braid.Span;
+import braid.Stage;
+import braid.internal.work.Work;
+import braid.natives.cuda.Gpu;
+import braid.natives.profiling.Cupti;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/// What the GPU did for each piece of work while a profile is made: CUPTI tells kernels and copies
+/// apart and says when they ran; what they were for, the streams told it when they enqueued them.
+///
+/// That a stream waits, no record says: it is the time between what it did before and what it did
+/// after.
+public final class Recorder implements AutoCloseable {
+  /// Shorter pauses between two pieces of work are the GPU's own.
+  private static final long LEAST_WAIT_NANOS = 2_000;
+
+  private static final long NOBODYS = -1;
+
+  private final Gpu gpu;
+  private final Set<String> open = ConcurrentHashMap.newKeySet();
+  private volatile @Nullable Session session;
+  private @Nullable Map<String, List<Span>> ended;
+  private int count;
+  private long clockErrorNanos;
+  private long dropped;
+
+  public Recorder(Gpu gpu) {
+    this.gpu = gpu;
+  }
+
+  /// Something a stream was given, in the order in which it was. `id` is 0 for a wait.
+  private record Entry(
+      long id, String stream, int group, Work work, Stage stage, long bytes, long flops) {}
+
+  /// One profile while it is made.
+  private static final class Session {
+    private final Cupti cupti;
+    private final long originNanos;
+    private final List<Entry> entries = new ArrayList<>();
+    private final TreeMap<Long, Integer> turns = new TreeMap<>();
+    private int group;
+    private long ids;
+
+    Session(Cupti cupti, long originNanos) {
+      this.cupti = cupti;
+      this.originNanos = originNanos;
+    }
+  }
+
+  /// From here on what that stream does is kept.
+  public synchronized void begin(String stream, long originNanos) {
+    gpu.use();
+    if (session == null) {
+      session = new Session(Cupti.begin(gpu), originNanos);
+      ended = null;
+      count++;
+    }
+    open.add(stream);
+  }
+
+  /// How many profiles were begun.
+  public int count() {
+    return count;
+  }
+
+  /// All work given from here on belongs to that iteration, and all before is done.
+  public synchronized void turn(int iteration) {
+    var current = session;
+    if (current != null) {
+      current.turns.putIfAbsent(System.nanoTime(), iteration);
+      current.group++;
+    }
+  }
+
+  /// What is given from here on is given again with every replay.
+  public synchronized void layOut() {
+    var current = session;
+    if (current != null) {
+      current.group++;
+      // What was recorded before is nobody's.
+      var _ = current.cupti.claimNodes(NOBODYS);
+    }
+  }
+
+  /// Enqueues that.
+  public void around(
+      String stream,
+      Work work,
+      Stage stage,
+      long bytes,
+      long flops,
+      boolean recording,
+      Runnable call) {
+    var current = session;
+    if (current == null) {
+      call.run();
+      return;
+    }
+    long id;
+    synchronized (this) {
+      id = ++current.ids;
+      current.entries.add(new Entry(id, stream, current.group, work, stage, bytes, flops));
+    }
+    if (recording) {
+      call.run();
+      current.cupti.claimNodes(id);
+    } else {
+      current.cupti.push(id);
+      try {
+        call.run();
+      } finally {
+        current.cupti.pop();
+      }
+    }
+  }
+
+  /// The stream will hold what comes after until something happens elsewhere.
+  public void waits(String stream, Work work) {
+    var current = session;
+    if (current != null) {
+      synchronized (this) {
+        current.entries.add(new Entry(0, stream, current.group, work, Stage.WAIT, 0, 0));
+      }
+    }
+  }
+
+  /// What that stream did. With the first stream asked the profile ends for all of them.
+  public synchronized List<Span> end(String stream) {
+    open.remove(stream);
+    var current = session;
+    if (current != null) {
+      session = null;
+      gpu.use();
+      ended = spans(current, current.cupti.end());
+      clockErrorNanos = current.cupti.clockErrorNanos();
+      dropped = current.cupti.dropped();
+      count++;
+    }
+    var all = ended;
+    return all == null ? List.of() : all.getOrDefault(stream, List.of());
+  }
+
+  /// How far the times of the last profile may be from this process's clock.
+  public synchronized long clockErrorNanos() {
+    return clockErrorNanos;
+  }
+
+  /// What CUPTI had no room for in the last profile.
+  public synchronized long dropped() {
+    return dropped;
+  }
+
+  /// When a piece of work ran in one iteration.
+  private record Ran(long start, long end, String what) {
+    Ran with(Cupti.Activity other) {
+      boolean longer = other.endNanos() - other.startNanos() > end - start;
+      return new Ran(
+          Math.min(start, other.startNanos()),
+          Math.max(end, other.endNanos()),
+          longer ? what(other) : what);
+    }
+
+    static String what(Cupti.Activity activity) {
+      return switch (activity) {
+        case Cupti.Kernel kernel -> kernel.name();
+        case Cupti.Copy copy -> copy.engine();
+        case Cupti.Fill fill -> "fill: " + fill.engine();
+      };
+    }
+  }
+
+  private static Map<String, List<Span>> spans(Session done, List<Cupti.Activity> activities) {
+    var byIteration = new TreeMap<Integer, Map<Long, Ran>>();
+    for (var each : activities) {
+      var turn = done.turns.floorEntry(each.startNanos());
+      if (each.externalId() != NOBODYS && turn != null) {
+        byIteration
+            .computeIfAbsent(turn.getValue(), _ -> new HashMap<>())
+            .merge(
+                each.externalId(),
+                new Ran(each.startNanos(), each.endNanos(), Ran.what(each)),
+                (before, _) -> before.with(each));
+      }
+    }
+    var spans = new HashMap<String, List<Span>>();
+    byIteration.forEach(
+        (iteration, ran) -> {
+          long begin = begin(done, iteration);
+          var ends = new HashMap<String, Long>();
+          var waiting = new HashMap<String, Work>();
+          int group = groupOf(done, ran.keySet());
+          for (var entry : done.entries) {
+            if (entry.group() != group) {
+              continue;
+            }
+            if (entry.stage() == Stage.WAIT) {
+              waiting.put(entry.stream(), entry.work());
+              continue;
+            }
+            var when = ran.get(entry.id());
+            if (when == null) {
+              continue;
+            }
+            var list = spans.computeIfAbsent(entry.stream(), _ -> new ArrayList<>());
+            long before = ends.getOrDefault(entry.stream(), begin);
+            var waited = waiting.remove(entry.stream());
+            if (waited != null && when.start() - before > LEAST_WAIT_NANOS) {
+              list.add(span(done, iteration, entry, Stage.WAIT, before, when.start(), waited, ""));
+            }
+            list.add(
+                span(
+                    done,
+                    iteration,
+                    entry,
+                    entry.stage(),
+                    when.start(),
+                    when.end(),
+                    entry.work(),
+                    when.what()));
+            ends.merge(entry.stream(), when.end(), Math::max);
+          }
+        });
+    return spans;
+  }
+
+  private static int groupOf(Session done, Set<Long> ids) {
+    return done.entries.stream()
+        .filter(entry -> ids.contains(entry.id()))
+        .mapToInt(Entry::group)
+        .max()
+        .orElse(0);
+  }
+
+  private static long begin(Session done, int iteration) {
+    return done.turns.entrySet().stream()
+        .filter(turn -> turn.getValue() == iteration)
+        .mapToLong(Map.Entry::getKey)
+        .min()
+        .orElse(done.originNanos);
+  }
+
+  private static Span span(
+      Session done,
+      int iteration,
+      Entry entry,
+      Stage stage,
+      long start,
+      long end,
+      Work work,
+      String what) {
+    boolean waits = stage == Stage.WAIT;
+    return new Span(
+        iteration,
+        work.chunk(),
+        stage,
+        entry.stream(),
+        start - done.originNanos,
+        end - done.originNanos,
+        waits ? 0 : entry.bytes(),
+        waits ? 0 : entry.flops(),
+        what);
+  }
+
+  @Override
+  public synchronized void close() {
+    var current = session;
+    session = null;
+    if (current != null) {
+      current.cupti.close();
+    }
+  }
+}

@@ -1,0 +1,31 @@
+package braid.internal.cuda;
+
+import braid.BraidException;
+import braid.natives.cuda.Gpu;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+
+/// Brings a GPU to rest whose streams may wait for signals that do not come any more.
+public final class Rest {
+  /// What a GPU that nobody holds up takes at most for what it was given.
+  private static final long MOST_SECONDS = 5;
+
+  private static final long SLEEP_NANOS = 200_000;
+
+  private Rest() {}
+
+  /// Ends waits until all is done.
+  public static void await(Gpu gpu, BooleanSupplier done, Runnable endWaits) {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(MOST_SECONDS);
+    while (!done.getAsBoolean()) {
+      endWaits.run();
+      if (System.nanoTime() - end > 0) {
+        throw new BraidException(
+            "%s did not come to rest in %d s after its waits were ended; restart the ranks"
+                .formatted(gpu.where(), MOST_SECONDS));
+      }
+      LockSupport.parkNanos(SLEEP_NANOS);
+    }
+  }
+}

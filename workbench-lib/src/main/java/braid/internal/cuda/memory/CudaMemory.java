@@ -1,0 +1,97 @@
+package braid.internal.cuda.memory;
+
+import braid.BraidException;
+import braid.MemoryKind;
+import braid.internal.cuda.Communicators;
+import braid.internal.cuda.CudaDevice;
+import braid.internal.rank.Closing;
+import braid.internal.rank.Env;
+import braid.internal.rank.Waits;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
+import braid.natives.cuda.VirtualMemory;
+import braid.natives.load.Libraries;
+import java.util.ArrayDeque;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/// The kinds of symmetric memory of this rank. None needs another's library.
+public final class CudaMemory implements AutoCloseable {
+  private final CudaDevice device;
+  private final NativeKind natives;
+  private final Map<MemoryKind, Kind> kinds = new EnumMap<>(MemoryKind.class);
+  private final NvshmemKind nvshmem;
+
+  public CudaMemory(
+      CudaDevice device, Env env, String token, Waits waits, Communicators communicators) {
+    this.device = device;
+    this.natives = new NativeKind(device, token, waits, env.timeout());
+    this.nvshmem = new NvshmemKind(device, env.nvshmemHeapBytes());
+    kinds.put(MemoryKind.NATIVE, natives);
+    kinds.put(MemoryKind.IPC, new IpcKind(device));
+    kinds.put(MemoryKind.NCCL, new NcclKind(natives, communicators));
+    kinds.put(MemoryKind.NVSHMEM, nvshmem);
+  }
+
+  /// The kind that is made where that one is asked for.
+  public MemoryKind resolve(MemoryKind asked) {
+    if (asked == MemoryKind.AUTO) {
+      return missing(MemoryKind.NATIVE).isEmpty() ? MemoryKind.NATIVE : MemoryKind.IPC;
+    }
+    var why = missing(asked);
+    if (why.isPresent()) {
+      throw new BraidException(
+          "memory kind %s cannot be had: %s; use auto or another kind".formatted(asked, why.get()));
+    }
+    return asked;
+  }
+
+  /// Why that kind cannot be had here.
+  public Optional<String> missing(MemoryKind kind) {
+    return switch (kind) {
+      case AUTO, IPC -> Optional.empty();
+      case NATIVE -> virtualMemory();
+      case NCCL ->
+          virtualMemory()
+              .or(
+                  () ->
+                      absent(Libraries.Library.NCCL, "libnccl.so.2 was not found on this machine"));
+      case NVSHMEM ->
+          absent(Libraries.Library.NVSHMEM, "libnvshmem_host.so.3 was not found on this machine");
+    };
+  }
+
+  private Optional<String> virtualMemory() {
+    return VirtualMemory.supported(device.gpu())
+        ? Optional.empty()
+        : Optional.of("this GPU's driver passes no virtual memory by file descriptors");
+  }
+
+  private static Optional<String> absent(Libraries.Library library, String why) {
+    return Libraries.find(library).isPresent() ? Optional.empty() : Optional.of(why);
+  }
+
+  public SymmetricMemory allocate(
+      MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
+    var maker = kinds.get(kind);
+    if (maker == null) {
+      throw new IllegalArgumentException("no memory is made of kind " + kind);
+    }
+    return maker.allocate(label, bytesPerRank, rendezvous);
+  }
+
+  /// Zeroes all members' parts.
+  public void zero(SymmetricMemory memory) {
+    for (var part : memory.parts()) {
+      device.gpu().fill(part.address(), (byte) 0, part.byteSize());
+    }
+  }
+
+  @Override
+  public void close() {
+    var left = new ArrayDeque<AutoCloseable>(List.copyOf(kinds.values()));
+    Closing.all(left::poll);
+  }
+}

@@ -1,0 +1,90 @@
+package braid.internal.cuda.memory;
+
+import braid.internal.cuda.CudaDevice;
+import braid.internal.host.Once;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
+import braid.natives.cuda.Ipc;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+
+/// CUDA IPC handles of ordinary device memory. Every rank opens the others' wherever the driver
+/// puts them, so there is no one view of all.
+final class IpcKind implements Kind {
+  /// Smaller allocations share a block of the driver's, and a handle is of the whole block.
+  private static final long BLOCK_BYTES = 2L << 20;
+
+  private final CudaDevice device;
+
+  IpcKind(CudaDevice device) {
+    this.device = device;
+  }
+
+  @Override
+  public SymmetricMemory allocate(String label, long bytesPerRank, Rendezvous rendezvous) {
+    var gpu = device.gpu();
+    int rank = rendezvous.place().rank();
+    var opened = new ArrayList<Long>();
+    var own = new ArrayList<Long>();
+    Runnable undo =
+        () -> {
+          gpu.use();
+          opened.forEach(address -> Ipc.close(gpu, address));
+          opened.clear();
+          own.forEach(gpu::free);
+          own.clear();
+        };
+    try {
+      var handles =
+          Agreement.on(
+              rendezvous,
+              label,
+              () -> {
+                long bytes = (bytesPerRank + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+                long address = gpu.allocate(bytes);
+                own.add(address);
+                gpu.fill(address, (byte) 0, bytes);
+                return HexFormat.of().formatHex(Ipc.export(gpu, address));
+              });
+      var addresses = new ArrayList<Long>();
+      Agreement.on(
+          rendezvous,
+          label,
+          () -> {
+            for (int member = 0; member < handles.size(); member++) {
+              addresses.add(member == rank ? own.getFirst() : open(handles.get(member), opened));
+            }
+            return "";
+          });
+      return memory(addresses, bytesPerRank, undo);
+    } catch (RuntimeException | Error e) {
+      undo.run();
+      throw e;
+    }
+  }
+
+  private long open(String handle, List<Long> opened) {
+    long address = Ipc.open(device.gpu(), HexFormat.of().parseHex(handle));
+    opened.add(address);
+    return address;
+  }
+
+  private static SymmetricMemory memory(List<Long> addresses, long bytesPerRank, Runnable undo) {
+    var arena = Arena.ofShared();
+    List<MemorySegment> parts =
+        addresses.stream().map(address -> CudaDevice.view(address, bytesPerRank, arena)).toList();
+    var free =
+        new Once(
+            () -> {
+              arena.close();
+              undo.run();
+            });
+    return Parts.anywhere(parts, "ipc", free);
+  }
+
+  @Override
+  public void close() {}
+}

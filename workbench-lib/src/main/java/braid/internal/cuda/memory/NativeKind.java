@@ -1,0 +1,156 @@
+package braid.internal.cuda.memory;
+
+import braid.internal.cuda.CudaDevice;
+import braid.internal.host.Once;
+import braid.internal.rank.Closing;
+import braid.internal.rank.Waits;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
+import braid.natives.FdMailbox;
+import braid.natives.cuda.AddressRange;
+import braid.natives.cuda.VirtualMemory;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.TreeSet;
+
+/// CUDA virtual memory: each rank makes a piece and passes it to the others as a file descriptor;
+/// all pieces are mapped side by side. Two meetings: one when every piece can be fetched, one when
+/// every rank has mapped all.
+final class NativeKind implements Kind {
+  private final CudaDevice device;
+  private final String token;
+  private final Waits waits;
+  private final Duration timeout;
+
+  NativeKind(CudaDevice device, String token, Waits waits, Duration timeout) {
+    this.device = device;
+    this.token = token;
+    this.waits = waits;
+    this.timeout = timeout;
+  }
+
+  /// What one rank has of an allocation while it is set up, the latest closed first.
+  private static final class Pieces implements AutoCloseable {
+    private final Deque<AutoCloseable> made = new ArrayDeque<>();
+
+    <T extends AutoCloseable> T keep(T one) {
+      made.push(one);
+      return one;
+    }
+
+    @Override
+    public void close() {
+      Closing.all(made::poll);
+    }
+  }
+
+  @Override
+  public SymmetricMemory allocate(String label, long bytesPerRank, Rendezvous rendezvous) {
+    var gpu = device.gpu();
+    int rank = rendezvous.place().rank();
+    int size = rendezvous.place().size();
+    var name = "%s-%s".formatted(token, rendezvous.unique());
+    var pieces = new Pieces();
+    try (var setUp = new Pieces()) {
+      var begun = new ArrayList<Begun>();
+      Agreement.on(
+          rendezvous,
+          label,
+          () -> {
+            begun.add(begin(bytesPerRank, size, box(name, rank), pieces, setUp));
+            return "";
+          });
+      var here = begun.getFirst();
+      var own = here.own();
+      var range = here.range();
+      Agreement.on(
+          rendezvous,
+          label,
+          () -> {
+            range.map(rank * own.bytes(), own);
+            gpu.fill(range.address() + rank * own.bytes(), (byte) 0, own.bytes());
+            fetch(here, name, rank, size, pieces);
+            return "";
+          });
+      return memory(range, own.bytes(), bytesPerRank, size, pieces);
+    } catch (RuntimeException | Error e) {
+      closeAfter(pieces, e);
+      throw e;
+    }
+  }
+
+  /// What a rank has before it knows of the others' pieces.
+  private record Begun(VirtualMemory own, AddressRange range, FdMailbox box) {}
+
+  private Begun begin(long bytes, int size, String box, Pieces pieces, Pieces setUp) {
+    var gpu = device.gpu();
+    var own = pieces.keep(VirtualMemory.create(gpu, bytes));
+    var range =
+        pieces.keep(AddressRange.reserve(gpu, own.bytes() * size, gpu.granularity().recommended()));
+    return new Begun(own, range, setUp.keep(FdMailbox.open(box)));
+  }
+
+  private void fetch(Begun here, String name, int rank, int size, Pieces pieces) {
+    var own = here.own();
+    var others = new TreeSet<Integer>();
+    for (int i = 1; i < size; i++) {
+      int peer = (rank + i) % size;
+      others.add(peer);
+      int fd = own.export();
+      try {
+        here.box().send(box(name, peer), rank, fd);
+      } finally {
+        FdMailbox.closeFd(fd);
+      }
+    }
+    var fds =
+        here.box().receive(others, timeout, () -> waits.check(() -> "memory of the other ranks"));
+    for (var each : fds.entrySet()) {
+      var theirs = pieces.keep(VirtualMemory.imported(device.gpu(), each.getValue(), own.bytes()));
+      here.range().map(each.getKey() * own.bytes(), theirs);
+    }
+  }
+
+  private static String box(String name, int rank) {
+    return name + "-" + rank;
+  }
+
+  private SymmetricMemory memory(
+      AddressRange range, long stride, long bytesPerRank, int size, Pieces pieces) {
+    var arena = Arena.ofShared();
+    var parts = new ArrayList<MemorySegment>();
+    for (int member = 0; member < size; member++) {
+      parts.add(CudaDevice.view(range.address() + member * stride, bytesPerRank, arena));
+    }
+    var free =
+        new Once(
+            () -> {
+              device.gpu().use();
+              arena.close();
+              pieces.close();
+            });
+    return stride == bytesPerRank || size == 1
+        ? SymmetricMemory.sideBySide(
+            CudaDevice.view(range.address(), size * bytesPerRank, arena), bytesPerRank, free)
+        : SymmetricMemory.inPieces(
+            parts,
+            "parts of %d bytes do not lie side by side, since memory is made in pieces of %d; take a multiple of that, or on(rank)"
+                .formatted(bytesPerRank, device.gpu().granularity().recommended()),
+            free);
+  }
+
+  private static void closeAfter(Pieces pieces, Throwable cause) {
+    try {
+      pieces.close();
+    } catch (RuntimeException e) {
+      cause.addSuppressed(e);
+    }
+  }
+
+  @Override
+  public void close() {}
+}

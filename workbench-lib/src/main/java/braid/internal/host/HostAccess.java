@@ -1,0 +1,109 @@
+package braid.internal.host;
+
+import braid.DType;
+import braid.internal.resource.Inspection;
+import braid.internal.resource.Integers;
+import braid.internal.resource.Range;
+import java.lang.foreign.MemorySegment;
+
+/// Memory of the host: plain loops over it.
+public final class HostAccess implements Inspection {
+  public static final HostAccess HOST = new HostAccess();
+
+  private HostAccess() {}
+
+  @Override
+  public boolean direct() {
+    return true;
+  }
+
+  @Override
+  public void read(MemorySegment from, MemorySegment into) {
+    into.copyFrom(from);
+  }
+
+  @Override
+  public void write(MemorySegment from, MemorySegment to) {
+    to.copyFrom(from);
+  }
+
+  @Override
+  public void fill(DType dtype, MemorySegment memory, float value) {
+    long count = memory.byteSize() / dtype.bytes();
+    for (long i = 0; i < count; i++) {
+      dtype.store(memory, i, value);
+    }
+  }
+
+  @Override
+  public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
+    long count = memory.byteSize() / dtype.bytes();
+    for (long i = 0; i < count; i++) {
+      dtype.store(memory, i, Integers.at(seed, i));
+    }
+  }
+
+  @Override
+  public Range range(DType dtype, MemorySegment memory) {
+    double largest = 0;
+    boolean integers = true;
+    long count = memory.byteSize() / dtype.bytes();
+    for (long i = 0; i < count; i++) {
+      float value = dtype.load(memory, i);
+      largest = Math.max(largest, Math.abs(value));
+      integers &= value == Math.rint(value);
+    }
+    return new Range(largest, integers);
+  }
+
+  @Override
+  public long firstDifference(
+      DType expectedType,
+      MemorySegment expected,
+      DType gotType,
+      MemorySegment got,
+      double atol,
+      double rtol) {
+    long count = expected.byteSize() / expectedType.bytes();
+    for (long i = 0; i < count; i++) {
+      float wanted = gotType.round(expectedType.load(expected, i));
+      if (!right(wanted, gotType.load(got, i), atol, rtol)) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  private static boolean right(float wanted, float found, double atol, double rtol) {
+    if (wanted == found) {
+      return true;
+    }
+    double apart = Math.abs((double) wanted - found);
+    // Nothing is near an infinity.
+    return apart < Double.POSITIVE_INFINITY && apart <= atol + rtol * Math.abs((double) wanted);
+  }
+
+  @Override
+  public float get(DType dtype, MemorySegment memory, long index) {
+    return dtype.load(memory, index);
+  }
+
+  @Override
+  public void set(DType dtype, MemorySegment memory, long index, float value) {
+    dtype.store(memory, index, value);
+  }
+
+  @Override
+  public void load(DType dtype, MemorySegment memory, float[] into) {
+    for (int i = 0; i < into.length; i++) {
+      into[i] = dtype.load(memory, i);
+    }
+  }
+
+  @Override
+  public void store(DType dtype, float[] values, MemorySegment memory) {
+    for (int i = 0; i < values.length; i++) {
+      dtype.store(memory, i, values[i]);
+    }
+  }
+}

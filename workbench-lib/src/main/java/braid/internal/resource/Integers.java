@@ -1,0 +1,33 @@
+package braid.internal.resource;
+
+/// Small integers in an order that a seed decides. Each follows from the seed and its own place, so
+/// that any number of threads, of a processor or of a GPU, come to the same ones.
+public final class Integers {
+  /// None is larger than that: sums of their products are exact in fp32 for any depth in use.
+  public static final int LARGEST = 3;
+
+  private static final long STEP = 0x9E3779B97F4A7C15L;
+  private static final long FIRST_MIX = 0xBF58476D1CE4E5B9L;
+  private static final long SECOND_MIX = 0x94D049BB133111EBL;
+
+  private Integers() {}
+
+  /// The integer at that place, from -3 to 3.
+  public static int at(long seed, long index) {
+    long z = seed + (index + 1) * STEP;
+    z = (z ^ (z >>> 30)) * FIRST_MIX;
+    z = (z ^ (z >>> 27)) * SECOND_MIX;
+    z ^= z >>> 31;
+    // The upper half as a fraction of 2^32, times how many integers there are.
+    return (int) (((z >>> Integer.SIZE) * (2 * LARGEST + 1)) >>> Integer.SIZE) - LARGEST;
+  }
+
+  /// The first so many of them.
+  public static float[] first(long seed, int count) {
+    var values = new float[count];
+    for (int i = 0; i < count; i++) {
+      values[i] = at(seed, i);
+    }
+    return values;
+  }
+}

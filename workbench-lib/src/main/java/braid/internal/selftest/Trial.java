@@ -1,0 +1,17 @@
+package braid.internal.selftest;
+
+import braid.MemoryKind;
+import braid.ProcessGroup;
+import braid.Tensor;
+import java.util.function.Consumer;
+
+/// Where a case is run.
+///
+/// @param kind of the symmetric memory
+/// @param handled what happens to each result before it is looked at: nothing, unless somebody
+///   wants to see that a wrong result is found
+public record Trial(ProcessGroup group, MemoryKind kind, Consumer<Tensor> handled) {
+  public static Trial of(ProcessGroup group, MemoryKind kind) {
+    return new Trial(group, kind, _ -> {});
+  }
+}

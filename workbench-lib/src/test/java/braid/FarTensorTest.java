@@ -1,0 +1,132 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.internal.host.HostAccess;
+import braid.internal.resource.Inspection;
+import braid.internal.resource.Range;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Tensors in memory that the host does not touch: everything goes by transfers.
+class FarTensorTest {
+  /// Addresses that nobody could read as they stand, each so far beyond where its bytes really are.
+  private static final long FAR = 1L << 60;
+
+  /// Memory that is only where this says it is.
+  private static final class Far implements Inspection {
+    private int reads;
+    private int writes;
+
+    @SuppressWarnings("restricted") // It is taken back before anybody reads.
+    MemorySegment place(MemorySegment near) {
+      return MemorySegment.ofAddress(near.address() + FAR).reinterpret(near.byteSize());
+    }
+
+    @SuppressWarnings("restricted") // What was made by [#place] lies there.
+    private MemorySegment near(MemorySegment far) {
+      return MemorySegment.ofAddress(far.address() - FAR).reinterpret(far.byteSize());
+    }
+
+    @Override
+    public void read(MemorySegment from, MemorySegment into) {
+      reads++;
+      assertThat(into.isNative()).isTrue();
+      assertThat(into.byteSize()).isEqualTo(from.byteSize());
+      into.copyFrom(near(from));
+    }
+
+    @Override
+    public void write(MemorySegment from, MemorySegment to) {
+      writes++;
+      assertThat(from.isNative()).isTrue();
+      assertThat(to.byteSize()).isEqualTo(from.byteSize());
+      near(to).copyFrom(from);
+    }
+
+    @Override
+    public void fill(DType dtype, MemorySegment memory, float value) {
+      HostAccess.HOST.fill(dtype, near(memory), value);
+    }
+
+    @Override
+    public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
+      HostAccess.HOST.fillIntegers(dtype, near(memory), seed);
+    }
+
+    @Override
+    public Range range(DType dtype, MemorySegment memory) {
+      return HostAccess.HOST.range(dtype, near(memory));
+    }
+
+    @Override
+    public long firstDifference(
+        DType expectedType,
+        MemorySegment expected,
+        DType gotType,
+        MemorySegment got,
+        double atol,
+        double rtol) {
+      return HostAccess.HOST.firstDifference(
+          expectedType, near(expected), gotType, near(got), atol, rtol);
+    }
+  }
+
+  private static Tensor tensor(Far far, Arena arena, DType dtype, long rows, long columns) {
+    var near = arena.allocate(rows * columns * dtype.bytes(), Long.BYTES);
+    return new Tensor(List.of(rows, columns), dtype, far.place(near), far);
+  }
+
+  @ParameterizedTest
+  @EnumSource(DType.class)
+  void numbersGoThereAndBack(DType dtype) {
+    var far = new Far();
+    try (var arena = Arena.ofConfined()) {
+      var x = tensor(far, arena, dtype, 2, 3).copyFrom(1, 2, 3, 4, 5, 6);
+      x.set(-1, 1, 1);
+      assertThat(x.get(1, 1)).isEqualTo(-1);
+      assertThat(x.toFloats()).containsExactly(1, 2, 3, 4, -1, 6);
+      assertThat(x.rows(1, 1).toFloats()).containsExactly(4, -1, 6);
+      assertThat(x.rows(1, 1).fill(2).toFloats()).containsExactly(2, 2, 2);
+      assertThat(x).hasToString("2x3 %s [1.0, 2.0, 3.0, 2.0, 2.0, 2.0]".formatted(dtype));
+      assertThat(x.rows(2, 0).toFloats()).isEmpty();
+    }
+  }
+
+  @Test
+  void theHostIsToldHowToGetAtThem() {
+    var far = new Far();
+    try (var arena = Arena.ofConfined()) {
+      var x = tensor(far, arena, DType.BF16, 2, 3);
+      assertThatThrownBy(x::segment)
+          .isInstanceOf(BraidException.class)
+          .hasMessage(
+              "the host cannot read the memory of this 2x3 bf16 itself; use toFloats() or"
+                  + " copyFrom(...)");
+    }
+  }
+
+  @Test
+  void manyNumbersTakeFewTransfersOfBoundedSize() {
+    var far = new Far();
+    try (var arena = Arena.ofConfined()) {
+      int count = (5 << 20) / 2;
+      var x = tensor(far, arena, DType.FP32, 1, count);
+      var values = new float[count];
+      for (int i = 0; i < count; i++) {
+        values[i] = i;
+      }
+      x.copyFrom(values);
+      assertThat(Arrays.equals(x.toFloats(), values)).isTrue();
+      // 10 MiB by 4 MiB.
+      assertThat(far.writes).isEqualTo(3);
+      assertThat(far.reads).isEqualTo(3);
+    }
+  }
+}

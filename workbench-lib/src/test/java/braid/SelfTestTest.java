@@ -1,0 +1,190 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.SelfTest.Outcome;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// What a self-test says of a machine, the same on all ranks.
+@Timeout(120)
+class SelfTestTest {
+  /// By rank.
+  private static List<SelfTest.Report> reports(int ranks, Consumer<SelfTest> how) {
+    var reports = Collections.synchronizedList(new ArrayList<SelfTest.Report>());
+    LocalRanks.run(
+        ranks,
+        world -> {
+          var test = SelfTest.on(world);
+          how.accept(test);
+          reports.add(test.run());
+          // The group goes on as if nothing had been.
+          assertThat(world.gather((long) world.rank())).hasSize(ranks);
+        });
+    return reports;
+  }
+
+  private static SelfTest.Report report(int ranks, Consumer<SelfTest> how) {
+    var reports = reports(ranks, how);
+    assertThat(reports).hasSize(ranks).allMatch(reports.getFirst()::equals);
+    return reports.getFirst();
+  }
+
+  private static List<SelfTest.Row> rows(SelfTest.Report report, Outcome outcome) {
+    return report.rows().stream().filter(row -> row.outcome() == outcome).toList();
+  }
+
+  @Test
+  void everyWayThatThereIsIsRightOnTheHost() {
+    var report = report(3, test -> test.quick().dtypes(DType.BF16, DType.FP8_E4M3));
+    assertThat(report.allRight()).as(report.toString()).isTrue();
+    assertThat(report.summary()).startsWith("self-test on host, 3 ranks: ").contains(" 0 wrong");
+    var right = rows(report, Outcome.OK);
+    var supported = Capabilities.host().stream().filter(Capabilities.Row::supported).count();
+    assertThat(right)
+        .filteredOn(row -> !row.way().method().equals("-"))
+        .hasSize((int) (2 * supported));
+    assertThat(right).extracting(row -> row.way().what()).contains("all-reduce", "send");
+    assertThat(rows(report, Outcome.NOT_AVAILABLE))
+        .extracting(SelfTest.Row::result)
+        .contains(
+            "not available: memory kind nccl needs CUDA but the backend is host; use native or auto")
+        .anyMatch(result -> result.contains("the multiplication needs what is communicated"));
+    assertThat(report.table().rowCount()).isEqualTo(report.rows().size());
+    assertThat(report.display().text()).startsWith(report.summary());
+  }
+
+  @Test
+  void allCasesOfOneTypeAreRight() {
+    var report = report(2, test -> test.kinds(MemoryKind.NATIVE).dtypes(DType.FP16));
+    assertThat(report.allRight()).as(report.toString()).isTrue();
+    assertThat(rows(report, Outcome.OK)).allMatch(row -> row.cases() >= 3);
+  }
+
+  @Test
+  void aRankAloneIsTestedToo() {
+    var report = report(1, test -> test.quick().dtypes(DType.FP32));
+    assertThat(report.allRight()).as(report.toString()).isTrue();
+  }
+
+  @Test
+  void aResultThatIsWrongOnOneRankIsWrong() {
+    var report =
+        report(
+            2,
+            test ->
+                test.quick()
+                    .dtypes(DType.BF16)
+                    .kinds(MemoryKind.NATIVE)
+                    .handling(result -> spoilOnRank1(result)));
+    assertThat(report.allRight()).isFalse();
+    assertThat(rows(report, Outcome.OK)).isEmpty();
+    var wrong = rows(report, Outcome.WRONG);
+    assertThat(wrong)
+        .isNotEmpty()
+        .allMatch(row -> row.result().startsWith("wrong: rank 1: "))
+        .allMatch(row -> row.result().contains("must be"))
+        .allMatch(row -> row.result().contains("but was 100.0 (case "));
+    assertThat(report.summary()).contains("; first: Way[what=all-gather-gemm");
+    assertThat(report.table().getString(0, "result")).startsWith("wrong: ");
+  }
+
+  private static void spoilOnRank1(Tensor result) {
+    if (Thread.currentThread().getName().equals("rank-1")) {
+      result.set(100, new long[result.shape().size()]);
+    }
+  }
+
+  @Test
+  void aRankThatBreaksOffKeepsNobodyWaiting() {
+    var broken = new AtomicInteger();
+    var report =
+        report(
+            3,
+            test ->
+                test.quick()
+                    .dtypes(DType.FP32)
+                    .kinds(MemoryKind.NATIVE)
+                    .handling(
+                        _ -> {
+                          if (Thread.currentThread().getName().equals("rank-1")
+                              && broken.getAndIncrement() == 0) {
+                            throw new IllegalStateException("a kernel is missing");
+                          }
+                        }));
+    assertThat(rows(report, Outcome.WRONG))
+        .singleElement()
+        .extracting(SelfTest.Row::result)
+        .asString()
+        .startsWith("wrong: rank 1: ")
+        .contains("a kernel is missing");
+    assertThat(rows(report, Outcome.OK)).hasSizeGreaterThan(40);
+    assertThat(rows(report, Outcome.NOT_RUN)).isEmpty();
+  }
+
+  private record Named(String name, String said) implements SelfTest.Check {
+    @Override
+    public String run() {
+      if (said.startsWith("throw")) {
+        throw new BraidException(said);
+      }
+      return said;
+    }
+  }
+
+  @Test
+  void otherChecksComeFirst() {
+    var report =
+        report(
+            2,
+            test ->
+                test.quick()
+                    .dtypes(DType.FP32)
+                    .kinds(MemoryKind.NATIVE)
+                    .check(new Named("copies", ""))
+                    .check(new Named("sums", "sums[3] must be 4 but was 5"))
+                    .check(new Named("casts", "thrown")));
+    assertThat(report.rows().subList(0, 3))
+        .extracting(row -> row.way().what() + " " + row.result())
+        .containsExactly(
+            "check: copies ok (1 case)",
+            "check: sums wrong: rank 0: sums[3] must be 4 but was 5",
+            "check: casts wrong: rank 0: thrown");
+    assertThat(rows(report, Outcome.WRONG)).hasSize(2);
+  }
+
+  @Test
+  void aSelfTestIsSaidOnceAndTheSameEverywhere() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var test = SelfTest.on(world).kinds(MemoryKind.NATIVE);
+          assertThatThrownBy(() -> test.kinds(MemoryKind.IPC))
+              .hasMessage("kinds were said already: [native]; say them once");
+          assertThatThrownBy(() -> SelfTest.on(world).kinds(MemoryKind.AUTO))
+              .hasMessageStartingWith("kinds must be 1 or more of native,");
+          assertThatThrownBy(
+                  () ->
+                      SelfTest.on(world)
+                          .dtypes(world.rank() == 0 ? DType.FP32 : DType.BF16)
+                          .quick()
+                          .run())
+              .isInstanceOf(BraidException.class)
+              .hasMessageContaining("self-test");
+        });
+  }
+
+  @Test
+  void capabilitiesAreOfABackend() {
+    assertThat(Capabilities.of("host")).isEqualTo(Capabilities.host());
+    assertThat(Capabilities.collectivesOf("host")).isEqualTo(Capabilities.hostCollectives());
+    assertThatThrownBy(() -> Capabilities.of("abacus"))
+        .hasMessage("a backend whose capabilities are known must be host but was abacus");
+  }
+}

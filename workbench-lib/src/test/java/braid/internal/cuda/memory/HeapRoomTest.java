@@ -1,0 +1,76 @@
+package braid.internal.cuda.memory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.SplittableRandom;
+import org.junit.jupiter.api.Test;
+
+class HeapRoomTest {
+  private static final long UNIT = HeapRoom.ALIGNMENT_BYTES;
+
+  @Test
+  void takesTheFirstRoomThatFits() {
+    var heap = new HeapRoom(4 * UNIT);
+    assertThat(heap.take(1)).hasValue(0);
+    assertThat(heap.take(2 * UNIT)).hasValue(UNIT);
+    assertThat(heap.take(UNIT)).hasValue(3 * UNIT);
+    assertThat(heap.take(1)).isEmpty();
+    heap.giveBack(UNIT);
+    assertThat(heap.free()).isEqualTo(2 * UNIT);
+    assertThat(heap.take(UNIT)).hasValue(UNIT);
+    assertThat(heap.take(2 * UNIT)).isEmpty();
+    assertThat(heap.take(UNIT)).hasValue(2 * UNIT);
+  }
+
+  @Test
+  void whatIsGivenBackTwiceIsAnError() {
+    var heap = new HeapRoom(UNIT);
+    heap.take(1);
+    heap.giveBack(0);
+    assertThatThrownBy(() -> heap.giveBack(0)).hasMessageContaining("nothing is at 0");
+  }
+
+  @Test
+  void theSameOrderHasTheSamePlacesAndNothingOverlaps() {
+    var seed = 42L;
+    assertThat(places(seed)).isEqualTo(places(seed));
+  }
+
+  private static List<OptionalLong> places(long seed) {
+    var random = new SplittableRandom(seed);
+    var heap = new HeapRoom(64 * UNIT);
+    var taken = new HashMap<Long, Long>();
+    var places = new ArrayList<OptionalLong>();
+    for (int i = 0; i < 1000; i++) {
+      if (random.nextBoolean() || taken.isEmpty()) {
+        long bytes = random.nextLong(1, 8 * UNIT);
+        var place = heap.take(bytes);
+        places.add(place);
+        place.ifPresent(
+            at -> {
+              taken.forEach(
+                  (other, size) ->
+                      assertThat(at + bytes <= other || other + size <= at)
+                          .as("%d bytes at %d beside %d at %d", bytes, at, size, other)
+                          .isTrue());
+              taken.put(at, bytes);
+            });
+      } else {
+        long one =
+            taken.keySet().stream()
+                .sorted()
+                .skip(random.nextInt(taken.size()))
+                .findFirst()
+                .orElseThrow();
+        taken.remove(one);
+        heap.giveBack(one);
+      }
+    }
+    return places;
+  }
+}

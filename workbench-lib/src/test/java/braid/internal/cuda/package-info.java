@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.cuda;
+
+import org.jspecify.annotations.NullMarked;

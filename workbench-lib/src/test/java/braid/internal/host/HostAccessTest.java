@@ -1,0 +1,93 @@
+package braid.internal.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.DType;
+import braid.internal.resource.Integers;
+import braid.internal.resource.Range;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// What every access must say of numbers, as the host says it.
+class HostAccessTest {
+  private static MemorySegment of(float... values) {
+    return MemorySegment.ofArray(values);
+  }
+
+  private static long first(MemorySegment expected, MemorySegment got, double atol, double rtol) {
+    return HostAccess.HOST.firstDifference(DType.FP32, expected, DType.FP32, got, atol, rtol);
+  }
+
+  @Test
+  void aToleranceIsAbsoluteAndRelative() {
+    assertThat(first(of(8), of(10.5f), 0.5, 0.25)).isNegative();
+    assertThat(first(of(1, 8), of(1, 10.6f), 0.5, 0.25)).isEqualTo(1);
+    assertThat(first(of(8), of(Float.NaN), 0.5, 0.25)).isZero();
+    assertThat(first(of(Float.NaN), of(Float.NaN), 0.5, 0.25)).isZero();
+    assertThat(first(of(8), of(Math.nextUp(8f)), 0, 0)).isZero();
+    assertThat(first(of(0f), of(-0f), 0, 0)).isNegative();
+  }
+
+  @Test
+  void nothingIsNearAnInfinity() {
+    float infinity = Float.POSITIVE_INFINITY;
+    assertThat(first(of(infinity), of(infinity), 0, 0)).isNegative();
+    assertThat(first(of(infinity), of(5), 1, 1)).isZero();
+    assertThat(first(of(5), of(infinity), 1, 1)).isZero();
+    assertThat(first(of(infinity), of(-infinity), 1, 1)).isZero();
+  }
+
+  @Test
+  void whatIsExpectedIsRoundedToWhatWasGot() {
+    var got = MemorySegment.ofArray(new byte[4]);
+    DType.BF16.store(got, 0, 257);
+    DType.BF16.store(got, 1, 3);
+    assertThat(HostAccess.HOST.firstDifference(DType.FP32, of(257, 3), DType.BF16, got, 0, 0))
+        .isNegative();
+    assertThat(HostAccess.HOST.firstDifference(DType.FP32, of(257, 4), DType.BF16, got, 0, 0))
+        .isEqualTo(1);
+  }
+
+  @Test
+  void aRangeIsTheLargestSizeAndWhetherAllAreIntegers() {
+    assertThat(HostAccess.HOST.range(DType.FP32, of(1, -2.5f))).isEqualTo(new Range(2.5, false));
+    assertThat(HostAccess.HOST.range(DType.FP32, of(1, -2))).isEqualTo(new Range(2, true));
+    assertThat(HostAccess.HOST.range(DType.FP32, of(Float.NaN, 1)))
+        .isEqualTo(new Range(Double.NaN, false));
+  }
+
+  @ParameterizedTest
+  @EnumSource(DType.class)
+  void integersAreTheSameInEveryTypeAndAtEveryPlace(DType dtype) {
+    int count = 1000;
+    var memory = MemorySegment.ofArray(new byte[count * dtype.bytes()]);
+    HostAccess.HOST.fillIntegers(dtype, memory, 17);
+    for (int i = 0; i < count; i++) {
+      assertThat(dtype.load(memory, i)).isEqualTo(Integers.at(17, i));
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, 3 0 -3 3 -3 -1 -2 2", "1, 0 2 3 0 0 2 3 0", "-5, -3 0 3 2 1 -3 -3 0"})
+  void integersAreThoseOfAnyOtherMachine(long seed, String expected) {
+    var said = new StringBuilder();
+    for (int i = 0; i < 8; i++) {
+      said.append(i == 0 ? "" : " ").append(Integers.at(seed, i));
+    }
+    assertThat(said).hasToString(expected);
+  }
+
+  @Test
+  void everyIntegerComesAboutAsOften() {
+    var counts = new int[2 * Integers.LARGEST + 1];
+    int drawn = 70_000;
+    for (int i = 0; i < drawn; i++) {
+      counts[Integers.at(3, i) + Integers.LARGEST]++;
+    }
+    assertThat(Arrays.stream(counts)).allMatch(count -> count > 9_500 && count < 10_500);
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.resource;
+
+import org.jspecify.annotations.NullMarked;
