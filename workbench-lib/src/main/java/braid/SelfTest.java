@@ -30,6 +30,7 @@ public final class SelfTest {
   private final List<Check> checks = new ArrayList<>();
   private boolean quick;
   private Consumer<Tensor> handled = _ -> {};
+  private Consumer<Row> heard = _ -> {};
 
   private SelfTest(ProcessGroup group) {
     this.group = group;
@@ -85,6 +86,13 @@ public final class SelfTest {
     return this;
   }
 
+  /// Tells what came of each way as soon as it is known; the last who asked is told. A self-test
+  /// takes long, and one that breaks off has told what it had.
+  public SelfTest each(Consumer<Row> hears) {
+    heard = hears;
+    return this;
+  }
+
   /// Does that to each result before it is looked at.
   SelfTest handling(Consumer<Tensor> how) {
     handled = how;
@@ -109,7 +117,7 @@ public final class SelfTest {
             quick,
             List.copyOf(checks));
     group.agree("self-test", plan.toString());
-    return new SelfTestRun(group, plan, handled).report();
+    return new SelfTestRun(group, plan, handled, heard).report();
   }
 
   /// One way to compute or communicate; what a part does not matter for is `-`.

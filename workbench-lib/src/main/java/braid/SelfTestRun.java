@@ -19,16 +19,19 @@ final class SelfTestRun {
   private final ProcessGroup group;
   private final SelfTestPlan plan;
   private final Consumer<Tensor> handled;
+  private final Consumer<Row> heard;
   private final String backend;
   private final List<Row> rows = new ArrayList<>();
 
   /// Why the rest is not run; empty as long as it is.
   private String stopped = "";
 
-  SelfTestRun(ProcessGroup group, SelfTestPlan plan, Consumer<Tensor> handled) {
+  SelfTestRun(
+      ProcessGroup group, SelfTestPlan plan, Consumer<Tensor> handled, Consumer<Row> heard) {
     this.group = group;
     this.plan = plan;
     this.handled = handled;
+    this.heard = heard;
     this.backend = group.context().backend().name();
   }
 
@@ -59,7 +62,7 @@ final class SelfTestRun {
   private void run(MemoryKind kind, SelfTestAgreement agreement) {
     var unavailable = unavailable(kind);
     if (unavailable.isPresent()) {
-      rows.add(
+      found(
           new Row(
               new Way(Way.ANY, Way.ANY, Way.ANY, kind.toString(), Way.ANY),
               Outcome.NOT_AVAILABLE,
@@ -70,11 +73,16 @@ final class SelfTestRun {
     var overlaps = Capabilities.of(backend).stream().filter(row -> row.kind() == kind).toList();
     var collectives =
         Capabilities.collectivesOf(backend).stream().filter(row -> row.kind() == kind).toList();
-    rows.addAll(SelfTestPlan.holes(overlaps, collectives));
+    SelfTestPlan.holes(overlaps, collectives).forEach(this::found);
     plan.cases(kind, overlaps, collectives, group.size())
         .forEach(
             (way, cases) ->
                 add(way, cases.stream().map(each -> step(each, kind)).toList(), agreement));
+  }
+
+  private void found(Row row) {
+    rows.add(row);
+    heard.accept(row);
   }
 
   /// Where one rank cannot have it no rank can use it.
@@ -101,17 +109,17 @@ final class SelfTestRun {
     int run = 0;
     for (var each : cases) {
       if (!stopped.isEmpty()) {
-        rows.add(new Row(way, Outcome.NOT_RUN, run, stopped));
+        found(new Row(way, Outcome.NOT_RUN, run, stopped));
         return;
       }
       run++;
       var verdict = agreement.run(each.body());
       stopped = verdict.stopped();
       if (!verdict.wrong().isEmpty()) {
-        rows.add(new Row(way, Outcome.WRONG, run, verdict.wrong() + each.text()));
+        found(new Row(way, Outcome.WRONG, run, verdict.wrong() + each.text()));
         return;
       }
     }
-    rows.add(new Row(way, Outcome.OK, run, ""));
+    found(new Row(way, Outcome.OK, run, ""));
   }
 }

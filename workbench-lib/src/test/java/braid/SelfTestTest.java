@@ -61,6 +61,13 @@ class SelfTestTest {
   }
 
   @Test
+  void eachWayIsToldAsSoonAsItIsKnown() {
+    var told = Collections.synchronizedList(new ArrayList<SelfTest.Row>());
+    var report = report(1, test -> test.quick().dtypes(DType.FP32).each(told::add));
+    assertThat(told).isEqualTo(report.rows());
+  }
+
+  @Test
   void allCasesOfOneTypeAreRight() {
     var report = report(2, test -> test.kinds(MemoryKind.NATIVE).dtypes(DType.FP16));
     assertThat(report.allRight()).as(report.toString()).isTrue();

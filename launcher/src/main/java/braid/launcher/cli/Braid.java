@@ -24,7 +24,9 @@ import picocli.CommandLine.Spec;
       LabCommand.class,
       KernelCommand.class,
       DoctorCommand.class,
+      SelfTestCommand.class,
       BenchCommand.class,
+      BundleCommand.class,
     },
     mixinStandardHelpOptions = true,
     versionProvider = Braid.Version.class,
@@ -44,6 +46,7 @@ import picocli.CommandLine.Spec;
       "  braid run notebooks/02_tune_split_count.ipynb -n 4 -p splits=1,2,4,8",
       "  braid lab",
       "  braid doctor",
+      "  braid selftest --quick",
     })
 public final class Braid implements Runnable {
   @Option(

@@ -11,7 +11,6 @@ import braid.launcher.notebook.run.NotebookRunner;
 import braid.launcher.notebook.run.RunProgress;
 import braid.launcher.notebook.run.RunResult;
 import braid.launcher.notebook.run.TimeLimits;
-import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -21,8 +20,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -54,10 +51,6 @@ import picocli.CommandLine.Spec;
       "  braid run tune.ipynb -f sizes.yaml --cell-timeout 60 --junit tune.xml",
     })
 final class RunCommand implements Callable<Integer> {
-  /// How long a run that the user ends may take to save and to end its ranks: an interrupt that is
-  /// not heeded, and what follows it.
-  private static final Duration STOP_PATIENCE = Duration.ofSeconds(25);
-
   @picocli.CommandLine.Parameters(
       paramLabel = "NOTEBOOK",
       description = "The notebook; it is not changed.")
@@ -133,7 +126,8 @@ final class RunCommand implements Callable<Integer> {
     var data = SavedData.before(home);
     RunResult result;
     try (var progress = progress()) {
-      result = run(new NotebookRunner(notebook, saved, limits, progress), options);
+      var runner = new NotebookRunner(notebook, saved, limits, progress);
+      result = SignalledSession.run(options, runner::stop, runner::run);
     }
     if (report.isPresent()) {
       JUnitReport.write(result, report.get());
@@ -147,42 +141,6 @@ final class RunCommand implements Callable<Integer> {
     return Terminal.isStandardError()
         ? new TerminalProgress(err, Terminal.columns(Env.here()))
         : new PlainProgress(err);
-  }
-
-  /// Ctrl-C and SIGTERM end the JVM by its shutdown hooks: this one has the run saved and the ranks
-  /// ended first. The exit code is then the signal's.
-  private static RunResult run(NotebookRunner runner, SessionOptions options) throws IOException {
-    var ended = new CountDownLatch(1);
-    var hook = new Thread(() -> stop(runner, ended), "save the notebook");
-    Runtime.getRuntime().addShutdownHook(hook);
-    try (var session = Session.start(options)) {
-      return runner.run(session);
-    } finally {
-      ended.countDown();
-      removeUnlessRunning(hook);
-    }
-  }
-
-  private static void removeUnlessRunning(Thread hook) {
-    try {
-      Runtime.getRuntime().removeShutdownHook(hook);
-    } catch (IllegalStateException e) {
-      // the JVM is ending, by the signal that the hook answers
-    }
-  }
-
-  private static void stop(NotebookRunner runner, CountDownLatch ended) {
-    runner.stop("braid run was told to end by a signal");
-    try {
-      if (!ended.await(STOP_PATIENCE.toSeconds(), TimeUnit.SECONDS)) {
-        System.err.println(
-            "braid: the ranks did not end within "
-                + STOP_PATIENCE.toSeconds()
-                + " s; leaving them");
-      }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-    }
   }
 
   private Parameters parameters() {
@@ -199,7 +157,8 @@ final class RunCommand implements Callable<Integer> {
     return directory.resolve(name + ".out.ipynb");
   }
 
-  private static Path writable(String option, Path file) {
+  /// The file, if it can be written; else a mistake of that option.
+  static Path writable(String option, Path file) {
     var directory = file.toAbsolutePath().getParent();
     var reason =
         Files.isDirectory(file)
@@ -215,7 +174,8 @@ final class RunCommand implements Callable<Integer> {
     return file;
   }
 
-  private static Optional<Duration> seconds(String option, @Nullable String text) {
+  /// How long that option says; else a mistake of it.
+  static Optional<Duration> seconds(String option, @Nullable String text) {
     if (text == null) {
       return Optional.empty();
     }

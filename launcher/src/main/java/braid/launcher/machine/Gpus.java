@@ -1,8 +1,8 @@
 package braid.launcher.machine;
 
+import braid.natives.cuda.GpuError;
 import braid.natives.nvml.GpuFacts;
 import braid.natives.nvml.Nvml;
-import braid.natives.nvml.NvmlFailed;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -37,13 +37,17 @@ public record Gpus(List<GpuFacts> all, String missing, String driver) {
     if (!hasDevice()) {
       return none("no /dev/nvidia0");
     }
+    var silent = Nvml.missing();
+    if (silent.isPresent()) {
+      return none("the driver does not answer: " + silent.get());
+    }
     try (var nvml = Nvml.open()) {
-      var all = nvml.gpus();
-      int cuda = nvml.cudaVersion();
+      var all = nvml.inventory().gpus();
+      int cuda = nvml.inventory().cudaVersion();
       var driver = "%s, CUDA %d.%d".formatted(nvml.driverVersion(), cuda / 1000, cuda % 1000 / 10);
       return new Gpus(all, all.isEmpty() ? "the driver knows of none" : "", driver).seenBy(visible);
-    } catch (NvmlFailed e) {
-      return none(e.line());
+    } catch (GpuError e) {
+      return none("the driver does not answer: " + e.getMessage());
     }
   }
 

@@ -13,6 +13,9 @@ final class RankJvm {
   /// Set by the `braid` script when it builds: where a rank writes that cache at its end.
   private static final String CACHE_OUTPUT_PROPERTY = "braid.rank.aot.output";
 
+  /// Set by the `braid` script of a bundle: which fonts it brings.
+  private static final String FONTS_PROPERTY = "sun.awt.fontconfig";
+
   private static final List<String> FLAGS =
       List.of(
           "-XX:+UseSerialGC",
@@ -28,6 +31,10 @@ final class RankJvm {
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(FLAGS);
     command.addAll(kind.flags());
+    var fonts = System.getProperty(FONTS_PROPERTY);
+    if (fonts != null) {
+      command.add("-D" + FONTS_PROPERTY + "=" + fonts);
+    }
     var cache = System.getProperty(CACHE_PROPERTY);
     if (cache != null) {
       // A cache that does not fit (another JVM, other jars) is passed over without a word on the

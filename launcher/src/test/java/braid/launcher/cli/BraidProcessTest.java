@@ -69,6 +69,15 @@ class BraidProcessTest {
   }
 
   @Test
+  void endsASelfTestAtATimeLimitAndSaysWhatItHad() throws Exception {
+    var ran = braid("selftest", "-n", "1", "--backend", "host", "--timeout", "2");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(4);
+    assertThat(ran.out())
+        .contains("must end within --timeout 2 s but did not")
+        .contains("BROKEN OFF");
+  }
+
+  @Test
   void exitsWith3WhereAResultIsWrong() throws Exception {
     notebook(new Code("throw new braid.VerificationFailed(\"differs\");"));
     var ran = braid("run", "n.ipynb", "-n", "1");

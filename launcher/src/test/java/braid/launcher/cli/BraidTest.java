@@ -56,7 +56,7 @@ class BraidTest {
         .containsPattern("cell 3 of 3: done in \\d+\\.\\d s\n");
     assertThat(ran.out())
         .containsPattern("tune.ipynb: 3 cells ran on 1 rank in \\d+\\.\\d s\n")
-        .contains("saved   " + out() + "\n")
+        .contains("backend ", "saved   " + out() + "\n")
         .contains("junit   " + junit + "\n");
     assertThat(ran.exitCode()).isZero();
     assertThat(Notebook.read(out()).cells().getLast().outputs().toString()).contains("m=7");
@@ -152,7 +152,17 @@ class BraidTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"run", "lab", "doctor", "kernel install", "kernel list", "kernel remove"})
+  @ValueSource(
+      strings = {
+        "run",
+        "lab",
+        "doctor",
+        "selftest",
+        "bundle",
+        "kernel install",
+        "kernel list",
+        "kernel remove"
+      })
   void everyCommandExplainsItself(String command) {
     var ran = Ran.here((command + " --help").split(" "));
     assertThat(ran.exitCode()).isZero();
@@ -163,6 +173,65 @@ class BraidTest {
   void documentsItsExitCodes() {
     assertThat(Ran.here("run", "--help").out())
         .contains("Exit codes:", " 138 ", " 130 ", " 4 ", " 3 ", "Examples:", "-p splits=1,2,4");
+  }
+
+  @Test
+  void testsItself() throws IOException {
+    var found = directory.resolve("found.json");
+    var ran =
+        Ran.here(
+            "selftest",
+            "-n",
+            "2",
+            "--backend",
+            "host",
+            "--memory",
+            "native",
+            "--quick",
+            "--json",
+            found.toString());
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.err())
+        .startsWith("braid selftest: on 2 ranks, backend host (as --backend says)\n")
+        .contains("braid selftest: all-gather-gemm in native memory\n")
+        .doesNotContain("WRONG");
+    assertThat(ran.out())
+        .startsWith("ok             all-gather-gemm ")
+        .containsPattern("\nselftest host, 2 ranks: \\d+ ways right \\(\\d+ cases\\), 0 wrong, ")
+        .endsWith("json     " + found + "\n");
+    assertThat(json(found).get("ok").getAsBoolean()).isTrue();
+    assertThat(json(found).get("ranks").getAsInt()).isEqualTo(2);
+  }
+
+  @Test
+  void testsNothingThatIsNotThere() {
+    var ran = Ran.here("selftest", "-n", "1", "--backend", "host", "--memory", "nccl");
+    assertThat(ran.exitCode()).isEqualTo(2);
+    assertThat(ran.out())
+        .startsWith("not available  ")
+        .contains("memory kind nccl needs CUDA", "nothing that was asked for is available")
+        .contains("selftest host, 1 rank: 0 ways right (0 cases), 0 wrong, 1 not available\n");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "selftest --memory auto|braid: --memory must be one of native, ipc, nccl, nvshmem but was"
+            + " auto; leave it out for all",
+        "selftest --memory ncc|braid: a memory kind must be one of auto, native, ipc, nccl, nvshmem"
+            + " but was ncc",
+        "selftest --timeout 0|braid: --timeout must be a positive number of seconds but was 0; try"
+            + " --timeout 600",
+        "selftest --json none/s.json|braid: --json must be a file to write but none/s.json is in a"
+            + " directory that does not exist; try mkdir -p",
+        "bundle -o none/b.tar.xz|braid: -o must be a file to write but none/b.tar.xz is in a"
+            + " directory that does not exist; try mkdir -p",
+      })
+  void saysWhatIsWrongBeforeItBegins(String command, String message) {
+    var ran = Ran.here(command.split(" "));
+    assertThat(ran.err()).startsWith(message).hasLineCount(1);
+    assertThat(ran.exitCode()).isEqualTo(2);
   }
 
   private static JsonObject json(Path file) throws IOException {

@@ -1,4 +1,4 @@
-/// What a GPU did and when, by CUPTI, and how it fared meanwhile, by NVML.
+/// What a GPU did and when, by CUPTI.
 @NullMarked
 package braid.natives.profiling;
 

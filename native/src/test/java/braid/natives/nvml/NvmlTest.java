@@ -1,53 +1,59 @@
 package braid.natives.nvml;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.junit.jupiter.api.Assumptions.abort;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.util.List;
+import braid.natives.cuda.Gpu;
 import org.junit.jupiter.api.Test;
 
 class NvmlTest {
   @Test
-  void saysInOneLineThatThereIsNoDriver() {
-    assertThatThrownBy(() -> Nvml.open("libno-driver-of-this-name.so.1").close())
-        .isInstanceOf(NvmlFailed.class)
-        .hasMessage(
-            "libno-driver-of-this-name.so.1 cannot be loaded: it comes with the NVIDIA driver;"
-                + " install that, or give the container its GPUs (--gpus all)");
+  void namesWhyClocksAreLow() {
+    assertThat(Nvml.reasons(0)).isEmpty();
+    assertThat(Nvml.reasons(4 | 64)).containsExactly("hardware thermal slowdown", "power cap");
+    assertThat(Nvml.reasons(1L << 40)).containsExactly("reason of bit 40");
   }
 
   @Test
-  void saysInOneLineThatALibraryIsAnother() {
-    assertThatThrownBy(() -> Nvml.open("libc.so.6").close())
-        .isInstanceOf(NvmlFailed.class)
-        .hasMessage("the NVIDIA driver's library has no nvmlInit_v2; update the driver");
+  void isThereOrSaysInOneLineWhyNot() {
+    Nvml.missing().ifPresent(reason -> assertThat(reason).isNotBlank().doesNotContain("\n"));
   }
 
   @Test
-  void describesTheGpusThatAreHere() throws NvmlFailed {
-    try (var nvml = openOrAbort()) {
-      assertThat(nvml.driverVersion()).matches("[0-9.]+");
-      assertThat(nvml.cudaVersion()).isGreaterThan(11000);
-      var gpus = nvml.gpus();
-      for (var gpu : gpus) {
-        assertThat(gpu.name()).isNotBlank();
-        assertThat(gpu.uuid()).startsWith("GPU-");
-        assertThat(gpu.totalBytes()).isGreaterThanOrEqualTo(gpu.freeBytes());
-        assertThat(gpu.major()).isBetween(3, 20);
-      }
+  void listsTheGpus() {
+    Nvml.missing().ifPresent(reason -> assumeTrue(false, reason));
+    try (var nvml = Nvml.open()) {
+      var inventory = nvml.inventory();
+      assertThat(inventory.cudaVersion()).isGreaterThan(11000);
+      var gpus = inventory.gpus();
+      assertThat(gpus)
+          .allSatisfy(
+              gpu -> {
+                assertThat(gpu.name()).isNotBlank();
+                assertThat(gpu.uuid()).startsWith("GPU-");
+                assertThat(gpu.totalBytes()).isGreaterThanOrEqualTo(gpu.freeBytes());
+                assertThat(gpu.major()).isBetween(3, 20);
+              });
       if (gpus.size() > 1) {
-        assertThat(nvml.path(gpus.getFirst().index(), gpus.getLast().index()))
-            .isIn(List.of(PeerPath.values()));
+        assertThat(inventory.path(gpus.getFirst().index(), gpus.getLast().index()))
+            .isIn((Object[]) PeerPath.values());
       }
     }
   }
 
-  private static Nvml openOrAbort() {
-    try {
-      return Nvml.open();
-    } catch (NvmlFailed e) {
-      return abort(e.line());
+  @Test
+  void readsEveryGpu() {
+    var missing = Nvml.missing().or(Gpu::missing);
+    assumeTrue(missing.isEmpty(), () -> missing.orElse(""));
+    try (var nvml = Nvml.open();
+        var gpu = Gpu.open(0, "the test")) {
+      assertThat(nvml.driverVersion()).matches("\\d+\\.\\d+.*");
+      var reading = nvml.reading(gpu.pciBusId());
+      assertThat(reading.smClockMhz()).isPositive();
+      assertThat(reading.watts()).isPositive();
+      assertThat(reading.celsius()).isPositive();
+      assertThat(nvml.links(gpu.pciBusId()))
+          .allSatisfy(link -> assertThat(link.number()).isLessThan(18));
     }
   }
 }

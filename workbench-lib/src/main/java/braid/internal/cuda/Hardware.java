@@ -1,6 +1,6 @@
 package braid.internal.cuda;
 
-import braid.natives.profiling.Nvml;
+import braid.natives.nvml.Nvml;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;

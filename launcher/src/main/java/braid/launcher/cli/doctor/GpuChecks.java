@@ -2,9 +2,9 @@ package braid.launcher.cli.doctor;
 
 import braid.MemoryKind;
 import braid.launcher.machine.Gpus;
+import braid.natives.cuda.GpuError;
 import braid.natives.nvml.GpuFacts;
 import braid.natives.nvml.Nvml;
-import braid.natives.nvml.NvmlFailed;
 import braid.natives.nvml.PeerPath;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -77,12 +77,13 @@ final class GpuChecks {
           "gpu_links", "GPU links", gpus.count() == 1 ? "one GPU alone" : gpus.words());
     }
     try (var nvml = Nvml.open()) {
+      var inventory = nvml.inventory();
       var paths = new LinkedHashMap<PeerPath, List<String>>();
       for (int from = 0; from < gpus.count(); from++) {
         for (int to = from + 1; to < gpus.count(); to++) {
           paths
               .computeIfAbsent(
-                  nvml.path(gpus.all().get(from).index(), gpus.all().get(to).index()),
+                  inventory.path(gpus.all().get(from).index(), gpus.all().get(to).index()),
                   _ -> new ArrayList<>())
               .add(from + "-" + to);
         }
@@ -95,8 +96,8 @@ final class GpuChecks {
               value,
               "run ranks on GPUs that reach each other: CUDA_VISIBLE_DEVICES")
           : Check.ok("gpu_links", "GPU links", value);
-    } catch (NvmlFailed e) {
-      return Check.absent("gpu_links", "GPU links", e.line());
+    } catch (GpuError e) {
+      return Check.absent("gpu_links", "GPU links", "not known: " + e.getMessage());
     }
   }
 

@@ -1,5 +1,6 @@
 package braid.launcher.notebook.run;
 
+import braid.launcher.ExitCode;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellOutput;
@@ -16,7 +17,7 @@ import java.util.concurrent.TimeoutException;
 
 /// One cell, run to an end that always comes: within its limit, or by an interrupt, or, where the
 /// cell does not heed that (a native call), by closing the session, which ends its ranks.
-final class CellAttempt {
+public final class CellAttempt {
   /// The name of the failure that a limit makes.
   static final String TIMEOUT = "Timeout";
 
@@ -32,13 +33,13 @@ final class CellAttempt {
   private final Cell cell;
   private final CellOutput output;
 
-  CellAttempt(Session session, Cell cell, CellOutput output) {
+  public CellAttempt(Session session, Cell cell, CellOutput output) {
     this.session = session;
     this.cell = cell;
     this.output = output;
   }
 
-  Outcome run(TimeLimits limits, StopRequest stop) {
+  public Outcome run(TimeLimits limits, StopRequest stop) {
     long startNanos = System.nanoTime();
     var limit = limits.nearest();
     if (stop.reason().isPresent() || limit.map(l -> !l.left().isPositive()).orElse(false)) {
@@ -66,6 +67,16 @@ final class CellAttempt {
     return stop.reason().isEmpty()
         ? running.join()
         : stopped(end(running), limit, stop, startNanos);
+  }
+
+  /// What a command exits with that ends because of this failure.
+  public static ExitCode exitCode(CellFailure failure) {
+    return switch (failure.kind()) {
+      case VERIFICATION -> ExitCode.VERIFICATION_FAILED;
+      case RANK_DIED -> ExitCode.RANK_DIED;
+      case INTERRUPTED -> failure.name().equals(TIMEOUT) ? ExitCode.TIMEOUT : ExitCode.CELL_FAILED;
+      case COMPILE, EXCEPTION, MAGIC -> ExitCode.CELL_FAILED;
+    };
   }
 
   private void complete(CompletableFuture<Outcome> running) {

@@ -133,14 +133,7 @@ public final class NotebookRunner {
     if (run.status() != CellResult.Status.FAILED || run.failure().isEmpty()) {
       return ExitCode.OK;
     }
-    var failure = run.failure().get();
-    return switch (failure.kind()) {
-      case VERIFICATION -> ExitCode.VERIFICATION_FAILED;
-      case RANK_DIED -> ExitCode.RANK_DIED;
-      case INTERRUPTED ->
-          failure.name().equals(CellAttempt.TIMEOUT) ? ExitCode.TIMEOUT : ExitCode.CELL_FAILED;
-      case COMPILE, EXCEPTION, MAGIC -> ExitCode.CELL_FAILED;
-    };
+    return CellAttempt.exitCode(run.failure().get());
   }
 
   /// Ends the run, from another thread: the running cell is interrupted, recorded as such and

@@ -4,10 +4,10 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 
 /// A wish, from another thread, that the run end. Made once; the first reason stands.
-final class StopRequest {
+public final class StopRequest {
   private final CompletableFuture<String> reason = new CompletableFuture<>();
 
-  void request(String why) {
+  public void request(String why) {
     reason.complete(why);
   }
 

@@ -1,4 +1,4 @@
-package braid.natives.profiling;
+package braid.natives.nvml;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
@@ -17,8 +17,10 @@ final class NvmlCalls {
   static final int SUCCESS = 0;
   static final int INVALID_ARGUMENT = 2;
   static final int NOT_SUPPORTED = 3;
-  private static final int NO_PERMISSION = 4;
+  static final int NO_PERMISSION = 4;
   private static final int NOT_FOUND = 6;
+
+  private static final int MOST_TEXT_BYTES = 256;
 
   private static @Nullable NvmlCalls loaded;
 
@@ -33,6 +35,14 @@ final class NvmlCalls {
   final MethodHandle utilisation;
   final MethodHandle linkState;
   final MethodHandle fieldValues;
+  final MethodHandle cudaVersion;
+  final MethodHandle deviceCount;
+  final MethodHandle deviceByIndex;
+  final MethodHandle name;
+  final MethodHandle uuid;
+  final MethodHandle memory;
+  final MethodHandle capability;
+  final MethodHandle peerStatus;
   private final MethodHandle errorString;
 
   private NvmlCalls(ForeignLibrary library) {
@@ -56,6 +66,26 @@ final class NvmlCalls {
     utilisation = library.function("nvmlDeviceGetUtilizationRates", ofDevice);
     linkState = library.function("nvmlDeviceGetNvLinkState", ofDeviceAndNumber);
     fieldValues = library.function("nvmlDeviceGetFieldValues", ofDeviceAndNumber);
+    cudaVersion =
+        library.function(
+            "nvmlSystemGetCudaDriverVersion_v2", FunctionDescriptor.of(JAVA_INT, ADDRESS));
+    deviceCount =
+        library.function("nvmlDeviceGetCount_v2", FunctionDescriptor.of(JAVA_INT, ADDRESS));
+    deviceByIndex =
+        library.function(
+            "nvmlDeviceGetHandleByIndex_v2", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS));
+    var textOfDevice = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT);
+    name = library.function("nvmlDeviceGetName", textOfDevice);
+    uuid = library.function("nvmlDeviceGetUUID", textOfDevice);
+    memory = library.function("nvmlDeviceGetMemoryInfo", ofDevice);
+    capability =
+        library.function(
+            "nvmlDeviceGetCudaComputeCapability",
+            FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, ADDRESS));
+    peerStatus =
+        library.function(
+            "nvmlDeviceGetP2PStatus",
+            FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT, ADDRESS));
     errorString = library.function("nvmlErrorString", FunctionDescriptor.of(ADDRESS, JAVA_INT));
   }
 
@@ -74,9 +104,12 @@ final class NvmlCalls {
     }
   }
 
+  @SuppressWarnings("restricted") // a constant text of the library's
   private String text(int code) {
     try {
-      return CuptiCalls.text((MemorySegment) errorString.invokeExact(code));
+      return ((MemorySegment) errorString.invokeExact(code))
+          .reinterpret(MOST_TEXT_BYTES)
+          .getString(0);
     } catch (Throwable e) {
       throw ForeignLibrary.unexpected(e);
     }

@@ -1,0 +1,102 @@
+package braid.launcher.bundle;
+
+import braid.BraidException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/// A folder as one `.tar.xz`, written whole or not at all.
+///
+/// @param effort xz's, `-0` to `-9e`
+record Archive(String effort, long mostBytes) {
+  /// As small as it can be, at the cost of a minute or two; and small enough to be copied around.
+  static final Archive SMALLEST = new Archive("-9e", 50L << 20);
+
+  private static final int LARGEST_SHOWN = 6;
+
+  /// @return how large it is
+  /// @throws BraidException where it would be larger than it may be
+  long pack(Path folder, Path file) throws IOException, InterruptedException {
+    var target = file.toAbsolutePath();
+    var beside =
+        target.resolveSibling(
+            "." + target.getFileName() + "." + ProcessHandle.current().pid() + ".part");
+    try {
+      write(folder.toAbsolutePath(), beside);
+      long bytes = Files.size(beside);
+      if (bytes > mostBytes) {
+        throw new BraidException(
+            "a bundle must be at most %s but is %s; leave something out of its largest files: %s"
+                .formatted(mib(mostBytes), mib(bytes), largest(folder)));
+      }
+      Files.move(beside, target, StandardCopyOption.REPLACE_EXISTING);
+      return bytes;
+    } finally {
+      Files.deleteIfExists(beside);
+    }
+  }
+
+  private void write(Path folder, Path file) throws IOException, InterruptedException {
+    var said = Files.createTempFile("braid-bundle", ".log");
+    try {
+      var tar =
+          new ProcessBuilder(
+              "tar",
+              "--sort=name",
+              "--owner=0",
+              "--group=0",
+              "--numeric-owner",
+              "-C",
+              folder.resolve("..").normalize().toString(),
+              "-cf",
+              "-",
+              folder.getFileName().toString());
+      var xz = new ProcessBuilder("xz", "-T0", effort, "-c");
+      for (var one : List.of(tar, xz)) {
+        one.redirectError(ProcessBuilder.Redirect.appendTo(said.toFile()));
+      }
+      xz.redirectOutput(file.toFile());
+      var failed = new ArrayList<String>();
+      for (var process : ProcessBuilder.startPipeline(List.of(tar, xz))) {
+        if (process.waitFor() != 0) {
+          failed.add("exit code " + process.exitValue());
+        }
+      }
+      if (!failed.isEmpty()) {
+        throw new IOException(
+            "tar and xz failed (%s): %s"
+                .formatted(
+                    String.join(", ", failed),
+                    Files.readString(said, StandardCharsets.UTF_8).strip()));
+      }
+    } finally {
+      Files.delete(said);
+    }
+  }
+
+  private static String largest(Path folder) throws IOException {
+    try (var files = Files.walk(folder)) {
+      return files
+          .filter(Files::isRegularFile)
+          .sorted(Comparator.comparingLong(Archive::size).reversed())
+          .limit(LARGEST_SHOWN)
+          .map(file -> folder.relativize(file) + " " + mib(size(file)))
+          .collect(Collectors.joining(", "));
+    }
+  }
+
+  private static long size(Path file) {
+    return file.toFile().length();
+  }
+
+  static String mib(long bytes) {
+    return String.format(Locale.ROOT, "%.1f MiB", bytes / (double) (1 << 20));
+  }
+}

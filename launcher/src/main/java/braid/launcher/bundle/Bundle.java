@@ -1,0 +1,80 @@
+package braid.launcher.bundle;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.function.Consumer;
+
+/// A bundle in the making: a runtime image, the jars, the script, the notebooks.
+///
+/// @param home the checkout whose script and notebooks are taken
+/// @param classPath what this Braid runs from
+/// @param progress hears what is being done, and what the bundle will lack
+public record Bundle(Path home, List<Path> classPath, Consumer<String> progress) {
+  /// The folder that unpacking makes. Not `braid`: in a checkout that is the script.
+  static final String FOLDER = "braid-bundle";
+
+  public Bundle {
+    classPath = List.copyOf(classPath);
+  }
+
+  /// Makes the archive, whole or not at all.
+  ///
+  /// @return what was made, in words
+  public String pack(Path file) throws IOException, InterruptedException {
+    return pack(file, Archive.SMALLEST);
+  }
+
+  String pack(Path file, Archive archive) throws IOException, InterruptedException {
+    var work = Files.createTempDirectory(FOLDER);
+    try {
+      var folder = Files.createDirectory(work.resolve(FOLDER));
+      assemble(folder);
+      progress.accept("compressing, which takes a minute or two");
+      long bytes = archive.pack(folder, file);
+      return "%s, %s; there: tar xf %s && %s/bin/braid doctor"
+          .formatted(file, Archive.mib(bytes), file.getFileName(), FOLDER);
+    } finally {
+      delete(work);
+    }
+  }
+
+  private void assemble(Path folder) throws IOException {
+    progress.accept("linking a Java of its own");
+    var jre = folder.resolve("jre");
+    RuntimeImage.link(jre);
+    BundledFonts.copy(jre).ifPresent(progress);
+    progress.accept("copying the jars");
+    LeanJars.copy(classPath, folder.resolve("lib"));
+    Files.copy(home.resolve("braid"), folder.resolve("braid"));
+    var bin = Files.createDirectory(folder.resolve("bin"));
+    Files.createSymbolicLink(bin.resolve("braid"), Path.of("..", "braid"));
+    for (var page : List.of("README.md", "LICENSE")) {
+      Files.copy(home.resolve(page), folder.resolve(page));
+    }
+    notebooks(Files.createDirectory(folder.resolve("notebooks")));
+  }
+
+  /// The notebooks themselves, not what running them left there.
+  private void notebooks(Path into) throws IOException {
+    try (var files =
+        Files.newDirectoryStream(
+            home.resolve("notebooks"),
+            file ->
+                file.toString().matches(".*(?<!\\.out)\\.ipynb") && Files.isRegularFile(file))) {
+      for (var notebook : files) {
+        Files.copy(notebook, into.resolve(notebook.getFileName().toString()));
+      }
+    }
+  }
+
+  private static void delete(Path folder) throws IOException {
+    try (var files = Files.walk(folder)) {
+      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(file);
+      }
+    }
+  }
+}

@@ -1,0 +1,143 @@
+package braid.launcher.bundle;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.LocalDateTime;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.regex.Pattern;
+import java.util.zip.CRC32;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipFile;
+import java.util.zip.ZipOutputStream;
+
+/// The class path as a folder of jars, without what Braid never loads. Entries are stored, not
+/// compressed: what compresses the bundle sees through them.
+final class LeanJars {
+  /// JNI of the CUDA libraries that Braid calls. The presets have nineteen others.
+  private static final String CUDA = "libjni(cudart|cublas|nvrtc|nccl|cupti|nvml)\\.so";
+
+  /// What is left out, by its name in the jar.
+  private static final List<Pattern> UNUSED =
+      List.of(
+          // for other tools: native-image, C compilers, CMake
+          Pattern.compile("META-INF/native-image/.*|.*\\.(h|cmake|pc)"),
+          // a signature of what is changed here would be wrong
+          Pattern.compile("META-INF/[^/]*\\.(SF|RSA|DSA|EC)"),
+          Pattern.compile("org/bytedeco/cuda/[^/]+/(?!" + CUDA + "$).*\\.so"),
+          // Braid calls BLAS without LAPACK
+          Pattern.compile("org/bytedeco/openblas/[^/]+/libjniopenblas(_full)?\\.so"),
+          // Tablesaw detects charsets with it, which needs no data of languages
+          Pattern.compile("com/ibm/icu/impl/data/.*"));
+
+  /// A library of 12,000 generated classes, of which Tablesaw uses a seventh.
+  private static final String PRUNED = "it/unimi/dsi/fastutil/";
+
+  private static final String CLASS = ".class";
+
+  /// Of every entry, so that equal jars are equal files.
+  private static final LocalDateTime EQUAL_TIME = LocalDateTime.of(1980, 1, 1, 0, 0);
+
+  private LeanJars() {}
+
+  /// @param classPath jars and folders of classes
+  static void copy(List<Path> classPath, Path into) throws IOException {
+    var jars = new LinkedHashMap<String, SequencedMap<String, byte[]>>();
+    for (var entry : classPath) {
+      var kept = Files.isDirectory(entry) ? folder(entry) : jar(entry);
+      kept.keySet().removeIf(LeanJars::isUnused);
+      if (jars.put(name(entry), kept) != null) {
+        throw new IOException("two entries of the class path would be " + name(entry));
+      }
+    }
+    var classes = new HashMap<String, byte[]>();
+    jars.values().forEach(jar -> putClasses(jar, classes));
+    var reached = ReachableClasses.of(classes, name -> name.startsWith(PRUNED));
+    Files.createDirectories(into);
+    for (var jar : jars.entrySet()) {
+      jar.getValue().keySet().removeIf(name -> isPruned(name, reached));
+      write(jar.getValue(), into.resolve(jar.getKey()));
+    }
+  }
+
+  private static boolean isUnused(String name) {
+    return UNUSED.stream().anyMatch(unused -> unused.matcher(name).matches());
+  }
+
+  private static boolean isPruned(String name, Set<String> reached) {
+    return name.startsWith(PRUNED)
+        && name.endsWith(CLASS)
+        && !reached.contains(name.substring(0, name.length() - CLASS.length()));
+  }
+
+  private static void putClasses(Map<String, byte[]> jar, Map<String, byte[]> classes) {
+    jar.forEach(
+        (name, bytes) -> {
+          if (name.endsWith(CLASS) && !name.startsWith("META-INF/")) {
+            classes.put(name.substring(0, name.length() - CLASS.length()), bytes);
+          }
+        });
+  }
+
+  /// A jar's own; of a folder of classes the module's that it was built in.
+  private static String name(Path entry) {
+    if (!Files.isDirectory(entry)) {
+      return entry.getFileName().toString();
+    }
+    var module = entry.toAbsolutePath().normalize().getName(entry.getNameCount() - 3);
+    return "braid-" + module + ".jar";
+  }
+
+  private static SequencedMap<String, byte[]> jar(Path file) throws IOException {
+    var entries = new LinkedHashMap<String, byte[]>();
+    try (var jar = new ZipFile(file.toFile())) {
+      for (var entry : Collections.list(jar.entries())) {
+        if (!entry.isDirectory()) {
+          try (var content = jar.getInputStream(entry)) {
+            entries.put(entry.getName(), content.readAllBytes());
+          }
+        }
+      }
+    }
+    return entries;
+  }
+
+  private static SequencedMap<String, byte[]> folder(Path folder) throws IOException {
+    var entries = new LinkedHashMap<String, byte[]>();
+    var files = new ArrayList<Path>();
+    try (var all = Files.walk(folder)) {
+      all.filter(Files::isRegularFile).sorted().forEach(files::add);
+    }
+    for (var file : files) {
+      entries.put(folder.relativize(file).toString(), Files.readAllBytes(file));
+    }
+    return entries;
+  }
+
+  private static void write(SequencedMap<String, byte[]> entries, Path file) throws IOException {
+    try (OutputStream out = Files.newOutputStream(file);
+        var jar = new ZipOutputStream(out)) {
+      for (var entry : entries.entrySet()) {
+        var bytes = entry.getValue();
+        var stored = new ZipEntry(entry.getKey());
+        stored.setMethod(ZipEntry.STORED);
+        stored.setSize(bytes.length);
+        var sum = new CRC32();
+        sum.update(bytes);
+        stored.setCrc(sum.getValue());
+        stored.setTimeLocal(EQUAL_TIME);
+        jar.putNextEntry(stored);
+        jar.write(bytes);
+        jar.closeEntry();
+      }
+    }
+  }
+}

@@ -1,0 +1,190 @@
+package braid.launcher.cli;
+
+import braid.BraidException;
+import braid.MemoryKind;
+import braid.launcher.ExitCode;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.Installation;
+import braid.launcher.cli.home.RankOptions;
+import braid.launcher.notebook.run.CellAttempt;
+import braid.launcher.notebook.run.StopRequest;
+import braid.launcher.notebook.run.TimeLimits;
+import braid.launcher.selftest.SelfTestCell;
+import braid.launcher.selftest.SelfTestResult;
+import braid.launcher.selftest.SelfTestTable;
+import braid.launcher.selftest.TestedWay;
+import braid.launcher.selftest.TestedWay.Outcome;
+import braid.launcher.selftest.TestedWays;
+import braid.launcher.session.Session;
+import braid.launcher.session.SessionOptions;
+import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/// `braid selftest`: the library's self-test on all ranks, without a notebook.
+@Command(
+    name = "selftest",
+    description =
+        "Runs every pattern and collective by every way on all ranks and compares with plain loops.",
+    mixinStandardHelpOptions = true,
+    sortOptions = false,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      " 0:everything that is available is right",
+      " 1:the self-test itself failed",
+      " 2:a mistake in the options, or nothing that was asked for is available",
+      " 3:something is wrong",
+      " 4:a time limit",
+      " 130:Ctrl-C",
+      " 138:a rank died",
+      " 143:SIGTERM",
+    },
+    footerHeading = "%nExamples:%n",
+    footer = {
+      "  braid selftest",
+      "  braid selftest -n 4 --backend cuda --memory native,nccl --json selftest.json",
+      "  braid selftest --backend host --quick --timeout 300",
+    })
+final class SelfTestCommand implements Callable<Integer> {
+  @Mixin private RankOptions ranks = new RankOptions();
+
+  @Option(
+      names = "--memory",
+      paramLabel = "KIND",
+      split = ",",
+      description =
+          "Only these kinds of symmetric memory: native, ipc, nccl, nvshmem. Default: all.")
+  private List<String> memory = new ArrayList<>();
+
+  @Option(names = "--quick", description = "One size and no options of the tuning.")
+  private boolean quick;
+
+  @Option(
+      names = "--timeout",
+      paramLabel = "SECONDS",
+      description = "Ends the self-test after this time.")
+  private @Nullable String timeout;
+
+  @Option(names = "--json", paramLabel = "FILE", description = "Writes what was found as JSON.")
+  private @Nullable Path json;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() throws IOException {
+    var limits = new TimeLimits(Optional.empty(), RunCommand.seconds("--timeout", timeout));
+    var kinds = memory.stream().map(SelfTestCommand::kind).distinct().toList();
+    var file =
+        json == null ? Optional.<Path>empty() : Optional.of(RunCommand.writable("--json", json));
+    var env = Env.here();
+    var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
+
+    var err = spec.commandLine().getErr();
+    say(
+        err,
+        "on %s, backend %s"
+            .formatted(RunSummary.counted(options.ranks(), "rank"), options.backend()));
+    var stop = new StopRequest();
+    var result =
+        SignalledSession.run(
+            options,
+            stop::request,
+            session -> run(session, SelfTestCell.source(kinds, quick), limits, stop, err));
+    if (file.isPresent()) {
+      Files.writeString(file.get(), result.json(about(options)));
+    }
+    report(result, options, file);
+    return result.exitCode().code();
+  }
+
+  private static MemoryKind kind(String name) {
+    var kind = MemoryKind.parse(name);
+    if (kind == MemoryKind.AUTO) {
+      throw new BraidException(
+          "--memory must be one of native, ipc, nccl, nvshmem but was auto; leave it out for all");
+    }
+    return kind;
+  }
+
+  private static SelfTestResult run(
+      Session session, String source, TimeLimits limits, StopRequest stop, PrintWriter err) {
+    var heard =
+        new TestedWays(
+            new Progress(err),
+            text -> {
+              err.print(text);
+              err.flush();
+            });
+    var outcome = new CellAttempt(session, new Cell("self-test", source), heard).run(limits, stop);
+    return new SelfTestResult(heard.ways(), outcome.failure());
+  }
+
+  /// A line for each pattern or collective in each kind of memory, and for whatever is wrong.
+  private static final class Progress implements Consumer<TestedWay> {
+    private final PrintWriter err;
+    private String last = "";
+
+    Progress(PrintWriter err) {
+      this.err = err;
+    }
+
+    @Override
+    public void accept(TestedWay way) {
+      if (way.outcome() == Outcome.WRONG) {
+        say(err, "WRONG: %s: %s".formatted(way.words(), way.said()));
+      }
+      var now =
+          way.memory().equals("-") ? way.what() : way.what() + " in " + way.memory() + " memory";
+      if (way.outcome() == Outcome.OK && !now.equals(last)) {
+        last = now;
+        say(err, now);
+      }
+    }
+  }
+
+  private static void say(PrintWriter err, String line) {
+    err.println("braid selftest: " + line);
+    err.flush();
+  }
+
+  private static JsonObject about(SessionOptions options) {
+    var about = new JsonObject();
+    about.addProperty("braid", Installation.version());
+    about.addProperty("backend", options.backend().name());
+    about.addProperty("why", options.backend().why());
+    about.addProperty("ranks", options.ranks());
+    return about;
+  }
+
+  private void report(SelfTestResult result, SessionOptions options, Optional<Path> file) {
+    var out = spec.commandLine().getOut();
+    SelfTestTable.lines(result.ways()).forEach(out::println);
+    result.failure().map(CellFailure::traceback).ifPresent(lines -> lines.forEach(out::println));
+    if (result.exitCode() == ExitCode.USAGE) {
+      out.println("nothing that was asked for is available; see braid doctor");
+    }
+    out.println(
+        "selftest %s, %s: %s"
+            .formatted(
+                options.backend().name(),
+                RunSummary.counted(options.ranks(), "rank"),
+                result.summary()));
+    file.ifPresent(path -> out.println("json     " + path));
+    out.flush();
+  }
+}

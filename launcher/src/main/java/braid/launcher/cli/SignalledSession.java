@@ -1,0 +1,59 @@
+package braid.launcher.cli;
+
+import braid.launcher.session.Session;
+import braid.launcher.session.SessionOptions;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/// A session that ends in order where a signal ends the command. Ctrl-C and SIGTERM end the JVM by
+/// its shutdown hooks: one of them has the work stopped and what it has saved, and the ranks ended
+/// first. The exit code is then the signal's.
+final class SignalledSession {
+  /// How long that may take: an interrupt that is not heeded, and what follows it.
+  private static final Duration STOP_PATIENCE = Duration.ofSeconds(25);
+
+  /// What is done on the session.
+  interface Work<T> {
+    T on(Session session) throws IOException;
+  }
+
+  private SignalledSession() {}
+
+  /// @param stop asks the work to end, with the reason; it does not wait for that
+  static <T> T run(SessionOptions options, Consumer<String> stop, Work<T> work) throws IOException {
+    var ended = new CountDownLatch(1);
+    var hook = new Thread(() -> stop(stop, ended), "end in order");
+    Runtime.getRuntime().addShutdownHook(hook);
+    try (var session = Session.start(options)) {
+      return work.on(session);
+    } finally {
+      ended.countDown();
+      removeUnlessRunning(hook);
+    }
+  }
+
+  private static void removeUnlessRunning(Thread hook) {
+    try {
+      Runtime.getRuntime().removeShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      // the JVM is ending, by the signal that the hook answers
+    }
+  }
+
+  private static void stop(Consumer<String> stop, CountDownLatch ended) {
+    stop.accept("braid was told to end by a signal");
+    try {
+      if (!ended.await(STOP_PATIENCE.toSeconds(), TimeUnit.SECONDS)) {
+        System.err.println(
+            "braid: the ranks did not end within "
+                + STOP_PATIENCE.toSeconds()
+                + " s; leaving them");
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,79 @@
+package braid.launcher.selftest;
+
+import braid.launcher.ExitCode;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.notebook.run.CellAttempt;
+import braid.launcher.selftest.TestedWay.Outcome;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import java.util.List;
+import java.util.Optional;
+
+/// How a self-test ended, and what came of each way until then. Its JSON is `{"selftest": 1,
+/// "braid": VERSION, "backend", "why", "ranks", "ok": BOOLEAN, "summary", "failure": TEXT or null,
+/// "ways": [{"what", "method", "transport", "memory", "dtype", "outcome": "ok" | "not_available" |
+/// "wrong" | "not_run", "cases", "said"}, …]}`; fields stay, new ones may come.
+///
+/// @param failure why it broke off, if it did
+public record SelfTestResult(List<TestedWay> ways, Optional<CellFailure> failure) {
+  private static final int SHAPE = 1;
+
+  public SelfTestResult {
+    ways = List.copyOf(ways);
+  }
+
+  public long count(Outcome outcome) {
+    return ways.stream().filter(way -> way.outcome() == outcome).count();
+  }
+
+  /// What breaks off is told by how; else anything wrong or left out is wrong, and so is nothing.
+  public ExitCode exitCode() {
+    if (failure.isPresent()) {
+      return CellAttempt.exitCode(failure.get());
+    }
+    return count(Outcome.WRONG) + count(Outcome.NOT_RUN) > 0
+        ? ExitCode.VERIFICATION_FAILED
+        : count(Outcome.OK) > 0 ? ExitCode.OK : ExitCode.USAGE;
+  }
+
+  public String summary() {
+    return "%d ways right (%d cases), %d wrong, %d not available%s%s"
+        .formatted(
+            count(Outcome.OK),
+            ways.stream().mapToInt(TestedWay::cases).sum(),
+            count(Outcome.WRONG),
+            count(Outcome.NOT_AVAILABLE),
+            count(Outcome.NOT_RUN) == 0 ? "" : ", %d NOT RUN".formatted(count(Outcome.NOT_RUN)),
+            failure.isPresent() ? ", BROKEN OFF" : "");
+  }
+
+  /// @param about what else is to be said first, such as versions
+  public String json(JsonObject about) {
+    var json = new JsonObject();
+    json.addProperty("selftest", SHAPE);
+    about.entrySet().forEach(field -> json.add(field.getKey(), field.getValue()));
+    json.addProperty("ok", exitCode() == ExitCode.OK);
+    json.addProperty("summary", summary());
+    json.addProperty("failure", failure.map(CellFailure::message).orElse(null));
+    var list = new JsonArray();
+    for (var way : ways) {
+      var item = new JsonObject();
+      for (int part = 0; part < TestedWay.PARTS.size(); part++) {
+        item.addProperty(TestedWay.PARTS.get(part), way.parts().get(part));
+      }
+      item.addProperty("outcome", way.outcome().toString().replace(' ', '_'));
+      item.addProperty("cases", way.cases());
+      item.addProperty("said", way.said());
+      list.add(item);
+    }
+    json.add("ways", list);
+    return new GsonBuilder()
+            .setPrettyPrinting()
+            .serializeNulls()
+            .disableHtmlEscaping()
+            .create()
+            .toJson(json)
+        + "\n";
+  }
+}

@@ -1,0 +1,62 @@
+package braid.launcher.selftest;
+
+import braid.MimeBundle;
+import braid.launcher.cell.CellOutput;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+
+/// Listens to the cell: keeps what it says of each way, and passes on whatever else is printed.
+public final class TestedWays implements CellOutput {
+  private final Consumer<TestedWay> progress;
+  private final Consumer<String> other;
+  private final StringBuilder line = new StringBuilder();
+  private final List<TestedWay> ways = new ArrayList<>();
+
+  /// @param progress hears of each way as it comes
+  /// @param other hears what else ranks print
+  public TestedWays(Consumer<TestedWay> progress, Consumer<String> other) {
+    this.progress = progress;
+    this.other = other;
+  }
+
+  /// Those that have come so far, which is all of them once the cell is over.
+  public synchronized List<TestedWay> ways() {
+    return List.copyOf(ways);
+  }
+
+  @Override
+  public synchronized void stdout(String text) {
+    line.append(text);
+    for (int end = line.indexOf("\n"); end >= 0; end = line.indexOf("\n")) {
+      var whole = line.substring(0, end);
+      line.delete(0, end + 1);
+      TestedWay.read(whole)
+          .ifPresentOrElse(
+              way -> {
+                ways.add(way);
+                progress.accept(way);
+              },
+              () -> other.accept(whole + "\n"));
+    }
+  }
+
+  @Override
+  public void stderr(String text) {
+    other.accept(text);
+  }
+
+  @Override
+  public void display(MimeBundle bundle, String displayId) {
+    other.accept(bundle.text() + "\n");
+  }
+
+  @Override
+  public void update(MimeBundle bundle, String displayId) {}
+
+  @Override
+  public String readLine(String prompt) throws IOException {
+    throw new IOException("a self-test asks nobody");
+  }
+}

@@ -1,0 +1,5 @@
+/// The library's self-test as a cell on all ranks, and what it says.
+@NullMarked
+package braid.launcher.selftest;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,104 @@
+package braid.launcher.bundle;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.cli.home.Installation;
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/// A bundle is made, unpacked and used as on a host that has neither Java nor Maven.
+class BundleTest {
+  /// Hardly compressed: how small a bundle gets is seen when one is made.
+  private static final Archive FAST = new Archive("-0", 200L << 20);
+
+  /// What tests have on their class path and Braid has not.
+  private static final String OF_TESTS =
+      ".*(test-classes|junit|assertj|archunit|opentest4j|apiguardian|byte-buddy|surefire).*";
+
+  private static final List<String> PROGRAMS =
+      List.of("bash", "chmod", "dirname", "readlink", "stty", "tar", "xz");
+
+  @TempDir Path directory;
+
+  @Test
+  @Timeout(240)
+  void runsWhereThereIsNoJava() throws Exception {
+    var said = new ArrayList<String>();
+    var archive = directory.resolve("b.tar.xz");
+    var home = Installation.home().orElseThrow();
+    var made = new Bundle(home, classPath(), said::add).pack(archive, FAST);
+    assertThat(made).startsWith(archive + ", ").contains("tar xf b.tar.xz");
+    assertThat(said).contains("linking a Java of its own", "copying the jars");
+    assertThat(run("tar", "xf", archive.toString())).isEmpty();
+    var bundle = directory.resolve("braid-bundle");
+    run("chmod", "-R", "a-w", bundle.toString());
+    var braid =
+        Files.createSymbolicLink(
+            directory.resolve("elsewhere"), Path.of("braid-bundle", "bin", "braid"));
+
+    assertThat(run(braid.toString(), "--version")).startsWith("braid ").contains("Java 25");
+    assertThat(run(braid.toString(), "doctor"))
+        .contains(bundle.resolve("jre") + "\n", "OpenBLAS        ok ")
+        .contains("All that Braid needs is here.\n");
+    assertThat(
+            run(braid.toString(), "run", bundle + "/notebooks/01_first_overlap.ipynb", "-n", "2"))
+        .contains("9 cells ran on 2 ranks");
+    if (said.stream().noneMatch(line -> line.contains("charts will need"))) {
+      assertThat(Files.readString(bundle.resolve("jre/lib/fonts/fontconfig.properties")))
+          .isEqualTo(BundledFonts.configuration());
+      assertThat(Files.readString(directory.resolve("01_first_overlap.out.ipynb")))
+          .contains("image/png", "image/svg+xml");
+    }
+    run("chmod", "-R", "u+w", bundle.toString());
+  }
+
+  private static List<Path> classPath() {
+    return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator, -1))
+        .filter(entry -> !entry.matches(OF_TESTS))
+        .map(Path::of)
+        .filter(Files::exists)
+        .toList();
+  }
+
+  /// With an environment that says nothing of Java, and programs among which it is not.
+  private String run(String... command) throws IOException, InterruptedException {
+    var programs = programs();
+    var builder = new ProcessBuilder(command).directory(directory.toFile());
+    builder.environment().clear();
+    builder.environment().put("PATH", programs.toString());
+    builder.environment().put("HOME", directory.toString());
+    var process = builder.redirectErrorStream(true).start();
+    var text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(process.waitFor()).as("%s said %s", Arrays.toString(command), text).isZero();
+    return text;
+  }
+
+  /// Each starts the one that is here: a link would have JUnit warn when it tidies up.
+  private Path programs() throws IOException {
+    var programs = directory.resolve("programs");
+    if (Files.isDirectory(programs)) {
+      return programs;
+    }
+    Files.createDirectory(programs);
+    for (var name : PROGRAMS) {
+      for (var place : List.of("/usr/bin", "/bin")) {
+        var program = Path.of(place, name);
+        if (Files.isExecutable(program)) {
+          var start = "#!/bin/sh\nexec %s \"$@\"\n".formatted(program);
+          var file = Files.writeString(programs.resolve(name), start);
+          assertThat(file.toFile().setExecutable(true)).isTrue();
+        }
+      }
+    }
+    return programs;
+  }
+}

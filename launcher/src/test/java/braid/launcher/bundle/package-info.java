@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.bundle;
+
+import org.jspecify.annotations.NullMarked;

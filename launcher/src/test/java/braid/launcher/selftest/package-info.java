@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.selftest;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,145 @@
+package braid.natives.nvml;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import braid.natives.ForeignLibrary;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/// Which GPUs there are and how they reach each other, for a process that only starts ranks. Good
+/// as long as the [Nvml] that it is from is open.
+public final class Inventory {
+  private static final int TEXT_BYTES = 96;
+
+  /// Total, free and used bytes, in this order.
+  private static final int MEMORY_NUMBERS = 3;
+
+  /// More than any GPU has: what is past the last link is answered by an error.
+  private static final int MOST_LINKS = 36;
+
+  private static final int PEER_READ = 0;
+  private static final int PEER_NVLINK = 2;
+  private static final int PEER_OK = 0;
+
+  private final NvmlCalls calls;
+
+  Inventory(NvmlCalls calls) {
+    this.calls = calls;
+  }
+
+  /// The newest CUDA that the driver knows, for example 13000 for 13.0.
+  public int cudaVersion() {
+    try (var arena = Arena.ofConfined()) {
+      var version = arena.allocate(JAVA_INT);
+      calls.check(
+          "nvmlSystemGetCudaDriverVersion_v2", (int) calls.cudaVersion.invokeExact(version), "");
+      return version.get(JAVA_INT, 0);
+    } catch (Throwable e) {
+      throw ForeignLibrary.unexpected(e);
+    }
+  }
+
+  /// The GPUs that this process may use. `CUDA_VISIBLE_DEVICES` does not matter here.
+  public List<GpuFacts> gpus() {
+    try (var arena = Arena.ofConfined()) {
+      var count = arena.allocate(JAVA_INT);
+      calls.check("nvmlDeviceGetCount_v2", (int) calls.deviceCount.invokeExact(count), "");
+      var gpus = new ArrayList<GpuFacts>();
+      for (int index = 0; index < count.get(JAVA_INT, 0); index++) {
+        gpu(index, arena).ifPresent(gpus::add);
+      }
+      return gpus;
+    } catch (Throwable e) {
+      throw ForeignLibrary.unexpected(e);
+    }
+  }
+
+  /// Empty where this process may not use it: those are counted too.
+  private Optional<GpuFacts> gpu(int index, Arena arena) throws Throwable {
+    var where = "GPU " + index;
+    var slot = arena.allocate(ADDRESS);
+    int code = (int) calls.deviceByIndex.invokeExact(index, slot);
+    if (code == NvmlCalls.NO_PERMISSION) {
+      return Optional.empty();
+    }
+    calls.check("nvmlDeviceGetHandleByIndex_v2", code, where);
+    var gpu = slot.get(ADDRESS, 0);
+    var text = arena.allocate(TEXT_BYTES);
+    calls.check("nvmlDeviceGetName", (int) calls.name.invokeExact(gpu, text, TEXT_BYTES), where);
+    var name = text.getString(0);
+    calls.check("nvmlDeviceGetUUID", (int) calls.uuid.invokeExact(gpu, text, TEXT_BYTES), where);
+    var uuid = text.getString(0);
+    var memory = arena.allocate(JAVA_LONG, MEMORY_NUMBERS);
+    told("nvmlDeviceGetMemoryInfo", (int) calls.memory.invokeExact(gpu, memory), where);
+    var major = arena.allocate(JAVA_INT);
+    var minor = arena.allocate(JAVA_INT);
+    calls.check(
+        "nvmlDeviceGetCudaComputeCapability",
+        (int) calls.capability.invokeExact(gpu, major, minor),
+        where);
+    return Optional.of(
+        new GpuFacts(
+            index,
+            name,
+            uuid,
+            memory.getAtIndex(JAVA_LONG, 0),
+            memory.getAtIndex(JAVA_LONG, 1),
+            major.get(JAVA_INT, 0),
+            minor.get(JAVA_INT, 0),
+            linksUp(gpu, arena)));
+  }
+
+  private int linksUp(MemorySegment gpu, Arena arena) throws Throwable {
+    var up = arena.allocate(JAVA_INT);
+    int links = 0;
+    for (int link = 0; link < MOST_LINKS; link++) {
+      if ((int) calls.linkState.invokeExact(gpu, link, up) != NvmlCalls.SUCCESS) {
+        break; // a GPU without links, or the end of them
+      }
+      links += up.get(JAVA_INT, 0) == 0 ? 0 : 1;
+    }
+    return links;
+  }
+
+  /// How GPU `from` gets at the memory of GPU `to`, by their indices.
+  public PeerPath path(int from, int to) {
+    try (var arena = Arena.ofConfined()) {
+      var a = handle(from, arena);
+      var b = handle(to, arena);
+      return peers(a, b, PEER_NVLINK, arena)
+          ? PeerPath.NVLINK
+          : peers(a, b, PEER_READ, arena) ? PeerPath.PCIE : PeerPath.NONE;
+    } catch (Throwable e) {
+      throw ForeignLibrary.unexpected(e);
+    }
+  }
+
+  private MemorySegment handle(int index, Arena arena) throws Throwable {
+    var slot = arena.allocate(ADDRESS);
+    calls.check(
+        "nvmlDeviceGetHandleByIndex_v2",
+        (int) calls.deviceByIndex.invokeExact(index, slot),
+        "GPU " + index);
+    return slot.get(ADDRESS, 0);
+  }
+
+  private boolean peers(MemorySegment a, MemorySegment b, int how, Arena arena) throws Throwable {
+    var status = arena.allocate(JAVA_INT);
+    return told("nvmlDeviceGetP2PStatus", (int) calls.peerStatus.invokeExact(a, b, how, status), "")
+        && status.get(JAVA_INT, 0) == PEER_OK;
+  }
+
+  /// False where the GPU has no such thing; any other failure is thrown.
+  private boolean told(String call, int code, String where) {
+    if (code == NvmlCalls.NOT_SUPPORTED) {
+      return false;
+    }
+    calls.check(call, code, where);
+    return true;
+  }
+}
