@@ -106,7 +106,7 @@ class CollectivesTest {
   @Test
   void c6EveryCollectiveOfTheTableIsThere() {
     var rows = Capabilities.hostCollectives();
-    assertThat(rows).hasSize(8 * Transport.values().length * 4);
+    assertThat(rows).hasSize(8 * CollectiveWay.values().length * 4);
     assertThat(rows)
         .filteredOn(row -> row.kind() != MemoryKind.NATIVE)
         .allMatch(row -> !row.supported() && row.note().contains("needs CUDA"));
@@ -118,10 +118,14 @@ class CollectivesTest {
           for (var row : rows) {
             if (row.supported()) {
               assertThat(row.engine()).isNotEmpty();
-              make(Collectives.on(world).over(row.transport()), row.collective(), x, y);
+              make(by(Collectives.on(world), row.way()), row.collective(), x, y);
             }
           }
         });
+  }
+
+  private static Collectives by(Collectives comm, CollectiveWay way) {
+    return way == CollectiveWay.PUSHING ? comm.pushing() : comm.over(way.transport());
   }
 
   private static void make(
@@ -282,7 +286,8 @@ class CollectivesTest {
                   + " %d; give another rank of the group".formatted(world.rank()),
               () -> comm.receive(x, world.rank()));
           refused(
-              "over was said already: workers; say it once",
+              "over was to be said but these collectives go workers already; say one of over,"
+                  + " pushing and by, once",
               () -> comm.over(Transport.WORKERS).over(Transport.COPY_ENGINE));
           refused(
               "workers are for collectives over workers but these go over copy_engine; say"

@@ -1,7 +1,9 @@
 package braid.internal.backend;
 
+import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
+import braid.internal.library.LibraryCollectives;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
@@ -10,7 +12,9 @@ import braid.internal.work.Lane;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import java.util.List;
+import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.function.Supplier;
 
 /// Where a rank's work runs. It is sealed: what works differently from one to the other is found by
 /// the compiler, not at run time. (The permitted classes share this package because Java asks for
@@ -28,6 +32,15 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// The kind that is made where that one is asked for; an explicit kind that cannot be had is an
   /// error that says why.
   MemoryKind resolve(MemoryKind asked);
+
+  /// Why that library cannot be had here; empty where it can.
+  Optional<String> missing(Library library);
+
+  /// That library's collectives for a group. All members ask together, and meet; one that cannot be
+  /// had is an error that says why.
+  ///
+  /// @param rendezvous a new one each time it is asked
+  LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous);
 
   /// A queue of work that goes on beside the caller. Several may run at once.
   Stream stream(Lane lane);

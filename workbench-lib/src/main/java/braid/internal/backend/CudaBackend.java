@@ -1,6 +1,7 @@
 package braid.internal.backend;
 
 import braid.BraidException;
+import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
 import braid.internal.cuda.Communicators;
@@ -10,9 +11,12 @@ import braid.internal.cuda.Hardware;
 import braid.internal.cuda.Multiplier;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
+import braid.internal.cuda.library.NcclCollectives;
+import braid.internal.cuda.library.NvshmemCollectives;
 import braid.internal.cuda.memory.CudaMemory;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
+import braid.internal.library.LibraryCollectives;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Inspection;
@@ -32,6 +36,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 
 /// A rank with a GPU of its own: work is enqueued on its streams, memory is the device's, links are
 /// what connects the GPUs.
@@ -94,6 +99,37 @@ public final class CudaBackend implements Backend {
   @Override
   public Inspection access() {
     return access;
+  }
+
+  @Override
+  public Optional<String> missing(Library library) {
+    return switch (library) {
+      case NCCL -> CudaMemory.missingNccl();
+      case NCCL_COPY_ENGINE -> memory.missing(MemoryKind.NCCL);
+      case NVSHMEM -> memory.missing(MemoryKind.NVSHMEM);
+    };
+  }
+
+  @Override
+  public LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous) {
+    var why = missing(which);
+    if (why.isPresent()) {
+      throw new BraidException(
+          "library %s cannot be had: %s; use over(COPY_ENGINE) or pushing()"
+              .formatted(which, why.get()));
+    }
+    device.gpu().use();
+    return switch (which) {
+      case NCCL ->
+          new NcclCollectives(
+              communicators, waits, Communicators.Policy.MULTIPROCESSORS, rendezvous);
+      case NCCL_COPY_ENGINE ->
+          new NcclCollectives(communicators, waits, Communicators.Policy.COPY_ENGINES, rendezvous);
+      case NVSHMEM -> {
+        var meeting = rendezvous.get();
+        yield new NvshmemCollectives(memory.nvshmem(meeting), meeting.place());
+      }
+    };
   }
 
   @Override

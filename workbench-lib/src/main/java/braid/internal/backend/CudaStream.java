@@ -11,6 +11,7 @@ import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
 import braid.internal.cuda.Scratch;
 import braid.internal.cuda.SignalValues;
+import braid.internal.library.LibraryCall;
 import braid.internal.rank.Waits;
 import braid.internal.work.Gemm;
 import braid.internal.work.Lane;
@@ -174,6 +175,11 @@ final class CudaStream implements Stream {
   @Override
   public void reduce(Work work, Reduction reduction) {
     enqueue(work, Stage.REDUCE, reduction.bytes(), 0, device.multiplier().prepare(reduction));
+  }
+
+  @Override
+  public void library(Work work, long bytes, LibraryCall call) {
+    enqueue(work, Stage.COPY, bytes, 0, () -> call.enqueue(gpu));
   }
 
   @Override

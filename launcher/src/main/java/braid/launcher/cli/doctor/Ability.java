@@ -19,8 +19,9 @@ record Ability(
     String reason) {
   static final String NO_WAY = "";
 
-  static List<Ability> overlaps() {
-    return Capabilities.host().stream()
+  /// @param backend `host` or `cuda`
+  static List<Ability> overlaps(String backend) {
+    return Capabilities.of(backend).stream()
         .map(
             row ->
                 new Ability(
@@ -34,14 +35,15 @@ record Ability(
         .toList();
   }
 
-  static List<Ability> collectives() {
-    return Capabilities.hostCollectives().stream()
+  /// @param backend `host` or `cuda`
+  static List<Ability> collectives(String backend) {
+    return Capabilities.collectivesOf(backend).stream()
         .map(
             row ->
                 new Ability(
                     row.collective(),
                     NO_WAY,
-                    row.transport().toString(),
+                    row.way().toString(),
                     row.kind().toString(),
                     row.supported(),
                     row.engine(),

@@ -26,6 +26,7 @@ final class AbilityTable {
   private record Answer(boolean supported, String engine, String reason) {}
 
   private final int columns;
+  private final String backend;
   private final List<Ability> overlaps;
   private final List<Ability> collectives;
 
@@ -34,8 +35,9 @@ final class AbilityTable {
 
   private final List<String> notes = new ArrayList<>();
 
-  AbilityTable(int columns, List<Ability> overlaps, List<Ability> collectives) {
+  AbilityTable(int columns, String backend, List<Ability> overlaps, List<Ability> collectives) {
     this.columns = columns;
+    this.backend = backend;
     this.overlaps = overlaps;
     this.collectives = collectives;
     var meanings = new LinkedHashSet<List<Box>>();
@@ -55,7 +57,7 @@ final class AbilityTable {
 
   List<String> lines() {
     var lines = new ArrayList<String>();
-    lines.add("What can be overlapped, on the host backend:");
+    lines.add("What can be overlapped, on the %s backend:".formatted(backend));
     lines.addAll(matrix());
     if (!collectives.isEmpty()) {
       lines.add("Collectives by themselves:");

@@ -3,6 +3,7 @@ package braid.launcher.cli.doctor;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
+import braid.launcher.machine.BackendChoice;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonNull;
@@ -19,10 +20,11 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /// `braid doctor`. Its JSON is `{"doctor": 1, "braid": VERSION, "ok": BOOLEAN, "checks": [{"id",
-/// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …], "overlaps":
-/// [{"pattern", "method", "transport", "memory", "supported": BOOLEAN, "engine", "note"}, …],
-/// "collectives": [the same with "collective" for pattern and method]}`; ids and fields stay, new
-/// ones may come, and `doctor` is raised if one ever changes or goes.
+/// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …], "backend": the
+/// one that the rest is of, "overlaps": [{"pattern", "method", "transport", "memory", "supported":
+/// BOOLEAN, "engine", "note"}, …], "collectives": [the same with "collective" for pattern and
+/// method]}`; ids and fields stay, new ones may come, and `doctor` is raised if one ever changes or
+/// goes.
 @Command(
     name = "doctor",
     description =
@@ -58,18 +60,19 @@ public final class DoctorCommand implements Callable<Integer> {
     checks.addAll(GpuChecks.all(machine.gpus()));
     checks.addAll(JupyterChecks.all(env));
 
+    var backend = machine.gpus().count() > 0 ? BackendChoice.CUDA : BackendChoice.HOST;
     boolean ok = checks.stream().noneMatch(check -> check.state() == Check.State.MISSING);
     var out = spec.commandLine().getOut();
     if (json) {
-      out.println(json(checks, ok));
+      out.println(json(checks, ok, backend));
     } else {
-      report(checks, ok, out);
+      report(checks, ok, backend, out);
     }
     out.flush();
     return (ok ? ExitCode.OK : ExitCode.CELL_FAILED).code();
   }
 
-  private static void report(List<Check> checks, boolean ok, PrintWriter out) {
+  private static void report(List<Check> checks, boolean ok, String backend, PrintWriter out) {
     int columns = checks.stream().mapToInt(check -> check.title().length()).max().orElse(0);
     out.println("braid " + Installation.version());
     for (var check : checks) {
@@ -80,14 +83,14 @@ public final class DoctorCommand implements Callable<Integer> {
           .ifPresent(remedy -> out.printf("  %" + columns + "s  %7s  try: %s%n", "", "", remedy));
     }
     out.println();
-    new AbilityTable(COLUMNS, Ability.overlaps(), Ability.collectives())
+    new AbilityTable(COLUMNS, backend, Ability.overlaps(backend), Ability.collectives(backend))
         .lines()
         .forEach(out::println);
     out.println();
     out.println(ok ? "All that Braid needs is here." : "Something that Braid needs is missing.");
   }
 
-  private static String json(List<Check> checks, boolean ok) {
+  private static String json(List<Check> checks, boolean ok, String backend) {
     var list = new JsonArray();
     for (var check : checks) {
       var item = new JsonObject();
@@ -105,8 +108,9 @@ public final class DoctorCommand implements Callable<Integer> {
     report.addProperty("braid", Installation.version());
     report.addProperty("ok", ok);
     report.add("checks", list);
-    report.add("overlaps", json(Ability.overlaps(), "pattern"));
-    report.add("collectives", json(Ability.collectives(), "collective"));
+    report.addProperty("backend", backend);
+    report.add("overlaps", json(Ability.overlaps(backend), "pattern"));
+    report.add("collectives", json(Ability.collectives(backend), "collective"));
     return new GsonBuilder()
         .setPrettyPrinting()
         .serializeNulls()
