@@ -59,7 +59,8 @@ final class CallCosts {
           () -> stream.memoryOperations(operations(MemoryOperation.Kind.EQUAL, here, 2));
       Runnable raise =
           () -> stream.memoryOperations(operations(MemoryOperation.Kind.WRITE, there, 2));
-      gpu.copy(here, word(), Long.BYTES);
+      // What the waits wait for.
+      stream.write(here, 1);
       graph("graph: 8 multiplications", List.of(), List.of(), gemm);
       graph("graph: 8 multiplications, 4 copies", List.of(), List.of(copy), gemm);
       graph(
@@ -78,15 +79,6 @@ final class CallCosts {
           List.of(),
           gemm);
     }
-  }
-
-  private long word() {
-    long pinned = gpu.allocatePinned(Long.BYTES);
-    gpu.copy(pinned, pinned, 0);
-    java.lang.foreign.MemorySegment.ofAddress(pinned)
-        .reinterpret(8)
-        .set(java.lang.foreign.ValueLayout.JAVA_LONG, 0, 1L);
-    return pinned;
   }
 
   /// A graph of two branches: what `first` gives and copies on one, multiplications on the other.

@@ -179,7 +179,7 @@ final class CudaStream implements Stream {
 
   @Override
   public void library(Work work, long bytes, LibraryCall call) {
-    enqueue(work, Stage.COPY, bytes, 0, () -> call.enqueue(gpu));
+    enqueue(work, Stage.COPY, bytes, 0, call::enqueue);
   }
 
   @Override
