@@ -39,14 +39,14 @@ record CollectiveRules(boolean cuda) {
     if (!cuda && way.library().isPresent()) {
       return "needs CUDA; on the host say over(COPY_ENGINE) or pushing()";
     }
+    var none = none(collective, way);
+    if (!none.isEmpty()) {
+      return none;
+    }
     if (!cuda && kind != MemoryKind.NATIVE) {
       return NEEDS_GPU_MEMORY;
     }
-    if (collective.equals("barrier")) {
-      return "";
-    }
-    var none = none(collective, way);
-    return none.isEmpty() ? kindless(way, kind) : none;
+    return collective.equals("barrier") ? "" : kindless(way, kind);
   }
 
   private static String none(String collective, CollectiveWay way) {
@@ -57,7 +57,7 @@ record CollectiveRules(boolean cuda) {
       case PUSHING ->
           adds
               ? "sums are fetched by whoever adds them; say over(COPY_ENGINE)"
-              : message ? "a message is fetched by its receiver; say over(COPY_ENGINE)" : "";
+              : message ? messages() : "";
       case NCCL -> message ? messages() : "";
       case NCCL_COPY_ENGINE ->
           message
@@ -78,7 +78,7 @@ record CollectiveRules(boolean cuda) {
   }
 
   private static String messages() {
-    return "a message needs its two ranks alone, a library all of a group; say over(COPY_ENGINE)";
+    return "a message is matched and fetched by its receiver; say over(COPY_ENGINE)";
   }
 
   private static String kindless(CollectiveWay way, MemoryKind kind) {

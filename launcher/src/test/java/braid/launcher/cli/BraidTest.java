@@ -335,6 +335,7 @@ class BraidTest {
             "nvshmem",
             "gpus",
             "gpu_driver",
+            "gpu_links",
             "memory_native",
             "memory_ipc",
             "memory_nccl",

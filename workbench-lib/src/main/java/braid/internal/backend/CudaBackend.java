@@ -221,8 +221,12 @@ public final class CudaBackend implements Backend {
   public void quiesce() {
     var gpu = device.gpu();
     gpu.use();
-    communicators.abort();
-    Rest.await(gpu, this::allDone, () -> streams.forEach(CudaStream::unblock));
+    try {
+      // First: what hangs in NCCL keeps its stream from coming to rest.
+      communicators.abort();
+    } finally {
+      Rest.await(gpu, this::allDone, () -> streams.forEach(CudaStream::unblock));
+    }
   }
 
   private synchronized boolean allDone() {

@@ -19,6 +19,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// What a group keeps for its collectives, and the order in which this rank makes them. It is set
@@ -114,15 +115,33 @@ public final class Commons implements AutoCloseable {
                     : new Pulling(setting.place(), here.words(), on, what));
   }
 
-  /// Sets that library up where it is not yet; all ranks do it together.
+  /// Sets that library up where it is not yet; all ranks do it together. Where one of them cannot
+  /// have it, all are told, and the collectives go on as before.
   public void setUp(Library which) {
-    var _ =
+    Supplier<String> what = () -> "set up collectives by " + which;
+    check(
+        what.get(),
         exclusively(
-            () -> "set up " + which,
+            what,
             _ -> {
-              var _ = library(which);
-              return Optional.empty();
-            });
+              if (libraries.containsKey(which)) {
+                return Optional.empty();
+              }
+              var missing = missing(what.get(), which);
+              if (missing.isEmpty()) {
+                var _ = library(which);
+              }
+              return missing;
+            }));
+  }
+
+  private Optional<Refusal> missing(String label, Library which) {
+    var rendezvous = setting.rendezvous().get();
+    var said = rendezvous.exchange(label, setting.backend().missing(which).orElse(NONE));
+    return IntStream.range(0, said.size())
+        .filter(rank -> !said.get(rank).isEmpty())
+        .mapToObj(rank -> new Refusal("rank %d: %s".formatted(rank, said.get(rank))))
+        .findFirst();
   }
 
   private LibraryCollectives library(Library which) {

@@ -96,7 +96,10 @@ public final class Communicators implements AutoCloseable {
 
   /// Ends what they are at, because a rank is lost; new ones are made when they are asked for.
   public synchronized void abort() {
-    List.copyOf(made.values()).forEach(each -> abort(each.communicator()));
+    var left = new ArrayDeque<AutoCloseable>();
+    made.values().forEach(each -> left.add(each.communicator()::abort));
+    made.clear();
+    Closing.all(left::poll);
   }
 
   /// Ends what that one is at, and forgets it.

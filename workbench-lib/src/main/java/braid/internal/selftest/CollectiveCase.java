@@ -132,12 +132,18 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
         .toList();
   }
 
-  /// So large that parts are added up in several chunks, the last of them not whole.
+  /// So large that parts are added up in several chunks, the last of them not whole, and that
+  /// libraries take other ways than for small ones.
   public static List<CollectiveCase> large() {
     return List.of(
         new CollectiveCase(What.ALL_REDUCE_IN_PLACE, DType.FP32, Way.COPY_ENGINE, 1031, 1021),
         new CollectiveCase(What.ALL_REDUCE, DType.BF16, Way.TWO_WORKERS, 1031, 1021),
-        new CollectiveCase(What.REDUCE_SCATTER, DType.FP32, Way.COPY_ENGINE, 1031, 1021));
+        new CollectiveCase(What.REDUCE_SCATTER, DType.FP32, Way.COPY_ENGINE, 1031, 1021),
+        new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.PUSHING, 1031, 1021),
+        new CollectiveCase(What.ALL_TO_ALL, DType.BF16, Way.PUSHING, 1031, 1021),
+        new CollectiveCase(What.ALL_REDUCE, DType.FP32, Way.NCCL, 1031, 1021),
+        new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.NCCL_COPY_ENGINE, 1031, 1021),
+        new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.NVSHMEM, 1031, 1021));
   }
 
   @Override
