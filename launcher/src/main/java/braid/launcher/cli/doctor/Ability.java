@@ -19,8 +19,8 @@ record Ability(
     String reason) {
   static final String NO_WAY = "";
 
-  static List<Ability> overlaps() {
-    return Capabilities.host().stream()
+  static List<Ability> overlaps(String backend) {
+    return Capabilities.of(backend).stream()
         .map(
             row ->
                 new Ability(
@@ -34,8 +34,8 @@ record Ability(
         .toList();
   }
 
-  static List<Ability> collectives() {
-    return Capabilities.hostCollectives().stream()
+  static List<Ability> collectives(String backend) {
+    return Capabilities.collectivesOf(backend).stream()
         .map(
             row ->
                 new Ability(

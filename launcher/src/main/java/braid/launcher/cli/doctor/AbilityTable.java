@@ -25,6 +25,7 @@ final class AbilityTable {
   /// @param reason why not; empty where it is supported
   private record Answer(boolean supported, String engine, String reason) {}
 
+  private final String backend;
   private final int columns;
   private final List<Ability> overlaps;
   private final List<Ability> collectives;
@@ -34,7 +35,8 @@ final class AbilityTable {
 
   private final List<String> notes = new ArrayList<>();
 
-  AbilityTable(int columns, List<Ability> overlaps, List<Ability> collectives) {
+  AbilityTable(String backend, int columns, List<Ability> overlaps, List<Ability> collectives) {
+    this.backend = backend;
     this.columns = columns;
     this.overlaps = overlaps;
     this.collectives = collectives;
@@ -55,7 +57,7 @@ final class AbilityTable {
 
   List<String> lines() {
     var lines = new ArrayList<String>();
-    lines.add("What can be overlapped, on the host backend:");
+    lines.add("What can be overlapped, on the %s backend:".formatted(backend));
     lines.addAll(matrix());
     if (!collectives.isEmpty()) {
       lines.add("Collectives by themselves:");

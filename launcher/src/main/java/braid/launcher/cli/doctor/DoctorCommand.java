@@ -1,8 +1,11 @@
 package braid.launcher.cli.doctor;
 
+import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
+import braid.launcher.machine.BackendChoice;
+import braid.launcher.machine.RankCount;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonNull;
@@ -12,6 +15,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -21,8 +25,9 @@ import picocli.CommandLine.Spec;
 /// `braid doctor`. Its JSON is `{"doctor": 1, "braid": VERSION, "ok": BOOLEAN, "checks": [{"id",
 /// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …], "overlaps":
 /// [{"pattern", "method", "transport", "memory", "supported": BOOLEAN, "engine", "note"}, …],
-/// "collectives": [the same with "collective" for pattern and method]}`; ids and fields stay, new
-/// ones may come, and `doctor` is raised if one ever changes or goes.
+/// "collectives": [the same with "collective" for pattern and method], "backend": whose these
+/// are}`; ids and fields stay, new ones may come, and `doctor` is raised if one ever changes or
+/// goes.
 @Command(
     name = "doctor",
     description =
@@ -43,6 +48,24 @@ public final class DoctorCommand implements Callable<Integer> {
   /// Of a terminal that is no wider than usual.
   private static final int COLUMNS = 100;
 
+  /// What says nothing where there is no GPU.
+  private static final Set<String> OF_GPUS =
+      Set.of(
+          "cuda_driver",
+          "cuda_runtime",
+          "cublas_lt",
+          "nvrtc",
+          "nccl",
+          "cupti",
+          "nvml",
+          "nvshmem",
+          "gpu_driver",
+          "gpu_links",
+          "cuda",
+          "memory_ipc",
+          "memory_nccl",
+          "memory_nvshmem");
+
   @Option(names = "--json", description = "Prints JSON, for programs.")
   private boolean json;
 
@@ -54,22 +77,36 @@ public final class DoctorCommand implements Callable<Integer> {
     var machine = env.machine();
     var checks = new ArrayList<Check>();
     checks.addAll(MachineChecks.all(env, machine));
-    checks.addAll(LibraryChecks.all(env));
+    checks.addAll(LibraryChecks.all(machine.gpus()));
     checks.addAll(GpuChecks.all(machine.gpus()));
     checks.addAll(JupyterChecks.all(env));
 
     boolean ok = checks.stream().noneMatch(check -> check.state() == Check.State.MISSING);
     var out = spec.commandLine().getOut();
     if (json) {
-      out.println(json(checks, ok));
+      out.println(json(checks, ok, backend(env, machine)));
     } else {
-      report(checks, ok, out);
+      // One line is enough to say that there is no GPU.
+      var said =
+          machine.gpus().count() > 0
+              ? checks
+              : checks.stream().filter(check -> !OF_GPUS.contains(check.id())).toList();
+      report(said, ok, backend(env, machine), out);
     }
     out.flush();
     return (ok ? ExitCode.OK : ExitCode.CELL_FAILED).code();
   }
 
-  private static void report(List<Check> checks, boolean ok, PrintWriter out) {
+  /// Whose abilities are shown.
+  private static String backend(Env env, RankCount machine) {
+    try {
+      return MachineChecks.choice(env, machine).name();
+    } catch (BraidException e) {
+      return BackendChoice.HOST; // what is wrong with the choice stands among the checks
+    }
+  }
+
+  private static void report(List<Check> checks, boolean ok, String backend, PrintWriter out) {
     int columns = checks.stream().mapToInt(check -> check.title().length()).max().orElse(0);
     out.println("braid " + Installation.version());
     for (var check : checks) {
@@ -80,14 +117,14 @@ public final class DoctorCommand implements Callable<Integer> {
           .ifPresent(remedy -> out.printf("  %" + columns + "s  %7s  try: %s%n", "", "", remedy));
     }
     out.println();
-    new AbilityTable(COLUMNS, Ability.overlaps(), Ability.collectives())
+    new AbilityTable(backend, COLUMNS, Ability.overlaps(backend), Ability.collectives(backend))
         .lines()
         .forEach(out::println);
     out.println();
     out.println(ok ? "All that Braid needs is here." : "Something that Braid needs is missing.");
   }
 
-  private static String json(List<Check> checks, boolean ok) {
+  private static String json(List<Check> checks, boolean ok, String backend) {
     var list = new JsonArray();
     for (var check : checks) {
       var item = new JsonObject();
@@ -105,8 +142,9 @@ public final class DoctorCommand implements Callable<Integer> {
     report.addProperty("braid", Installation.version());
     report.addProperty("ok", ok);
     report.add("checks", list);
-    report.add("overlaps", json(Ability.overlaps(), "pattern"));
-    report.add("collectives", json(Ability.collectives(), "collective"));
+    report.addProperty("backend", backend);
+    report.add("overlaps", json(Ability.overlaps(backend), "pattern"));
+    report.add("collectives", json(Ability.collectives(backend), "collective"));
     return new GsonBuilder()
         .setPrettyPrinting()
         .serializeNulls()

@@ -38,7 +38,7 @@ class AbilityTableTest {
             no("send", "", "nccl", "needs CUDA"),
             no("dance", "", "native", "cannot be"));
 
-    assertThat(new AbilityTable(COLUMNS, overlaps, collectives).lines())
+    assertThat(new AbilityTable("host", COLUMNS, overlaps, collectives).lines())
         .containsExactly(
             "What can be overlapped, on the host backend:",
             "          ring   bulk",
@@ -63,7 +63,7 @@ class AbilityTableTest {
             yes("gather", "bulk", "native", ""),
             no("gather", "bulk", "ipc", "not yet"));
 
-    assertThat(new AbilityTable(COLUMNS, overlaps, List.of()).lines())
+    assertThat(new AbilityTable("host", COLUMNS, overlaps, List.of()).lines())
         .containsExactly(
             "What can be overlapped, on the host backend:",
             "          ring   bulk",
@@ -76,7 +76,9 @@ class AbilityTableTest {
 
   @Test
   void whatBraidCanDoFitsTheTerminalAndLeavesNothingOut() {
-    var lines = new AbilityTable(COLUMNS, Ability.overlaps(), Ability.collectives()).lines();
+    var lines =
+        new AbilityTable("host", COLUMNS, Ability.overlaps("host"), Ability.collectives("host"))
+            .lines();
 
     assertThat(lines).allMatch(line -> line.length() <= COLUMNS).hasSizeLessThan(40);
     var text = flat(String.join(" ", lines)) + " ";
@@ -86,11 +88,11 @@ class AbilityTableTest {
     for (var method : Method.values()) {
       assertThat(text).contains(" " + method + " ");
     }
-    for (var ability : Ability.overlaps()) {
+    for (var ability : Ability.overlaps("host")) {
       assertThat(text)
           .contains(ability.transport(), ability.memory(), ability.engine(), ability.reason());
     }
-    for (var ability : Ability.collectives()) {
+    for (var ability : Ability.collectives("host")) {
       assertThat(text).containsPattern(" " + ability.task() + "[,: ]");
     }
   }
