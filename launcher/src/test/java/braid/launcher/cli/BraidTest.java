@@ -308,7 +308,8 @@ class BraidTest {
   @Test
   void examinesTheMachine() {
     var text = Ran.here("doctor");
-    assertThat(text.out()).contains("  JDK ", "  OpenBLAS ", "  /dev/shm ", "  memory nvshmem ");
+    assertThat(text.out())
+        .contains("  JDK ", "  OpenBLAS ", "  /dev/shm ", "  backend ", "  GPUs ", "  multicast ");
     assertThat(text.out()).contains("\n  all-gather-gemm ", "\nCollectives by themselves:\n");
     var ran = Ran.here("doctor", "--json");
     var json = JsonParser.parseString(ran.out()).getAsJsonObject();
@@ -326,16 +327,23 @@ class BraidTest {
             "cores",
             "memory",
             "ranks",
+            "backend",
             "shared_memory",
             "link",
+            "charts",
             "openblas",
             "cuda_driver",
             "cuda_runtime",
+            "cublas_lt",
+            "nvrtc",
             "nccl",
+            "cupti",
+            "nvml",
             "nvshmem",
             "gpus",
             "gpu_driver",
             "gpu_links",
+            "cuda",
             "memory_native",
             "memory_ipc",
             "memory_nccl",
@@ -343,13 +351,16 @@ class BraidTest {
             "multicast",
             "jupyter",
             "kernelspecs");
-    assertThat(json.getAsJsonArray("overlaps")).hasSize(Capabilities.host().size());
+    var backend = json.get("backend").getAsString();
+    assertThat(backend).isIn("host", "cuda");
+    assertThat(json.getAsJsonArray("overlaps")).hasSize(Capabilities.of(backend).size());
     var first = json.getAsJsonArray("overlaps").get(0).getAsJsonObject();
     assertThat(first.keySet())
         .containsExactly("pattern", "method", "transport", "memory", "supported", "engine", "note");
     assertThat(first.get("pattern").getAsString()).isEqualTo("all-gather-gemm");
     assertThat(first.get("supported").getAsBoolean()).isTrue();
-    assertThat(json.getAsJsonArray("collectives")).hasSize(Capabilities.hostCollectives().size());
+    assertThat(json.getAsJsonArray("collectives"))
+        .hasSize(Capabilities.collectivesOf(backend).size());
     assertThat(json.getAsJsonArray("collectives").get(0).getAsJsonObject().keySet())
         .containsExactly("collective", "transport", "memory", "supported", "engine", "note");
     assertThat(json.get("ok").getAsBoolean()).isTrue();

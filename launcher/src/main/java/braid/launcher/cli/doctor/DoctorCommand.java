@@ -1,9 +1,11 @@
 package braid.launcher.cli.doctor;
 
+import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.machine.BackendChoice;
+import braid.launcher.machine.RankCount;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonNull;
@@ -13,6 +15,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -20,10 +23,10 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /// `braid doctor`. Its JSON is `{"doctor": 1, "braid": VERSION, "ok": BOOLEAN, "checks": [{"id",
-/// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …], "backend": the
-/// one that the rest is of, "overlaps": [{"pattern", "method", "transport", "memory", "supported":
-/// BOOLEAN, "engine", "note"}, …], "collectives": [the same with "collective" for pattern and
-/// method]}`; ids and fields stay, new ones may come, and `doctor` is raised if one ever changes or
+/// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …], "overlaps":
+/// [{"pattern", "method", "transport", "memory", "supported": BOOLEAN, "engine", "note"}, …],
+/// "collectives": [the same with "collective" for pattern and method], "backend": whose these
+/// are}`; ids and fields stay, new ones may come, and `doctor` is raised if one ever changes or
 /// goes.
 @Command(
     name = "doctor",
@@ -45,6 +48,24 @@ public final class DoctorCommand implements Callable<Integer> {
   /// Of a terminal that is no wider than usual.
   private static final int COLUMNS = 100;
 
+  /// What says nothing where there is no GPU.
+  private static final Set<String> OF_GPUS =
+      Set.of(
+          "cuda_driver",
+          "cuda_runtime",
+          "cublas_lt",
+          "nvrtc",
+          "nccl",
+          "cupti",
+          "nvml",
+          "nvshmem",
+          "gpu_driver",
+          "gpu_links",
+          "cuda",
+          "memory_ipc",
+          "memory_nccl",
+          "memory_nvshmem");
+
   @Option(names = "--json", description = "Prints JSON, for programs.")
   private boolean json;
 
@@ -56,20 +77,33 @@ public final class DoctorCommand implements Callable<Integer> {
     var machine = env.machine();
     var checks = new ArrayList<Check>();
     checks.addAll(MachineChecks.all(env, machine));
-    checks.addAll(LibraryChecks.all(env));
+    checks.addAll(LibraryChecks.all(machine.gpus()));
     checks.addAll(GpuChecks.all(machine.gpus()));
     checks.addAll(JupyterChecks.all(env));
 
-    var backend = machine.gpus().count() > 0 ? BackendChoice.CUDA : BackendChoice.HOST;
     boolean ok = checks.stream().noneMatch(check -> check.state() == Check.State.MISSING);
     var out = spec.commandLine().getOut();
     if (json) {
-      out.println(json(checks, ok, backend));
+      out.println(json(checks, ok, backend(env, machine)));
     } else {
-      report(checks, ok, backend, out);
+      // One line is enough to say that there is no GPU.
+      var said =
+          machine.gpus().count() > 0
+              ? checks
+              : checks.stream().filter(check -> !OF_GPUS.contains(check.id())).toList();
+      report(said, ok, backend(env, machine), out);
     }
     out.flush();
     return (ok ? ExitCode.OK : ExitCode.CELL_FAILED).code();
+  }
+
+  /// Whose abilities are shown.
+  private static String backend(Env env, RankCount machine) {
+    try {
+      return MachineChecks.choice(env, machine).name();
+    } catch (BraidException e) {
+      return BackendChoice.HOST; // what is wrong with the choice stands among the checks
+    }
   }
 
   private static void report(List<Check> checks, boolean ok, String backend, PrintWriter out) {

@@ -3,20 +3,22 @@ package braid.launcher.cli.doctor;
 import braid.MemoryKind;
 import braid.launcher.machine.Gpus;
 import braid.natives.cuda.GpuError;
+import braid.natives.load.Libraries;
+import braid.natives.load.Libraries.Library;
 import braid.natives.nvml.GpuFacts;
 import braid.natives.nvml.Nvml;
 import braid.natives.nvml.PeerPath;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.SequencedMap;
+import java.util.Map;
 import java.util.stream.Collectors;
 
 /// The GPUs, how they reach each other, and what depends on them: the kinds of symmetric memory,
 /// and multicast.
 final class GpuChecks {
-  private static final List<MemoryKind> KINDS_OF_GPUS =
-      List.of(MemoryKind.IPC, MemoryKind.NCCL, MemoryKind.NVSHMEM);
+  private static final String NO_GPU = "needs a GPU";
 
   private GpuChecks() {}
 
@@ -24,14 +26,11 @@ final class GpuChecks {
     var checks = new ArrayList<Check>();
     checks.add(gpus(gpus));
     checks.add(driver(gpus));
-    checks.add(links(gpus));
-    checks.add(
-        Check.ok("memory_native", "memory native", "host: shared memory, mapped by every rank"));
-    for (var kind : KINDS_OF_GPUS) {
-      checks.add(
-          Check.absent(
-              "memory_" + kind, "memory " + kind, "needs a GPU, and there is " + gpus.words()));
-    }
+    var paths = Paths.of(gpus);
+    checks.add(links(gpus, paths));
+    var cuda = gpus.count() == 0 ? Cuda.absent(NO_GPU) : Cuda.here();
+    checks.add(cuda(gpus, cuda));
+    checks.addAll(memory(gpus, cuda, paths));
     checks.add(
         Check.ok(
             "multicast",
@@ -42,7 +41,8 @@ final class GpuChecks {
 
   private static Check gpus(Gpus gpus) {
     if (gpus.count() == 0) {
-      return Check.absent("gpus", "GPUs", gpus.words());
+      return Check.absent(
+          "gpus", "GPUs", gpus.words() + ", so no CUDA, and no symmetric memory but native");
     }
     var alike =
         gpus.all().stream()
@@ -71,49 +71,111 @@ final class GpuChecks {
         : Check.ok("gpu_driver", "GPU driver", gpus.driver());
   }
 
-  private static Check links(Gpus gpus) {
-    if (gpus.count() < 2) {
-      return Check.absent(
-          "gpu_links", "GPU links", gpus.count() == 1 ? "one GPU alone" : gpus.words());
-    }
-    try (var nvml = Nvml.open()) {
-      var inventory = nvml.inventory();
-      var paths = new LinkedHashMap<PeerPath, List<String>>();
-      for (int from = 0; from < gpus.count(); from++) {
-        for (int to = from + 1; to < gpus.count(); to++) {
-          paths
-              .computeIfAbsent(
-                  inventory.path(gpus.all().get(from).index(), gpus.all().get(to).index()),
-                  _ -> new ArrayList<>())
-              .add(from + "-" + to);
-        }
+  /// How each pair of GPUs reaches each other.
+  ///
+  /// @param unknown why the driver does not say; empty where it does
+  private record Paths(Map<PeerPath, List<String>> pairs, String unknown) {
+    static Paths of(Gpus gpus) {
+      var pairs = new EnumMap<PeerPath, List<String>>(PeerPath.class);
+      if (gpus.count() < 2) {
+        return new Paths(pairs, "");
       }
-      var value = value(paths, gpus);
-      return paths.containsKey(PeerPath.NONE)
-          ? Check.absent(
-              "gpu_links",
-              "GPU links",
-              value,
-              "run ranks on GPUs that reach each other: CUDA_VISIBLE_DEVICES")
-          : Check.ok("gpu_links", "GPU links", value);
-    } catch (GpuError e) {
-      return Check.absent("gpu_links", "GPU links", "not known: " + e.getMessage());
+      try (var nvml = Nvml.open()) {
+        var inventory = nvml.inventory();
+        for (int from = 0; from < gpus.count(); from++) {
+          for (int to = from + 1; to < gpus.count(); to++) {
+            var path = inventory.path(gpus.all().get(from).index(), gpus.all().get(to).index());
+            pairs.computeIfAbsent(path, _ -> new ArrayList<>()).add(from + "-" + to);
+          }
+        }
+        return new Paths(pairs, "");
+      } catch (GpuError e) {
+        return new Paths(pairs, String.valueOf(e.getMessage()));
+      }
     }
   }
 
+  private static Check links(Gpus gpus, Paths paths) {
+    var id = "gpu_links";
+    var title = "GPU links";
+    if (gpus.count() < 2) {
+      return Check.absent(id, title, gpus.count() == 1 ? "one GPU alone" : gpus.words());
+    }
+    if (!paths.unknown.isEmpty()) {
+      return Check.absent(id, title, "not known: " + paths.unknown);
+    }
+    var value = words(gpus, paths.pairs);
+    return paths.pairs.containsKey(PeerPath.NONE)
+        ? Check.absent(
+            id, title, value, "run ranks on GPUs that reach each other: CUDA_VISIBLE_DEVICES")
+        : Check.ok(id, title, value);
+  }
+
   /// "NVLink between all pairs, 18 links up on each GPU".
-  static String value(SequencedMap<PeerPath, List<String>> paths, Gpus gpus) {
+  static String words(Gpus gpus, Map<PeerPath, List<String>> paths) {
     var between =
         paths.entrySet().stream()
             .map(
                 e ->
-                    e.getKey()
-                        + " between "
-                        + (paths.size() == 1 ? "all pairs" : String.join(", ", e.getValue())))
+                    "%s between %s"
+                        .formatted(
+                            e.getKey(),
+                            paths.size() == 1 ? "all pairs" : String.join(", ", e.getValue())))
             .collect(Collectors.joining("; "));
     var up = gpus.all().stream().map(gpu -> "" + gpu.links()).distinct().toList();
     return paths.containsKey(PeerPath.NVLINK)
         ? "%s, %s links up on each GPU".formatted(between, String.join("/", up))
         : between;
+  }
+
+  private static Check cuda(Gpus gpus, Cuda cuda) {
+    if (gpus.count() == 0) {
+      return Check.absent("cuda", "CUDA", NO_GPU);
+    }
+    return cuda.missing().isEmpty()
+        ? Check.ok("cuda", "CUDA", cuda.words())
+        : Check.missing("cuda", "CUDA", cuda.missing(), "run on the host: --backend host");
+  }
+
+  private static List<Check> memory(Gpus gpus, Cuda cuda, Paths paths) {
+    var ofHost = "host: shared memory, mapped by every rank";
+    boolean apart = paths.pairs.containsKey(PeerPath.NONE);
+    var virtual =
+        cuda.sharesVirtualMemory()
+            ? ""
+            : cuda.missing().isEmpty()
+                ? "the driver passes no virtual memory by file descriptors"
+                : cuda.missing();
+    var reach = apart ? "not between GPUs that do not reach each other" : cuda.missing();
+    return List.of(
+        Check.ok(
+            "memory_native",
+            "memory native",
+            gpus.count() == 0
+                ? ofHost
+                : virtual.isEmpty()
+                    ? "cuda: virtual memory, passed by file descriptors; " + ofHost
+                    : "%s; cuda: not, as %s".formatted(ofHost, virtual)),
+        kind(MemoryKind.IPC, reach, "cuda: CUDA IPC handles; no contiguous view of all ranks"),
+        kind(
+            MemoryKind.NCCL,
+            gpus.count() == 0 ? NO_GPU : virtual.isEmpty() ? lacks(Library.NCCL) : virtual,
+            "cuda: native memory as NCCL windows"),
+        kind(
+            MemoryKind.NVSHMEM,
+            gpus.count() == 0
+                ? NO_GPU
+                : cuda.missing().isEmpty() ? lacks(Library.NVSHMEM) : cuda.missing(),
+            "cuda: NVSHMEM's symmetric heap"));
+  }
+
+  private static String lacks(Library library) {
+    return Libraries.find(library).isPresent() ? "" : "needs %s, see above".formatted(library);
+  }
+
+  private static Check kind(MemoryKind kind, String whyNot, String what) {
+    var id = "memory_" + kind;
+    var title = "memory " + kind;
+    return whyNot.isEmpty() ? Check.ok(id, title, what) : Check.absent(id, title, whyNot);
   }
 }

@@ -1,45 +1,40 @@
 package braid.launcher.cli.doctor;
 
-import braid.launcher.cli.home.Env;
+import braid.launcher.machine.Gpus;
 import braid.natives.BlasBuild;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import braid.natives.load.BraidNativeMissing;
+import braid.natives.load.FoundLibrary;
+import braid.natives.load.Libraries;
+import braid.natives.load.Libraries.Library;
 import java.util.ArrayList;
-import java.util.LinkedHashSet;
+import java.util.EnumMap;
 import java.util.List;
-import java.util.Optional;
-import java.util.stream.Collectors;
+import java.util.Map;
 
-/// The native libraries: OpenBLAS, which Braid brings and loads here, and those of the GPUs, which
-/// are only looked for.
+/// The native libraries: OpenBLAS, which Braid brings, and NVIDIA's, each found, chosen and loaded
+/// as a rank does it.
 final class LibraryChecks {
-  private record Wanted(String id, String title, String file, String home) {}
+  /// @param needed by every rank on a GPU
+  private record Wanted(String id, String title, boolean needed) {}
 
-  private static final List<Wanted> OF_GPUS =
-      List.of(
-          new Wanted("cuda_driver", "CUDA driver", "libcuda.so", "CUDA"),
-          new Wanted("cuda_runtime", "CUDA runtime", "libcudart.so", "CUDA"),
-          new Wanted("nccl", "NCCL", "libnccl.so", "NCCL"),
-          new Wanted("nvshmem", "NVSHMEM", "libnvshmem_host.so", "NVSHMEM"));
-
-  private static final List<String> USUAL_PLACES =
-      List.of(
-          "/usr/local/cuda/lib64",
-          "/usr/lib/x86_64-linux-gnu",
-          "/usr/lib/aarch64-linux-gnu",
-          "/usr/lib64",
-          "/usr/lib",
-          "/usr/local/lib");
+  private static final Map<Library, Wanted> OF_GPUS =
+      new EnumMap<>(
+          Map.of(
+              Library.CUDA_DRIVER, new Wanted("cuda_driver", "CUDA driver", true),
+              Library.CUDA_RUNTIME, new Wanted("cuda_runtime", "CUDA runtime", true),
+              Library.CUBLAS_LT, new Wanted("cublas_lt", "cuBLASLt", true),
+              Library.NVRTC, new Wanted("nvrtc", "NVRTC", true),
+              Library.NCCL, new Wanted("nccl", "NCCL", false),
+              Library.CUPTI, new Wanted("cupti", "CUPTI", false),
+              Library.NVML, new Wanted("nvml", "NVML", false),
+              Library.NVSHMEM, new Wanted("nvshmem", "NVSHMEM", false)));
 
   private LibraryChecks() {}
 
-  static List<Check> all(Env env) {
+  static List<Check> all(Gpus gpus) {
     var checks = new ArrayList<Check>();
     checks.add(openBlas());
-    for (var wanted : OF_GPUS) {
-      checks.add(search(wanted, env));
-    }
+    OF_GPUS.forEach((library, wanted) -> checks.add(check(library, wanted, gpus)));
     return checks;
   }
 
@@ -56,40 +51,30 @@ final class LibraryChecks {
     }
   }
 
-  private static Check search(Wanted wanted, Env env) {
-    var places = places(wanted, env);
-    for (var place : places) {
-      var file = find(place, wanted.file);
-      if (file.isPresent()) {
-        return Check.ok(wanted.id, wanted.title, file.get().toString());
-      }
+  /// Some of them take hundreds of megabytes when they are loaded, which helps nobody without a
+  /// GPU.
+  private static Check check(Library library, Wanted wanted, Gpus gpus) {
+    if (gpus.count() == 0) {
+      return Check.absent(wanted.id, wanted.title, "not looked for: no GPU");
     }
-    return Check.absent(
-        wanted.id,
-        wanted.title,
-        "no %s in %s"
-            .formatted(
-                wanted.file,
-                places.stream().map(Path::toString).collect(Collectors.joining(", "))));
+    try {
+      return Check.ok(wanted.id, wanted.title, words(Libraries.require(library)));
+    } catch (BraidNativeMissing e) {
+      var line = String.valueOf(e.getMessage());
+      int remedy = line.lastIndexOf("; ");
+      var why = remedy < 0 ? line : line.substring(0, remedy);
+      var what = remedy < 0 ? "braid doctor --json" : line.substring(remedy + 2);
+      return wanted.needed
+          ? Check.missing(wanted.id, wanted.title, why, what)
+          : Check.absent(wanted.id, wanted.title, why, what);
+    }
   }
 
-  /// Only what exists: the rest was not looked at.
-  private static List<Path> places(Wanted wanted, Env env) {
-    var places = new LinkedHashSet<>(env.libraryPath());
-    env.homeOf(wanted.home)
-        .ifPresent(home -> places.addAll(List.of(home.resolve("lib64"), home.resolve("lib"))));
-    USUAL_PLACES.forEach(place -> places.add(Path.of(place)));
-    return places.stream().filter(Files::isDirectory).toList();
-  }
-
-  private static Optional<Path> find(Path place, String file) {
-    try (var matches = Files.newDirectoryStream(place, file + "*")) {
-      for (var match : matches) {
-        return Optional.of(match);
-      }
-      return Optional.empty();
-    } catch (IOException e) {
-      return Optional.empty(); // may not be read, so nothing can be loaded from it
-    }
+  /// "2.28.9, /opt/…/libnccl.so.2: the newest of 2, in …; passed over: …".
+  static String words(FoundLibrary found) {
+    var chosen = "%s, %s: %s".formatted(found.version(), found.path(), found.why());
+    return found.passedOver().isEmpty()
+        ? chosen
+        : "%s; passed over: %s".formatted(chosen, String.join(", ", found.passedOver()));
   }
 }

@@ -2,7 +2,9 @@ package braid.launcher.cli.doctor;
 
 import braid.BraidException;
 import braid.Link;
+import braid.internal.report.chart.ChartImage;
 import braid.launcher.cli.home.Env;
+import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -22,7 +24,14 @@ final class MachineChecks {
 
   static List<Check> all(Env env, RankCount machine) {
     return List.of(
-        jdk(), cores(machine), memory(machine), ranks(machine), sharedMemory(), link(env));
+        jdk(),
+        cores(machine),
+        memory(machine),
+        ranks(machine),
+        backend(env, machine),
+        sharedMemory(),
+        link(env),
+        charts());
   }
 
   private static Check jdk() {
@@ -50,6 +59,29 @@ final class MachineChecks {
         "ranks",
         "ranks",
         "%d by default, at most %d".formatted(machine.byDefault("auto"), machine.most()));
+  }
+
+  /// What ranks that are started without a word run on.
+  private static Check backend(Env env, RankCount machine) {
+    var wish = env.backend().orElse(BackendChoice.AUTO);
+    try {
+      return Check.ok("backend", "backend", choice(env, machine).toString());
+    } catch (BraidException e) {
+      return Check.missing(
+          "backend", "backend", String.valueOf(e.getMessage()), "unset BRAID_BACKEND=" + wish);
+    }
+  }
+
+  /// @throws BraidException where the environment names what cannot be had
+  static BackendChoice choice(Env env, RankCount machine) {
+    var wish = env.backend().orElse(BackendChoice.AUTO);
+    return BackendChoice.of(wish, "BRAID_BACKEND", machine.byDefault(wish), machine.gpus());
+  }
+
+  private static Check charts() {
+    return ChartImage.noFonts()
+        .map(reason -> Check.absent("charts", "charts", reason))
+        .orElseGet(() -> Check.ok("charts", "charts", "there are fonts"));
   }
 
   private static Check sharedMemory() {

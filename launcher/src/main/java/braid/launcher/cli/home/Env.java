@@ -74,15 +74,6 @@ public record Env(Map<String, String> variables) {
     return paths("JUPYTER_PATH");
   }
 
-  public List<Path> libraryPath() {
-    return paths("LD_LIBRARY_PATH");
-  }
-
-  /// Where the user says a library is, for example `CUDA_HOME`.
-  public Optional<Path> homeOf(String library) {
-    return get(library + "_HOME").map(Path::of);
-  }
-
   public int columns() {
     return get("COLUMNS")
         .filter(text -> text.matches("[1-9][0-9]{0,3}"))
