@@ -3,8 +3,10 @@ package braid;
 import braid.internal.memory.Counter;
 import braid.internal.selftest.Alarm;
 import braid.internal.selftest.CaseFailed;
+import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -19,6 +21,8 @@ import org.jspecify.annotations.Nullable;
 /// rank 1   case 7 ── fails, alarm ─────────────────────────────── gather ─ new group ─ case 8
 /// ```
 final class SelfTestAgreement implements AutoCloseable {
+  private static final int SHOWN_FRAMES = 4;
+
   /// How a case ended on a rank, as the first letter of what it says.
   private enum End {
     RIGHT,
@@ -105,8 +109,17 @@ final class SelfTestAgreement implements AutoCloseable {
 
   private static String line(Throwable e) {
     var message = e.getMessage();
-    return (e instanceof BraidException && message != null ? message : e.toString())
+    return (e instanceof BraidException && message != null ? message : unexpected(e))
         .replace('\n', ' ');
+  }
+
+  /// Where it happened is all there is to go by.
+  private static String unexpected(Throwable e) {
+    return e
+        + Arrays.stream(e.getStackTrace())
+            .limit(SHOWN_FRAMES)
+            .map(frame -> " at " + frame)
+            .collect(Collectors.joining());
   }
 
   private ProcessGroup ground() {

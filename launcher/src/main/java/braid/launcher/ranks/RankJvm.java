@@ -20,6 +20,8 @@ final class RankJvm {
       List.of(
           "-XX:+UseSerialGC",
           "-XX:-UsePerfData",
+          // What fails again and again says each time where.
+          "-XX:-OmitStackTraceInFastThrow",
           "-Djava.awt.headless=true",
           "-Dslf4j.internal.verbosity=ERROR",
           "--enable-native-access=ALL-UNNAMED");

@@ -1,5 +1,6 @@
 package braid.internal.exchange;
 
+import braid.Method;
 import braid.internal.backend.Event;
 import braid.internal.backend.Stream;
 import braid.internal.resource.SymmetricMemory;
@@ -19,7 +20,8 @@ public final class Gathering {
     /// Rows of other ranks, there once the event is reached.
     void arrived(int chunk, List<Slice> rows, Event there);
 
-    /// All rows, of every rank, are in `whole` once the event is reached.
+    /// All rows, of every rank, are in `whole` once the event is reached: what is not overlapped
+    /// begins then.
     void all(Event there);
 
     /// Nothing is done with any.
@@ -189,7 +191,6 @@ public final class Gathering {
       handshake.read(communication, rig.previous());
     }
     copyOwn();
-    arrivals.all(communication.mark());
     if (rig.place.size() > 1) {
       handshake.awaitRead(communication, rig.next());
     }
@@ -213,7 +214,9 @@ public final class Gathering {
   private void end(Arrivals arrivals) {
     rig.peers().forEach(peer -> handshake.read(communication, peer));
     copyOwn();
-    arrivals.all(communication.mark());
+    if (rig.how.method() == Method.UNFUSED) {
+      arrivals.all(communication.mark());
+    }
     rig.peers().forEach(peer -> handshake.awaitRead(communication, peer));
   }
 
