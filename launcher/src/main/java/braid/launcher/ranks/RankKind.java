@@ -23,7 +23,7 @@ public enum RankKind {
   List<String> flags() {
     // Enqueuing an iteration is a few dozen calls: without the scaling they are interpreted for the
     // first hundreds of iterations, which is all that many a measurement has.
-    return List.of(compiledFully ? "-XX:CompileThresholdScaling=0.05" : "-XX:TieredStopAtLevel=1");
+    return List.of(compiledFully ? "-XX:CompileThresholdScaling=0.1" : "-XX:TieredStopAtLevel=1");
   }
 
   /// How long a rank that is told to leave may take before it is killed.

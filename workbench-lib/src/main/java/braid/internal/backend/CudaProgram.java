@@ -6,13 +6,16 @@ import java.util.List;
 /// Work for a GPU's streams of which everything is decided, down to addresses and algorithms:
 /// giving it out is a call of the driver for each piece and little else.
 final class CudaProgram implements Replay {
+  private final List<CudaStream> streams;
   private final List<Runnable> pieces = new ArrayList<>();
 
-  private CudaProgram() {}
+  private CudaProgram(List<CudaStream> streams) {
+    this.streams = List.copyOf(streams);
+  }
 
   /// What that lays out on those streams.
   static CudaProgram of(List<CudaStream> streams, Runnable layOut) {
-    var program = new CudaProgram();
+    var program = new CudaProgram(streams);
     streams.forEach(stream -> stream.layOutInto(program));
     try {
       layOut.run();
@@ -31,6 +34,8 @@ final class CudaProgram implements Replay {
     for (var piece : pieces) {
       piece.run();
     }
+    // Others wait for what a stream signals last, and so may another stream of this rank.
+    streams.forEach(CudaStream::flush);
   }
 
   @Override

@@ -32,8 +32,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Work enqueued on a stream of the GPU. Nothing here waits but [#synchronize].
 ///
-/// Signals that follow each other are given to the GPU in one call, so they are kept until
-/// something else is enqueued.
+/// Signals of a program that follow each other are given to the GPU in one call, so they are kept
+/// until something else is enqueued.
 final class CudaStream implements Stream {
   /// A word that the stream waits for, and what for.
   record Awaited(long value, Work work) {}
@@ -53,6 +53,7 @@ final class CudaStream implements Stream {
   private int usedEvents;
   private @Nullable CudaProgram program;
   private boolean recording;
+  private boolean launching;
   private int parity;
   private int step;
 
@@ -185,7 +186,7 @@ final class CudaStream implements Stream {
   @Override
   public void raise(Work work, Signals signals, int rank, int slot) {
     long word = signals.word(rank, slot).address();
-    give(() -> pending.add(new MemoryOperation(MemoryOperation.Kind.WRITE, word, value())));
+    give(() -> operate(new MemoryOperation(MemoryOperation.Kind.WRITE, word, value())));
   }
 
   @Override
@@ -198,12 +199,26 @@ final class CudaStream implements Stream {
             awaited.put(word, new Awaited(value, work));
           }
           recorder.waits(name(), work);
-          pending.add(
+          operate(
               new MemoryOperation(
                   recording ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST,
                   word,
                   value));
         });
+  }
+
+  /// Work that is laid out ends by giving the GPU all of it; what is enqueued piece by piece has no
+  /// end to wait for.
+  private void operate(MemoryOperation operation) {
+    pending.add(operation);
+    if (!launching) {
+      flush();
+    }
+  }
+
+  /// From here to the end of the program signals may be kept for a while.
+  void launching(boolean now) {
+    launching = now;
   }
 
   private long value() {
@@ -345,7 +360,7 @@ final class CudaStream implements Stream {
     }
   }
 
-  private void flush() {
+  void flush() {
     if (!pending.isEmpty()) {
       gpu.memoryOperations(pending);
       pending.clear();

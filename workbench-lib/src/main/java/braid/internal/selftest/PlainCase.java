@@ -45,11 +45,16 @@ final class PlainCase {
   private record Range(int start, int length) {}
 
   private static Range part(int total, int parts, int index) {
+    // Dealt out one by one.
+    var lengths = new int[parts];
+    for (int dealt = 0; dealt < total; dealt++) {
+      lengths[dealt % parts]++;
+    }
     int start = 0;
     for (int before = 0; before < index; before++) {
-      start += total / parts + (before < total % parts ? 1 : 0);
+      start += lengths[before];
     }
-    return new Range(start, total / parts + (index < total % parts ? 1 : 0));
+    return new Range(start, lengths[index]);
   }
 
   private float[] given(What what, int rank, int size) {
