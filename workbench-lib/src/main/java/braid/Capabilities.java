@@ -9,6 +9,8 @@ import java.util.List;
 /// kind of symmetric memory; and the same for collectives by themselves. What is not there says why
 /// and what is nearest.
 public final class Capabilities {
+  private static final String HOST = "host";
+  private static final String CUDA = "cuda";
   private static final String NEEDS_CUDA = "needs CUDA; on the host take native";
 
   private Capabilities() {}
@@ -29,7 +31,7 @@ public final class Capabilities {
   /// A collective by itself.
   public record CollectiveRow(
       String collective,
-      Transport transport,
+      CollectiveWay way,
       MemoryKind kind,
       boolean supported,
       String engine,
@@ -37,33 +39,13 @@ public final class Capabilities {
 
   /// Every combination, on the backend of that name.
   public static List<Row> of(String backend) {
-    return switch (backend) {
-      case "host" -> host();
-      default -> throw unknown(backend);
-    };
-  }
-
-  /// The collectives by themselves, on the backend of that name.
-  public static List<CollectiveRow> collectivesOf(String backend) {
-    return switch (backend) {
-      case "host" -> hostCollectives();
-      default -> throw unknown(backend);
-    };
-  }
-
-  private static BraidException unknown(String backend) {
-    return new BraidException(
-        "a backend whose capabilities are known must be host but was %s".formatted(backend));
-  }
-
-  /// Every combination, on the host backend.
-  public static List<Row> host() {
+    boolean cuda = isCuda(backend);
     var rows = new ArrayList<Row>();
     for (var pattern : Pattern.values()) {
       for (var method : Method.values()) {
         for (var transport : Transport.values()) {
           for (var kind : kinds()) {
-            rows.add(row(pattern, method, transport, kind));
+            rows.add(row(cuda, pattern, method, transport, kind));
           }
         }
       }
@@ -71,34 +53,41 @@ public final class Capabilities {
     return List.copyOf(rows);
   }
 
-  /// The collectives by themselves, on the host backend.
-  public static List<CollectiveRow> hostCollectives() {
-    var rows = new ArrayList<CollectiveRow>();
-    for (var collective : Collectives.NAMES) {
-      for (var transport : Transport.values()) {
-        for (var kind : kinds()) {
-          boolean there = kind == MemoryKind.NATIVE;
-          rows.add(
-              new CollectiveRow(
-                  collective,
-                  transport,
-                  kind,
-                  there,
-                  there ? engine(collective, transport) : "",
-                  there ? collectiveNote(collective) : NEEDS_CUDA));
-        }
-      }
-    }
-    return List.copyOf(rows);
+  /// The collectives by themselves, on the backend of that name.
+  public static List<CollectiveRow> collectivesOf(String backend) {
+    return CollectiveRules.of(backend).rows();
   }
 
-  private static List<MemoryKind> kinds() {
+  /// Whether that is the backend of GPUs.
+  static boolean isCuda(String backend) {
+    return switch (backend) {
+      case HOST -> false;
+      case CUDA -> true;
+      default ->
+          throw new BraidException(
+              "a backend whose capabilities are known must be host or cuda but was %s"
+                  .formatted(backend));
+    };
+  }
+
+  /// Every combination, on the host backend.
+  public static List<Row> host() {
+    return of(HOST);
+  }
+
+  /// The collectives by themselves, on the host backend.
+  public static List<CollectiveRow> hostCollectives() {
+    return collectivesOf(HOST);
+  }
+
+  static List<MemoryKind> kinds() {
     return Arrays.stream(MemoryKind.values()).filter(kind -> kind != MemoryKind.AUTO).toList();
   }
 
-  private static Row row(Pattern pattern, Method method, Transport transport, MemoryKind kind) {
+  private static Row row(
+      boolean cuda, Pattern pattern, Method method, Transport transport, MemoryKind kind) {
     var hole = hole(pattern, method);
-    if (hole.isEmpty() && kind != MemoryKind.NATIVE) {
+    if (hole.isEmpty() && !cuda && kind != MemoryKind.NATIVE) {
       hole = NEEDS_CUDA;
     }
     return new Row(
@@ -107,7 +96,7 @@ public final class Capabilities {
         transport,
         kind,
         hole.isEmpty(),
-        hole.isEmpty() ? engine(transport) : "",
+        hole.isEmpty() ? engine(cuda, transport) : "",
         hole.isEmpty() ? note(pattern, method) : hole);
   }
 
@@ -119,31 +108,17 @@ public final class Capabilities {
         : "";
   }
 
-  private static String engine(String collective, Transport transport) {
-    return switch (collective) {
-      case "barrier" -> "signals; nothing is moved";
-      case "send" -> "the receiver's";
-      default -> engine(transport);
-    };
-  }
-
-  private static String collectiveNote(String collective) {
-    return switch (collective) {
-      case "all-gather" -> "every rank fetches from all others";
-      case "reduce-scatter" -> "adds in fp32 in the order of the ranks, rounds once";
-      case "all-reduce" -> "two shots: sums by their owners, then to all; also in place";
-      case "all-to-all" -> "x and y are two tensors";
-      case "broadcast" -> "every rank fetches from the root";
-      case "send" -> "returns when it is received; rings say sendReceive";
-      case "receive" -> "copies out of the sender's tensor";
-      default -> "";
-    };
-  }
-
-  private static String engine(Transport transport) {
+  /// What moves the bytes.
+  static String engine(boolean cuda, Transport transport) {
     return switch (transport) {
-      case COPY_ENGINE -> "a thread that sleeps while the link is busy";
-      case WORKERS -> "threads that keep the rank's cores busy while the link is";
+      case COPY_ENGINE ->
+          cuda
+              ? "copy engine: DMA between GPUs, no multiprocessor"
+              : "a thread that sleeps while the link is busy";
+      case WORKERS ->
+          cuda
+              ? "our copy kernel on as many blocks as there are workers"
+              : "threads that keep the rank's cores busy while the link is";
     };
   }
 

@@ -2,9 +2,9 @@ package braid;
 
 import braid.internal.backend.Stream;
 import braid.internal.collective.Commons;
+import braid.internal.collective.Form;
 import braid.internal.collective.Letter;
 import braid.internal.collective.Over;
-import braid.internal.collective.Pulling;
 import braid.internal.collective.Setting;
 import braid.internal.collective.Shared;
 import braid.internal.memory.Call;
@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// Collectives by themselves, on symmetric tensors:
 ///
 /// ```java
-/// var comm = Collectives.on(world);                 // or .over(WORKERS).workers(2)
+/// var comm = Collectives.on(world);   // or .over(WORKERS).workers(2), .pushing(), .by(NCCL)
 /// comm.allGather(x, y);                             // y is there already
 /// try (var sum = comm.allReduce(x)) { ... }         // or is made, in symmetric memory
 /// comm.sendReceive(x, next, y, previous);
@@ -37,14 +37,19 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **When a call returns** its result is there on this rank, and every other rank has read what it
 /// needs of this one, so `x` may be written again; `y` is this rank's alone. It says nothing of
-/// what is there on other ranks: who reads their parts makes a barrier before.
+/// what is there on other ranks: who reads their parts makes a barrier before. By a library the
+/// same holds, as far as the library keeps it: this rank's part of the call is over, and nothing
+/// reads its `x` any more.
 ///
 /// Sums are added in fp32 in the order of the ranks and rounded once to the type, so every rank and
-/// every transport gets the same bits.
+/// every transport gets the same bits. NCCL adds in its own order and rounds in between: the same
+/// on all ranks, but not the same bits.
 ///
-/// Each rank fetches what it needs out of the others' memory, on streams of the group's own;
-/// nothing is copied on the caller's thread. The ranks meet once, when they first ask for a group's
-/// collectives, and never for a call. What is set up lives as long as the group.
+/// Each rank fetches what it needs out of the others' memory, or [#pushing] writes what it brings
+/// into theirs, or a library does what it does; always on streams of the group's own, and nothing
+/// is copied on the caller's thread. The ranks meet once, when they first ask for a group's
+/// collectives, and once for each library; never for a call, but for the first after a failure.
+/// What is set up lives as long as the group.
 public final class Collectives {
   static final List<String> NAMES =
       List.of(
@@ -61,19 +66,19 @@ public final class Collectives {
 
   private final ProcessGroup group;
   private final Commons commons;
-  private final @Nullable Transport transport;
+  private final @Nullable CollectiveWay way;
   private final int workers;
   private final @Nullable MadeLog log;
 
   private Collectives(
       ProcessGroup group,
       Commons commons,
-      @Nullable Transport transport,
+      @Nullable CollectiveWay way,
       int workers,
       @Nullable MadeLog log) {
     this.group = group;
     this.commons = commons;
-    this.transport = transport;
+    this.way = way;
     this.workers = workers;
     this.log = log;
   }
@@ -104,18 +109,38 @@ public final class Collectives {
   /// The same over that transport; no rank waits for another. Workers are [Overlap#DEFAULT_WORKERS]
   /// until [#workers] says another number.
   public Collectives over(Transport other) {
-    if (transport != null) {
-      throw new BraidException("over was said already: %s; say it once".formatted(transport));
+    return with(CollectiveWay.of(other), "over");
+  }
+
+  /// The same by copy engines that write into the other ranks instead of fetching from them; no
+  /// rank waits for another. There is all-gather, all-to-all and broadcast.
+  public Collectives pushing() {
+    return with(CollectiveWay.PUSHING, "pushing");
+  }
+
+  /// The same made by that library. All members ask together, and meet if they have not for it; one
+  /// that cannot be had is an error at once, what it has none of an error of the call.
+  public Collectives by(Library library) {
+    var made = with(CollectiveWay.of(library), "by");
+    commons.setUp(library);
+    return made;
+  }
+
+  private Collectives with(CollectiveWay other, String said) {
+    if (way != null) {
+      throw new BraidException(
+          "%s was to be said but these collectives go %s already; say one of over, pushing and by, once"
+              .formatted(said, way));
     }
     return new Collectives(group, commons, other, 0, log);
   }
 
   /// The same with so many compute units that communicate; only over [Transport#WORKERS].
   public Collectives workers(int count) {
-    if (transport != Transport.WORKERS) {
+    if (way != CollectiveWay.WORKERS) {
       throw new BraidException(
           "workers are for collectives over workers but these go over %s; say over(WORKERS) first"
-              .formatted(over().transport()));
+              .formatted(over().way()));
     }
     if (workers != 0) {
       throw new BraidException("workers were said already: %d; say them once".formatted(workers));
@@ -125,21 +150,21 @@ public final class Collectives {
           "workers must be 1..%d but was %d; try workers(%d)"
               .formatted(Overlap.MAX_WORKERS, count, Overlap.DEFAULT_WORKERS));
     }
-    return new Collectives(group, commons, transport, count, log);
+    return new Collectives(group, commons, way, count, log);
   }
 
   private Over over() {
-    if (transport == null || transport == Transport.COPY_ENGINE) {
-      return new Over(Transport.COPY_ENGINE, 0);
-    }
-    return new Over(transport, workers == 0 ? Overlap.DEFAULT_WORKERS : workers);
+    var chosen = way == null ? CollectiveWay.COPY_ENGINE : way;
+    return new Over(
+        chosen,
+        chosen == CollectiveWay.WORKERS && workers == 0 ? Overlap.DEFAULT_WORKERS : workers);
   }
 
   /// All ranks' `x`, one after the other, in `y`.
   public void allGather(SymmetricTensor x, SymmetricTensor y) {
     var fit = fit("all-gather", x);
     fit.into(y, fit.timesRanks(), "the first size of x times the ranks");
-    make(fit.name(), x, y, pulling -> pulling.allGather(shared(x), shared(y)));
+    make(fit.name(), x, y, form -> form.allGather(shared(x), shared(y)));
   }
 
   /// The same in a new tensor, which the caller closes.
@@ -152,7 +177,7 @@ public final class Collectives {
   public void reduceScatter(SymmetricTensor x, SymmetricTensor y) {
     var fit = fit("reduce-scatter", x);
     fit.into(y, fit.dividedByRanks(), "the first size of x divided by the ranks");
-    make(fit.name(), x, y, pulling -> pulling.reduceScatter(shared(x), shared(y)));
+    make(fit.name(), x, y, form -> form.reduceScatter(shared(x), shared(y)));
   }
 
   /// The same in a new tensor, which the caller closes.
@@ -165,7 +190,7 @@ public final class Collectives {
   public void allReduce(SymmetricTensor x, SymmetricTensor y) {
     var fit = fit("all-reduce", x);
     fit.into(y, x.shape(), "that of x");
-    make(fit.name(), x, y, pulling -> pulling.allReduce(shared(x), shared(y)));
+    make(fit.name(), x, y, form -> form.allReduce(shared(x), shared(y)));
   }
 
   /// The same in a new tensor, which the caller closes; `allReduce(x, x)` makes it in place.
@@ -179,7 +204,7 @@ public final class Collectives {
     var _ = fit.dividedByRanks();
     fit.into(y, x.shape(), "that of x");
     fit.other(y);
-    make(fit.name(), x, y, pulling -> pulling.allToAll(shared(x), shared(y)));
+    make(fit.name(), x, y, form -> form.allToAll(shared(x), shared(y)));
   }
 
   /// The same in a new tensor, which the caller closes.
@@ -201,8 +226,8 @@ public final class Collectives {
     commons.make(
         Call.of(fit.name(), "from rank %d, %s over %s".formatted(root, text(x), over())),
         over(),
-        group.rank() == root,
-        pulling -> pulling.broadcast(shared(x), root));
+        group.rank() == root || over().way().library().isPresent(),
+        form -> form.broadcast(shared(x), root));
   }
 
   /// Waits until every rank has come here; by signals, without a meeting at the store.
@@ -211,8 +236,7 @@ public final class Collectives {
     if (log != null) {
       log.add("barrier");
     }
-    commons.make(
-        Call.of("barrier", "of collectives over " + over()), over(), true, Pulling::barrier);
+    commons.make(Call.of("barrier", "of collectives over " + over()), over(), true, Form::barrier);
   }
 
   /// Sends `x` to that rank, and waits until it has received it: then `x` may be written again.
@@ -275,7 +299,7 @@ public final class Collectives {
   public Profile profile(int iterations, Consumer<Collectives> body) {
     group.checkMember();
     var made = new MadeLog(group, over());
-    var logged = new Collectives(group, commons, transport, workers, made);
+    var logged = new Collectives(group, commons, way, workers, made);
     var measurement =
         new Measurement(
             group,
@@ -294,7 +318,8 @@ public final class Collectives {
     return commons.streams(over());
   }
 
-  private void make(String name, SymmetricTensor x, SymmetricTensor y, Consumer<Pulling> layOut) {
+  private void make(String name, SymmetricTensor x, SymmetricTensor y, Consumer<Form> layOut) {
+    new Fit(group, name, x).available(over().way(), y);
     log(name, x, y.shape());
     commons.make(
         Call.of(name, "%s to %s over %s".formatted(text(x), text(y), over())),
@@ -331,7 +356,8 @@ public final class Collectives {
   }
 
   private static Shared shared(SymmetricTensor of) {
-    return new Shared(of.dtype(), of.local().elements(), rank -> of.on(rank).memory());
+    return new Shared(
+        of.dtype(), of.local().elements(), rank -> of.on(rank).memory(), of.attachment());
   }
 
   /// What ranks must agree about: the same tensors, not only equal ones.
@@ -344,6 +370,7 @@ public final class Collectives {
     group.checkMember();
     var fit = new Fit(group, name, x);
     fit.usable(x);
+    fit.available(over().way(), x);
     return fit;
   }
 }

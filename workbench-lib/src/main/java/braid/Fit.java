@@ -16,6 +16,26 @@ record Fit(ProcessGroup group, String name, SymmetricTensor x) {
     var _ = tensor.local();
   }
 
+  /// There is such a collective by that way, in the memory and the type of the tensor.
+  void available(CollectiveWay way, SymmetricTensor tensor) {
+    var collective = name.equals("sendReceive") ? "send" : name;
+    var hole =
+        CollectiveRules.of(group.context().backend().name()).hole(collective, way, tensor.kind());
+    if (!hole.isEmpty()) {
+      throw new BraidException(
+          "%s: there is none by %s in %s memory (`%s`): %s"
+              .formatted(this, way, tensor.kind(), tensor.name(), hole));
+    }
+    var library = way.library();
+    if (CollectiveRules.adds(collective)
+        && library.isPresent()
+        && !library.get().adds(tensor.dtype())) {
+      throw new BraidException(
+          "%s: %s adds fp32, bf16 and fp16 but `%s` is %s; say over(COPY_ENGINE)"
+              .formatted(this, way, tensor.name(), tensor.dtype()));
+    }
+  }
+
   /// The result has that shape and the type of `x`.
   void into(SymmetricTensor y, List<Long> shape, String rule) {
     usable(y);

@@ -48,7 +48,7 @@ final class MadeLog {
     columns.put("pattern", pattern);
     columns.put("shape", together(shapes));
     columns.put("dtype", together(dtypes));
-    columns.put("transport", over.transport().toString());
+    columns.put("transport", over.way().toString());
     if (over.workers() > 0) {
       columns.put("workers", Integer.toString(over.workers()));
     }

@@ -24,7 +24,7 @@ record SelfTestPlan(
             hole(
                 row.pattern().toString(),
                 row.method().toString(),
-                row.transport(),
+                row.transport().toString(),
                 row.kind(),
                 row.note()));
       }
@@ -32,16 +32,16 @@ record SelfTestPlan(
     for (var row : collectives) {
       if (!row.supported()) {
         holes.add(
-            hole(row.collective(), SelfTest.Way.ANY, row.transport(), row.kind(), row.note()));
+            hole(row.collective(), SelfTest.Way.ANY, row.way().toString(), row.kind(), row.note()));
       }
     }
     return holes;
   }
 
   private static SelfTest.Row hole(
-      String what, String method, Transport transport, MemoryKind kind, String why) {
+      String what, String method, String over, MemoryKind kind, String why) {
     return new SelfTest.Row(
-        new SelfTest.Way(what, method, transport.toString(), kind.toString(), SelfTest.Way.ANY),
+        new SelfTest.Way(what, method, over, kind.toString(), SelfTest.Way.ANY),
         SelfTest.Outcome.NOT_AVAILABLE,
         0,
         why);
@@ -76,7 +76,7 @@ record SelfTestPlan(
     return new SelfTest.Way(
         of.what(),
         of.method().isEmpty() ? SelfTest.Way.ANY : of.method(),
-        of.transport().toString(),
+        of.over(),
         kind.toString(),
         of.dtype().toString());
   }

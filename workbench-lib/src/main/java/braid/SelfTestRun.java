@@ -7,7 +7,9 @@ import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseFailed;
 import braid.internal.selftest.Trial;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.Consumer;
 
@@ -22,6 +24,7 @@ final class SelfTestRun {
   private final Consumer<Row> heard;
   private final String backend;
   private final List<Row> rows = new ArrayList<>();
+  private final Map<Library, String> missing = new EnumMap<>(Library.class);
 
   /// Why the rest is not run; empty as long as it is.
   private String stopped = "";
@@ -70,9 +73,13 @@ final class SelfTestRun {
               unavailable.get()));
       return;
     }
+    var missing = missing();
     var overlaps = Capabilities.of(backend).stream().filter(row -> row.kind() == kind).toList();
     var collectives =
-        Capabilities.collectivesOf(backend).stream().filter(row -> row.kind() == kind).toList();
+        Capabilities.collectivesOf(backend).stream()
+            .filter(row -> row.kind() == kind)
+            .map(row -> withoutMissing(row, missing))
+            .toList();
     SelfTestPlan.holes(overlaps, collectives).forEach(this::found);
     plan.cases(kind, overlaps, collectives, group.size())
         .forEach(
@@ -96,7 +103,30 @@ final class SelfTestRun {
     } catch (BraidException e) {
       why = String.valueOf(e.getMessage());
     }
-    return group.gather(why).stream().filter(each -> !each.isEmpty()).findFirst();
+    return firstOf(group.gather(why));
+  }
+
+  private static Optional<String> firstOf(List<String> reasons) {
+    return reasons.stream().filter(each -> !each.isEmpty()).findFirst();
+  }
+
+  /// Why each library cannot be had by this group; empty where it can.
+  private Map<Library, String> missing() {
+    if (missing.isEmpty() && stopped.isEmpty()) {
+      for (var library : Library.values()) {
+        var why = group.context().backend().missing(library).orElse("");
+        missing.put(library, firstOf(group.gather(why)).orElse(""));
+      }
+    }
+    return missing;
+  }
+
+  private static Capabilities.CollectiveRow withoutMissing(
+      Capabilities.CollectiveRow row, Map<Library, String> missing) {
+    var why = row.way().library().map(library -> missing.getOrDefault(library, "")).orElse("");
+    return why.isEmpty() || !row.supported()
+        ? row
+        : new Capabilities.CollectiveRow(row.collective(), row.way(), row.kind(), false, "", why);
   }
 
   private Step step(Case of, MemoryKind kind) {

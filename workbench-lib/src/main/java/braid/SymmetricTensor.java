@@ -2,12 +2,14 @@ package braid;
 
 import braid.internal.memory.Call;
 import braid.internal.resource.Access;
+import braid.internal.resource.Attachment;
 import braid.internal.resource.Pieces;
 import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -244,6 +246,11 @@ public final class SymmetricTensor implements AutoCloseable {
   /// By which ranks tell it from the group's others.
   String identity() {
     return identity;
+  }
+
+  /// What its kind of memory keeps with it.
+  Optional<Attachment> attachment() {
+    return memory.attachment();
   }
 
   public List<Long> shape() {

@@ -127,6 +127,21 @@ public final class Tensor {
     return each(place -> access.store(dtype, values, place));
   }
 
+  /// Takes another's values, row by row, rounded where the types differ. Both are of as many.
+  public Tensor copyFrom(Tensor other) {
+    if (other.elements() != elements()) {
+      throw new BraidException(
+          "copyFrom needs a tensor of %d values for shape %s but was given one of shape %s"
+              .formatted(elements(), text(shape), text(other.shape)));
+    }
+    // Two accesses may not reach each other's memory.
+    if (other.dtype != dtype || !other.access.equals(access)) {
+      return copyFrom(other.toFloats());
+    }
+    var from = other.memory();
+    return each(place -> access.copy(from, place));
+  }
+
   /// All values, row by row, widened.
   public float[] toFloats() {
     return first(Math.toIntExact(elements()));

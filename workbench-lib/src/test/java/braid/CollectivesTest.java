@@ -106,10 +106,13 @@ class CollectivesTest {
   @Test
   void c6EveryCollectiveOfTheTableIsThere() {
     var rows = Capabilities.hostCollectives();
-    assertThat(rows).hasSize(8 * Transport.values().length * 4);
+    assertThat(rows).hasSize(8 * CollectiveWay.values().length * 4);
     assertThat(rows)
         .filteredOn(row -> row.kind() != MemoryKind.NATIVE)
-        .allMatch(row -> !row.supported() && row.note().contains("needs CUDA"));
+        .allMatch(row -> !row.supported() && !row.note().isEmpty());
+    assertThat(rows)
+        .filteredOn(row -> row.way() == CollectiveWay.COPY_ENGINE && !row.supported())
+        .allMatch(row -> row.note().contains("needs CUDA"));
     LocalRanks.run(
         2,
         world -> {
@@ -118,10 +121,14 @@ class CollectivesTest {
           for (var row : rows) {
             if (row.supported()) {
               assertThat(row.engine()).isNotEmpty();
-              make(Collectives.on(world).over(row.transport()), row.collective(), x, y);
+              make(by(Collectives.on(world), row.way()), row.collective(), x, y);
             }
           }
         });
+  }
+
+  private static Collectives by(Collectives comm, CollectiveWay way) {
+    return way == CollectiveWay.PUSHING ? comm.pushing() : comm.over(way.transport());
   }
 
   private static void make(
@@ -282,7 +289,8 @@ class CollectivesTest {
                   + " %d; give another rank of the group".formatted(world.rank()),
               () -> comm.receive(x, world.rank()));
           refused(
-              "over was said already: workers; say it once",
+              "over was to be said but these collectives go workers already; say one of over,"
+                  + " pushing and by, once",
               () -> comm.over(Transport.WORKERS).over(Transport.COPY_ENGINE));
           refused(
               "workers are for collectives over workers but these go over copy_engine; say"
@@ -298,6 +306,71 @@ class CollectivesTest {
               "profile needs 1 or more iterations but was given 0; try profile(10)",
               () -> comm.profile(0, c -> {}));
         });
+  }
+
+  @Test
+  void whatAWayHasNoneOfIsRefusedAndChangesNothing() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var pushing = comm.pushing();
+          var x = tensor(world, "x", 2);
+          var y = tensor(world, "y", 2);
+          refused(
+              "all-reduce in group `world`: there is none by pushing in native memory (`x`): sums are"
+                  + " fetched by whoever adds them; say over(COPY_ENGINE)",
+              () -> pushing.allReduce(x, x));
+          refused(
+              "reduce-scatter in group `world`: there is none by pushing in native memory (`x`): sums"
+                  + " are fetched by whoever adds them; say over(COPY_ENGINE)",
+              () -> pushing.reduceScatter(x));
+          refused(
+              "sendReceive in group `world`: there is none by pushing in native memory (`x`): a"
+                  + " message is matched and fetched by its receiver; say over(COPY_ENGINE)",
+              () -> pushing.sendReceive(x, 1 - world.rank(), y, 1 - world.rank()));
+          refused(
+              "set up collectives by nccl in group `world`: rank 0: library nccl needs the cuda"
+                  + " backend but the backend is host; use over(COPY_ENGINE) or pushing()",
+              () -> comm.by(Library.NCCL));
+          refused(
+              "by was to be said but these collectives go pushing already; say one of over, pushing"
+                  + " and by, once",
+              () -> pushing.by(Library.NVSHMEM));
+          refused(
+              "pushing was to be said but these collectives go workers already; say one of over,"
+                  + " pushing and by, once",
+              () -> comm.over(Transport.WORKERS).pushing());
+          refused(
+              "workers are for collectives over workers but these go over pushing; say over(WORKERS)"
+                  + " first",
+              () -> pushing.workers(2));
+          comm.allReduce(x, y);
+          pushing.barrier();
+        });
+  }
+
+  /// What is pushed is copied by the one that brings it: a broadcast moves its bytes on the root.
+  @Test
+  void pushingCopiesWhereTheBytesAre() {
+    var profiles = new ConcurrentLinkedQueue<Profile>();
+    LocalRanks.run(
+        3,
+        world -> {
+          var comm = Collectives.on(world).pushing();
+          var x = tensor(world, "x", 64);
+          profiles.add(comm.profile(2, c -> c.broadcast(x, 1)));
+        });
+    assertThat(profiles).hasSize(3);
+    for (var profile : profiles) {
+      long copied =
+          profile.spans().stream()
+              .filter(span -> span.stage() == Stage.COPY)
+              .mapToLong(Span::bytes)
+              .sum();
+      assertThat(copied).isEqualTo(profile.place().rank() == 1 ? 2 * 2 * 64 * Float.BYTES : 0);
+      assertThat(profile.configuration()).containsEntry("transport", "pushing");
+    }
   }
 
   @Test

@@ -51,6 +51,11 @@ class FarTensorTest {
     }
 
     @Override
+    public void copy(MemorySegment from, MemorySegment to) {
+      near(to).copyFrom(near(from));
+    }
+
+    @Override
     public void fill(DType dtype, MemorySegment memory, float value) {
       HostAccess.HOST.fill(dtype, near(memory), value);
     }
@@ -128,5 +133,24 @@ class FarTensorTest {
       assertThat(far.writes).isEqualTo(3);
       assertThat(far.reads).isEqualTo(3);
     }
+  }
+
+  @Test
+  void takesAnothersValues() {
+    LocalRanks.run(
+        1,
+        world -> {
+          try (var x = SymmetricTensor.on(world).shape(2, 3).dtype(DType.FP32).allocate();
+              var y = SymmetricTensor.on(world).shape(3, 2).dtype(DType.FP32).allocate();
+              var narrow = SymmetricTensor.on(world).shape(6).dtype(DType.BF16).allocate()) {
+            x.local().copyFrom(1, 2, 3, 4, 5, 1.001f);
+            assertThat(y.local().copyFrom(x.local()).toFloats())
+                .containsExactly(1, 2, 3, 4, 5, 1.001f);
+            assertThat(narrow.local().copyFrom(x.local()).toFloats())
+                .containsExactly(1, 2, 3, 4, 5, 1);
+            assertThatThrownBy(() -> y.local().copyFrom(x.local().rows(0, 1)))
+                .hasMessageContaining("copyFrom needs a tensor of 6 values");
+          }
+        });
   }
 }

@@ -192,6 +192,6 @@ class SelfTestTest {
     assertThat(Capabilities.of("host")).isEqualTo(Capabilities.host());
     assertThat(Capabilities.collectivesOf("host")).isEqualTo(Capabilities.hostCollectives());
     assertThatThrownBy(() -> Capabilities.of("abacus"))
-        .hasMessage("a backend whose capabilities are known must be host but was abacus");
+        .hasMessage("a backend whose capabilities are known must be host or cuda but was abacus");
   }
 }

@@ -21,7 +21,9 @@ public enum RankKind {
 
   /// What the JVM is given besides what every rank's is.
   List<String> flags() {
-    return compiledFully ? List.of() : List.of("-XX:TieredStopAtLevel=1");
+    // Enqueuing an iteration is a few dozen calls: without the scaling they are interpreted for the
+    // first hundreds of iterations, which is all that many a measurement has.
+    return List.of(compiledFully ? "-XX:CompileThresholdScaling=0.05" : "-XX:TieredStopAtLevel=1");
   }
 
   /// How long a rank that is told to leave may take before it is killed.

@@ -100,6 +100,11 @@ public final class NcclCommunicator implements AutoCloseable {
     return size;
   }
 
+  /// Whether it was left or given up.
+  public boolean isClosed() {
+    return closed.get();
+  }
+
   /// `count` elements of every rank, side by side in `to` in the order of the ranks.
   public void allGather(long from, long to, long count, Nccl.Type type, GpuStream on) {
     settle(

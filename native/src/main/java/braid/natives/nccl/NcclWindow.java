@@ -30,6 +30,11 @@ public final class NcclWindow implements AutoCloseable {
     return window.address();
   }
 
+  /// Whether it is one of that communicator, which still lives.
+  public boolean isOf(NcclCommunicator which) {
+    return communicator.equals(which) && !which.isClosed();
+  }
+
   ncclWindow_vidmem pointer() {
     return window;
   }

@@ -1,7 +1,9 @@
 package braid.internal.backend;
 
+import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
+import braid.internal.library.LibraryCollectives;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
@@ -10,7 +12,9 @@ import braid.internal.work.Lane;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import java.util.List;
+import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.function.Supplier;
 
 /// Where a rank's work runs. It is sealed: what works differently from one to the other is found by
 /// the compiler, not at run time. (The permitted classes share this package because Java asks for
@@ -29,14 +33,25 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// error that says why.
   MemoryKind resolve(MemoryKind asked);
 
+  /// Why that library cannot be had here; empty where it can.
+  Optional<String> missing(Library library);
+
+  /// That library's collectives for a group. All members ask together, and meet; one that cannot be
+  /// had is an error that says why.
+  ///
+  /// @param rendezvous a new one each time it is asked
+  LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous);
+
   /// A queue of work that goes on beside the caller. Several may run at once.
   Stream stream(Lane lane);
 
-  /// Does what takes memory or time at the first use of what that lays out on those streams, and
-  /// nothing else of it. The numbers it would work on should be there.
-  void rehearse(List<Stream> streams, Runnable layOut);
+  /// Readies what that lays out on those streams, without doing it: what takes memory or time at
+  /// its first use is behind it. The numbers it will work on should be there. Each launch gives out
+  /// piece by piece.
+  Replay prepare(List<Stream> streams, Runnable layOut);
 
-  /// Records what that lays out on those streams, without doing it.
+  /// Records what that lays out on those streams, without doing it: each launch gives out the
+  /// whole.
   Replay record(List<Stream> streams, Runnable layOut);
 
   /// Memory of the host on every member, mapped into each, for words by which ranks tell each other

@@ -1,6 +1,7 @@
 package braid.internal.backend;
 
 import braid.BraidException;
+import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
 import braid.internal.cuda.Communicators;
@@ -10,9 +11,12 @@ import braid.internal.cuda.Hardware;
 import braid.internal.cuda.Multiplier;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
+import braid.internal.cuda.library.NcclCollectives;
+import braid.internal.cuda.library.NvshmemCollectives;
 import braid.internal.cuda.memory.CudaMemory;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
+import braid.internal.library.LibraryCollectives;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Inspection;
@@ -32,6 +36,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 
 /// A rank with a GPU of its own: work is enqueued on its streams, memory is the device's, links are
 /// what connects the GPUs.
@@ -46,7 +51,7 @@ public final class CudaBackend implements Backend {
   private final Hardware hardware;
   private final Map<Shared, CudaStream.SharedStream> shared = new HashMap<>();
   private final Set<CudaStream> streams = ConcurrentHashMap.newKeySet();
-  private final Set<CudaReplay> replays = ConcurrentHashMap.newKeySet();
+  private final Set<CudaGraphs> graphs = ConcurrentHashMap.newKeySet();
 
   /// What lanes have in common that share a stream.
   private record Shared(String name, boolean yielding) {}
@@ -97,6 +102,37 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
+  public Optional<String> missing(Library library) {
+    return switch (library) {
+      case NCCL -> CudaMemory.missingNccl();
+      case NCCL_COPY_ENGINE -> memory.missing(MemoryKind.NCCL);
+      case NVSHMEM -> memory.missing(MemoryKind.NVSHMEM);
+    };
+  }
+
+  @Override
+  public LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous) {
+    var why = missing(which);
+    if (why.isPresent()) {
+      throw new BraidException(
+          "library %s cannot be had: %s; use over(COPY_ENGINE) or pushing()"
+              .formatted(which, why.get()));
+    }
+    device.gpu().use();
+    return switch (which) {
+      case NCCL ->
+          new NcclCollectives(
+              communicators, waits, Communicators.Policy.MULTIPROCESSORS, rendezvous);
+      case NCCL_COPY_ENGINE ->
+          new NcclCollectives(communicators, waits, Communicators.Policy.COPY_ENGINES, rendezvous);
+      case NVSHMEM -> {
+        var meeting = rendezvous.get();
+        yield new NvshmemCollectives(memory.nvshmem(meeting), meeting.place());
+      }
+    };
+  }
+
+  @Override
   public synchronized Stream stream(Lane lane) {
     var gpu = device.gpu();
     gpu.use();
@@ -113,23 +149,17 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public void rehearse(List<Stream> on, Runnable layOut) {
-    var all = on.stream().map(CudaBackend::ofCuda).toList();
-    all.forEach(CudaStream::rehearse);
-    try {
-      layOut.run();
-    } finally {
-      all.forEach(CudaStream::run);
-    }
+  public Replay prepare(List<Stream> on, Runnable layOut) {
+    return CudaProgram.of(on.stream().map(CudaBackend::ofCuda).toList(), layOut);
   }
 
   @Override
   public Replay record(List<Stream> on, Runnable layOut) {
-    var replay =
-        new CudaReplay(
-            device, waits, on.stream().map(CudaBackend::ofCuda).toList(), layOut, replays::remove);
-    replays.add(replay);
-    return replay;
+    var graph =
+        new CudaGraphs(
+            device, waits, on.stream().map(CudaBackend::ofCuda).toList(), layOut, graphs::remove);
+    graphs.add(graph);
+    return graph;
   }
 
   private static CudaStream ofCuda(Stream stream) {
@@ -191,8 +221,12 @@ public final class CudaBackend implements Backend {
   public void quiesce() {
     var gpu = device.gpu();
     gpu.use();
-    communicators.abort();
-    Rest.await(gpu, this::allDone, () -> streams.forEach(CudaStream::unblock));
+    try {
+      // First: what hangs in NCCL keeps its stream from coming to rest.
+      communicators.abort();
+    } finally {
+      Rest.await(gpu, this::allDone, () -> streams.forEach(CudaStream::unblock));
+    }
   }
 
   private synchronized boolean allDone() {
@@ -224,7 +258,7 @@ public final class CudaBackend implements Backend {
   @Override
   public void close() {
     device.gpu().use();
-    List.copyOf(replays).forEach(CudaReplay::close);
+    List.copyOf(graphs).forEach(CudaGraphs::close);
     List.copyOf(streams).forEach(CudaStream::close);
     communicators.close();
     memory.close();

@@ -5,11 +5,13 @@ import braid.Stage;
 import braid.Transport;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.DeviceWord;
+import braid.internal.cuda.Launch;
 import braid.internal.cuda.Polling;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
 import braid.internal.cuda.Scratch;
 import braid.internal.cuda.SignalValues;
+import braid.internal.library.LibraryCall;
 import braid.internal.rank.Waits;
 import braid.internal.work.Gemm;
 import braid.internal.work.Lane;
@@ -26,20 +28,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// Work enqueued on a stream of the GPU. Nothing here waits but [#synchronize].
 ///
 /// Signals that follow each other are given to the GPU in one call, so they are kept until
 /// something else is enqueued.
 final class CudaStream implements Stream {
-  /// What becomes of the work that is given.
-  enum Phase {
-    RUNNING,
-    /// Only what would take memory or time at the first use is done.
-    REHEARSING,
-    RECORDING
-  }
-
   /// A word that the stream waits for, and what for.
   record Awaited(long value, Work work) {}
 
@@ -54,8 +49,10 @@ final class CudaStream implements Stream {
   private final List<MemoryOperation> pending = new ArrayList<>();
   private final Map<Long, Awaited> awaited = new LinkedHashMap<>();
   private final List<GpuEvent> events = new ArrayList<>();
+  private final List<GpuEvent> kept = new ArrayList<>();
   private int usedEvents;
-  private Phase phase = Phase.RUNNING;
+  private @Nullable CudaProgram program;
+  private boolean recording;
   private int parity;
   private int step;
 
@@ -101,50 +98,55 @@ final class CudaStream implements Stream {
     }
   }
 
-  /// From here on work is only rehearsed.
-  void rehearse() {
-    phase = Phase.REHEARSING;
+  /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
+  void layOutInto(@Nullable CudaProgram into) {
+    program = into;
   }
 
   /// From here on work is recorded, for odd or even steps.
-  void layOut(int forParity) {
+  void recordFor(int forParity) {
     recorder.layOut();
-    phase = Phase.RECORDING;
+    recording = true;
     parity = forParity;
-    usedEvents = 0;
   }
 
   /// From here on work is done.
   void run() {
     flush();
-    phase = Phase.RUNNING;
+    recording = false;
   }
 
   @Override
   public void copy(Work work, MemorySegment from, MemorySegment to) {
+    long source = from.address();
+    long target = to.address();
     long bytes = from.byteSize();
     if (lane.transport() == Transport.WORKERS) {
+      var kernels = device.kernels();
       enqueue(
           work,
           Stage.COPY,
           bytes,
           0,
-          () -> device.kernels().copy(gpu, lane.workers(), to.address(), from.address(), bytes));
+          on -> kernels.copy(on, lane.workers(), target, source, bytes));
     } else {
-      enqueue(work, Stage.COPY, bytes, 0, () -> gpu.copy(to.address(), from.address(), bytes));
+      enqueue(work, Stage.COPY, bytes, 0, on -> on.copy(target, source, bytes));
     }
   }
 
   @Override
   public void copyLocal(Work work, MemorySegment from, MemorySegment to) {
+    long source = from.address();
+    long target = to.address();
     long bytes = from.byteSize();
-    enqueue(work, Stage.LOCAL, bytes, 0, () -> gpu.copy(to.address(), from.address(), bytes));
+    enqueue(work, Stage.LOCAL, bytes, 0, on -> on.copy(target, source, bytes));
   }
 
   @Override
   public void zero(Work work, MemorySegment memory) {
+    long address = memory.address();
     long bytes = memory.byteSize();
-    enqueue(work, Stage.LOCAL, bytes, 0, () -> gpu.fill(memory.address(), (byte) 0, bytes));
+    enqueue(work, Stage.LOCAL, bytes, 0, on -> on.fill(address, (byte) 0, bytes));
   }
 
   @Override
@@ -155,74 +157,85 @@ final class CudaStream implements Stream {
           Stage.GEMM,
           operand.source().segment().byteSize(),
           0,
-          () -> device.multiplier().refresh(gpu, operand));
+          on -> device.multiplier().refresh(on, operand));
     }
   }
 
   @Override
   public void gemm(Work work, Gemm gemm) {
-    if (phase == Phase.REHEARSING) {
-      device.multiplier().prepare(gemm, lane.reserved(), scratch);
-      return;
-    }
+    device.gpu().use();
     enqueue(
         work,
         Stage.GEMM,
         0,
         gemm.flops(),
-        () ->
-            device.multiplier().multiply(gpu, gemm, lane.reserved(), scratch, shared.workspace()));
+        device.multiplier().prepare(gemm, lane.reserved(), scratch, shared.workspace()));
   }
 
   @Override
   public void reduce(Work work, Reduction reduction) {
-    enqueue(
-        work, Stage.REDUCE, reduction.bytes(), 0, () -> device.multiplier().reduce(gpu, reduction));
+    enqueue(work, Stage.REDUCE, reduction.bytes(), 0, device.multiplier().prepare(reduction));
+  }
+
+  @Override
+  public void library(Work work, long bytes, LibraryCall call) {
+    enqueue(work, Stage.COPY, bytes, 0, call::enqueue);
   }
 
   @Override
   public void raise(Work work, Signals signals, int rank, int slot) {
-    if (phase != Phase.REHEARSING) {
-      pending.add(
-          new MemoryOperation(
-              MemoryOperation.Kind.WRITE, signals.word(rank, slot).address(), value()));
-    }
+    long word = signals.word(rank, slot).address();
+    give(() -> pending.add(new MemoryOperation(MemoryOperation.Kind.WRITE, word, value())));
   }
 
   @Override
   public void await(Work work, Signals signals, int slot) {
-    if (phase == Phase.REHEARSING) {
-      return;
-    }
-    long address = signals.word(signals.self(), slot).address();
-    synchronized (awaited) {
-      awaited.put(address, new Awaited(value(), work));
-    }
-    recorder.waits(name(), work);
-    pending.add(
-        new MemoryOperation(
-            phase == Phase.RECORDING ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST,
-            address,
-            value()));
+    long word = signals.word(signals.self(), slot).address();
+    give(
+        () -> {
+          long value = value();
+          synchronized (awaited) {
+            awaited.put(word, new Awaited(value, work));
+          }
+          recorder.waits(name(), work);
+          pending.add(
+              new MemoryOperation(
+                  recording ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST,
+                  word,
+                  value));
+        });
   }
 
   private long value() {
-    return phase == Phase.RECORDING
+    return recording
         ? SignalValues.recorded(waits.epoch(), parity)
         : SignalValues.counted(waits.epoch(), step);
   }
 
   @Override
   public Event mark() {
+    var event = program == null ? passing() : keptEvent();
+    give(
+        () -> {
+          flush();
+          gpu.record(event);
+        });
+    return new Event.OfCuda(event);
+  }
+
+  /// An event for this turn.
+  private GpuEvent passing() {
     if (usedEvents == events.size()) {
       events.add(device.gpu().event(false));
     }
-    var event = events.get(usedEvents++);
-    if (phase != Phase.REHEARSING) {
-      flush();
-      gpu.record(event);
-    }
-    return new Event.OfCuda(event);
+    return events.get(usedEvents++);
+  }
+
+  /// An event for every time that what is laid out is given out.
+  private GpuEvent keptEvent() {
+    var event = device.gpu().event(false);
+    kept.add(event);
+    return event;
   }
 
   @Override
@@ -230,13 +243,13 @@ final class CudaStream implements Stream {
     switch (event) {
       case Event.OfHost _ ->
           throw new IllegalStateException("a stream of a GPU cannot wait for the host's");
-      case Event.OfCuda point -> {
-        if (phase != Phase.REHEARSING) {
-          flush();
-          recorder.waits(name(), work);
-          gpu.await(point.event());
-        }
-      }
+      case Event.OfCuda point ->
+          give(
+              () -> {
+                flush();
+                recorder.waits(name(), work);
+                gpu.await(point.event());
+              });
     }
   }
 
@@ -293,7 +306,7 @@ final class CudaStream implements Stream {
   /// Forgets what was not enqueued because of a failure.
   void dropPending() {
     pending.clear();
-    phase = Phase.RUNNING;
+    recording = false;
   }
 
   int step() {
@@ -315,12 +328,21 @@ final class CudaStream implements Stream {
     return recorder.end(name());
   }
 
-  private void enqueue(Work work, Stage stage, long bytes, long flops, Runnable call) {
-    if (phase == Phase.REHEARSING) {
-      return;
+  private void enqueue(Work work, Stage stage, long bytes, long flops, Launch launch) {
+    give(
+        () -> {
+          flush();
+          recorder.around(name(), work, stage, bytes, flops, recording, launch, gpu);
+        });
+  }
+
+  private void give(Runnable piece) {
+    var into = program;
+    if (into == null) {
+      piece.run();
+    } else {
+      into.add(piece);
     }
-    flush();
-    recorder.around(name(), work, stage, bytes, flops, phase == Phase.RECORDING, call);
   }
 
   private void flush() {
@@ -338,6 +360,8 @@ final class CudaStream implements Stream {
     Rest.await(device.gpu(), gpu::isDone, this::unblock);
     events.forEach(GpuEvent::close);
     events.clear();
+    kept.forEach(GpuEvent::close);
+    kept.clear();
     scratch.close();
     onClose.accept(this);
   }

@@ -1,6 +1,7 @@
 package braid.internal.backend;
 
 import braid.BraidException;
+import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
 import braid.internal.host.CopyEngine;
@@ -9,6 +10,7 @@ import braid.internal.host.FreeMemory;
 import braid.internal.host.HostAccess;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
+import braid.internal.library.LibraryCollectives;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Inspection;
@@ -25,6 +27,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 
 /// Ranks that are processes of one machine, or threads of one process: shared memory, OpenBLAS, and
 /// links paced to a stated speed.
@@ -75,6 +78,18 @@ public final class HostBackend implements Backend {
               "memory kind %s needs CUDA but the backend is host; use native or auto"
                   .formatted(asked));
     };
+  }
+
+  @Override
+  public Optional<String> missing(Library library) {
+    return Optional.of(
+        "library %s needs the cuda backend but the backend is host; use over(COPY_ENGINE) or pushing()"
+            .formatted(library));
+  }
+
+  @Override
+  public LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous) {
+    throw new BraidException(missing(which).orElseThrow());
   }
 
   @Override
@@ -132,7 +147,9 @@ public final class HostBackend implements Backend {
 
   /// The host's streams have what they need from the start.
   @Override
-  public void rehearse(List<Stream> on, Runnable layOut) {}
+  public Replay prepare(List<Stream> on, Runnable layOut) {
+    return new HostLayout(layOut);
+  }
 
   @Override
   public Replay record(List<Stream> on, Runnable layOut) {

@@ -10,6 +10,7 @@ import braid.internal.host.Mover;
 import braid.internal.host.Numbers;
 import braid.internal.host.SignalWord;
 import braid.internal.host.WorkQueue;
+import braid.internal.library.LibraryCall;
 import braid.internal.rank.Waits;
 import braid.internal.work.Gemm;
 import braid.internal.work.Lane;
@@ -133,12 +134,17 @@ final class HostStream implements Stream {
 
   @Override
   public void gemm(Work work, Gemm gemm) {
-    compute(work, Stage.GEMM, 0, gemm.flops(), () -> multiplier.multiply(gemm));
+    compute(work, Stage.GEMM, 0, gemm.flops(), () -> gemm.each().forEach(multiplier::multiply));
   }
 
   @Override
   public void reduce(Work work, Reduction reduction) {
     compute(work, Stage.REDUCE, reduction.bytes(), 0, () -> multiplier.reduce(reduction));
+  }
+
+  @Override
+  public void library(Work work, long bytes, LibraryCall call) {
+    throw new IllegalStateException("no library works on a stream of the host: " + work);
   }
 
   @Override

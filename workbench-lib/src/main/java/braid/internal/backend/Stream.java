@@ -1,6 +1,7 @@
 package braid.internal.backend;
 
 import braid.Span;
+import braid.internal.library.LibraryCall;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
@@ -34,6 +35,11 @@ public sealed interface Stream extends AutoCloseable permits HostStream, CudaStr
   void gemm(Work work, Gemm gemm);
 
   void reduce(Work work, Reduction reduction);
+
+  /// Has a library put that on this stream of a GPU.
+  ///
+  /// @param bytes that come to this rank, or leave it
+  void library(Work work, long bytes, LibraryCall call);
 
   /// Sets `rank`'s word to this epoch and step, after all work given before.
   void raise(Work work, Signals signals, int rank, int slot);

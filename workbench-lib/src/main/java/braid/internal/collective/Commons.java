@@ -1,12 +1,16 @@
 package braid.internal.collective;
 
 import braid.BraidException;
+import braid.CollectiveWay;
+import braid.Library;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Courier.Refusal;
+import braid.internal.library.LibraryCollectives;
 import braid.internal.memory.Call;
 import braid.internal.rank.Closing;
 import braid.internal.work.Work;
 import java.util.ArrayDeque;
+import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,6 +19,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// What a group keeps for its collectives, and the order in which this rank makes them. It is set
@@ -30,6 +35,7 @@ public final class Commons implements AutoCloseable {
   private final ReentrantLock one = new ReentrantLock();
 
   private final Map<Over, Carriers> carriers = new HashMap<>();
+  private final Map<Library, LibraryCollectives> libraries = new EnumMap<>(Library.class);
   private @Nullable Ground ground;
   private @Nullable Throwable broken;
 
@@ -79,7 +85,7 @@ public final class Commons implements AutoCloseable {
   /// Makes a collective, to its end on this rank. All ranks make it together.
   ///
   /// @param needsAll whether this rank waits for every other
-  public void make(Call call, Over over, boolean needsAll, Consumer<Pulling> layOut) {
+  public void make(Call call, Over over, boolean needsAll, Consumer<Form> layOut) {
     var _ =
         exclusively(
             call::name,
@@ -91,11 +97,60 @@ public final class Commons implements AutoCloseable {
               }
               var on = carriers(over);
               on.streams().forEach(stream -> stream.turn(iteration, step));
-              layOut.accept(new Pulling(setting.place(), here.words(), on, () -> in(call.name())));
+              layOut.accept(form(here, over, on, () -> in(call.name())));
               on.streams().forEach(stream -> stream.synchronize(() -> in(call.name())));
               here.mailbox().stand(Standing.NOWHERE);
               return Optional.empty();
             });
+  }
+
+  private Form form(Ground here, Over over, Carriers on, Supplier<String> what) {
+    return over.way()
+        .library()
+        .<Form>map(which -> new Calling(setting.place(), here.words(), on, library(which), what))
+        .orElseGet(
+            () ->
+                over.way() == CollectiveWay.PUSHING
+                    ? new Pushing(setting.place(), here.words(), on, what)
+                    : new Pulling(setting.place(), here.words(), on, what));
+  }
+
+  /// Sets that library up where it is not yet; all ranks do it together. Where one of them cannot
+  /// have it, all are told, and the collectives go on as before.
+  public void setUp(Library which) {
+    Supplier<String> what = () -> "set up collectives by " + which;
+    check(
+        what.get(),
+        exclusively(
+            what,
+            _ -> {
+              if (libraries.containsKey(which)) {
+                return Optional.empty();
+              }
+              var missing = missing(what.get(), which);
+              if (missing.isEmpty()) {
+                var _ = library(which);
+              }
+              return missing;
+            }));
+  }
+
+  private Optional<Refusal> missing(String label, Library which) {
+    var rendezvous = setting.rendezvous().get();
+    var said = rendezvous.exchange(label, setting.backend().missing(which).orElse(NONE));
+    return IntStream.range(0, said.size())
+        .filter(rank -> !said.get(rank).isEmpty())
+        .mapToObj(rank -> new Refusal("rank %d: %s".formatted(rank, said.get(rank))))
+        .findFirst();
+  }
+
+  private LibraryCollectives library(Library which) {
+    var existing = libraries.get(which);
+    if (existing == null) {
+      existing = setting.backend().library(which, setting.rendezvous());
+      libraries.put(which, existing);
+    }
+    return existing;
   }
 
   /// A message's tensor and the other rank.
@@ -241,7 +296,8 @@ public final class Commons implements AutoCloseable {
   private synchronized Carriers carriers(Over over) {
     return carriers.computeIfAbsent(
         over,
-        way -> new Carriers(setting.backend(), setting.place(), way.transport(), way.workers()));
+        how ->
+            new Carriers(setting.backend(), setting.place(), how.way().transport(), how.workers()));
   }
 
   /// The streams that collectives over that run on.
@@ -255,7 +311,13 @@ public final class Commons implements AutoCloseable {
   }
 
   private synchronized void free() {
-    var all = new ArrayDeque<AutoCloseable>(carriers.values());
+    var all = new ArrayDeque<AutoCloseable>();
+    if (broken != null) {
+      // First: a stream on which a library waits for ranks that do not come cannot be closed.
+      libraries.values().forEach(each -> all.add(each::abort));
+    }
+    libraries.clear();
+    all.addAll(carriers.values());
     carriers.clear();
     var here = ground;
     ground = null;

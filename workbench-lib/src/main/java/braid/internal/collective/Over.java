@@ -1,13 +1,13 @@
 package braid.internal.collective;
 
-import braid.Transport;
+import braid.CollectiveWay;
 
 /// What collectives go over.
 ///
-/// @param workers compute units of the transport; 0 for copy engines
-public record Over(Transport transport, int workers) {
+/// @param workers compute units that communicate; 0 where none do, or a library decides
+public record Over(CollectiveWay way, int workers) {
   @Override
   public String toString() {
-    return workers == 0 ? transport.toString() : "%s workers=%d".formatted(transport, workers);
+    return workers == 0 ? way.toString() : "%s workers=%d".formatted(way, workers);
   }
 }

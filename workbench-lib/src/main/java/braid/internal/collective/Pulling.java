@@ -2,13 +2,11 @@ package braid.internal.collective;
 
 import braid.Place;
 import braid.internal.backend.Event;
-import braid.internal.backend.Stream;
 import braid.internal.collective.Words.Signal;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
 import braid.internal.work.Work;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
@@ -25,32 +23,15 @@ import java.util.stream.IntStream;
 ///
 /// When all of it is done, the result is there, and since all others have read what they need, what
 /// this rank brought may be written again. Who is ahead or behind in earlier steps does not matter.
-public final class Pulling {
-  private final Place place;
-  private final Words words;
+final class Pulling extends Form {
   private final Carriers carriers;
-  private final Stream communication;
-  private final Stream adder;
-  private final Supplier<String> what;
 
   Pulling(Place place, Words words, Carriers carriers, Supplier<String> what) {
-    this.place = place;
-    this.words = words;
+    super(place, words, carriers, what);
     this.carriers = carriers;
-    this.communication = carriers.communication();
-    this.adder = carriers.adder();
-    this.what = what;
   }
 
-  /// The others, the next one first, so that not all of them fetch from the same.
-  private List<Integer> peers() {
-    return IntStream.range(1, place.size())
-        .map(i -> (place.rank() + i) % place.size())
-        .boxed()
-        .toList();
-  }
-
-  /// Every rank's `x` comes to its place in `y`.
+  @Override
   public void allGather(Shared x, Shared y) {
     begin();
     for (int peer : peers()) {
@@ -61,11 +42,7 @@ public final class Pulling {
     finish();
   }
 
-  private static Elements slot(Shared of, int rank) {
-    return new Elements(rank * of.elements(), of.elements());
-  }
-
-  /// Every rank's part for this rank comes to that rank's place.
+  @Override
   public void allToAll(Shared x, Shared y) {
     begin();
     var mine = part(x, place.rank());
@@ -77,19 +54,14 @@ public final class Pulling {
     finish();
   }
 
-  private Elements part(Shared of, int rank) {
-    return Elements.of(of.elements(), place.size(), rank);
-  }
-
-  /// This rank's part of the sum of all `x`.
+  @Override
   public void reduceScatter(Shared x, Shared y) {
     begin();
     reduce(x, part(x, place.rank()), y, y.all());
     finish();
   }
 
-  /// The sum of all `x`, which may be `y`: each rank adds up a part, the others fetch it from
-  /// there.
+  /// Each rank adds up a part, the others fetch it from there.
   ///
   /// ```
   /// comm     | part r of r+1 | of r+2 |             | part r+1 of y of r+1 | part r+2 ...
@@ -99,6 +71,7 @@ public final class Pulling {
   ///
   /// Where `x` is `y`, a part is only written over once its sum is there, and so once its owner has
   /// read it everywhere.
+  @Override
   public void allReduce(Shared x, Shared y) {
     begin();
     var mine = part(x, place.rank());
@@ -106,17 +79,18 @@ public final class Pulling {
     // On the stream that adds: after the sum.
     peers().forEach(peer -> words.raise(adder, Signal.SUMMED, peer, what));
     for (int peer : peers()) {
-      words.await(communication, Signal.SUMMED, peer, what);
+      await(Signal.SUMMED, peer);
       fetch(y, peer, part(y, peer), y, part(y, peer));
     }
     finish();
   }
 
-  /// The root's `x`, everywhere. Only the root waits for all.
+  /// Only the root waits for all.
+  @Override
   public void broadcast(Shared x, int root) {
     if (place.rank() == root) {
       begin();
-      peers().forEach(peer -> words.await(communication, Signal.READ, peer, what));
+      peers().forEach(peer -> await(Signal.READ, peer));
     } else {
       awaitBegun(root);
       fetch(x, root, x.all(), x, x.all());
@@ -124,45 +98,17 @@ public final class Pulling {
     }
   }
 
-  /// Every rank has come here.
-  public void barrier() {
-    begin();
-    peers().forEach(this::awaitBegun);
-  }
-
-  private void begin() {
-    peers().forEach(peer -> words.raise(communication, Signal.BEGUN, peer, what));
-  }
-
-  private void awaitBegun(int peer) {
-    words.await(communication, Signal.BEGUN, peer, what);
-  }
-
   private void finish() {
-    peers().forEach(peer -> words.raise(communication, Signal.READ, peer, what));
-    peers().forEach(peer -> words.await(communication, Signal.READ, peer, what));
+    raise(Signal.READ);
+    peers().forEach(peer -> await(Signal.READ, peer));
   }
 
   private void fetch(Shared from, int source, Elements some, Shared to, Elements place) {
     copy(from.of(source, some), to.of(this.place.rank(), place), Work.of(() -> from(source)));
   }
 
-  private void copy(MemorySegment from, MemorySegment to, Work work) {
-    if (from.byteSize() > 0) {
-      communication.copy(work, from, to);
-    }
-  }
-
   private String from(int source) {
     return "rank %d's part of %s".formatted(source, what.get());
-  }
-
-  private void keepOwn(Shared from, Elements some, Shared to, Elements place) {
-    var source = from.of(this.place.rank(), some);
-    var target = to.of(this.place.rank(), place);
-    if (source.address() != target.address() && source.byteSize() > 0) {
-      adder.copyLocal(Work.of(() -> "the own part of " + what.get()), source, target);
-    }
   }
 
   /// Adds up all ranks' `some` of `x`, in the order of the ranks, in fp32, and rounds once.

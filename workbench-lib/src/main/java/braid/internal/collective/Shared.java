@@ -1,14 +1,18 @@
 package braid.internal.collective;
 
 import braid.DType;
+import braid.internal.resource.Attachment;
 import braid.internal.work.Matrix;
 import java.lang.foreign.MemorySegment;
+import java.util.Optional;
 import java.util.function.IntFunction;
 
 /// A tensor of all ranks, as this rank reaches it.
 ///
 /// @param parts each rank's part
-public record Shared(DType dtype, long elements, IntFunction<MemorySegment> parts) {
+/// @param attachment what the kind of memory keeps with it
+public record Shared(
+    DType dtype, long elements, IntFunction<MemorySegment> parts, Optional<Attachment> attachment) {
   Elements all() {
     return new Elements(0, elements);
   }

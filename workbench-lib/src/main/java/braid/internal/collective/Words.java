@@ -13,16 +13,18 @@ import java.util.function.Supplier;
 ///
 /// | signal | raised by | waited for by | says |
 /// |---|---|---|---|
-/// | begun | each rank, to whoever reads its tensors | the reader, before it reads | what this rank brings to this step is written |
+/// | begun | each rank, to whoever reads its tensors or writes to them | that one, before it does | what this rank brings to this step is written, what it is to get may be |
 /// | summed | who adds up a part, to all others | the others, before they fetch it | the sum is there, and all that it was made of has been read |
 /// | read | the reader, to the source | the source, at the end of the step | its tensors are read no more |
+/// | landed | who wrote into a rank, to it | that rank, at the end of the step | it is there |
 ///
 /// A rank that is ahead has raised a later step, which is as good: it could not be there otherwise.
 final class Words implements AutoCloseable {
   enum Signal {
     BEGUN(0),
     SUMMED(1),
-    READ(2);
+    READ(2),
+    LANDED(3);
 
     private final int position;
 

@@ -35,7 +35,8 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
     copy(from, to);
   }
 
-  private void copy(MemorySegment from, MemorySegment to) {
+  @Override
+  public void copy(MemorySegment from, MemorySegment to) {
     if (from.byteSize() > 0) {
       device.gpu().use();
       device.gpu().copy(to.address(), from.address(), from.byteSize());

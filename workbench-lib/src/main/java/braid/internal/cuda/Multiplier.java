@@ -8,6 +8,7 @@ import braid.internal.work.Reduction;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuStream;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -43,78 +44,69 @@ public final class Multiplier implements AutoCloseable {
     WIDENED
   }
 
-  /// Chooses what the multiplication needs, measuring where it has not been: takes memory, and so
-  /// is nothing for when work is being recorded.
-  public void prepare(Gemm gemm, int reserved, Scratch scratch) {
+  /// Decides how that is multiplied on one stream: chooses an algorithm, measuring where it has not
+  /// been, and takes the memory that it needs. What comes of it only enqueues. `reserved`
+  /// multiprocessors are left to others.
+  public Launch prepare(Gemm gemm, int reserved, Scratch scratch, long workspace) {
     if (gemm.c().rows() == 0) {
-      return;
+      return Launch.NOTHING;
     }
     var way = way(gemm, reserved);
-    var _ = scratch.take(scratchBytes(gemm, way));
-    if (!chosen.containsKey(way.problem())) {
-      chosen.put(
-          way.problem(),
-          trial.fastest(
-              way.problem(),
-              way.left() == Left.AS_IT_IS ? gemm.a().segment().address() : 0,
-              right(gemm.b()).segment().address()));
+    if (gemm.count() > 1 && way.problem().batch() == 1) {
+      var each =
+          gemm.each().stream().map(one -> prepare(one, reserved, scratch, workspace)).toList();
+      return on -> each.forEach(one -> one.on(on));
     }
-  }
-
-  /// Enqueues it. `reserved` multiprocessors are left to others.
-  public void multiply(GpuStream on, Gemm gemm, int reserved, Scratch scratch, long workspace) {
-    if (gemm.c().rows() == 0) {
-      return;
-    }
-    var way = way(gemm, reserved);
-    var plan = chosen.get(way.problem());
-    if (plan == null) {
-      prepare(gemm, reserved, scratch);
-      plan = chosen.get(way.problem());
-      if (plan == null) {
-        throw new IllegalStateException("no algorithm was chosen for " + way.problem());
-      }
-    }
-    var c = gemm.c();
     long room = scratch.take(scratchBytes(gemm, way));
-    long left = gemm.a().segment().address();
-    if (way.left() != Left.AS_IT_IS) {
-      left = room + wideBytes(gemm, way);
-      bring(on, gemm.a(), way.left(), left);
-    }
+    var a = gemm.a();
+    var asItIs = way.left() == Left.AS_IT_IS;
+    long left = asItIs ? a.segment().address() : room + wideBytes(gemm, way);
     long right = right(gemm.b()).segment().address();
+    var plan =
+        chosen.computeIfAbsent(
+            way.problem(), problem -> trial.fastest(problem, asItIs ? left : 0, right));
     var epilogue = gemm.epilogue();
+    Launch multiply;
     if (way.apart()) {
-      plan.run(on, epilogue.scale(), left, right, 0, room, room, 0, 0, workspace);
-      var wide =
-          Matrix.of(
-              CudaDevice.view(room, count(c) * Float.BYTES, Arena.global()),
-              DType.FP32,
-              c.rows(),
-              c.columns());
-      reduce(on, new Reduction(List.of(wide), c, epilogue.scaled(1)));
-      return;
+      var c = gemm.c();
+      var memory = CudaDevice.view(room, count(c) * Float.BYTES, Arena.global());
+      var wide = Matrix.of(memory, DType.FP32, c.rows(), c.columns());
+      var finish = prepare(new Reduction(List.of(wide), c, epilogue.scaled(1)));
+      float scale = epilogue.scale();
+      multiply =
+          on -> {
+            plan.run(on, scale, left, right, 0, room, room, 0, 0, workspace);
+            finish.on(on);
+          };
+    } else {
+      multiply = direct(plan, gemm, left, right, workspace);
     }
-    long out = c.segment().address();
-    plan.run(
-        on,
-        epilogue.scale(),
-        left,
-        right,
-        epilogue.accumulate() ? 1 : 0,
-        out,
-        out,
-        epilogue.bias().map(bias -> bias.address()).orElse(0L),
-        epilogue.preActivation().map(kept -> kept.segment().address()).orElse(0L),
-        workspace);
+    return asItIs
+        ? multiply
+        : on -> {
+          bring(on, a, way.left(), left);
+          multiply.on(on);
+        };
   }
 
-  /// Adds up in the order of the parts, in fp32, and rounds once.
-  public void reduce(GpuStream on, Reduction reduction) {
-    if (reduction.out().rows() > 0) {
-      var kernels = device.kernels();
-      kernels.reduce(on, kernels.fullGrid(), Arguments.of(reduction));
+  private static Launch direct(Lt.Plan plan, Gemm gemm, long left, long right, long workspace) {
+    var epilogue = gemm.epilogue();
+    long out = gemm.c().segment().address();
+    float alpha = epilogue.scale();
+    float beta = epilogue.accumulate() ? 1 : 0;
+    long bias = epilogue.bias().map(MemorySegment::address).orElse(0L);
+    long aux = epilogue.preActivation().map(kept -> kept.segment().address()).orElse(0L);
+    return on -> plan.run(on, alpha, left, right, beta, out, out, bias, aux, workspace);
+  }
+
+  /// The same for a sum, which is added in the order of the parts, in fp32, and rounded once.
+  public Launch prepare(Reduction reduction) {
+    if (reduction.out().rows() == 0) {
+      return Launch.NOTHING;
     }
+    var kernels = device.kernels();
+    var arguments = Arguments.of(reduction);
+    return on -> kernels.reduce(on, kernels.fullGrid(), arguments);
   }
 
   /// Makes the operand's second form, where it has one.
@@ -213,6 +205,8 @@ public final class Multiplier implements AutoCloseable {
     int target = reserved == 0 ? 0 : Math.max(1, device.gpu().multiprocessors() - reserved);
     var epilogue = gemm.epilogue();
     if (epilogue.amax().isEmpty()) {
+      var together =
+          gemm.count() > 1 && form == Left.AS_IT_IS && epilogue.preActivation().isEmpty();
       var direct =
           new Lt.Problem(
               left,
@@ -222,10 +216,10 @@ public final class Multiplier implements AutoCloseable {
               epilogue.preActivation().isPresent(),
               epilogue.preActivation().map(Matrix::stride).orElse(0),
               target,
-              1,
+              together ? gemm.count() : 1,
+              together ? (long) gemm.rowStep() * a.stride() : 0,
               0,
-              0,
-              0);
+              together ? (long) gemm.rowStep() * c.stride() : 0);
       if (possible(direct)) {
         return new Way(direct, form, false);
       }

@@ -4,6 +4,7 @@ import braid.Span;
 import braid.Stage;
 import braid.internal.work.Work;
 import braid.natives.cuda.Gpu;
+import braid.natives.cuda.GpuStream;
 import braid.natives.profiling.Cupti;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -99,10 +100,11 @@ public final class Recorder implements AutoCloseable {
       long bytes,
       long flops,
       boolean recording,
-      Runnable call) {
+      Launch launch,
+      GpuStream on) {
     var current = session;
     if (current == null) {
-      call.run();
+      launch.on(on);
       return;
     }
     long id;
@@ -111,12 +113,12 @@ public final class Recorder implements AutoCloseable {
       current.entries.add(new Entry(id, stream, current.group, work, stage, bytes, flops));
     }
     if (recording) {
-      call.run();
+      launch.on(on);
       current.cupti.claimNodes(id);
     } else {
       current.cupti.push(id);
       try {
-        call.run();
+        launch.on(on);
       } finally {
         current.cupti.pop();
       }

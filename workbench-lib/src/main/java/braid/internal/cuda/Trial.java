@@ -32,13 +32,11 @@ final class Trial implements AutoCloseable {
     this.end = gpu.event(true);
   }
 
-  /// The fastest of the candidates; the others are closed. Left and right are where such matrices
-  /// lie, or 0.
+  /// The fastest of the candidates; the others are closed. One alone is run too: the driver loads a
+  /// kernel at its first use and may wait for all streams then, one of which may wait for a rank
+  /// that does just the same. Left and right are where such matrices lie, or 0.
   Lt.Plan fastest(Lt.Problem problem, long left, long right) {
     var candidates = lt.candidates(problem, CANDIDATES, Lt.WORKSPACE_BYTES);
-    if (candidates.size() == 1) {
-      return candidates.getFirst();
-    }
     var gpu = device.gpu();
     try (var room = new Scratch(gpu)) {
       long a = left == 0 ? filled(room, problem.a()) : left;

@@ -4,6 +4,8 @@ import braid.internal.backend.Event;
 import braid.internal.backend.Stream;
 import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.IntFunction;
 
 /// An all-gather: every rank's rows come to every rank. Each rank fetches: its peers' rows lie in
@@ -14,8 +16,8 @@ public final class Gathering {
     /// This rank's own rows, which were there from the start.
     void own(int chunk, Slice rows);
 
-    /// Rows of another rank, there once the event is reached. Several may share one event.
-    void arrived(int chunk, Slice rows, Event there);
+    /// Rows of other ranks, there once the event is reached.
+    void arrived(int chunk, List<Slice> rows, Event there);
 
     /// All rows, of every rank, are in `whole` once the event is reached.
     void all(Event there);
@@ -27,7 +29,7 @@ public final class Gathering {
           public void own(int chunk, Slice rows) {}
 
           @Override
-          public void arrived(int chunk, Slice rows, Event there) {}
+          public void arrived(int chunk, List<Slice> rows, Event there) {}
 
           @Override
           public void all(Event there) {}
@@ -93,13 +95,13 @@ public final class Gathering {
   }
 
   /// The collective in chunks: chunk c is the c-th part of every rank's rows. Own rows are there
-  /// already and are worked on in the meantime; what comes from the peers when all of the chunk has
-  /// landed, as behind a library's collective.
+  /// already and are worked on first; what comes from the peers when all of the chunk has landed,
+  /// as behind a library's collective.
   ///
   /// ```
   /// comm    | copy chunk 0 | copy chunk 1 | copy chunk 2 |
-  /// gemm-0  | own 0 |      | gemm 0              |  | own 2 | gemm 2              |
-  /// gemm-1  | own 1                |      | gemm 1              |
+  /// gemm-0  | own            |            | gemm 1              |
+  /// gemm-1  |              | gemm 0              |       | gemm 2              |
   ///                        ^ landed 0     ^ landed 1     ^ landed 2
   /// ```
   ///
@@ -108,15 +110,19 @@ public final class Gathering {
   /// latency, smaller multiplications) is more.
   private void pipelined(Arrivals arrivals) {
     var peers = rig.peers();
+    int piece = 0;
+    arrivals.own(piece, own());
     peers.forEach(peer -> handshake.awaitBegun(communication, peer));
     for (int chunk = 0; chunk < layout.chunks(); chunk++) {
+      piece++;
+      var landed = new ArrayList<Slice>();
       for (int peer : peers) {
-        fetch(chunk, peer, layout.rows(peer, chunk));
+        var some = layout.rows(peer, chunk);
+        fetch(piece, peer, some);
+        landed.add(some);
       }
-      arrivals.own(chunk, layout.rows(rig.place.rank(), chunk));
-      var there = communication.mark();
-      for (int peer : peers) {
-        arrivals.arrived(chunk, layout.rows(peer, chunk), there);
+      if (!landed.isEmpty()) {
+        arrivals.arrived(piece, landed, communication.mark());
       }
     }
     end(arrivals);
@@ -141,7 +147,7 @@ public final class Gathering {
         piece++;
         var some = layout.rows(peer, chunk);
         fetch(piece, peer, some);
-        arrivals.arrived(piece, some, communication.mark());
+        arrivals.arrived(piece, List.of(some), communication.mark());
       }
     }
     end(arrivals);
@@ -176,7 +182,7 @@ public final class Gathering {
         if (step < rig.place.size() - 1) {
           handshake.landed(communication, rig.next(), source, chunk);
         }
-        arrivals.arrived(piece, some, communication.mark());
+        arrivals.arrived(piece, List.of(some), communication.mark());
       }
     }
     if (rig.place.size() > 1) {

@@ -28,6 +28,11 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
+  public void copy(MemorySegment from, MemorySegment to) {
+    to.copyFrom(from);
+  }
+
+  @Override
   public void fill(DType dtype, MemorySegment memory, float value) {
     long count = memory.byteSize() / dtype.bytes();
     for (long i = 0; i < count; i++) {

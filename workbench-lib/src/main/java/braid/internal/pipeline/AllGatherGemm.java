@@ -11,9 +11,11 @@ import braid.internal.exchange.Handshake;
 import braid.internal.exchange.Layout;
 import braid.internal.exchange.Rig;
 import braid.internal.exchange.Rows;
+import braid.internal.exchange.Run;
 import braid.internal.exchange.Slice;
 import braid.internal.work.Matrix;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.function.IntFunction;
 
 /// All-gather→GEMM: rows are multiplied as they arrive, this rank's own from where they are.
@@ -69,30 +71,40 @@ final class AllGatherGemm extends Plan implements Gathering.Arrivals {
 
   @Override
   public void own(int chunk, Slice some) {
-    multiply(chunk, own(some), some, multiplication.turn(chunk));
+    multiplication.whole(
+        chunk,
+        Matrix.of(own(some), spec.dtype(), some.length(), spec.k()),
+        output.rows(some.start(), some.length()),
+        multiplication.epilogue(false, some, preActivation),
+        multiplication.turn(chunk));
   }
 
   @Override
-  public void arrived(int chunk, Slice some, Event there) {
+  public void arrived(int chunk, List<Slice> some, Event there) {
     var stream = multiplication.turn(chunk);
     stream.await(rig.work(chunk, () -> "all-gather, chunk %d,".formatted(chunk)), there);
-    multiply(chunk, rows.of(gathering.whole(), some), some, stream);
+    multiply(chunk, gathering.whole(), some, stream);
   }
 
   @Override
   public void all(Event there) {
     if (rig.how.method() == Method.UNFUSED) {
-      arrived(0, new Slice(0, spec.m()), there);
+      arrived(0, List.of(new Slice(0, spec.m())), there);
     }
   }
 
-  private void multiply(int chunk, MemorySegment left, Slice some, Stream stream) {
-    multiplication.whole(
-        chunk,
-        Matrix.of(left, spec.dtype(), some.length(), spec.k()),
-        output.rows(some.start(), some.length()),
-        multiplication.epilogue(false, some, preActivation),
-        stream);
+  /// Multiplies rows of what is gathered.
+  private void multiply(int chunk, MemorySegment whole, List<Slice> some, Stream stream) {
+    for (var run : Run.of(some)) {
+      var first = run.first();
+      multiplication.runs(
+          chunk,
+          Matrix.of(whole, spec.dtype(), spec.m(), spec.k()).rows(first.start(), first.length()),
+          output.rows(first.start(), first.length()),
+          multiplication.epilogue(false, first, preActivation),
+          run,
+          stream);
+    }
   }
 
   @Override

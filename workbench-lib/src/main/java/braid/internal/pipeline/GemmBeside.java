@@ -16,6 +16,7 @@ import braid.internal.exchange.Scattering;
 import braid.internal.exchange.Slice;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// A GEMM beside a collective of other data: neither waits for the other, but in the unfused
@@ -116,7 +117,7 @@ final class GemmBeside extends Plan
   public void own(int chunk, Slice some) {}
 
   @Override
-  public void arrived(int chunk, Slice some, Event arrived) {}
+  public void arrived(int chunk, List<Slice> some, Event arrived) {}
 
   @Override
   public void all(Event arrived) {

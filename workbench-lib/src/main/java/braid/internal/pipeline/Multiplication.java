@@ -6,6 +6,7 @@ import braid.GemmSpec.Feature;
 import braid.internal.backend.Event;
 import braid.internal.backend.Stream;
 import braid.internal.exchange.Rig;
+import braid.internal.exchange.Run;
 import braid.internal.exchange.Slice;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
@@ -130,6 +131,14 @@ final class Multiplication {
           rig.work(chunk, () -> "gemm, chunk %d,".formatted(chunk)),
           new Gemm(left, operand, out, epilogue));
     }
+  }
+
+  /// The same for several pieces alike: `left`, `out` and the epilogue are the first one's, in
+  /// memory in which the others follow.
+  void runs(int chunk, Matrix left, Matrix out, Epilogue epilogue, Run run, Stream stream) {
+    stream.gemm(
+        rig.work(chunk, () -> "gemm, chunk %d,".formatted(chunk)),
+        new Gemm(left, operand, out, epilogue, run.count(), run.step()));
   }
 
   /// Multiplies into partial sums: only scaled.

@@ -30,7 +30,6 @@ public abstract sealed class Plan implements AutoCloseable
   final Optional<Matrix> preActivation;
   private final Map<Part, View> views = new EnumMap<>(Part.class);
   private @Nullable Replay replay;
-  private boolean rehearsed;
   private int step;
 
   Plan(Rig rig, GemmSpec spec) {
@@ -174,22 +173,17 @@ public abstract sealed class Plan implements AutoCloseable
   public final boolean launch(int iteration) {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
-    if (!rehearsed) {
-      rig.backend.rehearse(streams(), this::layOut);
-      rehearsed = true;
-    }
-    if (!rig.how.replayed()) {
-      layOut();
-      return false;
-    }
     var recorded = replay;
     boolean before = recorded != null;
     if (recorded == null) {
-      recorded = rig.backend.record(streams(), this::layOut);
+      recorded =
+          rig.how.replayed()
+              ? rig.backend.record(streams(), this::layOut)
+              : rig.backend.prepare(streams(), this::layOut);
       replay = recorded;
     }
     recorded.launch();
-    return before;
+    return before && rig.how.replayed();
   }
 
   /// Waits until all that was laid out is done. Communication comes first, since what it waits for

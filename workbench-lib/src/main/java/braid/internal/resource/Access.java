@@ -18,6 +18,9 @@ public interface Access {
   /// Copies out of native memory of the host, of the same size.
   void write(MemorySegment from, MemorySegment to);
 
+  /// Copies within memory that this access is to, as much as both have.
+  void copy(MemorySegment from, MemorySegment to);
+
   /// Sets all numbers to that value, rounded to the type.
   void fill(DType dtype, MemorySegment memory, float value);
 

@@ -52,6 +52,16 @@ public final class Pieces implements Access {
     each(to, (part, at) -> access.write(from.asSlice(at, part.byteSize()), part));
   }
 
+  /// By way of the host: pieces of one need not match those of the other.
+  @Override
+  public void copy(MemorySegment from, MemorySegment to) {
+    try (var arena = Arena.ofConfined()) {
+      var all = arena.allocate(from.byteSize(), Long.BYTES);
+      read(from, all);
+      write(all, to);
+    }
+  }
+
   @Override
   public void fill(DType dtype, MemorySegment memory, float value) {
     each(memory, (part, _) -> access.fill(dtype, part, value));

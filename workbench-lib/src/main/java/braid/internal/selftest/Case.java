@@ -1,7 +1,6 @@
 package braid.internal.selftest;
 
 import braid.DType;
-import braid.Transport;
 
 /// One thing that must come out right. It has a form as text, so that ranks that are processes can
 /// be given it, and a failure can be run again.
@@ -14,7 +13,8 @@ public sealed interface Case permits PipelineCase, CollectiveCase {
   /// How it is overlapped; empty for a collective.
   String method();
 
-  Transport transport();
+  /// What it goes over.
+  String over();
 
   DType dtype();
 

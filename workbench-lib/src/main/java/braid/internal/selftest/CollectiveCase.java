@@ -1,8 +1,10 @@
 package braid.internal.selftest;
 
 import braid.Capabilities;
+import braid.CollectiveWay;
 import braid.Collectives;
 import braid.DType;
+import braid.Library;
 import braid.Place;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
@@ -24,19 +26,21 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
 
   /// What is made.
   public enum What {
-    ALL_GATHER("all-gather"),
-    REDUCE_SCATTER("reduce-scatter"),
-    ALL_REDUCE("all-reduce"),
-    ALL_REDUCE_IN_PLACE("all-reduce"),
-    ALL_TO_ALL("all-to-all"),
-    BROADCAST("broadcast"),
+    ALL_GATHER("all-gather", false),
+    REDUCE_SCATTER("reduce-scatter", true),
+    ALL_REDUCE("all-reduce", true),
+    ALL_REDUCE_IN_PLACE("all-reduce", true),
+    ALL_TO_ALL("all-to-all", false),
+    BROADCAST("broadcast", false),
     /// Each rank sends to the next one and receives from the one before it.
-    RING("send");
+    RING("send", false);
 
     private final String collective;
+    private final boolean adds;
 
-    What(String collective) {
+    What(String collective, boolean adds) {
       this.collective = collective;
+      this.adds = adds;
     }
 
     @Override
@@ -45,11 +49,21 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     }
   }
 
-  /// What it goes over.
+  /// How it is made.
   public enum Way {
-    COPY_ENGINE,
-    ONE_WORKER,
-    TWO_WORKERS;
+    COPY_ENGINE(CollectiveWay.COPY_ENGINE),
+    ONE_WORKER(CollectiveWay.WORKERS),
+    TWO_WORKERS(CollectiveWay.WORKERS),
+    PUSHING(CollectiveWay.PUSHING),
+    NCCL(CollectiveWay.NCCL),
+    NCCL_COPY_ENGINE(CollectiveWay.NCCL_COPY_ENGINE),
+    NVSHMEM(CollectiveWay.NVSHMEM);
+
+    private final CollectiveWay made;
+
+    Way(CollectiveWay made) {
+      this.made = made;
+    }
 
     public Collectives of(ProcessGroup group) {
       var comm = Collectives.on(group);
@@ -57,6 +71,10 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
         case COPY_ENGINE -> comm;
         case ONE_WORKER -> comm.over(Transport.WORKERS);
         case TWO_WORKERS -> comm.over(Transport.WORKERS).workers(2);
+        case PUSHING -> comm.pushing();
+        case NCCL -> comm.by(Library.NCCL);
+        case NCCL_COPY_ENGINE -> comm.by(Library.NCCL_COPY_ENGINE);
+        case NVSHMEM -> comm.by(Library.NVSHMEM);
       };
     }
   }
@@ -72,26 +90,24 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   }
 
   @Override
-  public Transport transport() {
-    return way == Way.COPY_ENGINE ? Transport.COPY_ENGINE : Transport.WORKERS;
+  public String over() {
+    return way.made.toString();
+  }
+
+  private boolean supportedBy(Capabilities.CollectiveRow row) {
+    return row.supported()
+        && row.collective().equals(what())
+        && row.way() == way.made
+        && (!made.adds || way.made.library().map(library -> library.adds(dtype)).orElse(true));
   }
 
   /// Those of them that such rows support.
   public static List<CollectiveCase> supported(
       List<CollectiveCase> cases, List<Capabilities.CollectiveRow> rows) {
-    return cases.stream()
-        .filter(
-            each ->
-                rows.stream()
-                    .anyMatch(
-                        row ->
-                            row.supported()
-                                && row.collective().equals(each.what())
-                                && row.transport() == each.transport()))
-        .toList();
+    return cases.stream().filter(each -> rows.stream().anyMatch(each::supportedBy)).toList();
   }
 
-  /// Every collective in every type, once over each transport.
+  /// Every collective in every type, once by each way.
   public static List<CollectiveCase> quick() {
     return table().stream()
         .filter(each -> each.columns > 1 && each.rows % 2 != 0 && each.way != Way.ONE_WORKER)
@@ -116,12 +132,18 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
         .toList();
   }
 
-  /// So large that parts are added up in several chunks, the last of them not whole.
+  /// So large that parts are added up in several chunks, the last of them not whole, and that
+  /// libraries take other ways than for small ones.
   public static List<CollectiveCase> large() {
     return List.of(
         new CollectiveCase(What.ALL_REDUCE_IN_PLACE, DType.FP32, Way.COPY_ENGINE, 1031, 1021),
         new CollectiveCase(What.ALL_REDUCE, DType.BF16, Way.TWO_WORKERS, 1031, 1021),
-        new CollectiveCase(What.REDUCE_SCATTER, DType.FP32, Way.COPY_ENGINE, 1031, 1021));
+        new CollectiveCase(What.REDUCE_SCATTER, DType.FP32, Way.COPY_ENGINE, 1031, 1021),
+        new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.PUSHING, 1031, 1021),
+        new CollectiveCase(What.ALL_TO_ALL, DType.BF16, Way.PUSHING, 1031, 1021),
+        new CollectiveCase(What.ALL_REDUCE, DType.FP32, Way.NCCL, 1031, 1021),
+        new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.NCCL_COPY_ENGINE, 1031, 1021),
+        new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.NVSHMEM, 1031, 1021));
   }
 
   @Override

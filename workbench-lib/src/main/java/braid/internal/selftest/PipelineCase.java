@@ -40,8 +40,8 @@ public record PipelineCase(GemmSpec spec, Overlap how) implements Case {
   }
 
   @Override
-  public Transport transport() {
-    return how.transport();
+  public String over() {
+    return how.transport().toString();
   }
 
   @Override

@@ -111,7 +111,8 @@ public final class PipelineCases {
       }
     }
     return cases.stream()
-        .filter(each -> supported.stream().anyMatch(row -> row.transport() == each.transport()))
+        .filter(
+            each -> supported.stream().anyMatch(row -> row.transport() == each.how().transport()))
         .toList();
   }
 

@@ -41,6 +41,11 @@ public record Epilogue(
     return new Epilogue(by, accumulate, bias, preActivation, amax);
   }
 
+  Epilogue further(int rows) {
+    return new Epilogue(
+        scale, accumulate, bias, preActivation.map(kept -> kept.further(rows)), amax);
+  }
+
   public Epilogue withoutAmax() {
     return new Epilogue(scale, accumulate, bias, preActivation, Optional.empty());
   }

@@ -1,7 +1,14 @@
 package braid.internal.work;
 
+import java.util.List;
+import java.util.stream.IntStream;
+
 /// One multiplication: `c` is what the epilogue makes of `a · b`. `c` is stored by rows.
-public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue) {
+///
+/// It may be several at once, `count` of them, each `rowStep` rows further on in `a`'s memory and
+/// in `c`'s: pieces of equal size that lie evenly spaced fill a GPU better together than one by
+/// one.
+public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, int rowStep) {
   public Gemm {
     var right = b.source();
     if (a.columns() != right.rows() || a.rows() != c.rows() || right.columns() != c.columns()) {
@@ -10,10 +17,34 @@ public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue) {
     if (c.transposed()) {
       throw new IllegalArgumentException("a result is stored by rows: " + c);
     }
+    if (count > 1 && (a.transposed() || rowStep < a.rows())) {
+      throw new IllegalArgumentException(
+          "%d pieces of %d rows cannot lie %d rows apart: %s"
+              .formatted(count, a.rows(), rowStep, a));
+    }
+  }
+
+  /// One alone.
+  public Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue) {
+    this(a, b, c, epilogue, 1, 0);
+  }
+
+  /// Each for itself.
+  public List<Gemm> each() {
+    return count == 1
+        ? List.of(this)
+        : IntStream.range(0, count)
+            .mapToObj(
+                i -> {
+                  int rows = i * rowStep;
+                  return new Gemm(
+                      a.further(rows), b, c.further(rows), epilogue.further(rows), 1, 0);
+                })
+            .toList();
   }
 
   /// Multiplications and additions.
   public long flops() {
-    return 2L * c.rows() * c.columns() * a.columns();
+    return 2L * count * c.rows() * c.columns() * a.columns();
   }
 }

@@ -48,6 +48,17 @@ public record Matrix(
         transposed);
   }
 
+  /// As many rows of the memory, so many stored rows further on.
+  Matrix further(int storedRows) {
+    return new Matrix(
+        segment.asSlice((long) storedRows * stride * dtype.bytes()),
+        dtype,
+        rows,
+        columns,
+        stride,
+        transposed);
+  }
+
   /// The memory of a matrix without gaps that is stored by rows.
   public MemorySegment bytes() {
     if (transposed || stride != columns) {

@@ -19,6 +19,7 @@ record Ability(
     String reason) {
   static final String NO_WAY = "";
 
+  /// @param backend `host` or `cuda`
   static List<Ability> overlaps(String backend) {
     return Capabilities.of(backend).stream()
         .map(
@@ -34,6 +35,7 @@ record Ability(
         .toList();
   }
 
+  /// @param backend `host` or `cuda`
   static List<Ability> collectives(String backend) {
     return Capabilities.collectivesOf(backend).stream()
         .map(
@@ -41,7 +43,7 @@ record Ability(
                 new Ability(
                     row.collective(),
                     NO_WAY,
-                    row.transport().toString(),
+                    row.way().toString(),
                     row.kind().toString(),
                     row.supported(),
                     row.engine(),

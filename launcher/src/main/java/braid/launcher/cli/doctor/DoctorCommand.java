@@ -117,7 +117,7 @@ public final class DoctorCommand implements Callable<Integer> {
           .ifPresent(remedy -> out.printf("  %" + columns + "s  %7s  try: %s%n", "", "", remedy));
     }
     out.println();
-    new AbilityTable(backend, COLUMNS, Ability.overlaps(backend), Ability.collectives(backend))
+    new AbilityTable(COLUMNS, backend, Ability.overlaps(backend), Ability.collectives(backend))
         .lines()
         .forEach(out::println);
     out.println();

@@ -6,6 +6,8 @@ import braid.GemmSpec;
 import braid.Method;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class AbilityTableTest {
   private static final int COLUMNS = 100;
@@ -36,20 +38,26 @@ class AbilityTableTest {
             yes("send", "", "native", ""),
             no("send", "", "ipc", "needs CUDA"),
             no("send", "", "nccl", "needs CUDA"),
-            no("dance", "", "native", "cannot be"));
+            no("dance", "", "native", "cannot be"),
+            new Ability("send", "", "library", "native", false, "", "needs CUDA"),
+            new Ability("dance", "", "library", "native", false, "", "needs CUDA"));
 
-    assertThat(new AbilityTable("host", COLUMNS, overlaps, collectives).lines())
+    assertThat(new AbilityTable(COLUMNS, "host", overlaps, collectives).lines())
         .containsExactly(
             "What can be overlapped, on the host backend:",
             "          ring   bulk",
             "  gather  yes 1  – 2",
             "  beside  yes    –",
-            "Collectives by themselves:",
-            "  yes  send",
-            "  –  dance: cannot be",
-            "Where:",
             "  yes  over copy_engine in native memory: a thread",
             "       not over copy_engine in ipc, nccl memory: needs CUDA",
+            "Collectives by themselves:",
+            "         copy_engine",
+            "  send   yes",
+            "  dance  – 2",
+            "  yes  in native memory; not in ipc, nccl: needs CUDA",
+            "  copy_engine  a thread",
+            "  not by library: needs CUDA",
+            "Notes:",
             "  1  by rows",
             "  2  cannot be");
   }
@@ -63,24 +71,24 @@ class AbilityTableTest {
             yes("gather", "bulk", "native", ""),
             no("gather", "bulk", "ipc", "not yet"));
 
-    assertThat(new AbilityTable("host", COLUMNS, overlaps, List.of()).lines())
+    assertThat(new AbilityTable(COLUMNS, "host", overlaps, List.of()).lines())
         .containsExactly(
             "What can be overlapped, on the host backend:",
             "          ring   bulk",
             "  gather  yes-a  yes-b",
-            "Where:",
             "  yes-a  over copy_engine in native, ipc memory: a thread",
             "  yes-b  over copy_engine in native memory: a thread",
             "         not over copy_engine in ipc memory: not yet");
   }
 
-  @Test
-  void whatBraidCanDoFitsTheTerminalAndLeavesNothingOut() {
-    var lines =
-        new AbilityTable("host", COLUMNS, Ability.overlaps("host"), Ability.collectives("host"))
-            .lines();
+  @ParameterizedTest
+  @ValueSource(strings = {"host", "cuda"})
+  void whatBraidCanDoFitsTheTerminalAndLeavesNothingOut(String backend) {
+    var overlaps = Ability.overlaps(backend);
+    var collectives = Ability.collectives(backend);
+    var lines = new AbilityTable(COLUMNS, backend, overlaps, collectives).lines();
 
-    assertThat(lines).allMatch(line -> line.length() <= COLUMNS).hasSizeLessThan(40);
+    assertThat(lines).allMatch(line -> line.length() <= COLUMNS).hasSizeLessThan(60);
     var text = flat(String.join(" ", lines)) + " ";
     for (var pattern : GemmSpec.Pattern.values()) {
       assertThat(text).contains(" " + pattern + " ");
@@ -88,12 +96,14 @@ class AbilityTableTest {
     for (var method : Method.values()) {
       assertThat(text).contains(" " + method + " ");
     }
-    for (var ability : Ability.overlaps("host")) {
+    for (var ability : overlaps) {
       assertThat(text)
           .contains(ability.transport(), ability.memory(), ability.engine(), ability.reason());
     }
-    for (var ability : Ability.collectives("host")) {
-      assertThat(text).containsPattern(" " + ability.task() + "[,: ]");
+    for (var ability : collectives) {
+      assertThat(text)
+          .contains(" " + ability.task() + " ")
+          .contains(ability.transport(), ability.memory(), ability.engine(), ability.reason());
     }
   }
 

@@ -11,6 +11,8 @@ import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.natives.cuda.VirtualMemory;
 import braid.natives.load.Libraries;
+import braid.natives.nccl.Nccl;
+import braid.natives.nvshmem.Nvshmem;
 import java.util.ArrayDeque;
 import java.util.EnumMap;
 import java.util.List;
@@ -19,6 +21,9 @@ import java.util.Optional;
 
 /// The kinds of symmetric memory of this rank. None needs another's library.
 public final class CudaMemory implements AutoCloseable {
+  /// NCCL's number of the version that learnt to gather by copy engines.
+  private static final int WINDOWS_SINCE = 22_800;
+
   private final CudaDevice device;
   private final NativeKind natives;
   private final Map<MemoryKind, Kind> kinds = new EnumMap<>(MemoryKind.class);
@@ -53,14 +58,23 @@ public final class CudaMemory implements AutoCloseable {
     return switch (kind) {
       case AUTO, IPC -> Optional.empty();
       case NATIVE -> virtualMemory();
-      case NCCL ->
-          virtualMemory()
-              .or(
-                  () ->
-                      absent(Libraries.Library.NCCL, "libnccl.so.2 was not found on this machine"));
+      case NCCL -> virtualMemory().or(CudaMemory::missingNccl).or(CudaMemory::oldNccl);
       case NVSHMEM ->
           absent(Libraries.Library.NVSHMEM, "libnvshmem_host.so.3 was not found on this machine");
     };
+  }
+
+  /// Why there are no collectives by NCCL here.
+  public static Optional<String> missingNccl() {
+    return absent(Libraries.Library.NCCL, "libnccl.so.2 was not found on this machine");
+  }
+
+  private static Optional<String> oldNccl() {
+    return Nccl.version() >= WINDOWS_SINCE
+        ? Optional.empty()
+        : Optional.of(
+            "its copy engines need NCCL %d or newer but %d is loaded"
+                .formatted(WINDOWS_SINCE, Nccl.version()));
   }
 
   private Optional<String> virtualMemory() {
@@ -80,6 +94,11 @@ public final class CudaMemory implements AutoCloseable {
       throw new IllegalArgumentException("no memory is made of kind " + kind);
     }
     return maker.allocate(label, bytesPerRank, rendezvous);
+  }
+
+  /// NVSHMEM for that group; all members ask together.
+  public Nvshmem nvshmem(Rendezvous rendezvous) {
+    return nvshmem.nvshmem("collectives by nvshmem", rendezvous);
   }
 
   /// Zeroes all members' parts.

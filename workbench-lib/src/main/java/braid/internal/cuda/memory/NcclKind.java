@@ -11,6 +11,9 @@ import java.util.Optional;
 /// NCCL windows: memory of the native kind, which NCCL knows as symmetric on all ranks, so that its
 /// copy-engine collectives take it. It is registered with the group's communicator for those.
 final class NcclKind implements Kind {
+  /// What a window is a multiple of.
+  private static final long PAGE_BYTES = 4096;
+
   private final NativeKind memory;
   private final Communicators communicators;
 
@@ -31,7 +34,7 @@ final class NcclKind implements Kind {
           () -> {
             windows.add(
                 communicator.register(
-                    pieces.on(rendezvous.place().rank()).address(), bytesPerRank));
+                    pieces.on(rendezvous.place().rank()).address(), wholePages(bytesPerRank)));
             return "";
           });
     } catch (RuntimeException | Error e) {
@@ -39,7 +42,7 @@ final class NcclKind implements Kind {
       pieces.close();
       throw e;
     }
-    var window = windows.getFirst();
+    var window = new Window(windows.getFirst());
     var free =
         new Once(
             () -> {
@@ -47,12 +50,12 @@ final class NcclKind implements Kind {
               pieces.close();
             });
     return new SymmetricMemory(
-        pieces.parts(),
-        pieces.whole(),
-        pieces.inPieces(),
-        Optional.of(new Window(window)),
-        free,
-        free);
+        pieces.parts(), pieces.whole(), pieces.inPieces(), Optional.of(window), free, free);
+  }
+
+  /// Memory of the native kind is made in pieces that are larger.
+  private static long wholePages(long bytes) {
+    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
   }
 
   @Override

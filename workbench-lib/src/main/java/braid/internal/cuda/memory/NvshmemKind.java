@@ -12,7 +12,6 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// NVSHMEM's symmetric heap. A process joins NVSHMEM once, with the ranks of the first group that
@@ -36,12 +35,7 @@ final class NvshmemKind implements Kind {
 
   @Override
   public SymmetricMemory allocate(String label, long bytesPerRank, Rendezvous rendezvous) {
-    var here = joined(rendezvous);
-    if (!here.ranks().equals(rendezvous.ranks())) {
-      throw new BraidException(
-          "%s: memory kind nvshmem belongs to the group of ranks %s, with which this process joined NVSHMEM; ranks %s take native"
-              .formatted(label, here.ranks(), rendezvous.ranks()));
-    }
+    var here = joined(label, rendezvous);
     var places = new ArrayList<Long>();
     try {
       var said =
@@ -98,17 +92,21 @@ final class NvshmemKind implements Kind {
     return Parts.anywhere(parts, "nvshmem", free);
   }
 
-  /// NVSHMEM, once this process has joined it.
-  Optional<Nvshmem> nvshmem() {
-    var here = joined;
-    return here == null ? Optional.empty() : Optional.of(here.nvshmem());
+  /// NVSHMEM for that group, with which this process joins it if it has not yet.
+  Nvshmem nvshmem(String label, Rendezvous rendezvous) {
+    return joined(label, rendezvous).nvshmem();
   }
 
-  private synchronized Joined joined(Rendezvous rendezvous) {
+  private synchronized Joined joined(String label, Rendezvous rendezvous) {
     var existing = joined;
     if (existing == null) {
       existing = join(rendezvous);
       joined = existing;
+    }
+    if (!existing.ranks().equals(rendezvous.ranks())) {
+      throw new BraidException(
+          "%s: NVSHMEM and its memory belong to the group of ranks %s, with which this process joined it; ranks %s take native memory"
+              .formatted(label, existing.ranks(), rendezvous.ranks()));
     }
     return existing;
   }

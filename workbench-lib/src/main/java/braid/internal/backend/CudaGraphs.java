@@ -10,21 +10,21 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/// A GPU's: two graphs, one for odd steps and one for even ones, since the words that signals are
-/// raised to are in them.
+/// A GPU's program as two graphs, one for odd steps and one for even ones, since the words that
+/// signals are raised to are in them.
 ///
 /// ```
 /// origin   begin | fork ─ ... first stream's work ...  ─ join | end
 /// others           └──── ... their work, by events ... ──┘
 /// ```
-final class CudaReplay implements Replay {
+final class CudaGraphs implements Replay {
   private static final int PARITIES = 2;
 
   private final CudaDevice device;
   private final Waits waits;
   private final List<CudaStream> streams;
-  private final Runnable layOut;
-  private final Consumer<CudaReplay> onClose;
+  private final CudaProgram program;
+  private final Consumer<CudaGraphs> onClose;
   private final List<GpuEvent> events = new ArrayList<>();
   private final List<Recorded> recorded = new ArrayList<>();
   private int epoch;
@@ -33,16 +33,16 @@ final class CudaReplay implements Replay {
   /// One parity's graph, and what each stream waits for in it.
   private record Recorded(GpuGraph graph, Map<CudaStream, Map<Long, CudaStream.Awaited>> awaited) {}
 
-  CudaReplay(
+  CudaGraphs(
       CudaDevice device,
       Waits waits,
       List<CudaStream> streams,
       Runnable layOut,
-      Consumer<CudaReplay> onClose) {
+      Consumer<CudaGraphs> onClose) {
     this.device = device;
     this.waits = waits;
     this.streams = List.copyOf(streams);
-    this.layOut = layOut;
+    this.program = CudaProgram.of(streams, layOut);
     this.onClose = onClose;
     for (int i = 0; i < streams.size(); i++) {
       events.add(device.gpu().event(false));
@@ -67,8 +67,8 @@ final class CudaReplay implements Replay {
       for (var stream : streams.subList(1, streams.size())) {
         stream.gpu().await(events.getFirst());
       }
-      streams.forEach(stream -> stream.layOut(parity));
-      layOut.run();
+      streams.forEach(stream -> stream.recordFor(parity));
+      program.launch();
       for (int i = 0; i < streams.size(); i++) {
         streams.get(i).run();
         if (i > 0) {

@@ -1,0 +1,144 @@
+package braid;
+
+import braid.Capabilities.CollectiveRow;
+import java.util.ArrayList;
+import java.util.List;
+
+/// Which collective there is by which way in which kind of memory, on a backend; the table and what
+/// is refused both go by it.
+record CollectiveRules(boolean cuda) {
+  private static final String NEEDS_GPU_MEMORY = "needs CUDA; on the host take native";
+
+  static CollectiveRules of(String backend) {
+    return new CollectiveRules(Capabilities.isCuda(backend));
+  }
+
+  List<CollectiveRow> rows() {
+    var rows = new ArrayList<CollectiveRow>();
+    for (var collective : Collectives.NAMES) {
+      for (var way : CollectiveWay.values()) {
+        for (var kind : Capabilities.kinds()) {
+          var hole = hole(collective, way, kind);
+          boolean there = hole.isEmpty();
+          rows.add(
+              new CollectiveRow(
+                  collective,
+                  way,
+                  kind,
+                  there,
+                  there ? engine(collective, way) : "",
+                  there ? note(collective, way) : hole));
+        }
+      }
+    }
+    return List.copyOf(rows);
+  }
+
+  /// Why there is none of that; empty where there is.
+  String hole(String collective, CollectiveWay way, MemoryKind kind) {
+    if (!cuda && way.library().isPresent()) {
+      return "needs CUDA; on the host say over(COPY_ENGINE) or pushing()";
+    }
+    var none = none(collective, way);
+    if (!none.isEmpty()) {
+      return none;
+    }
+    if (!cuda && kind != MemoryKind.NATIVE) {
+      return NEEDS_GPU_MEMORY;
+    }
+    return collective.equals("barrier") ? "" : kindless(way, kind);
+  }
+
+  private static String none(String collective, CollectiveWay way) {
+    boolean adds = adds(collective);
+    boolean message = collective.equals("send") || collective.equals("receive");
+    return switch (way) {
+      case COPY_ENGINE, WORKERS -> "";
+      case PUSHING ->
+          adds
+              ? "sums are fetched by whoever adds them; say over(COPY_ENGINE)"
+              : message ? messages() : "";
+      case NCCL -> message ? messages() : "";
+      case NCCL_COPY_ENGINE ->
+          message
+              ? messages()
+              : adds || collective.equals("broadcast")
+                  ? "NCCL has it by kernels only; say by(NCCL)"
+                  : "";
+      case NVSHMEM ->
+          message
+              ? messages()
+              : adds ? "NVSHMEM's puts add nothing up; say over(COPY_ENGINE) or by(NCCL)" : "";
+    };
+  }
+
+  /// Whether it is a sum.
+  static boolean adds(String collective) {
+    return collective.equals("reduce-scatter") || collective.equals("all-reduce");
+  }
+
+  private static String messages() {
+    return "a message is matched and fetched by its receiver; say over(COPY_ENGINE)";
+  }
+
+  private static String kindless(CollectiveWay way, MemoryKind kind) {
+    return switch (way) {
+      case COPY_ENGINE, WORKERS, PUSHING, NCCL -> "";
+      case NCCL_COPY_ENGINE -> only(kind, MemoryKind.NCCL, "NCCL's windows; take memory(NCCL)");
+      case NVSHMEM -> only(kind, MemoryKind.NVSHMEM, "NVSHMEM's heap; take memory(NVSHMEM)");
+    };
+  }
+
+  private static String only(MemoryKind kind, MemoryKind needed, String what) {
+    return kind == needed ? "" : "needs memory in " + what;
+  }
+
+  private String engine(String collective, CollectiveWay way) {
+    if (collective.equals("barrier")) {
+      return "signals; nothing is moved";
+    }
+    if (collective.equals("send")) {
+      return "the receiver's";
+    }
+    return switch (way) {
+      case COPY_ENGINE, PUSHING -> Capabilities.engine(cuda, Transport.COPY_ENGINE);
+      case WORKERS -> Capabilities.engine(cuda, Transport.WORKERS);
+      case NCCL -> "NCCL's kernels, on as many multiprocessors as it chooses";
+      case NCCL_COPY_ENGINE -> "copy engine, driven by NCCL";
+      case NVSHMEM -> "NVSHMEM's puts: copy engine, or its own kernel";
+    };
+  }
+
+  private static String note(String collective, CollectiveWay way) {
+    return switch (way) {
+      case COPY_ENGINE, WORKERS -> pulled(collective);
+      case PUSHING ->
+          switch (collective) {
+            case "all-to-all" -> "x and y are two tensors";
+            case "barrier" -> "";
+            default -> "written into the others, not fetched";
+          };
+      case NCCL ->
+          switch (collective) {
+            case "reduce-scatter", "all-reduce" -> "adds in NCCL's order; fp32, bf16 and fp16";
+            case "all-to-all" -> "x and y are two tensors";
+            default -> "";
+          };
+      case NCCL_COPY_ENGINE, NVSHMEM ->
+          collective.equals("all-to-all") ? "x and y are two tensors" : "";
+    };
+  }
+
+  private static String pulled(String collective) {
+    return switch (collective) {
+      case "all-gather" -> "every rank fetches from all others";
+      case "reduce-scatter" -> "adds in fp32 in the order of the ranks, rounds once";
+      case "all-reduce" -> "two shots: sums by their owners, then to all; also in place";
+      case "all-to-all" -> "x and y are two tensors";
+      case "broadcast" -> "every rank fetches from the root";
+      case "send" -> "returns when it is received; rings say sendReceive";
+      case "receive" -> "copies out of the sender's tensor";
+      default -> "";
+    };
+  }
+}

@@ -1,0 +1,135 @@
+package braid.internal.cuda.library;
+
+import braid.BraidException;
+import braid.DType;
+import braid.internal.cuda.Communicators;
+import braid.internal.cuda.Communicators.Policy;
+import braid.internal.cuda.memory.Window;
+import braid.internal.library.LibraryCall;
+import braid.internal.library.LibraryCollectives;
+import braid.internal.library.Piece;
+import braid.internal.library.Request;
+import braid.internal.rank.Waits;
+import braid.internal.resource.Rendezvous;
+import braid.natives.cuda.GpuStream;
+import braid.natives.nccl.Nccl;
+import braid.natives.nccl.NcclCommunicator;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+
+/// Collectives by NCCL. What only moves bytes is moved as bytes; what adds is added by NCCL, in its
+/// order.
+///
+/// A failure of any rank ends all communicators with the epoch, so in a new one the ranks meet and
+/// join again.
+public final class NcclCollectives implements LibraryCollectives {
+  /// Calls whose sizes have as many binary digits are made alike: NCCL connects ranks when it first
+  /// needs a connection, and which it needs depends on the size.
+  private record Shape(Request.Kind kind, int digits) {
+    static Shape of(Request request) {
+      return new Shape(request.kind(), Long.SIZE - Long.numberOfLeadingZeros(request.x().bytes()));
+    }
+  }
+
+  private final Communicators communicators;
+  private final Waits waits;
+  private final Policy policy;
+  private final Supplier<Rendezvous> rendezvous;
+  private final Set<Shape> connected = new HashSet<>();
+  private NcclCommunicator communicator;
+  private int epoch;
+
+  /// All ranks of the group make it together.
+  public NcclCollectives(
+      Communicators communicators, Waits waits, Policy policy, Supplier<Rendezvous> rendezvous) {
+    this.communicators = communicators;
+    this.waits = waits;
+    this.policy = policy;
+    this.rendezvous = rendezvous;
+    this.epoch = waits.epoch();
+    this.communicator = communicators.of(rendezvous.get(), policy);
+  }
+
+  @Override
+  public Before before(Request request) {
+    if (epoch != waits.epoch()) {
+      communicator = communicators.of(rendezvous.get(), policy);
+      epoch = waits.epoch();
+      connected.clear();
+    }
+    if (communicator.isClosed()) {
+      throw new BraidException(
+          "NCCL's communicator was given up after a failure; say Collectives.on(group) again on every rank");
+    }
+    boolean ready =
+        connected.contains(Shape.of(request))
+            && (policy == Policy.MULTIPROCESSORS
+                || Stream.of(request.x(), request.y())
+                    .allMatch(piece -> window(piece).isOf(communicator)));
+    if (!ready) {
+      return Before.COME_ON_HOST;
+    }
+    // Copy engines wait by operations of the stream, which giving up the communicator does not end.
+    return policy == Policy.COPY_ENGINES ? Before.COME_ON_STREAM : Before.NOTHING;
+  }
+
+  @Override
+  public boolean endsUnsaid() {
+    return false;
+  }
+
+  @Override
+  public LibraryCall call(Request request) {
+    if (policy == Policy.COPY_ENGINES) {
+      window(request.x()).register(communicator);
+      window(request.y()).register(communicator);
+    }
+    connected.add(Shape.of(request));
+    return on -> enqueue(request, on);
+  }
+
+  private static Window window(Piece piece) {
+    return piece
+        .attachment()
+        .filter(Window.class::isInstance)
+        .map(Window.class::cast)
+        .orElseThrow(() -> new IllegalArgumentException("memory without a window of NCCL"));
+  }
+
+  private void enqueue(Request request, GpuStream on) {
+    var x = request.x();
+    var y = request.y();
+    var bytes = Nccl.Type.INT8;
+    switch (request.kind()) {
+      case ALL_GATHER -> communicator.allGather(x.address(), y.address(), x.bytes(), bytes, on);
+      case ALL_TO_ALL ->
+          communicator.allToAll(
+              x.address(), y.address(), x.bytes() / communicator.size(), bytes, on);
+      case BROADCAST ->
+          communicator.broadcast(x.address(), y.address(), x.bytes(), bytes, request.root(), on);
+      case REDUCE_SCATTER ->
+          communicator.reduceScatterSum(
+              x.address(), y.address(), y.elements(), type(x.dtype()), on);
+      case ALL_REDUCE ->
+          communicator.allReduceSum(x.address(), y.address(), x.elements(), type(x.dtype()), on);
+    }
+  }
+
+  private static Nccl.Type type(DType dtype) {
+    return switch (dtype) {
+      case FP32, TF32 -> Nccl.Type.FP32;
+      case BF16 -> Nccl.Type.BF16;
+      case FP16 -> Nccl.Type.FP16;
+      case FP8_E4M3, FP8_E5M2 ->
+          throw new IllegalArgumentException("NCCL was asked for a sum of " + dtype);
+    };
+  }
+
+  /// Whatever of it still runs on this GPU ends without a result.
+  @Override
+  public void abort() {
+    communicators.abort(communicator);
+  }
+}

@@ -1,0 +1,5 @@
+/// Collectives by the libraries that there are for GPUs.
+@NullMarked
+package braid.internal.cuda.library;
+
+import org.jspecify.annotations.NullMarked;

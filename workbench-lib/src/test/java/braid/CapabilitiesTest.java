@@ -1,0 +1,69 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.Capabilities.CollectiveRow;
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+
+/// What the table says of GPUs, where no GPU is needed to know it.
+class CapabilitiesTest {
+  private static final List<CollectiveRow> ROWS = Capabilities.collectivesOf("cuda");
+
+  private static Set<MemoryKind> kinds(String collective, CollectiveWay way) {
+    return ROWS.stream()
+        .filter(row -> row.collective().equals(collective) && row.way() == way && row.supported())
+        .map(CollectiveRow::kind)
+        .collect(Collectors.toSet());
+  }
+
+  @Test
+  void onGpusEveryOverlapButBulkOfDependentDataIsThereInEveryKindOfMemory() {
+    assertThat(Capabilities.of("cuda"))
+        .hasSameSizeAs(Capabilities.host())
+        .allMatch(
+            row -> row.supported() == Capabilities.hole(row.pattern(), row.method()).isEmpty())
+        .allMatch(row -> row.supported() ? !row.engine().isEmpty() : !row.note().isEmpty());
+  }
+
+  @Test
+  void c6EveryCollectiveByEveryWayIsThereOrSaysWhyNot() {
+    assertThat(ROWS).hasSize(8 * CollectiveWay.values().length * 4);
+    assertThat(ROWS)
+        .allMatch(row -> row.supported() ? !row.engine().isEmpty() : row.note().contains("; "));
+  }
+
+  @Test
+  void librariesHaveWhatTheyHaveInTheirOwnMemory() {
+    var all = EnumSet.complementOf(EnumSet.of(MemoryKind.AUTO));
+    for (var collective : List.of("all-gather", "all-to-all")) {
+      assertThat(kinds(collective, CollectiveWay.COPY_ENGINE)).isEqualTo(all);
+      assertThat(kinds(collective, CollectiveWay.PUSHING)).isEqualTo(all);
+      assertThat(kinds(collective, CollectiveWay.NCCL)).isEqualTo(all);
+      assertThat(kinds(collective, CollectiveWay.NCCL_COPY_ENGINE))
+          .containsExactly(MemoryKind.NCCL);
+      assertThat(kinds(collective, CollectiveWay.NVSHMEM)).containsExactly(MemoryKind.NVSHMEM);
+    }
+    for (var sum : List.of("reduce-scatter", "all-reduce")) {
+      assertThat(kinds(sum, CollectiveWay.NCCL)).isEqualTo(all);
+      assertThat(kinds(sum, CollectiveWay.PUSHING)).isEmpty();
+      assertThat(kinds(sum, CollectiveWay.NCCL_COPY_ENGINE)).isEmpty();
+      assertThat(kinds(sum, CollectiveWay.NVSHMEM)).isEmpty();
+    }
+    assertThat(kinds("broadcast", CollectiveWay.NVSHMEM)).containsExactly(MemoryKind.NVSHMEM);
+    assertThat(kinds("broadcast", CollectiveWay.NCCL_COPY_ENGINE)).isEmpty();
+  }
+
+  @Test
+  void onlyNcclAddsAndNotEightBits() {
+    assertThat(Arrays.stream(DType.values()).filter(Library.NCCL::adds))
+        .containsExactly(DType.FP32, DType.TF32, DType.BF16, DType.FP16);
+    for (var library : List.of(Library.NCCL_COPY_ENGINE, Library.NVSHMEM)) {
+      assertThat(DType.values()).noneMatch(library::adds);
+    }
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.exchange;
+
+import org.jspecify.annotations.NullMarked;
