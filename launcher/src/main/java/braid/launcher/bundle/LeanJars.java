@@ -29,7 +29,7 @@ final class LeanJars {
   private static final List<Pattern> UNUSED =
       List.of(
           // for other tools: native-image, C compilers, CMake
-          Pattern.compile("META-INF/native-image/.*|.*\\.(h|cmake|pc)"),
+          Pattern.compile("META-INF/native-image/.*|org/bytedeco/.*\\.(h|cmake|pc)"),
           // a signature of what is changed here would be wrong
           Pattern.compile("META-INF/[^/]*\\.(SF|RSA|DSA|EC)"),
           Pattern.compile("org/bytedeco/cuda/[^/]+/(?!" + CUDA + "$).*\\.so"),

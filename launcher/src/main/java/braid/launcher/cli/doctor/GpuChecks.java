@@ -139,38 +139,35 @@ final class GpuChecks {
 
   private static List<Check> memory(Gpus gpus, Cuda cuda, Paths paths) {
     var ofHost = "host: shared memory, mapped by every rank";
-    boolean apart = paths.pairs.containsKey(PeerPath.NONE);
+    var none = gpus.count() == 0 ? NO_GPU : cuda.missing().isEmpty() ? "" : "needs CUDA, see above";
     var virtual =
-        cuda.sharesVirtualMemory()
-            ? ""
-            : cuda.missing().isEmpty()
-                ? "the driver passes no virtual memory by file descriptors"
-                : cuda.missing();
-    var reach = apart ? "not between GPUs that do not reach each other" : cuda.missing();
+        !none.isEmpty() || cuda.sharesVirtualMemory()
+            ? none
+            : "the driver passes no virtual memory by file descriptors";
+    boolean apart = paths.pairs.containsKey(PeerPath.NONE);
     return List.of(
         Check.ok(
             "memory_native",
             "memory native",
-            gpus.count() == 0
-                ? ofHost
-                : virtual.isEmpty()
-                    ? "cuda: virtual memory, passed by file descriptors; " + ofHost
-                    : "%s; cuda: not, as %s".formatted(ofHost, virtual)),
-        kind(MemoryKind.IPC, reach, "cuda: CUDA IPC handles; no contiguous view of all ranks"),
+            virtual.isEmpty()
+                ? "cuda: virtual memory, passed by file descriptors; " + ofHost
+                : gpus.count() == 0 ? ofHost : "%s; cuda: %s".formatted(ofHost, virtual)),
+        kind(
+            MemoryKind.IPC,
+            none.isEmpty() && apart ? "not between GPUs that do not reach each other" : none,
+            "cuda: CUDA IPC handles; no contiguous view of all ranks"),
         kind(
             MemoryKind.NCCL,
-            gpus.count() == 0 ? NO_GPU : virtual.isEmpty() ? lacks(Library.NCCL) : virtual,
+            virtual.isEmpty() ? lacks(Library.NCCL, "NCCL") : virtual,
             "cuda: native memory as NCCL windows"),
         kind(
             MemoryKind.NVSHMEM,
-            gpus.count() == 0
-                ? NO_GPU
-                : cuda.missing().isEmpty() ? lacks(Library.NVSHMEM) : cuda.missing(),
+            none.isEmpty() ? lacks(Library.NVSHMEM, "NVSHMEM") : none,
             "cuda: NVSHMEM's symmetric heap"));
   }
 
-  private static String lacks(Library library) {
-    return Libraries.find(library).isPresent() ? "" : "needs %s, see above".formatted(library);
+  private static String lacks(Library library, String name) {
+    return Libraries.find(library).isPresent() ? "" : "needs %s, see above".formatted(name);
   }
 
   private static Check kind(MemoryKind kind, String whyNot, String what) {
