@@ -42,8 +42,8 @@ final class Trial implements AutoCloseable {
       long a = left == 0 ? filled(room, problem.a()) : left;
       long b = right == 0 ? filled(room, problem.b()) : right;
       long bias = problem.bias() ? room.another((long) problem.d().columns() * Float.BYTES) : 0;
-      long aux = problem.gelu() ? room.another(bytes(problem.d())) : 0;
-      long d = room.another(bytes(problem.d()));
+      long aux = problem.gelu() ? room.another(resultBytes(problem)) : 0;
+      long d = room.another(resultBytes(problem));
       long workspace = room.another(Lt.WORKSPACE_BYTES);
       var best = candidates.getFirst();
       float least = Float.POSITIVE_INFINITY;
@@ -80,6 +80,12 @@ final class Trial implements AutoCloseable {
         each.close();
       }
     }
+  }
+
+  /// Of all that the problem writes: a batch goes on after its stride.
+  static long resultBytes(Lt.Problem problem) {
+    long first = bytes(problem.d());
+    return first + (problem.batch() - 1) * problem.batchStrideD() * bytes(problem.d().type());
   }
 
   private static long bytes(Lt.Layout of) {
