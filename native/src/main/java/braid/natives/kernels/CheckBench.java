@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /// Where kernels are checked: a stream, memory with guards, and what was found so far.
@@ -20,7 +21,11 @@ final class CheckBench implements AutoCloseable {
   private final long staging;
   private final List<KernelChecks.Result> results = new ArrayList<>();
 
-  CheckBench(Gpu gpu, Kernels kernels) {
+  private final Consumer<KernelChecks.Result> heard;
+
+  /// Who hears of each result at once.
+  CheckBench(Gpu gpu, Kernels kernels, Consumer<KernelChecks.Result> heard) {
+    this.heard = heard;
     this.gpu = gpu;
     this.kernels = kernels;
     stream = gpu.stream(gpu.leastPriority());
@@ -51,7 +56,9 @@ final class CheckBench implements AutoCloseable {
     } catch (RuntimeException e) {
       wrong = Optional.of(e.toString());
     }
-    results.add(new KernelChecks.Result(kernel, what, wrong.isEmpty(), wrong.orElse("")));
+    var result = new KernelChecks.Result(kernel, what, wrong.isEmpty(), wrong.orElse(""));
+    results.add(result);
+    heard.accept(result);
   }
 
   Buffer buffer(long bytes, int shift) {

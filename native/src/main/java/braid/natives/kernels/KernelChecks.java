@@ -2,7 +2,10 @@ package braid.natives.kernels;
 
 import braid.natives.cuda.Gpu;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
+import java.util.function.Consumer;
 
 /// Holds every kernel against plain loops on the GPU it will run on.
 public final class KernelChecks {
@@ -11,25 +14,57 @@ public final class KernelChecks {
 
   private KernelChecks() {}
 
+  /// What belongs together, so that a slow tool can be given a part.
+  enum Group {
+    COPY(CopyChecks::run),
+    LAYOUT(LayoutChecks::run),
+    NUMBER(NumberChecks::run),
+    REDUCE(ReduceChecks::run),
+    SIGNAL(SignalChecks::run);
+
+    private final Consumer<CheckBench> checks;
+
+    Group(Consumer<CheckBench> checks) {
+      this.checks = checks;
+    }
+
+    static Group parse(String name) {
+      return Arrays.stream(values())
+          .filter(group -> group.name().equalsIgnoreCase(name))
+          .findFirst()
+          .orElseThrow(
+              () ->
+                  new IllegalArgumentException(
+                      "a group of checks must be one of %s but was %s"
+                          .formatted(Arrays.toString(values()).toLowerCase(Locale.ROOT), name)));
+    }
+  }
+
   /// All checks, each well under a second.
   public static List<Result> run(Gpu gpu, Kernels kernels) {
-    try (var bench = new CheckBench(gpu, kernels)) {
-      CopyChecks.run(bench);
-      LayoutChecks.run(bench);
-      NumberChecks.run(bench);
-      ReduceChecks.run(bench);
-      SignalChecks.run(bench);
+    return run(gpu, kernels, List.of(Group.values()), result -> {});
+  }
+
+  private static List<Result> run(
+      Gpu gpu, Kernels kernels, List<Group> groups, Consumer<Result> heard) {
+    try (var bench = new CheckBench(gpu, kernels, heard)) {
+      groups.forEach(group -> group.checks.accept(bench));
       return bench.results();
     }
   }
 
-  /// Checks device 0, with compiled kernels kept in the folder of the first argument, prints a
-  /// table, and ends with 1 if a kernel is wrong.
+  /// Checks device 0, with compiled kernels kept in the folder of the first argument, says what it
+  /// found as it goes, and ends with 1 if a kernel is wrong. Further arguments name groups of
+  /// checks; none is all of them.
   public static void main(String[] args) {
     var cache =
         args.length > 0
             ? Path.of(args[0])
             : Path.of(System.getProperty("user.home"), ".cache", "braid", "kernels");
+    var groups =
+        args.length > 1
+            ? Arrays.stream(args).skip(1).map(Group::parse).toList()
+            : List.of(Group.values());
     var missing = Gpu.missing();
     if (missing.isPresent()) {
       System.err.println("kernels cannot be checked: " + missing.get());
@@ -38,20 +73,20 @@ public final class KernelChecks {
     boolean right;
     try (var gpu = Gpu.open(0, "check");
         var kernels = Kernels.load(gpu, cache)) {
-      var results = run(gpu, kernels);
       System.out.println(gpu.where());
-      results.forEach(
-          result ->
-              System.out.printf(
-                  "%-5s  %-16s  %s%s%n",
-                  result.ok() ? "right" : "WRONG",
-                  result.kernel(),
-                  result.what(),
-                  result.ok() ? "" : ": " + result.detail()));
-      right = results.stream().allMatch(Result::ok);
+      right = run(gpu, kernels, groups, KernelChecks::say).stream().allMatch(Result::ok);
     }
     if (!right) {
       System.exit(1);
     }
+  }
+
+  private static void say(Result result) {
+    System.out.printf(
+        "%-5s  %-16s  %s%s%n",
+        result.ok() ? "right" : "WRONG",
+        result.kernel(),
+        result.what(),
+        result.ok() ? "" : ": " + result.detail());
   }
 }
