@@ -18,8 +18,17 @@ final class SignalChecks {
 
   private SignalChecks() {}
 
-  static void run(CheckBench bench) {
+  /// One kernel at a time, as a tool has it that lets no two run at once.
+  static void alone(CheckBench bench) {
     bench.check("signal_write", "a word", () -> writes(bench));
+    bench.check("signal_wait", "at least, and it is there", () -> isThere(bench, false, 5, 7));
+    bench.check("signal_wait", "exactly, and it is there", () -> isThere(bench, true, 8, 8));
+    bench.check("signal_wait", "told to stop from the start", () -> isStopped(bench));
+    bench.check("delay", "takes as long as it was told", () -> delays(bench));
+  }
+
+  /// A kernel that waits while another one writes.
+  static void together(CheckBench bench) {
     bench.check("signal_wait", "at least", () -> waits(bench, new Wait(false, 5, 0, 4, 7)));
     bench.check("signal_wait", "exactly", () -> waits(bench, new Wait(true, 8, 7, 9, 8)));
     bench.check(
@@ -31,7 +40,31 @@ final class SignalChecks {
                 new Wait(
                     false, Long.MIN_VALUE, Long.MAX_VALUE - 5, Long.MAX_VALUE, Long.MIN_VALUE)));
     bench.check("signal_wait", "ends when it is told to stop", () -> stops(bench));
-    bench.check("delay", "takes as long as it was told", () -> delays(bench));
+  }
+
+  private static Optional<String> isThere(
+      CheckBench bench, boolean exactly, long value, long word) {
+    var kernels = bench.kernels();
+    try (var there = bench.buffer(Long.BYTES, 0).put(bytes(word));
+        var after = bench.buffer(Long.BYTES, 0).put(bytes(0))) {
+      if (exactly) {
+        kernels.signalAwaitEqual(bench.stream(), there.address(), value, 0);
+      } else {
+        kernels.signalAwaitAtLeast(bench.stream(), there.address(), value, 0);
+      }
+      kernels.signalWrite(bench.stream(), after.address(), 1);
+      return after.holds(bytes(1)).or(() -> there.holds(bytes(word)));
+    }
+  }
+
+  private static Optional<String> isStopped(CheckBench bench) {
+    try (var word = bench.buffer(Long.BYTES, 0).put(bytes(0));
+        var stop = bench.buffer(Long.BYTES, 0).put(bytes(1));
+        var after = bench.buffer(Long.BYTES, 0).put(bytes(0))) {
+      bench.kernels().signalAwaitAtLeast(bench.stream(), word.address(), 1, stop.address());
+      bench.kernels().signalWrite(bench.stream(), after.address(), 1);
+      return after.holds(bytes(1)).or(() -> word.holds(bytes(0)));
+    }
   }
 
   private static Optional<String> writes(CheckBench bench) {
