@@ -200,6 +200,7 @@ class ProfileSetTest {
             "ms",
             "bytes",
             "flops",
+            "engine",
             "pattern",
             "m",
             "n",

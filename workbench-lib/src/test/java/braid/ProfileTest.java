@@ -49,7 +49,7 @@ class ProfileTest {
         "\"rank\":1          | \"rank\":2           | rank must be 0..1 but was 2 of 2",
         "[0,0,0,0,           | [0,0,9,0,            | entry 9 of `stages`",
         "[0,0,0,0,           | [7,0,0,0,            | iteration must be 0..1 but was 7",
-        "[0,0,0,0,           | [0,0,0,              | must be rows of 8 whole numbers",
+        "[0,0,0,0,           | [0,0,0,              | must be rows of 9 whole numbers",
       })
   void damagedJsonIsAOneLineError(String what, String by, String message) {
     var json = json(PROFILE);
@@ -90,6 +90,25 @@ class ProfileTest {
         .hasMessage("profile `counters`: `replays` must be a whole number but was 1.5");
     assertThatThrownBy(() -> ProfileJson.read(json.replace("\"replays\":1", "\"replays\":-1")))
         .hasMessage("a counter must be 0 or more but `replays` was -1");
+  }
+
+  @Test
+  void enginesComeBackAndMayBeMissing() {
+    var copied = new Span(0, 1, Stage.COPY, "comm", 1, 2, 3, 0, "copy engine");
+    var multiplied = new Span(0, 1, Stage.GEMM, "gemm-0", 2, 9, 0, 5, "a kernel's name");
+    var waited = new Span(0, 1, Stage.WAIT, "gemm-0", 1, 2, 0, 0);
+    var told = profile(List.of(10L), List.of(copied, multiplied, waited));
+    assertThat(ProfileJson.read(json(told))).isEqualTo(told);
+    assertThat(ProfileSet.of(List.of(told)).engines().stringColumn("engine").asList())
+        .containsExactly("copy engine", "a kernel's name");
+
+    // As Braid's first version wrote it.
+    var first =
+        json(PROFILE)
+            .replaceFirst("\"engines\":\\[[^]]*],", "")
+            .replaceAll("((?:-?\\d+,){7}-?\\d+),\\d+]", "$1]");
+    assertThat(first).doesNotContain("engines");
+    assertThat(ProfileJson.read(first)).isEqualTo(PROFILE);
   }
 
   @Test
