@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import tech.tablesaw.api.Table;
 
 /// Whether everything comes out right on this machine: every way of every pattern and collective,
@@ -115,7 +116,8 @@ public final class SelfTest {
             List.copyOf(kinds.isEmpty() ? all : kinds),
             List.copyOf(dtypes.isEmpty() ? Arrays.asList(DType.values()) : dtypes),
             quick,
-            List.copyOf(checks));
+            Stream.concat(group.context().backend().selfChecks().stream(), checks.stream())
+                .toList());
     group.agree("self-test", plan.toString());
     return new SelfTestRun(group, plan, handled, heard).report();
   }

@@ -134,12 +134,20 @@ public final class Tensor {
           "copyFrom needs a tensor of %d values for shape %s but was given one of shape %s"
               .formatted(elements(), text(shape), text(other.shape)));
     }
-    // Two accesses may not reach each other's memory.
-    if (other.dtype != dtype || !other.access.equals(access)) {
+    if (other.dtype != dtype) {
       return copyFrom(other.toFloats());
     }
     var from = other.memory();
-    return each(place -> access.copy(from, place));
+    if (other.access.equals(access)) {
+      return each(place -> access.copy(from, place));
+    }
+    // Where one of the two is the host's own, the other's access reaches both.
+    if (other.access.direct()) {
+      return each(place -> access.write(from, place));
+    }
+    return access.direct()
+        ? each(place -> other.access.read(from, place))
+        : copyFrom(other.toFloats());
   }
 
   /// All values, row by row, widened.

@@ -3,6 +3,7 @@ package braid.internal.backend;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
+import braid.SelfTest;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
@@ -64,6 +65,10 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// How the host gets at numbers in this backend's memory, all of it but [#control].
   Inspection access();
 
+  /// Memory of the host for this rank alone, which does not move, so that the device copies it
+  /// without a detour. It lives until it is closed.
+  PrivateMemory pinned(long bytes);
+
   /// What a multiplication reads its right side from.
   Operand operand(Matrix source);
 
@@ -73,6 +78,9 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
 
   /// How far the times of the spans that were recorded last may be from the process's clock.
   long clockErrorNanos();
+
+  /// What else a self-test is to hold this machine to.
+  List<SelfTest.Check> selfChecks();
 
   /// Drops what streams have not begun and waits for what they have.
   void quiesce();

@@ -4,10 +4,12 @@ import braid.BraidException;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
+import braid.SelfTest;
 import braid.internal.cuda.Communicators;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.DeviceAccess;
 import braid.internal.cuda.Hardware;
+import braid.internal.cuda.KernelCheck;
 import braid.internal.cuda.Multiplier;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
@@ -81,7 +83,7 @@ public final class CudaBackend implements Backend {
 
   @Override
   public String link() {
-    return device.gpu().name();
+    return hardware.links();
   }
 
   @Override
@@ -209,6 +211,27 @@ public final class CudaBackend implements Backend {
               gpu.use();
               gpu.free(address);
             }));
+  }
+
+  @Override
+  public PrivateMemory pinned(long bytes) {
+    var gpu = device.gpu();
+    gpu.use();
+    long address = gpu.allocatePinned(Math.max(bytes, 1));
+    var arena = Arena.ofShared();
+    return new PrivateMemory(
+        CudaDevice.view(address, bytes, arena),
+        new Once(
+            () -> {
+              arena.close();
+              gpu.use();
+              gpu.freePinned(address);
+            }));
+  }
+
+  @Override
+  public List<SelfTest.Check> selfChecks() {
+    return List.of(new KernelCheck(device));
   }
 
   @Override

@@ -48,6 +48,7 @@ final class CudaStream implements Stream {
   private final Consumer<CudaStream> onClose;
   private final List<MemoryOperation> pending = new ArrayList<>();
   private final Map<Long, Awaited> awaited = new LinkedHashMap<>();
+  private volatile Map<Long, Awaited> replayed = Map.of();
   private final List<GpuEvent> events = new ArrayList<>();
   private final List<GpuEvent> kept = new ArrayList<>();
   private int usedEvents;
@@ -97,6 +98,7 @@ final class CudaStream implements Stream {
     synchronized (awaited) {
       awaited.clear();
     }
+    replayed = Map.of();
   }
 
   /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
@@ -293,6 +295,7 @@ final class CudaStream implements Stream {
     synchronized (awaited) {
       missing = new LinkedHashMap<>(awaited);
     }
+    missing.putAll(replayed);
     missing
         .entrySet()
         .removeIf(
@@ -313,9 +316,7 @@ final class CudaStream implements Stream {
 
   /// Waits for those too in this turn.
   void alsoAwaits(Map<Long, Awaited> recorded) {
-    synchronized (awaited) {
-      awaited.putAll(recorded);
-    }
+    replayed = recorded;
   }
 
   /// Forgets what was not enqueued because of a failure.

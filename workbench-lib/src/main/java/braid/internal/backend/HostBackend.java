@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
+import braid.SelfTest;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Cores;
 import braid.internal.host.FreeMemory;
@@ -133,6 +134,17 @@ public final class HostBackend implements Backend {
   @Override
   public Inspection access() {
     return HostAccess.HOST;
+  }
+
+  /// The host's device is the host.
+  @Override
+  public PrivateMemory pinned(long bytes) {
+    return allocate(bytes);
+  }
+
+  @Override
+  public List<SelfTest.Check> selfChecks() {
+    return List.of();
   }
 
   @Override

@@ -18,17 +18,30 @@ public final class Hardware {
     this.pciBusId = pciBusId;
   }
 
+  /// What connects the GPU to its peers, for tables.
+  public synchronized String links() {
+    if (Nvml.missing().isPresent()) {
+      return "unknown";
+    }
+    int links = opened().links(pciBusId).size();
+    return links == 0 ? "PCIe" : "NVLink x" + links;
+  }
+
+  private Nvml opened() {
+    var existing = nvml;
+    if (existing == null) {
+      existing = Nvml.open();
+      nvml = existing;
+    }
+    return existing;
+  }
+
   public synchronized SequencedMap<String, Long> readings() {
     var readings = new LinkedHashMap<String, Long>();
     if (Nvml.missing().isPresent()) {
       return readings;
     }
-    var opened = nvml;
-    if (opened == null) {
-      opened = Nvml.open();
-      nvml = opened;
-    }
-    var now = opened.reading(pciBusId);
+    var now = opened().reading(pciBusId);
     known(readings, "SM clock MHz", now.smClockMhz());
     known(readings, "memory clock MHz", now.memoryClockMhz());
     known(readings, "temperature C", now.celsius());

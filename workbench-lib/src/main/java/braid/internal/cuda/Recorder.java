@@ -74,7 +74,14 @@ public final class Recorder implements AutoCloseable {
   }
 
   /// All work given from here on belongs to that iteration, and all before is done.
-  public synchronized void turn(int iteration) {
+  public void turn(int iteration) {
+    // Most iterations are no profile's.
+    if (session != null) {
+      begin(iteration);
+    }
+  }
+
+  private synchronized void begin(int iteration) {
     var current = session;
     if (current != null) {
       current.turns.putIfAbsent(System.nanoTime(), iteration);
