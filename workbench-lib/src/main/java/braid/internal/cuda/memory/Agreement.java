@@ -1,8 +1,8 @@
 package braid.internal.cuda.memory;
 
+import braid.GroupAborted;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
-import braid.natives.cuda.GpuError;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -24,8 +24,11 @@ final class Agreement {
     String said;
     try {
       said = WELL + step.take();
-    } catch (GpuError | AllocationFailed e) {
-      said = FAILED + e.getMessage();
+    } catch (GroupAborted e) {
+      throw e;
+    } catch (RuntimeException e) {
+      // Whatever it is: the others wait for this rank's word.
+      said = FAILED + (e.getMessage() == null ? e.toString() : e.getMessage());
     }
     var all = rendezvous.exchange(label, said);
     var failures = new ArrayList<String>();

@@ -66,7 +66,7 @@ final class NvshmemKind implements Kind {
           .orElseThrow(
               () ->
                   new AllocationFailed(
-                      "%s needs %d bytes of NVSHMEM's heap where %d are free; close what is not needed, or set BRAID_NVSHMEM_HEAP higher"
+                      "%s needs %d bytes of NVSHMEM's heap where %d are free; close what is not needed, or set BRAID_NVSHMEM_HEAP_MIB higher"
                           .formatted(label, bytes, room.free())));
     }
   }
