@@ -13,12 +13,15 @@ public final class GpuStream implements AutoCloseable {
   private final CUstream_st stream;
   private final CUDA_MEMCPY2D_v2 rows = new CUDA_MEMCPY2D_v2();
   private final OperationBatch batch = new OperationBatch();
+  private final CopyBatch copies = new CopyBatch();
+  private final boolean batches;
   private final LaunchArguments arguments = new LaunchArguments();
   private boolean closed;
 
   private GpuStream(Gpu gpu, CUstream_st stream) {
     this.gpu = gpu;
     this.stream = stream;
+    this.batches = gpu.driverVersion() >= CopyBatch.FIRST_DRIVER;
     rows.srcXInBytes(0)
         .srcY(0)
         .srcMemoryType(cudart.CU_MEMORYTYPE_UNIFIED)
@@ -57,6 +60,22 @@ public final class GpuStream implements AutoCloseable {
   public void copy(long to, long from, long bytes) {
     gpu.use();
     gpu.check("cuMemcpyAsync", cudart.cuMemcpyAsync(to, from, bytes, stream));
+  }
+
+  /// Copies that do not need each other, by one call where the driver has it: they may then be made
+  /// at once, by several copy engines. Such a call cannot be recorded.
+  public void copyAll(List<GpuCopy> all) {
+    if (all.size() < 2 || !batches) {
+      all.forEach(each -> copy(each.to(), each.from(), each.bytes()));
+      return;
+    }
+    gpu.use();
+    int count = all.size();
+    for (int done = 0; done < count; ) {
+      int some = Math.min(count - done, CopyBatch.MOST);
+      gpu.check("cuMemcpyBatchAsync", copies.enqueue(all, done, some, this));
+      done += some;
+    }
   }
 
   /// Copies rows of `rowBytes` that begin so many bytes apart.
@@ -181,6 +200,7 @@ public final class GpuStream implements AutoCloseable {
       gpu.use();
       gpu.checkReturn("cuStreamDestroy", cudart.cuStreamDestroy(stream));
       rows.close();
+      copies.close();
     }
   }
 }

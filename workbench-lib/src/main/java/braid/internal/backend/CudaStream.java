@@ -18,6 +18,7 @@ import braid.internal.work.Lane;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
 import braid.internal.work.Work;
+import braid.natives.cuda.GpuCopy;
 import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.GpuStream;
 import braid.natives.cuda.MemoryOperation;
@@ -135,6 +136,40 @@ final class CudaStream implements Stream {
     } else {
       enqueue(work, Stage.COPY, bytes, 0, on -> on.copy(target, source, bytes));
     }
+  }
+
+  /// Recorded copies are given one by one: the driver cannot record its call for several.
+  @Override
+  public void copyAll(Work work, List<Copy> all) {
+    var copies = all.stream().filter(each -> each.from().byteSize() > 0).toList();
+    if (lane.transport() == Transport.WORKERS || copies.size() < 2) {
+      copies.forEach(each -> copy(each.work(), each.from(), each.to()));
+      return;
+    }
+    var together =
+        copies.stream()
+            .map(
+                each ->
+                    new GpuCopy(each.to().address(), each.from().address(), each.from().byteSize()))
+            .toList();
+    long bytes = together.stream().mapToLong(GpuCopy::bytes).sum();
+    give(
+        () -> {
+          flush();
+          if (!recording) {
+            around(work, Stage.COPY, bytes, 0, on -> on.copyAll(together));
+            return;
+          }
+          for (int i = 0; i < together.size(); i++) {
+            var one = together.get(i);
+            around(
+                copies.get(i).work(),
+                Stage.COPY,
+                one.bytes(),
+                0,
+                on -> on.copy(one.to(), one.from(), one.bytes()));
+          }
+        });
   }
 
   @Override
@@ -348,8 +383,12 @@ final class CudaStream implements Stream {
     give(
         () -> {
           flush();
-          recorder.around(name(), work, stage, bytes, flops, recording, launch, gpu);
+          around(work, stage, bytes, flops, launch);
         });
+  }
+
+  private void around(Work work, Stage stage, long bytes, long flops, Launch launch) {
+    recorder.around(name(), work, stage, bytes, flops, recording, launch, gpu);
   }
 
   private void give(Runnable piece) {

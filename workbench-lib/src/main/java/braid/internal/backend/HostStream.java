@@ -102,6 +102,14 @@ final class HostStream implements Stream {
     keep(work, Stage.COPY, start, from.byteSize(), 0);
   }
 
+  /// A link carries one after the other.
+  @Override
+  public void copyAll(Work work, List<Copy> copies) {
+    copies.stream()
+        .filter(each -> each.from().byteSize() > 0)
+        .forEach(each -> copy(each.work(), each.from(), each.to()));
+  }
+
   @Override
   public void copyLocal(Work work, MemorySegment from, MemorySegment to) {
     compute(

@@ -23,6 +23,10 @@ public sealed interface Stream extends AutoCloseable permits HostStream, CudaStr
   /// Moves bytes between this rank's memory and another's, over the link.
   void copy(Work work, MemorySegment from, MemorySegment to);
 
+  /// Moves bytes as `copy` does, in several places that do not need each other and so may be on
+  /// their way at once; `work` is all of it.
+  void copyAll(Work work, List<Copy> copies);
+
   /// Moves bytes within this rank's memory.
   void copyLocal(Work work, MemorySegment from, MemorySegment to);
 

@@ -1,6 +1,7 @@
 package braid.internal.collective;
 
 import braid.Place;
+import braid.internal.backend.Copy;
 import braid.internal.backend.Event;
 import braid.internal.collective.Words.Signal;
 import braid.internal.work.Epilogue;
@@ -9,6 +10,7 @@ import braid.internal.work.Reduction;
 import braid.internal.work.Work;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntFunction;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
@@ -34,10 +36,8 @@ final class Pulling extends Form {
   @Override
   public void allGather(Shared x, Shared y) {
     begin();
-    for (int peer : peers()) {
-      awaitBegun(peer);
-      fetch(x, peer, x.all(), y, slot(x, peer));
-    }
+    peers().forEach(this::awaitBegun);
+    fetchAll(peer -> copy(x, peer, x.all(), y, slot(x, peer)));
     keepOwn(x, x.all(), y, slot(x, place.rank()));
     finish();
   }
@@ -46,10 +46,8 @@ final class Pulling extends Form {
   public void allToAll(Shared x, Shared y) {
     begin();
     var mine = part(x, place.rank());
-    for (int peer : peers()) {
-      awaitBegun(peer);
-      fetch(x, peer, mine, y, part(y, peer));
-    }
+    peers().forEach(this::awaitBegun);
+    fetchAll(peer -> copy(x, peer, mine, y, part(y, peer)));
     keepOwn(x, mine, y, mine);
     finish();
   }
@@ -104,7 +102,20 @@ final class Pulling extends Form {
   }
 
   private void fetch(Shared from, int source, Elements some, Shared to, Elements place) {
-    copy(from.of(source, some), to.of(this.place.rank(), place), Work.of(() -> from(source)));
+    var copy = copy(from, source, some, to, place);
+    copy(copy.from(), copy.to(), copy.work());
+  }
+
+  /// Something from every peer, on its way at once where the hardware can.
+  private void fetchAll(IntFunction<Copy> fromPeer) {
+    communication.copyAll(
+        Work.of(() -> "the peers' parts of " + what.get()),
+        peers().stream().map(fromPeer::apply).toList());
+  }
+
+  private Copy copy(Shared from, int source, Elements some, Shared to, Elements place) {
+    return new Copy(
+        Work.of(() -> from(source)), from.of(source, some), to.of(this.place.rank(), place));
   }
 
   private String from(int source) {
@@ -130,14 +141,15 @@ final class Pulling extends Form {
         communication.await(work(chunk, "room for"), done.get(chunk - Carriers.ROOMS));
       }
       var piece = some.chunk(chunk, most);
-      for (int peer : peers()) {
-        var from = x.of(peer, piece);
-        int at = chunk;
-        copy(
-            from,
-            carriers.inbox(chunk, peer, from.byteSize()),
-            new Work(chunk, () -> "chunk %d of %s".formatted(at, from(peer))));
-      }
+      int at = chunk;
+      fetchAll(
+          peer -> {
+            var from = x.of(peer, piece);
+            return new Copy(
+                new Work(at, () -> "chunk %d of %s".formatted(at, from(peer))),
+                from,
+                carriers.inbox(at, peer, from.byteSize()));
+          });
       adder.await(work(chunk, "the parts of"), communication.mark());
       var sum = y.row(place.rank(), target.chunk(chunk, most));
       adder.reduce(

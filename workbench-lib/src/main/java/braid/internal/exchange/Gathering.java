@@ -1,9 +1,11 @@
 package braid.internal.exchange;
 
 import braid.Method;
+import braid.internal.backend.Copy;
 import braid.internal.backend.Event;
 import braid.internal.backend.Stream;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.work.Work;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -117,12 +119,9 @@ public final class Gathering {
     peers.forEach(peer -> handshake.awaitBegun(communication, peer));
     for (int chunk = 0; chunk < layout.chunks(); chunk++) {
       piece++;
-      var landed = new ArrayList<Slice>();
-      for (int peer : peers) {
-        var some = layout.rows(peer, chunk);
-        fetch(piece, peer, some);
-        landed.add(some);
-      }
+      int at = chunk;
+      var landed = peers.stream().map(peer -> layout.rows(peer, at)).toList();
+      fetchAll(piece, peers, landed);
       if (!landed.isEmpty()) {
         arrivals.arrived(piece, landed, communication.mark());
       }
@@ -204,10 +203,9 @@ public final class Gathering {
   ///                                             ^ landed
   /// ```
   private void unfused(Arrivals arrivals) {
-    for (int peer : rig.peers()) {
-      handshake.awaitBegun(communication, peer);
-      fetch(0, peer, part(peer));
-    }
+    var peers = rig.peers();
+    peers.forEach(peer -> handshake.awaitBegun(communication, peer));
+    fetchAll(0, peers, peers.stream().map(this::part).toList());
     end(arrivals);
   }
 
@@ -233,13 +231,27 @@ public final class Gathering {
     copy(chunk, source, shard(source, some), some);
   }
 
+  /// From each of those ranks its part, on their way at once where the hardware can.
+  private void fetchAll(int chunk, List<Integer> sources, List<Slice> parts) {
+    var copies = new ArrayList<Copy>();
+    for (int i = 0; i < parts.size(); i++) {
+      var some = parts.get(i);
+      int source = sources.get(i);
+      if (some.length() > 0) {
+        copies.add(new Copy(work(chunk, source), shard(source, some), rows.of(whole(), some)));
+      }
+    }
+    communication.copyAll(rig.work(chunk, () -> "all-gather, chunk %d,".formatted(chunk)), copies);
+  }
+
   private void copy(int chunk, int source, MemorySegment from, Slice some) {
     if (some.length() > 0) {
-      communication.copy(
-          rig.work(chunk, () -> "all-gather, chunk %d (rank %d's rows),".formatted(chunk, source)),
-          from,
-          rows.of(whole(), some));
+      communication.copy(work(chunk, source), from, rows.of(whole(), some));
     }
+  }
+
+  private Work work(int chunk, int source) {
+    return rig.work(chunk, () -> "all-gather, chunk %d (rank %d's rows),".formatted(chunk, source));
   }
 
   private void copyOwn() {

@@ -1,5 +1,6 @@
 package braid.internal.exchange;
 
+import braid.internal.backend.Copy;
 import braid.internal.backend.Event;
 import braid.internal.backend.Stream;
 import braid.internal.resource.SymmetricMemory;
@@ -52,9 +53,7 @@ public final class OneShot {
     }
     for (int chunk = 0; chunk < layout.chunks(); chunk++) {
       announce(chunk, made.get(chunk));
-      for (int peer : rig.peers()) {
-        fetch(chunk, peer);
-      }
+      fetch(chunk);
       collect(chunk, made.get(chunk), sums);
     }
     rig.peers().forEach(peer -> handshake.read(communication, peer));
@@ -70,14 +69,19 @@ public final class OneShot {
     }
   }
 
-  private void fetch(int chunk, int source) {
-    // Matches the signal in [#announce] on the source.
-    handshake.awaitLanded(communication, source, chunk);
+  private void fetch(int chunk) {
     var some = layout.rows(0, chunk);
-    communication.copy(
-        rig.work(chunk, () -> "all-reduce, chunk %d of rank %d,".formatted(chunk, source)),
-        rows.of(partials.on(source), some),
-        rows.of(inbox(source), some));
+    var copies = new ArrayList<Copy>();
+    for (int source : rig.peers()) {
+      // Matches the signal in [#announce] on the source.
+      handshake.awaitLanded(communication, source, chunk);
+      copies.add(
+          new Copy(
+              rig.work(chunk, () -> "all-reduce, chunk %d of rank %d,".formatted(chunk, source)),
+              rows.of(partials.on(source), some),
+              rows.of(inbox(source), some)));
+    }
+    communication.copyAll(rig.work(chunk, () -> "all-reduce, chunk %d,".formatted(chunk)), copies);
   }
 
   private void collect(int chunk, Event made, Scattering.Sums sums) {

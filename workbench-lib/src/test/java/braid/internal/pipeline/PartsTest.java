@@ -27,9 +27,12 @@ class PartsTest {
 
   @Test
   void aClockThatMayBeTheSameIsTakenForIt() {
-    assertThat(ClockAlignment.of(-300, 100)).isEqualTo(new ClockAlignment(0, 300));
-    assertThat(ClockAlignment.of(1000, 1400)).isEqualTo(new ClockAlignment(1200, 200));
-    assertThat(ClockAlignment.of(-1401, -1000)).isEqualTo(new ClockAlignment(-1201, 201));
+    assertThat(ClockAlignment.of(false, -300, 100)).isEqualTo(new ClockAlignment(0, 300));
+    assertThat(ClockAlignment.of(false, 1000, 1400)).isEqualTo(new ClockAlignment(1200, 200));
+    assertThat(ClockAlignment.of(false, -1401, -1000)).isEqualTo(new ClockAlignment(-1201, 201));
+    assertThat(ClockAlignment.of(true, -300, 100)).isEqualTo(new ClockAlignment(0, 0));
+    // What calls itself one clock and is seen not to be is not believed.
+    assertThat(ClockAlignment.of(true, 1000, 1400)).isEqualTo(new ClockAlignment(1200, 200));
   }
 
   @Test

@@ -1,0 +1,50 @@
+package braid.natives.cuda;
+
+import java.util.List;
+import org.bytedeco.cuda.cudart.CUmemcpyAttributes_v1;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.LongPointer;
+import org.bytedeco.javacpp.SizeTPointer;
+
+/// Copies as `cuMemcpyBatchAsync` wants them, made once and filled for each call. The driver
+/// spreads them over copy engines, where copies given one by one take turns.
+final class CopyBatch implements AutoCloseable {
+  static final int MOST = 64;
+
+  /// The first driver with the call in the form that is used here.
+  static final int FIRST_DRIVER = 13000;
+
+  private final LongPointer targets = new LongPointer(MOST);
+  private final LongPointer sources = new LongPointer(MOST);
+  private final SizeTPointer bytes = new SizeTPointer(MOST);
+  private final CUmemcpyAttributes_v1 attributes = new CUmemcpyAttributes_v1();
+  private final SizeTPointer attributesFrom = new SizeTPointer(1);
+
+  CopyBatch() {
+    attributes
+        .srcAccessOrder(cudart.CU_MEMCPY_SRC_ACCESS_ORDER_STREAM)
+        .flags(cudart.CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE);
+    attributesFrom.put(0, 0);
+  }
+
+  /// Gives the driver those from `first` on, at most [#MOST].
+  int enqueue(List<GpuCopy> all, int first, int count, GpuStream on) {
+    for (int i = 0; i < count; i++) {
+      var copy = all.get(first + i);
+      targets.put(i, copy.to());
+      sources.put(i, copy.from());
+      bytes.put(i, copy.bytes());
+    }
+    return cudart.cuMemcpyBatchAsync(
+        targets, sources, bytes, count, attributes, attributesFrom, 1, on.pointer());
+  }
+
+  @Override
+  public void close() {
+    targets.close();
+    sources.close();
+    bytes.close();
+    attributes.close();
+    attributesFrom.close();
+  }
+}
