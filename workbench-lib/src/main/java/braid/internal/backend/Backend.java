@@ -72,8 +72,8 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// What a multiplication reads its right side from.
   Operand operand(Matrix source);
 
-  /// What the hardware is at just now, by name: clocks, power, temperature, and what holds it back.
-  /// Nothing where nothing can be read.
+  /// What the hardware is at just now, by name: clocks, power, temperature, and what holds it back;
+  /// and what the backend counts. Nothing where there is nothing of the kind.
   SequencedMap<String, Long> readings();
 
   /// How far the times of the spans that were recorded last may be from the process's clock.

@@ -71,9 +71,7 @@ public final class CudaBackend implements Backend {
 
   /// Opens this rank's GPU, which is the one of its number among the ranks of this machine.
   public static CudaBackend open(Env env, String token, Waits waits) {
-    var device =
-        CudaDevice.open(env.local().rank(), env.world().rank(), env.cache().resolve("kernels"));
-    return new CudaBackend(env, token, waits, device);
+    return new CudaBackend(env, token, waits, CudaDevice.open(env));
   }
 
   @Override
@@ -259,6 +257,7 @@ public final class CudaBackend implements Backend {
   @Override
   public SequencedMap<String, Long> readings() {
     var readings = hardware.readings();
+    readings.putAll(device.choices());
     if (recorder.dropped() > 0) {
       readings.put("records dropped", recorder.dropped());
     }
