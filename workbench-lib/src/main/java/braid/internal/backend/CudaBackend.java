@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
+import braid.Reading;
 import braid.SelfTest;
 import braid.internal.cuda.Communicators;
 import braid.internal.cuda.CudaDevice;
@@ -262,6 +263,11 @@ public final class CudaBackend implements Backend {
       readings.put("records dropped", recorder.dropped());
     }
     return readings;
+  }
+
+  @Override
+  public Reading reading() {
+    return hardware.reading();
   }
 
   @Override
