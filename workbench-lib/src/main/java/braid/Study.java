@@ -9,6 +9,8 @@ import braid.internal.report.chart.ConfigurationsChart;
 import braid.internal.report.chart.HeatmapChart;
 import braid.internal.report.chart.SplitsChart;
 import braid.internal.report.json.StudyJson;
+import braid.internal.report.statistics.Conditions;
+import braid.internal.report.statistics.Doubts;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.Spread;
 import java.util.ArrayList;
@@ -28,25 +30,36 @@ import tech.tablesaw.api.Table;
 
 /// What the tuner measured: every configuration in every round, beside the unfused reference, which
 /// was measured twice a round to learn how much two measurements of the same thing differ. A time
-/// is always that of the slowest rank.
+/// is always that of the slowest rank. Where the hardware tells what it was at after each
+/// measurement, that stands beside the times.
 ///
 /// @param problem the GEMM as table columns
 /// @param seed what shuffled the order of measurement
+/// @param unfusedReadings of both of its measurements in each round, in the order they were made;
+///   none where the hardware tells nothing
 public record Study(
     SequencedMap<String, String> problem,
     int ranks,
     long seed,
     List<Long> unfusedFirst,
     List<Long> unfusedAgain,
-    List<Trial> trials)
+    List<Trial> trials,
+    List<Reading> unfusedReadings)
     implements Evidence {
   /// As many ties as a line can name; the table marks all.
   private static final int TIES_NAMED = 3;
 
-  /// One configuration and its time in each round.
-  public record Trial(Overlap overlap, List<Long> nanos) {
+  /// One configuration, its time in each round, and what the hardware was at then, of all ranks
+  /// together; no readings where it tells nothing.
+  public record Trial(Overlap overlap, List<Long> nanos, List<Reading> readings) {
     public Trial {
       nanos = List.copyOf(nanos);
+      readings = told(readings);
+    }
+
+    /// On hardware that tells nothing.
+    public Trial(Overlap overlap, List<Long> nanos) {
+      this(overlap, nanos, List.of());
     }
 
     public double medianNanos() {
@@ -71,17 +84,43 @@ public record Study(
     unfusedFirst = List.copyOf(unfusedFirst);
     unfusedAgain = List.copyOf(unfusedAgain);
     trials = List.copyOf(trials);
+    unfusedReadings = told(unfusedReadings);
     if (trials.isEmpty() || unfusedFirst.isEmpty()) {
       throw new BraidException("a study needs at least 1 configuration and 1 round but has none");
     }
     requireRounds("the unfused reference's second time", unfusedFirst.size(), unfusedAgain);
+    requireReadings("the unfused reference", 2 * unfusedFirst.size(), unfusedReadings);
     var seen = new HashSet<Overlap>();
     for (var trial : trials) {
       requireRounds(trial.overlap().toString(), unfusedFirst.size(), trial.nanos());
+      requireReadings(trial.overlap().toString(), unfusedFirst.size(), trial.readings());
       if (!seen.add(trial.overlap())) {
         throw new BraidException(
             "a study has each configuration once but twice " + trial.overlap());
       }
+    }
+  }
+
+  /// On hardware that tells nothing.
+  public Study(
+      SequencedMap<String, String> problem,
+      int ranks,
+      long seed,
+      List<Long> unfusedFirst,
+      List<Long> unfusedAgain,
+      List<Trial> trials) {
+    this(problem, ranks, seed, unfusedFirst, unfusedAgain, trials, List.of());
+  }
+
+  private static List<Reading> told(List<Reading> readings) {
+    return readings.stream().allMatch(Reading.NONE::equals) ? List.of() : List.copyOf(readings);
+  }
+
+  private static void requireReadings(String what, int times, List<Reading> readings) {
+    if (!readings.isEmpty() && readings.size() != times) {
+      throw new BraidException(
+          "a study needs a reading of the hardware for each time or none but has %d of %s for %d times"
+              .formatted(readings.size(), what, times));
     }
   }
 
@@ -117,12 +156,17 @@ public record Study(
         kept.seed(),
         kept.unfusedFirst(),
         kept.unfusedAgain(),
-        kept.trials().stream().map(t -> new Trial(t.overlap(), t.nanos())).toList());
+        kept.trials().stream().map(t -> new Trial(t.overlap(), t.nanos(), t.readings())).toList(),
+        kept.unfusedReadings());
   }
 
   public String toJson() {
-    var kept = trials.stream().map(t -> new StudyJson.Trial(t.overlap(), t.nanos())).toList();
-    return new StudyJson(problem, ranks, seed, unfusedFirst, unfusedAgain, kept).write();
+    var kept =
+        trials.stream()
+            .map(t -> new StudyJson.Trial(t.overlap(), t.nanos(), t.readings()))
+            .toList();
+    return new StudyJson(problem, ranks, seed, unfusedFirst, unfusedAgain, kept, unfusedReadings)
+        .write();
   }
 
   /// What to use: the fastest configuration that beats the unfused reference beyond the noise, or
@@ -169,7 +213,12 @@ public record Study(
               : ranking.ties().contains(i) ? Standings.Verdict.TIED : Standings.Verdict.SLOWER;
       var trial = trials.get(i);
       configurations.add(
-          new Standings.Standing(trial.overlap(), trial.spread(), ranking.saved().get(i), verdict));
+          new Standings.Standing(
+              trial.overlap(),
+              trial.spread(),
+              ranking.saved().get(i),
+              verdict,
+              Conditions.of(trial.readings())));
     }
     return new Standings(
         finding(),
@@ -177,6 +226,7 @@ public record Study(
         basis(),
         varying(),
         unfused(),
+        Conditions.of(unfusedReadings),
         ranking.best() == Ranking.UNFUSED,
         List.copyOf(configurations));
   }
@@ -240,8 +290,23 @@ public record Study(
         .formatted(repeats(), percent(noise()));
   }
 
+  /// Why the times may not be comparable, in words: clocks that differed by more than a few
+  /// percent, whatever held the hardware back. None where nothing speaks against it, or nothing is
+  /// known.
+  public List<String> doubts() {
+    var measured = new LinkedHashMap<String, Conditions>();
+    measured.put("unfused", Conditions.of(unfusedReadings));
+    trials.forEach(t -> measured.put(name(t.overlap()), Conditions.of(t.readings())));
+    return Doubts.of(measured);
+  }
+
   @Override
   public String headline() {
+    var doubts = doubts();
+    return found() + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts));
+  }
+
+  private String found() {
     var ranking = ranking();
     double unfused = unfused().medianNanos();
     var ties = ties(ranking);

@@ -2,6 +2,7 @@ package braid;
 
 import braid.internal.rank.RankContext;
 import braid.internal.report.TuningNews;
+import braid.internal.report.json.ReadingsJson;
 import braid.internal.report.statistics.Rounds;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -189,9 +190,12 @@ public final class Tuner {
         rounds.measure(
             entries, e -> news.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
     var slowest = slowestOfAllRanks(mine);
+    var ofUnfused = readingsOfAllRanks(candidates.getFirst());
     var trials = new ArrayList<Study.Trial>();
     for (int entry = 2; entry < entries.size(); entry++) {
-      trials.add(new Study.Trial(entries.get(entry).overlap(), slowest.get(entry)));
+      var candidate = entries.get(entry);
+      trials.add(
+          new Study.Trial(candidate.overlap(), slowest.get(entry), readingsOfAllRanks(candidate)));
     }
     var study =
         new Study(
@@ -200,7 +204,8 @@ public final class Tuner {
             rounds.seed(),
             slowest.get(0),
             slowest.get(1),
-            trials);
+            trials,
+            ofUnfused);
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
   }
 
@@ -231,6 +236,14 @@ public final class Tuner {
       slowest.add(times);
     }
     return slowest;
+  }
+
+  /// In the order of its measurements.
+  private List<Reading> readingsOfAllRanks(Candidate candidate) {
+    return Reading.together(
+        group.gather(ReadingsJson.write(candidate.readings)).stream()
+            .map(ReadingsJson::read)
+            .toList());
   }
 
   private List<Overlap> overlaps() {
@@ -272,6 +285,7 @@ public final class Tuner {
 
   private final class Candidate implements Rounds.Candidate {
     private final Pipeline pipeline;
+    private final List<Reading> readings = new ArrayList<>();
 
     Candidate(GemmSpec problem, Overlap overlap) {
       var builder = Pipeline.on(group).gemm(problem).overlap(overlap);
@@ -285,7 +299,10 @@ public final class Tuner {
     @Override
     public long nanos() {
       int untimed = orElse(warmup, DEFAULT_WARMUP);
-      return pipeline.time(untimed + 1)[untimed];
+      long nanos = pipeline.time(untimed + 1)[untimed];
+      // While the hardware is still as it was.
+      readings.add(group.context().backend().reading());
+      return nanos;
     }
   }
 

@@ -4,7 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 class StudyTest {
@@ -138,6 +140,102 @@ class StudyTest {
                 + " replayed=true: 7");
     assertThat(study.table().columnNames()).contains("replayed", "boundaries", "output in");
     assertThat(study.charts()).containsOnlyKeys("configurations", "heatmap");
+  }
+
+  /// Three rounds: unfused, and two configurations.
+  private static Study read(Reading unfused, Reading first, Reading second) {
+    var times = List.of(100L, 101L, 102L);
+    return new Study(
+        GemmSpec.allGatherGemm(2048, 2048, 2048).columns(),
+        2,
+        7,
+        times,
+        times,
+        List.of(
+            new Study.Trial(Overlap.splits(2), times, Collections.nCopies(3, first)),
+            new Study.Trial(Overlap.splits(4), times, Collections.nCopies(3, second))),
+        Collections.nCopies(6, unfused));
+  }
+
+  private static Reading at(int mhz, String... heldBackBy) {
+    return new Reading(mhz, 650, 61, Set.of(heldBackBy));
+  }
+
+  @Test
+  void whatTheHardwareWasAtStandsBesideTheTimes() {
+    var study =
+        read(at(1905), at(1890, "power cap"), new Reading(1890, Reading.UNKNOWN, 64, Set.of()));
+    var table = study.table();
+
+    assertThat(table.columnNames())
+        .endsWith("verdict", "SM clock MHz", "power W", "temperature C", "held back by");
+    assertThat(table.intColumn("SM clock MHz").asList()).containsExactly(1905, 1890, 1890);
+    assertThat(table.intColumn("power W").isMissing(2)).isTrue();
+    assertThat(table.intColumn("temperature C").asList()).containsExactly(61, 61, 64);
+    assertThat(table.stringColumn("held back by").asList())
+        .containsExactly("nothing", "power cap (3 of 3)", "nothing");
+    assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+    assertThat(Study.fromJson(study.toJson()).doubts()).isEqualTo(study.doubts());
+  }
+
+  @Test
+  void whatNothingTellsHasNoColumn() {
+    var onlyClocks =
+        new Reading(1905, Reading.UNKNOWN, Reading.UNKNOWN, Set.of("clocks set by application"));
+    assertThat(read(onlyClocks, onlyClocks, onlyClocks).table().columnNames())
+        .endsWith("verdict", "SM clock MHz", "held back by");
+    var nothing = read(Reading.NONE, Reading.NONE, Reading.NONE);
+    assertThat(nothing.table().columnNames()).endsWith("verdict");
+    assertThat(nothing.toJson()).doesNotContain("eadings");
+    assertThat(nothing.unfusedReadings()).isEmpty();
+    assertThat(nothing.doubts()).isEmpty();
+    assertThat(Study.fromJson(nothing.toJson())).isEqualTo(nothing);
+  }
+
+  @Test
+  void clocksThatDifferMakeAComparisonDoubtful() {
+    var study = read(at(1980), at(1965), at(1755));
+    assertThat(study.doubts())
+        .containsExactly("SM clocks differed by 11.4% (1755 MHz at splits=4, 1980 MHz at unfused)");
+    assertThat(study.headline())
+        .endsWith("; doubtful: " + study.doubts().getFirst())
+        .doesNotContain("\n");
+    assertThat(read(at(1980), at(1950), at(1935)).doubts()).isEmpty();
+    assertThat(read(at(1980), at(1950), at(1935)).headline()).doesNotContain("doubtful");
+    assertThat(read(Reading.NONE, at(1980), Reading.NONE).doubts()).isEmpty();
+  }
+
+  @Test
+  void beingHeldBackMakesAComparisonDoubtfulAndAChosenClockDoesNot() {
+    var study =
+        read(
+            at(1905, "clocks set by application"),
+            at(1905, "power cap"),
+            at(1905, "hardware thermal slowdown", "power cap", "clocks set by application"));
+    assertThat(study.doubts())
+        .containsExactly(
+            "the GPUs were held back in 6 of 12 measurements (hardware thermal slowdown, power cap)");
+    assertThat(study.headline()).endsWith("; doubtful: " + study.doubts().getFirst());
+    var chosen = at(1905, "clocks set by application");
+    assertThat(read(chosen, chosen, chosen).doubts()).isEmpty();
+  }
+
+  @Test
+  void aReadingMustBelongToATime() {
+    var times = List.of(100L, 101L, 102L);
+    var trial = new Study.Trial(Overlap.splits(2), times, List.of(at(1905), at(1905)));
+    var problem = GemmSpec.allGatherGemm(2048, 2048, 2048).columns();
+    assertThatThrownBy(() -> new Study(problem, 2, 7, times, times, List.of(trial)))
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith("a study needs a reading of the hardware for each time or none but")
+        .hasMessageContaining("has 2 of pipelined");
+    var silent = new Study.Trial(Overlap.splits(2), times);
+    assertThatThrownBy(
+            () -> new Study(problem, 2, 7, times, times, List.of(silent), List.of(at(1905))))
+        .hasMessageContaining("has 1 of the unfused reference for 6 times");
+    var json = read(at(1905), at(1905), at(1905)).toJson();
+    assertThatThrownBy(() -> Study.fromJson(json.replace("\"watts\":650", "\"watts\":-650")))
+        .hasMessageContaining("power in watts must be 0 or more, or -1 for unknown, but was -650");
   }
 
   @Test

@@ -67,6 +67,10 @@ class TunerTest {
     assertThat(study.ranks()).isEqualTo(3);
     assertThat(study.problem()).containsEntry("m", "24").containsEntry("backend", "host");
     assertThat(study.problem()).doesNotContainKeys("splits", "method");
+    // The host tells nothing of its clocks.
+    assertThat(study.unfusedReadings()).isEmpty();
+    assertThat(study.trials()).allMatch(trial -> trial.readings().isEmpty());
+    assertThat(study.doubts()).isEmpty();
   }
 
   @Test

@@ -349,6 +349,7 @@ class BraidTest {
             "memory_nccl",
             "memory_nvshmem",
             "multicast",
+            "cache",
             "jupyter",
             "kernelspecs");
     var backend = json.get("backend").getAsString();

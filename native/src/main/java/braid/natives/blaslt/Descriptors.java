@@ -100,6 +100,14 @@ final class Descriptors implements AutoCloseable {
     }
   }
 
+  /// Whether this cublasLt does the problem by that algorithm; `needs` then has its workspace.
+  boolean takes(cublasLtMatmulAlgo_t algorithm, cublasLtMatmulHeuristicResult_t needs) {
+    lt.gpu().use();
+    return cublas.cublasLtMatmulAlgoCheck(
+            lt.context(), multiplication, b, a, c, d, algorithm, needs)
+        == cublas.CUBLAS_STATUS_SUCCESS;
+  }
+
   private void prefer(
       cublasLtMatmulPreferenceOpaque_t preference, int attribute, long value, int bytes) {
     scratch.set(ValueLayout.JAVA_LONG, ATTRIBUTE, value); // its low bytes come first

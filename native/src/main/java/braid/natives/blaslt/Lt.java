@@ -6,6 +6,7 @@ import braid.natives.cuda.GpuStream;
 import braid.natives.load.Libraries;
 import braid.natives.load.Libraries.Library;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Optional;
 import org.bytedeco.cuda.cublas.cublasLtContext;
@@ -20,22 +21,30 @@ public final class Lt implements AutoCloseable {
   /// What Hopper's algorithms want at most.
   public static final long WORKSPACE_BYTES = 32L << 20;
 
+  private static final int ALGORITHM_WORDS = 8;
+  private static final int HEX_DIGITS_OF_WORD = 2 * Long.BYTES;
+
+  /// Of an algorithm as it is kept.
+  static final int ALGORITHM_HEX_DIGITS = ALGORITHM_WORDS * HEX_DIGITS_OF_WORD;
+
   private final Gpu gpu;
   private final cublasLtContext context;
+  private final String build;
   private boolean closed;
 
-  private Lt(Gpu gpu, cublasLtContext context) {
+  private Lt(Gpu gpu, cublasLtContext context, String build) {
     this.gpu = gpu;
     this.context = context;
+    this.build = build;
   }
 
   /// Loads the library and makes a context of its on this GPU.
   public static Lt open(Gpu gpu) {
-    Libraries.require(Library.CUBLAS_LT);
+    var library = Libraries.require(Library.CUBLAS_LT);
     gpu.use();
     var context = new cublasLtContext();
     check(gpu, "cublasLtCreate", cublas.cublasLtCreate(context));
-    return new Lt(gpu, context);
+    return new Lt(gpu, context, library.version());
   }
 
   /// How numbers are stored, and for fp32 also how they are multiplied: TF32 is stored as fp32 is.
@@ -165,7 +174,7 @@ public final class Lt implements AutoCloseable {
       for (int i = 0; i < count; i++) {
         var one = found.getPointer(i);
         if (one.state() == cublas.CUBLAS_STATUS_SUCCESS) {
-          plans.add(new Plan(problem, one));
+          plans.add(new Plan(problem, one.algo(), one));
         }
       }
     }
@@ -177,6 +186,41 @@ public final class Lt implements AutoCloseable {
           "give it more workspace, or sizes and strides in multiples of 16 bytes");
     }
     return plans;
+  }
+
+  /// A way that a plan was asked for before, by this very version of cublasLt: its own description
+  /// of an algorithm is read again by no other. Empty where it does not do the problem within so
+  /// much workspace. To be closed.
+  public Optional<Plan> restored(Problem problem, String algorithm, long workspaceBytes) {
+    if (Rules.cannot(problem).isPresent()) {
+      return Optional.empty();
+    }
+    try (var asked = new Descriptors(this, problem);
+        var restored = words(algorithm);
+        var needs = new cublasLtMatmulHeuristicResult_t(1)) {
+      return asked.takes(restored, needs) && needs.workspaceSize() <= workspaceBytes
+          ? Optional.of(new Plan(problem, restored, needs))
+          : Optional.empty();
+    }
+  }
+
+  private static cublasLtMatmulAlgo_t words(String algorithm) {
+    if (algorithm.length() != ALGORITHM_HEX_DIGITS) {
+      throw new IllegalArgumentException(
+          "an algorithm has %d hexadecimal digits but this has %d: %s"
+              .formatted(ALGORITHM_HEX_DIGITS, algorithm.length(), algorithm));
+    }
+    var restored = new cublasLtMatmulAlgo_t();
+    for (int i = 0; i < ALGORITHM_WORDS; i++) {
+      int at = i * HEX_DIGITS_OF_WORD;
+      restored.data(i, HexFormat.fromHexDigitsToLong(algorithm, at, at + HEX_DIGITS_OF_WORD));
+    }
+    return restored;
+  }
+
+  /// The library's version as it counts and as its file says it.
+  public String build() {
+    return version() + " " + build;
   }
 
   /// The library's version as it counts: 130100 is 13.1.0.
@@ -242,12 +286,13 @@ public final class Lt implements AutoCloseable {
     private final float waves;
     private boolean closed;
 
-    private Plan(Problem problem, cublasLtMatmulHeuristicResult_t found) {
+    private Plan(
+        Problem problem, cublasLtMatmulAlgo_t algorithm, cublasLtMatmulHeuristicResult_t needs) {
       this.problem = problem;
       this.descriptors = new Descriptors(Lt.this, problem);
-      Pointer.memcpy(algorithm, found.algo(), algorithm.sizeof());
-      this.workspaceBytes = found.workspaceSize();
-      this.waves = found.wavesCount();
+      Pointer.memcpy(this.algorithm, algorithm, algorithm.sizeof());
+      this.workspaceBytes = needs.workspaceSize();
+      this.waves = needs.wavesCount();
     }
 
     /// Enqueues it. Addresses come in the order of the formula; `c` is d's where beta is not 0, and
@@ -269,6 +314,15 @@ public final class Lt implements AutoCloseable {
 
     public Problem problem() {
       return problem;
+    }
+
+    /// What [Lt#restored] wants to know of it again.
+    public String algorithm() {
+      var digits = new StringBuilder();
+      for (int i = 0; i < ALGORITHM_WORDS; i++) {
+        digits.append(HexFormat.of().toHexDigits(algorithm.data(i)));
+      }
+      return digits.toString();
     }
 
     /// What this algorithm needs of the workspace.

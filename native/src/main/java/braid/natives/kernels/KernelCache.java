@@ -1,10 +1,10 @@
 package braid.natives.kernels;
 
+import braid.natives.WholeFile;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
@@ -75,16 +75,9 @@ final class KernelCache {
 
   private void write(Path file, byte[] code) {
     try {
-      Files.createDirectories(folder);
-      var part = Files.createTempFile(folder, "kernels", ".part");
-      try {
-        var all = Arrays.copyOf(code, code.length + DIGEST_BYTES);
-        System.arraycopy(sha256().digest(code), 0, all, code.length, DIGEST_BYTES);
-        Files.write(part, all);
-        Files.move(part, file, StandardCopyOption.ATOMIC_MOVE);
-      } finally {
-        Files.deleteIfExists(part);
-      }
+      var all = Arrays.copyOf(code, code.length + DIGEST_BYTES);
+      System.arraycopy(sha256().digest(code), 0, all, code.length, DIGEST_BYTES);
+      WholeFile.write(file, all);
     } catch (IOException e) {
       sayOnce(
           "compiled kernels cannot be kept in %s (%s) and are compiled at every start; make it writable"

@@ -21,6 +21,12 @@ public final class Nvml implements AutoCloseable {
   /// What a device does not tell; a virtual one, for example, tells little.
   public static final int UNKNOWN = -1;
 
+  /// Reasons that hold nobody back: nothing runs, or somebody chose these clocks.
+  public static final String IDLE = "idle";
+
+  public static final String SET_BY_APPLICATION = "clocks set by application";
+  public static final String DISPLAY_CLOCKS = "display clocks";
+
   private static final int CLOCK_SM = 1;
   private static final int CLOCK_MEMORY = 2;
   private static final int SENSOR_GPU = 0;
@@ -227,15 +233,15 @@ public final class Nvml implements AutoCloseable {
   static Set<String> reasons(long bits) {
     var names =
         List.of(
-            "idle",
-            "clocks set by application",
+            IDLE,
+            SET_BY_APPLICATION,
             "power cap",
             "hardware slowdown",
             "sync boost",
             "software thermal slowdown",
             "hardware thermal slowdown",
             "power brake",
-            "display clocks");
+            DISPLAY_CLOCKS);
     var reasons = new TreeSet<String>();
     for (int bit = 0; bit < Long.SIZE; bit++) {
       if ((bits >>> bit & 1) != 0) {

@@ -12,6 +12,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -227,5 +228,40 @@ class LtTest {
         assertThat(get(type, host[2], index(all, row, column))).isEqualTo(expected);
       }
     }
+  }
+
+  @Test
+  void whatIsRestoredComputesTheSameAndOnlyWhereItFits() {
+    var type = Lt.Type.BF16;
+    var a = layout(type, 64, 32, false);
+    var b = layout(type, 32, 48, true);
+    var d = layout(type, 64, 48, false);
+    var problem = new Problem(a, b, d, false, false, 0, 0, 1, 0, 0, 0);
+    fill(0, a);
+    fill(1, b);
+    for (var plan : lt.candidates(problem, 4, Lt.WORKSPACE_BYTES)) {
+      var again = lt.restored(problem, plan.algorithm(), Lt.WORKSPACE_BYTES).orElseThrow();
+      assertThat(again.algorithm()).isEqualTo(plan.algorithm());
+      assertThat(again.workspaceBytes()).isEqualTo(plan.workspaceBytes());
+      assertThat(result(again, d)).isEqualTo(result(plan, d));
+      plan.close();
+      again.close();
+    }
+    var other = new Layout(Lt.Type.FP32, 16, 16, 16, false);
+    var ofFp32 = new Problem(other, other, other, false, false, 0, 0, 1, 0, 0, 0);
+    try (var unfit = lt.candidates(ofFp32, 1, Lt.WORKSPACE_BYTES).getFirst()) {
+      assertThat(lt.restored(problem, unfit.algorithm(), Lt.WORKSPACE_BYTES)).isEmpty();
+      var impossible = new Problem(a, a, d, false, false, 0, 0, 1, 0, 0, 0);
+      assertThat(lt.restored(impossible, unfit.algorithm(), Lt.WORKSPACE_BYTES)).isEmpty();
+    }
+  }
+
+  private byte[] result(Lt.Plan plan, Layout d) {
+    host[2].fill((byte) 0);
+    gpu.copy(device[2], host[2].address(), BYTES);
+    plan.run(stream, 1, device[0], device[1], 0, 0, device[2], 0, 0, workspace);
+    stream.copy(host[2].address(), device[2], BYTES);
+    stream.synchronize();
+    return host[2].asSlice(0, d.rows() * d.stride() * Short.BYTES).toArray(ValueLayout.JAVA_BYTE);
   }
 }

@@ -3,6 +3,7 @@ package braid.internal.backend;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
+import braid.Reading;
 import braid.SelfTest;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.resource.Inspection;
@@ -72,9 +73,12 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// What a multiplication reads its right side from.
   Operand operand(Matrix source);
 
-  /// What the hardware is at just now, by name: clocks, power, temperature, and what holds it back.
-  /// Nothing where nothing can be read.
+  /// What the hardware is at just now, by name: clocks, power, temperature, and what holds it back;
+  /// and what the backend counts. Nothing where there is nothing of the kind.
   SequencedMap<String, Long> readings();
+
+  /// What the hardware is at just now, to stand beside what was measured just before.
+  Reading reading();
 
   /// How far the times of the spans that were recorded last may be from the process's clock.
   long clockErrorNanos();

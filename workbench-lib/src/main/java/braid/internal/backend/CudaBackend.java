@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
+import braid.Reading;
 import braid.SelfTest;
 import braid.internal.cuda.Communicators;
 import braid.internal.cuda.CudaDevice;
@@ -71,9 +72,7 @@ public final class CudaBackend implements Backend {
 
   /// Opens this rank's GPU, which is the one of its number among the ranks of this machine.
   public static CudaBackend open(Env env, String token, Waits waits) {
-    var device =
-        CudaDevice.open(env.local().rank(), env.world().rank(), env.cache().resolve("kernels"));
-    return new CudaBackend(env, token, waits, device);
+    return new CudaBackend(env, token, waits, CudaDevice.open(env));
   }
 
   @Override
@@ -259,10 +258,16 @@ public final class CudaBackend implements Backend {
   @Override
   public SequencedMap<String, Long> readings() {
     var readings = hardware.readings();
+    readings.putAll(device.choices());
     if (recorder.dropped() > 0) {
       readings.put("records dropped", recorder.dropped());
     }
     return readings;
+  }
+
+  @Override
+  public Reading reading() {
+    return hardware.reading();
   }
 
   @Override

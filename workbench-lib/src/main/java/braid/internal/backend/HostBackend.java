@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
+import braid.Reading;
 import braid.SelfTest;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Cores;
@@ -187,6 +188,11 @@ public final class HostBackend implements Backend {
   @Override
   public SequencedMap<String, Long> readings() {
     return new LinkedHashMap<>();
+  }
+
+  @Override
+  public Reading reading() {
+    return Reading.NONE;
   }
 
   /// Spans are timed by that clock itself.

@@ -1,12 +1,15 @@
 package braid.internal.cuda;
 
 import braid.BraidException;
+import braid.internal.rank.Env;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import braid.natives.kernels.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
 /// This rank's GPU with what is loaded on it: our kernels and cublasLt.
@@ -14,17 +17,21 @@ public final class CudaDevice implements AutoCloseable {
   private final Gpu gpu;
   private final Kernels kernels;
   private final Lt lt;
+  private final Path algorithms;
   private @Nullable Multiplier multiplier;
 
-  private CudaDevice(Gpu gpu, Kernels kernels, Lt lt) {
+  private CudaDevice(Gpu gpu, Kernels kernels, Lt lt, Path algorithms) {
     this.gpu = gpu;
     this.kernels = kernels;
     this.lt = lt;
+    this.algorithms = algorithms;
   }
 
-  /// Opens that device for that rank. Kernels are compiled once for each kind of device and kept in
-  /// the folder.
-  public static CudaDevice open(int device, int rank, Path cacheFolder) {
+  /// Opens the device that is this rank's among the ranks of its machine. Kernels are compiled once
+  /// for each kind of device, algorithms are measured once.
+  public static CudaDevice open(Env env) {
+    int device = env.local().rank();
+    int rank = env.world().rank();
     var missing = Gpu.missing();
     if (missing.isPresent()) {
       throw new BraidException(
@@ -38,7 +45,7 @@ public final class CudaDevice implements AutoCloseable {
     }
     var gpu = Gpu.open(device, "rank " + rank);
     try {
-      return new CudaDevice(gpu, Kernels.load(gpu, cacheFolder), Lt.open(gpu));
+      return new CudaDevice(gpu, Kernels.load(gpu, env.kernels()), Lt.open(gpu), env.algorithms());
     } catch (RuntimeException | Error e) {
       gpu.close();
       throw e;
@@ -57,10 +64,20 @@ public final class CudaDevice implements AutoCloseable {
   public synchronized Multiplier multiplier() {
     var existing = multiplier;
     if (existing == null) {
-      existing = new Multiplier(this, lt);
+      existing = new Multiplier(this, lt, algorithms);
       multiplier = existing;
     }
     return existing;
+  }
+
+  /// How many algorithms were chosen so far, and how, for people.
+  public synchronized SequencedMap<String, Long> choices() {
+    var choices = new LinkedHashMap<String, Long>();
+    if (multiplier != null) {
+      choices.put("GEMM algorithms measured", multiplier.choices(false));
+      choices.put("GEMM algorithms from disk", multiplier.choices(true));
+    }
+    return choices;
   }
 
   /// That memory of the device as views can be taken of it, as long as the arena lives. The host

@@ -1,9 +1,16 @@
 package braid.internal.cuda;
 
+import braid.Reading;
+import braid.natives.cuda.GpuError;
 import braid.natives.nvml.Nvml;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// What the GPU is at, as NVML says: a number measured while the GPU was held back is not the
@@ -12,6 +19,7 @@ public final class Hardware {
   private static final double MILLIS = 1000;
 
   private final String pciBusId;
+  private final Set<String> said = new HashSet<>();
   private @Nullable Nvml nvml;
 
   public Hardware(String pciBusId) {
@@ -20,38 +28,68 @@ public final class Hardware {
 
   /// What connects the GPU to its peers, for tables.
   public synchronized String links() {
-    if (Nvml.missing().isPresent()) {
-      return "unknown";
-    }
-    int links = opened().links(pciBusId).size();
-    return links == 0 ? "PCIe" : "NVLink x" + links;
+    return asked(opened -> opened.links(pciBusId).size())
+        .map(links -> links == 0 ? "PCIe" : "NVLink x" + links)
+        .orElse("unknown");
   }
 
-  private Nvml opened() {
-    var existing = nvml;
-    if (existing == null) {
-      existing = Nvml.open();
-      nvml = existing;
-    }
-    return existing;
+  /// What it is at, for what was measured just before. It may be idle already, which does not mean
+  /// that it was held back.
+  public synchronized Reading reading() {
+    return now().map(Hardware::reading).orElse(Reading.NONE);
   }
 
+  static Reading reading(Nvml.Reading now) {
+    var reasons = new TreeSet<>(now.throttleReasons());
+    reasons.remove(Nvml.IDLE);
+    return new Reading(
+        known(now.smClockMhz()),
+        Double.isNaN(now.watts()) ? Reading.UNKNOWN : (int) Math.round(now.watts()),
+        known(now.celsius()),
+        reasons);
+  }
+
+  private static int known(int value) {
+    return value == Nvml.UNKNOWN ? Reading.UNKNOWN : value;
+  }
+
+  /// By name, for a rank's counters.
   public synchronized SequencedMap<String, Long> readings() {
     var readings = new LinkedHashMap<String, Long>();
-    if (Nvml.missing().isPresent()) {
-      return readings;
-    }
-    var now = opened().reading(pciBusId);
-    known(readings, "SM clock MHz", now.smClockMhz());
-    known(readings, "memory clock MHz", now.memoryClockMhz());
-    known(readings, "temperature C", now.celsius());
-    if (!Double.isNaN(now.watts())) {
-      readings.put("power mW", Math.round(now.watts() * MILLIS));
-    }
-    for (var reason : now.throttleReasons()) {
-      readings.put("held back: " + reason, 1L);
-    }
+    now()
+        .ifPresent(
+            now -> {
+              known(readings, "SM clock MHz", now.smClockMhz());
+              known(readings, "memory clock MHz", now.memoryClockMhz());
+              known(readings, "temperature C", now.celsius());
+              if (!Double.isNaN(now.watts())) {
+                readings.put("power mW", Math.round(now.watts() * MILLIS));
+              }
+              now.throttleReasons().forEach(reason -> readings.put("held back: " + reason, 1L));
+            });
     return readings;
+  }
+
+  private Optional<Nvml.Reading> now() {
+    return asked(opened -> opened.reading(pciBusId));
+  }
+
+  /// Evidence must not end what it is about: what NVML refuses is not known, and said once.
+  private <T> Optional<T> asked(Function<Nvml, T> question) {
+    try {
+      var existing = nvml;
+      if (existing == null && Nvml.missing().isEmpty()) {
+        existing = Nvml.open();
+        nvml = existing;
+      }
+      return Optional.ofNullable(existing).map(question);
+    } catch (GpuError e) {
+      var line = "clocks and power are not known: " + e.getMessage();
+      if (said.add(line)) {
+        System.err.println(line);
+      }
+      return Optional.empty();
+    }
   }
 
   private static void known(Map<String, Long> readings, String name, int value) {

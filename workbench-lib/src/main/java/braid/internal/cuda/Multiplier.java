@@ -9,6 +9,7 @@ import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,18 +18,20 @@ import java.util.Map;
 /// beside it, finished by our own kernel. The narrowest types that cublasLt cannot take as they lie
 /// are widened to fp16, which holds all their values.
 ///
-/// The algorithm of each problem is chosen by measurement the first time it is asked for.
+/// The algorithm of each problem is chosen by measurement the first time that any process asks for
+/// it on this kind of GPU, and kept on disk.
 public final class Multiplier implements AutoCloseable {
   private final CudaDevice device;
   private final Lt lt;
   private final Trial trial;
-  private final Map<Lt.Problem, Lt.Plan> chosen = new HashMap<>();
+  private final Map<Lt.Problem, Trial.Choice> chosen = new HashMap<>();
   private final Map<Lt.Problem, String> impossible = new HashMap<>();
 
-  Multiplier(CudaDevice device, Lt lt) {
+  /// @param algorithms the folder in which choices are kept
+  Multiplier(CudaDevice device, Lt lt, Path algorithms) {
     this.device = device;
     this.lt = lt;
-    this.trial = new Trial(device, lt);
+    this.trial = new Trial(device, lt, algorithms);
   }
 
   /// How one multiplication is done.
@@ -63,8 +66,10 @@ public final class Multiplier implements AutoCloseable {
     long left = asItIs ? a.segment().address() : room + wideBytes(gemm, way);
     long right = right(gemm.b()).segment().address();
     var plan =
-        chosen.computeIfAbsent(
-            way.problem(), problem -> trial.fastest(problem, asItIs ? left : 0, right));
+        chosen
+            .computeIfAbsent(
+                way.problem(), problem -> trial.choose(problem, asItIs ? left : 0, right))
+            .plan();
     var epilogue = gemm.epilogue();
     Launch multiply;
     if (way.apart()) {
@@ -311,14 +316,15 @@ public final class Multiplier implements AutoCloseable {
     };
   }
 
-  /// What was chosen for each problem so far, for people.
-  public Map<Lt.Problem, Lt.Plan> choices() {
-    return Map.copyOf(chosen);
+  /// How many of the algorithms chosen so far were measured here, or are an earlier process's
+  /// choice.
+  public long choices(boolean fromDisk) {
+    return chosen.values().stream().filter(choice -> choice.fromDisk() == fromDisk).count();
   }
 
   @Override
   public void close() {
-    chosen.values().forEach(Lt.Plan::close);
+    chosen.values().forEach(choice -> choice.plan().close());
     chosen.clear();
     trial.close();
   }

@@ -21,7 +21,7 @@ import java.util.Optional;
 /// @param timeout how long a rank waits for another: `BRAID_TIMEOUT_SECONDS`
 /// @param nvshmemHeapBytes how much symmetric memory NVSHMEM gets on each rank, all of it at once:
 ///   `BRAID_NVSHMEM_HEAP_MIB`
-/// @param cache the folder in which compiled kernels are kept: `BRAID_CACHE`
+/// @param cache the folder in which compiled kernels and chosen algorithms are kept: `BRAID_CACHE`
 public record Env(
     Place world,
     Place local,
@@ -37,13 +37,26 @@ public record Env(
   /// Where nobody says: what NVSHMEM itself takes.
   public static final long DEFAULT_NVSHMEM_HEAP_BYTES = 1L << 30;
 
-  /// Where compiled kernels are kept when nobody says: the user's, so that all their sessions share
-  /// them.
+  /// Where they are kept when nobody says: the user's, so that all their sessions share them.
   public static final Path DEFAULT_CACHE =
       Path.of(System.getProperty("user.home", "/"), ".cache", "braid");
 
+  /// The cache's folder of compiled kernels.
+  public static final String KERNELS = "kernels";
+
+  /// The cache's folder of the algorithms that were chosen for multiplications.
+  public static final String ALGORITHMS = "algorithms";
+
   /// Where the ranks' store listens, and what lets one in.
   public record StoreAddress(String host, int port, String token) {}
+
+  public Path kernels() {
+    return cache.resolve(KERNELS);
+  }
+
+  public Path algorithms() {
+    return cache.resolve(ALGORITHMS);
+  }
 
   /// This process's.
   public static Env ofProcess() {

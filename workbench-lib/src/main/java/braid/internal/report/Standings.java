@@ -2,6 +2,7 @@ package braid.internal.report;
 
 import braid.Estimate;
 import braid.Overlap;
+import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.Spread;
 import java.util.List;
 import java.util.SequencedSet;
@@ -14,6 +15,7 @@ import java.util.SequencedSet;
 /// @param basis how the numbers came about
 /// @param varying the settings in which the configurations differ
 /// @param unfused times of the reference
+/// @param unfusedConditions what the hardware was at then
 /// @param unfusedIsBest whether no configuration beats the reference
 public record Standings(
     String finding,
@@ -21,13 +23,15 @@ public record Standings(
     String basis,
     SequencedSet<String> varying,
     Spread unfused,
+    Conditions unfusedConditions,
     boolean unfusedIsBest,
     List<Standing> configurations) {
 
   /// How one configuration did.
   ///
   /// @param saved the share of the unfused time that it saves
-  public record Standing(Overlap overlap, Spread time, Estimate saved, Verdict verdict) {}
+  public record Standing(
+      Overlap overlap, Spread time, Estimate saved, Verdict verdict, Conditions conditions) {}
 
   /// How a configuration compares with the best.
   public enum Verdict {

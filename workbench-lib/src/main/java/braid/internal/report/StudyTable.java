@@ -1,10 +1,15 @@
 package braid.internal.report;
 
 import braid.Overlap;
+import braid.internal.report.statistics.Conditions;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.SequencedMap;
+import java.util.function.Function;
 import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.IntColumn;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 import tech.tablesaw.columns.Column;
@@ -45,6 +50,39 @@ public final class StudyTable {
     }
     var columns = new ArrayList<Column<?>>(ConfigurationColumns.of(settings));
     columns.addAll(List.of(median, p10, p90, change, low, high, verdict));
+    columns.addAll(hardware(standings));
     return Table.create(standings.setting(), columns);
+  }
+
+  /// Only what any of it tells.
+  private static List<Column<?>> hardware(Standings standings) {
+    var rows = new ArrayList<Conditions>();
+    rows.add(standings.unfusedConditions());
+    standings.configurations().forEach(each -> rows.add(each.conditions()));
+    var columns = new ArrayList<Column<?>>();
+    whole("SM clock MHz", rows, Conditions::smClockMhz).ifPresent(columns::add);
+    whole("power W", rows, Conditions::watts).ifPresent(columns::add);
+    whole("temperature C", rows, Conditions::celsius).ifPresent(columns::add);
+    if (rows.stream().anyMatch(row -> row.measurements() > 0)) {
+      columns.add(StringColumn.create("held back by", rows.stream().map(Conditions::words)));
+    }
+    return columns;
+  }
+
+  private static Optional<IntColumn> whole(
+      String name, List<Conditions> rows, Function<Conditions, OptionalInt> number) {
+    var values = rows.stream().map(number).toList();
+    if (values.stream().allMatch(OptionalInt::isEmpty)) {
+      return Optional.empty();
+    }
+    var column = IntColumn.create(name);
+    for (var value : values) {
+      if (value.isPresent()) {
+        column.append(value.getAsInt());
+      } else {
+        column.appendMissing();
+      }
+    }
+    return Optional.of(column);
   }
 }

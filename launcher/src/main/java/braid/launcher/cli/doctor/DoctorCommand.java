@@ -64,7 +64,8 @@ public final class DoctorCommand implements Callable<Integer> {
           "cuda",
           "memory_ipc",
           "memory_nccl",
-          "memory_nvshmem");
+          "memory_nvshmem",
+          "cache");
 
   @Option(names = "--json", description = "Prints JSON, for programs.")
   private boolean json;
@@ -79,6 +80,7 @@ public final class DoctorCommand implements Callable<Integer> {
     checks.addAll(MachineChecks.all(env, machine));
     checks.addAll(LibraryChecks.all(machine.gpus()));
     checks.addAll(GpuChecks.all(machine.gpus()));
+    checks.add(CacheCheck.of(env.cache()));
     checks.addAll(JupyterChecks.all(env));
 
     boolean ok = checks.stream().noneMatch(check -> check.state() == Check.State.MISSING);

@@ -58,6 +58,13 @@ public record Env(Map<String, String> variables) {
     return get("BRAID_LINK");
   }
 
+  /// Where ranks keep compiled kernels and chosen algorithms.
+  public Path cache() {
+    return get("BRAID_CACHE")
+        .map(text -> Path.of(text).toAbsolutePath())
+        .orElse(braid.internal.rank.Env.DEFAULT_CACHE);
+  }
+
   public Path userHome() {
     return get("HOME").map(Path::of).orElse(Path.of(System.getProperty("user.home", "/")));
   }

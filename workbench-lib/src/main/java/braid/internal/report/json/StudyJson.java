@@ -1,6 +1,7 @@
 package braid.internal.report.json;
 
 import braid.Overlap;
+import braid.Reading;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
 import java.io.StringWriter;
@@ -16,12 +17,15 @@ public record StudyJson(
     long seed,
     List<Long> unfusedFirst,
     List<Long> unfusedAgain,
-    List<Trial> trials) {
+    List<Trial> trials,
+    List<Reading> unfusedReadings) {
   public static final String MIME = "application/vnd.braid.study+json";
   static final String FORMAT = "braid.study/1";
+  private static final String READINGS = "readings";
+  private static final String UNFUSED_READINGS = "unfusedReadings";
 
-  /// One configuration and its time in each round.
-  public record Trial(Overlap overlap, List<Long> nanos) {}
+  /// One configuration, its time in each round, and what the hardware was at then.
+  public record Trial(Overlap overlap, List<Long> nanos, List<Reading> readings) {}
 
   public String write() {
     var out = new StringWriter();
@@ -38,9 +42,11 @@ public record StudyJson(
         json.beginObject();
         OverlapJson.write(json, trial.overlap());
         numbers(json, "nanos", trial.nanos());
+        readings(json, READINGS, trial.readings());
         json.endObject();
       }
       json.endArray();
+      readings(json, UNFUSED_READINGS, unfusedReadings);
       json.endObject();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
@@ -58,11 +64,12 @@ public record StudyJson(
                 "seed",
                 "unfusedNanos",
                 "unfusedAgainNanos",
-                "trials");
+                "trials",
+                UNFUSED_READINGS);
     var trials =
         fields.objects("trials").stream()
-            .map(t -> t.only(OverlapJson.fieldsAnd("nanos")))
-            .map(t -> new Trial(OverlapJson.read(t), t.wholes("nanos")))
+            .map(t -> t.only(OverlapJson.fieldsAnd("nanos", READINGS)))
+            .map(t -> new Trial(OverlapJson.read(t), t.wholes("nanos"), readings(t, READINGS)))
             .toList();
     return new StudyJson(
         fields.texts("problem"),
@@ -70,7 +77,20 @@ public record StudyJson(
         fields.wholeLong("seed"),
         fields.wholes("unfusedNanos"),
         fields.wholes("unfusedAgainNanos"),
-        trials);
+        trials,
+        readings(fields, UNFUSED_READINGS));
+  }
+
+  /// Where the hardware told nothing there are none, as in studies of Braid's first version.
+  private static List<Reading> readings(JsonFields fields, String name) {
+    return fields.has(name) ? ReadingsJson.read(fields, name) : List.of();
+  }
+
+  private static void readings(JsonWriter json, String name, List<Reading> readings)
+      throws IOException {
+    if (!readings.isEmpty()) {
+      ReadingsJson.write(json, name, readings);
+    }
   }
 
   private static void texts(JsonWriter json, String name, Map<String, String> values)

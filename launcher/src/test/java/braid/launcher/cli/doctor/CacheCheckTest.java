@@ -1,0 +1,38 @@
+package braid.launcher.cli.doctor;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.internal.rank.Env;
+import braid.natives.WholeFile;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class CacheCheckTest {
+  @TempDir private Path folder;
+
+  @Test
+  void namesTheFolderAndHowToClearIt() throws IOException {
+    var cache = folder.resolve("cache");
+    assertThat(CacheCheck.of(cache))
+        .isEqualTo(Check.ok("cache", "cache", cache + ", nothing in it yet"));
+    WholeFile.write(cache.resolve(Env.KERNELS).resolve("a.cubin"), new byte[] {1});
+    WholeFile.write(cache.resolve(Env.ALGORITHMS).resolve("gpu").resolve("a.txt"), new byte[] {1});
+    WholeFile.write(cache.resolve(Env.ALGORITHMS).resolve("gpu").resolve("b.txt"), new byte[] {1});
+    assertThat(CacheCheck.of(cache).value())
+        .isEqualTo(
+            "%s: 1 of compiled kernels, 2 of chosen GEMM algorithms; to have them made anew: rm -r %s/{kernels,algorithms}"
+                .formatted(cache, cache));
+  }
+
+  @Test
+  void aFolderThatCannotBeMadeCostsTimeAndNoMore() throws IOException {
+    var file = Files.writeString(folder.resolve("file"), "");
+    var check = CacheCheck.of(file.resolve("cache"));
+    assertThat(check.state()).isEqualTo(Check.State.ABSENT);
+    assertThat(check.value()).startsWith(file.resolve("cache") + " cannot be written: kernels are");
+    assertThat(check.remedy()).contains("make it writable, or name another: BRAID_CACHE");
+  }
+}

@@ -1,0 +1,69 @@
+package braid.internal.report.statistics;
+
+import braid.Reading;
+import braid.natives.nvml.Nvml;
+import java.util.List;
+import java.util.OptionalInt;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.function.ToIntFunction;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/// What the hardware was at over all measurements of one thing.
+///
+/// @param smClockMhz the median, as of the times
+/// @param watts the median
+/// @param celsius the highest
+/// @param reasons in how many of the measurements clocks were not at their highest, for each reason
+/// @param heldBack in how many they were held back for a reason that nobody chose
+public record Conditions(
+    int measurements,
+    OptionalInt smClockMhz,
+    OptionalInt watts,
+    OptionalInt celsius,
+    SortedMap<String, Integer> reasons,
+    int heldBack) {
+  /// The user's own settings, which are the same for all that is compared.
+  private static final Set<String> CHOSEN = Set.of(Nvml.SET_BY_APPLICATION, Nvml.DISPLAY_CLOCKS);
+
+  public static Conditions of(List<Reading> readings) {
+    var reasons = new TreeMap<String, Integer>();
+    readings.forEach(each -> each.heldBackBy().forEach(why -> reasons.merge(why, 1, Integer::sum)));
+    return new Conditions(
+        readings.size(),
+        median(known(readings, Reading::smClockMhz)),
+        median(known(readings, Reading::watts)),
+        known(readings, Reading::celsius).max(),
+        reasons,
+        (int) readings.stream().filter(each -> !CHOSEN.containsAll(each.heldBackBy())).count());
+  }
+
+  private static IntStream known(List<Reading> readings, ToIntFunction<Reading> number) {
+    return readings.stream().mapToInt(number).filter(value -> value != Reading.UNKNOWN);
+  }
+
+  private static OptionalInt median(IntStream values) {
+    var all = values.asDoubleStream().toArray();
+    return all.length == 0
+        ? OptionalInt.empty()
+        : OptionalInt.of((int) Math.round(OrderStatistics.quantile(all, 0.5)));
+  }
+
+  /// What held the hardware back though nobody chose it.
+  Set<String> unchosen() {
+    var unchosen = new TreeMap<>(reasons).keySet();
+    unchosen.removeAll(CHOSEN);
+    return unchosen;
+  }
+
+  /// "power cap (3 of 12)", or "nothing".
+  public String words() {
+    return reasons.isEmpty()
+        ? "nothing"
+        : reasons.entrySet().stream()
+            .map(each -> "%s (%d of %d)".formatted(each.getKey(), each.getValue(), measurements))
+            .collect(Collectors.joining(", "));
+  }
+}

@@ -1,0 +1,49 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.internal.report.json.ReadingsJson;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+class ReadingTest {
+  private static final Reading COOL = new Reading(1980, 400, 45, Set.of());
+  private static final Reading HOT = new Reading(1755, 690, 82, Set.of("power cap"));
+
+  @Test
+  void allGpusTogetherAreAsSlowAsTheirSlowest() {
+    var third = new Reading(1905, Reading.UNKNOWN, 50, Set.of("sync boost"));
+    assertThat(
+            Reading.together(
+                List.of(List.of(COOL, COOL), List.of(COOL, HOT), List.of(COOL, third))))
+        .containsExactly(COOL, new Reading(1755, 690, 82, Set.of("power cap", "sync boost")));
+  }
+
+  @Test
+  void aGpuThatTellsNothingLeavesTheOthersWord() {
+    assertThat(Reading.together(List.of(List.of(Reading.NONE), List.of(HOT)))).containsExactly(HOT);
+    assertThat(Reading.together(List.of(List.of(Reading.NONE), List.of(Reading.NONE))))
+        .containsExactly(Reading.NONE);
+  }
+
+  @Test
+  void ranksTellEachOtherAllOfIt() {
+    var all =
+        List.of(COOL, HOT, Reading.NONE, new Reading(0, Reading.UNKNOWN, 7, Set.of("b", "a")));
+    LocalRanks.run(
+        2,
+        world ->
+            assertThat(world.gather(ReadingsJson.write(all)))
+                .allMatch(told -> ReadingsJson.read(told).equals(all)));
+    assertThat(ReadingsJson.read(ReadingsJson.write(List.of()))).isEmpty();
+  }
+
+  @Test
+  void aNumberIsKnownOrIsNot() {
+    assertThatThrownBy(() -> new Reading(-2, 1, 1, Set.of()))
+        .isInstanceOf(BraidException.class)
+        .hasMessage("a reading's SM clock in MHz must be 0 or more, or -1 for unknown, but was -2");
+  }
+}

@@ -1,0 +1,22 @@
+package braid.internal.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.Reading;
+import braid.natives.nvml.Nvml;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+class HardwareTest {
+  @Test
+  void aGpuThatIsIdleAlreadyWasNotHeldBack() {
+    var now = new Nvml.Reading(1905, 3201, 649.6, 61, Set.of("idle", "power cap"), 0);
+    assertThat(Hardware.reading(now)).isEqualTo(new Reading(1905, 650, 61, Set.of("power cap")));
+  }
+
+  @Test
+  void whatAGpuDoesNotTellIsNotZero() {
+    var now = new Nvml.Reading(Nvml.UNKNOWN, 0, Double.NaN, Nvml.UNKNOWN, Set.of(), 0);
+    assertThat(Hardware.reading(now)).isEqualTo(Reading.NONE);
+  }
+}
