@@ -54,6 +54,7 @@ public final class LocalRanks {
                   MemoryKind.AUTO,
                   Env.DEFAULT_TIMEOUT,
                   Env.DEFAULT_NVSHMEM_HEAP_BYTES,
+                  true,
                   Env.DEFAULT_CACHE),
               token,
               table));

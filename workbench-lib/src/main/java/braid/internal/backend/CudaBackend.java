@@ -13,6 +13,7 @@ import braid.internal.cuda.KernelCheck;
 import braid.internal.cuda.Multiplier;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
+import braid.internal.cuda.WorkerCopies;
 import braid.internal.cuda.library.NcclCollectives;
 import braid.internal.cuda.library.NvshmemCollectives;
 import braid.internal.cuda.memory.CudaMemory;
@@ -49,6 +50,7 @@ public final class CudaBackend implements Backend {
   private final Communicators communicators;
   private final CudaMemory memory;
   private final DeviceAccess access;
+  private final WorkerCopies workerCopies;
   private final Recorder recorder;
   private final Hardware hardware;
   private final Map<Shared, CudaStream.SharedStream> shared = new HashMap<>();
@@ -65,6 +67,7 @@ public final class CudaBackend implements Backend {
     this.communicators = new Communicators(device, waits, env.timeout());
     this.memory = new CudaMemory(device, env, token, waits, communicators);
     this.access = new DeviceAccess(device);
+    this.workerCopies = new WorkerCopies(device.kernels(), env.bulkCopies());
     this.recorder = new Recorder(device.gpu());
     this.hardware = new Hardware(device.gpu().pciBusId());
   }
@@ -145,7 +148,8 @@ public final class CudaBackend implements Backend {
                 new CudaStream.SharedStream(
                     gpu.stream(key.yielding() ? gpu.leastPriority() : gpu.greatestPriority()),
                     gpu.allocate(Lt.WORKSPACE_BYTES)));
-    var stream = new CudaStream(lane, device, common, waits, recorder, streams::remove);
+    var stream =
+        new CudaStream(lane, device, common, waits, workerCopies, recorder, streams::remove);
     streams.add(stream);
     return stream;
   }

@@ -2,7 +2,6 @@ package braid.internal.backend;
 
 import braid.Span;
 import braid.Stage;
-import braid.Transport;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.DeviceWord;
 import braid.internal.cuda.Launch;
@@ -11,6 +10,7 @@ import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
 import braid.internal.cuda.Scratch;
 import braid.internal.cuda.SignalValues;
+import braid.internal.cuda.WorkerCopies;
 import braid.internal.library.LibraryCall;
 import braid.internal.rank.Waits;
 import braid.internal.work.Gemm;
@@ -44,6 +44,7 @@ final class CudaStream implements Stream {
   private final GpuStream gpu;
   private final Waits waits;
   private final Scratch scratch;
+  private final WorkerCopies workerCopies;
   private final Recorder recorder;
   private final Consumer<CudaStream> onClose;
   private final List<MemoryOperation> pending = new ArrayList<>();
@@ -68,6 +69,7 @@ final class CudaStream implements Stream {
       CudaDevice device,
       SharedStream shared,
       Waits waits,
+      WorkerCopies workerCopies,
       Recorder recorder,
       Consumer<CudaStream> onClose) {
     this.lane = lane;
@@ -75,6 +77,7 @@ final class CudaStream implements Stream {
     this.shared = shared;
     this.gpu = shared.stream();
     this.waits = waits;
+    this.workerCopies = workerCopies;
     this.recorder = recorder;
     this.onClose = onClose;
     this.scratch = new Scratch(device.gpu());
@@ -124,17 +127,15 @@ final class CudaStream implements Stream {
     long source = from.address();
     long target = to.address();
     long bytes = from.byteSize();
-    if (lane.transport() == Transport.WORKERS) {
-      var kernels = device.kernels();
-      enqueue(
-          work,
-          Stage.COPY,
-          bytes,
-          0,
-          on -> kernels.copy(on, lane.workers(), target, source, bytes));
-    } else {
-      enqueue(work, Stage.COPY, bytes, 0, on -> on.copy(target, source, bytes));
-    }
+    enqueue(
+        work,
+        Stage.COPY,
+        bytes,
+        0,
+        switch (lane.transport()) {
+          case WORKERS -> workerCopies.of(lane.workers(), target, source, bytes);
+          case COPY_ENGINE -> on -> on.copy(target, source, bytes);
+        });
   }
 
   @Override
