@@ -332,12 +332,7 @@ public final class ProcessGroup implements AutoCloseable {
       parent.disown(this);
     }
     pool.retire();
-    try {
-      Closing.all(this::pop);
-    } finally {
-      pool.close();
-      calls.close();
-    }
+    Closing.each(() -> Closing.all(this::pop), pool, calls);
   }
 
   private synchronized @Nullable AutoCloseable pop() {

@@ -20,6 +20,7 @@ import braid.internal.cuda.memory.CudaMemory;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
 import braid.internal.library.LibraryCollectives;
+import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Inspection;
@@ -32,6 +33,7 @@ import braid.internal.work.Operand;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import java.lang.foreign.Arena;
+import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -204,7 +206,7 @@ public final class CudaBackend implements Backend {
     try {
       gpu.fill(address, (byte) 0, Math.max(bytes, 1));
     } catch (RuntimeException | Error e) {
-      gpu.free(address);
+      Closing.after(e, () -> gpu.free(address));
       throw e;
     }
     return new PrivateMemory(
@@ -246,14 +248,10 @@ public final class CudaBackend implements Backend {
 
   @Override
   public void quiesce() {
-    var gpu = device.gpu();
-    gpu.use();
-    try {
-      // First: what hangs in NCCL keeps its stream from coming to rest.
-      communicators.abort();
-    } finally {
-      Rest.await(gpu, this::allDone, () -> streams.forEach(CudaStream::unblock));
-    }
+    // What hangs in NCCL keeps its stream from coming to rest.
+    Closing.each(
+        communicators::abort,
+        () -> Rest.await(device.gpu(), this::allDone, () -> streams.forEach(CudaStream::unblock)));
   }
 
   private synchronized boolean allDone() {
@@ -284,21 +282,17 @@ public final class CudaBackend implements Backend {
 
   @Override
   public void close() {
-    device.gpu().use();
-    List.copyOf(graphs).forEach(CudaGraphs::close);
-    List.copyOf(streams).forEach(CudaStream::close);
-    communicators.close();
-    memory.close();
-    access.close();
-    recorder.close();
-    shared
-        .values()
-        .forEach(
-            each -> {
-              each.stream().close();
-              device.gpu().free(each.workspace());
-            });
+    var parts = new ArrayDeque<AutoCloseable>();
+    parts.add(device.gpu()::use);
+    parts.addAll(graphs);
+    parts.addAll(streams);
+    parts.addAll(List.of(communicators, memory, access, recorder));
+    for (var each : shared.values()) {
+      parts.add(each.stream());
+      parts.add(() -> device.gpu().free(each.workspace()));
+    }
     shared.clear();
-    device.close();
+    parts.add(device);
+    Closing.all(parts::poll);
   }
 }

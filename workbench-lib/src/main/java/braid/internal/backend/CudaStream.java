@@ -12,6 +12,7 @@ import braid.internal.cuda.Scratch;
 import braid.internal.cuda.SignalValues;
 import braid.internal.cuda.WorkerCopies;
 import braid.internal.library.LibraryCall;
+import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import braid.internal.work.Gemm;
 import braid.internal.work.Lane;
@@ -22,6 +23,7 @@ import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.GpuStream;
 import braid.natives.cuda.MemoryOperation;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -372,14 +374,20 @@ final class CudaStream implements Stream {
   /// What it still waits for on the GPU is waited for no more: who closes it wants it to end.
   @Override
   public void close() {
-    device.gpu().use();
     pending.clear();
-    Rest.await(device.gpu(), gpu::isDone, this::unblock);
-    events.forEach(GpuEvent::close);
-    events.clear();
-    kept.forEach(GpuEvent::close);
-    kept.clear();
-    scratch.close();
     onClose.accept(this);
+    var parts = new ArrayDeque<AutoCloseable>();
+    parts.add(this::freeScratch);
+    parts.addAll(events);
+    events.clear();
+    parts.addAll(kept);
+    kept.clear();
+    Closing.all(parts::poll);
+  }
+
+  /// Where the stream does not come to rest its memory stays: freeing would wait for the GPU.
+  private void freeScratch() {
+    Rest.await(device.gpu(), gpu::isDone, this::unblock);
+    scratch.close();
   }
 }

@@ -1,12 +1,15 @@
 package braid.internal.cuda;
 
 import braid.BraidException;
+import braid.internal.rank.Closing;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import braid.natives.kernels.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// This rank's GPU with what is loaded on it: our kernels and cublasLt.
@@ -40,7 +43,7 @@ public final class CudaDevice implements AutoCloseable {
     try {
       return new CudaDevice(gpu, Kernels.load(gpu, cacheFolder), Lt.open(gpu));
     } catch (RuntimeException | Error e) {
-      gpu.close();
+      Closing.after(e, gpu);
       throw e;
     }
   }
@@ -72,12 +75,10 @@ public final class CudaDevice implements AutoCloseable {
 
   @Override
   public void close() {
-    gpu.use();
+    var parts = new ArrayDeque<AutoCloseable>(List.of(lt, kernels, gpu));
     if (multiplier != null) {
-      multiplier.close();
+      parts.addFirst(multiplier);
     }
-    lt.close();
-    kernels.close();
-    gpu.close();
+    Closing.all(parts::poll);
   }
 }

@@ -1,6 +1,7 @@
 package braid.internal.cuda;
 
 import braid.DType;
+import braid.internal.rank.Closing;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
@@ -9,6 +10,7 @@ import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -318,8 +320,9 @@ public final class Multiplier implements AutoCloseable {
 
   @Override
   public void close() {
-    chosen.values().forEach(Lt.Plan::close);
+    var parts = new ArrayDeque<AutoCloseable>(chosen.values());
     chosen.clear();
-    trial.close();
+    parts.add(trial);
+    Closing.all(parts::poll);
   }
 }

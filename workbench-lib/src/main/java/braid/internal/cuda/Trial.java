@@ -1,5 +1,6 @@
 package braid.internal.cuda;
 
+import braid.internal.rank.Closing;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.GpuStream;
@@ -124,8 +125,6 @@ final class Trial implements AutoCloseable {
 
   @Override
   public void close() {
-    begin.close();
-    end.close();
-    stream.close();
+    Closing.each(begin, end, stream);
   }
 }

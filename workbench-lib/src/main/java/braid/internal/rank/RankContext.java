@@ -13,6 +13,7 @@ import braid.internal.store.Store;
 import braid.internal.store.StoreClient;
 import braid.natives.cuda.Gpu;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -217,22 +218,24 @@ public final class RankContext implements AutoCloseable {
   @Override
   public void close() {
     waits.release("rank " + place() + " was closed");
-    List<Kept> keepers;
+    var parts = new ArrayDeque<AutoCloseable>();
     synchronized (kept) {
-      keepers = List.copyOf(kept.values());
+      kept.values().forEach(keeper -> parts.add(keeper::close));
       kept.clear();
     }
-    for (var keeper : keepers) {
-      keeper.close();
-    }
-    synchronized (this) {
-      if (!closed) {
-        closed = true;
-        if (backend != null) {
-          backend.close();
-        }
-        store.close();
+    parts.add(this::closeOwn);
+    Closing.all(parts::poll);
+  }
+
+  private synchronized void closeOwn() {
+    if (!closed) {
+      closed = true;
+      var parts = new ArrayDeque<AutoCloseable>();
+      if (backend != null) {
+        parts.add(backend::close);
       }
+      parts.add(store);
+      Closing.all(parts::poll);
     }
   }
 }
