@@ -1,8 +1,8 @@
 package braid;
 
+import braid.internal.context.RankContext;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
-import braid.internal.rank.RankContext;
 import braid.internal.store.MeetingTable;
 import java.util.ArrayList;
 import java.util.List;

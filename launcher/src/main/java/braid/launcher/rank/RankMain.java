@@ -1,9 +1,9 @@
 package braid.launcher.rank;
 
 import braid.BraidException;
+import braid.internal.context.RankContext;
 import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
-import braid.internal.rank.RankContext;
 import braid.launcher.InterruptSignal;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;

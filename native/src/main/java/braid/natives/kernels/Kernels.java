@@ -207,20 +207,11 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Fills with integers of -3 to 3, element i with [#integer]`(seed, i)`.
+  /// Fills with [Integers], element i with that at place i.
   public void fillIntegers(GpuStream on, long to, long count, ElementType type, long seed) {
     if (count > 0) {
       kernel("fill_integers").launch(on, grid(count), THREADS, 0, to, count, type.code(), seed);
     }
-  }
-
-  /// The integer that the seed gives an element.
-  public static int integer(long seed, long index) {
-    long z = seed + (index + 1) * 0x9E3779B97F4A7C15L;
-    z = (z ^ (z >>> 30)) * 0xBF58476D1CE4E5B9L;
-    z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL;
-    z ^= z >>> 31;
-    return (int) (((z >>> 32) * 7) >>> 32) - 3;
   }
 
   /// Raises the fp32 number at `result` to the largest size there is, infinity for a NaN, and

@@ -1,4 +1,4 @@
-package braid.internal.rank;
+package braid.internal.context;
 
 import braid.BraidException;
 import braid.MemoryKind;
@@ -6,6 +6,10 @@ import braid.Place;
 import braid.internal.backend.Backend;
 import braid.internal.backend.CudaBackend;
 import braid.internal.backend.HostBackend;
+import braid.internal.rank.Closing;
+import braid.internal.rank.Env;
+import braid.internal.rank.Outbox;
+import braid.internal.rank.Waits;
 import braid.internal.store.LocalStore;
 import braid.internal.store.Meeting;
 import braid.internal.store.MeetingTable;
