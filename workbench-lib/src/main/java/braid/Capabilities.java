@@ -117,7 +117,7 @@ public final class Capabilities {
               : "a thread that sleeps while the link is busy";
       case WORKERS ->
           cuda
-              ? "our copy kernel on as many blocks as there are workers"
+              ? "our copy kernels on as many blocks as there are workers, in bulk where they can"
               : "threads that keep the rank's cores busy while the link is";
     };
   }

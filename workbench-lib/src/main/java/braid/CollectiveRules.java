@@ -7,6 +7,17 @@ import java.util.List;
 /// Which collective there is by which way in which kind of memory, on a backend; the table and what
 /// is refused both go by it.
 record CollectiveRules(boolean cuda) {
+  private static final List<String> NAMES =
+      List.of(
+          "all-gather",
+          "reduce-scatter",
+          "all-reduce",
+          "all-to-all",
+          "broadcast",
+          "send",
+          "receive",
+          "barrier");
+
   private static final String NEEDS_GPU_MEMORY = "needs CUDA; on the host take native";
 
   static CollectiveRules of(String backend) {
@@ -15,7 +26,7 @@ record CollectiveRules(boolean cuda) {
 
   List<CollectiveRow> rows() {
     var rows = new ArrayList<CollectiveRow>();
-    for (var collective : Collectives.NAMES) {
+    for (var collective : NAMES) {
       for (var way : CollectiveWay.values()) {
         for (var kind : Capabilities.kinds()) {
           var hole = hole(collective, way, kind);

@@ -51,17 +51,6 @@ import org.jspecify.annotations.Nullable;
 /// collectives, and once for each library; never for a call, but for the first after a failure.
 /// What is set up lives as long as the group.
 public final class Collectives {
-  static final List<String> NAMES =
-      List.of(
-          "all-gather",
-          "reduce-scatter",
-          "all-reduce",
-          "all-to-all",
-          "broadcast",
-          "send",
-          "receive",
-          "barrier");
-
   private static final String SEND_RECEIVE = "send-receive";
 
   private final ProcessGroup group;
@@ -272,7 +261,10 @@ public final class Collectives {
   }
 
   private Optional<Shared> reach(String identity) {
-    return group.tensor(identity).map(Collectives::shared);
+    return group.made(SymmetricTensor.class).stream()
+        .filter(tensor -> tensor.identity().equals(identity))
+        .findFirst()
+        .map(Collectives::shared);
   }
 
   private static Letter letter(SymmetricTensor x) {

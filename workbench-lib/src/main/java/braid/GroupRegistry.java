@@ -1,7 +1,7 @@
 package braid;
 
+import braid.internal.context.RankContext;
 import braid.internal.rank.Closing;
-import braid.internal.rank.RankContext;
 import java.math.BigInteger;
 import java.util.Arrays;
 import java.util.HashMap;

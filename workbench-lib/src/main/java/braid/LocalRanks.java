@@ -1,8 +1,8 @@
 package braid;
 
+import braid.internal.context.RankContext;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
-import braid.internal.rank.RankContext;
 import braid.internal.store.MeetingTable;
 import java.util.ArrayList;
 import java.util.List;
@@ -54,6 +54,7 @@ public final class LocalRanks {
                   MemoryKind.AUTO,
                   Env.DEFAULT_TIMEOUT,
                   Env.DEFAULT_NVSHMEM_HEAP_BYTES,
+                  true,
                   Env.DEFAULT_CACHE),
               token,
               table));

@@ -35,10 +35,7 @@ public final class Pipeline implements AutoCloseable {
   private final PlanCache cache;
   private final PlanCache.Key key;
   private final Plan plan;
-  private final Call call;
-  private int epoch;
-  private long enqueueNanos;
-  private @Nullable Throwable broken;
+  private final Iterations iterations;
   private boolean closed;
 
   private Pipeline(ProcessGroup group, PlanCache cache, PlanCache.Key key, Plan plan) {
@@ -46,8 +43,7 @@ public final class Pipeline implements AutoCloseable {
     this.cache = cache;
     this.key = key;
     this.plan = plan;
-    this.call = Call.of("run of `%s, %s`".formatted(plan.spec(), plan.how()));
-    this.epoch = group.context().waits().epoch();
+    this.iterations = new Iterations(group, plan, this::toString);
     plan.views().keySet().forEach(part -> FirstContents.fill(part, tensor(part), group.rank()));
   }
 
@@ -294,7 +290,7 @@ public final class Pipeline implements AutoCloseable {
             group,
             iteration -> {
               iterate(iteration);
-              nanos[iteration] = enqueueNanos;
+              nanos[iteration] = this.iterations.enqueueNanos();
             })
         .time(iterations);
     return nanos;
@@ -358,32 +354,7 @@ public final class Pipeline implements AutoCloseable {
 
   private void iterate(int iteration) {
     checkOpen();
-    int current = group.context().waits().epoch();
-    if (epoch != current) {
-      epoch = current;
-      broken = null;
-      plan.beginEpoch();
-    }
-    if (broken != null) {
-      throw new BraidException(
-          "%s broke off before (%s) and its ranks may be at different steps; build it again"
-              .formatted(this, broken.getMessage()),
-          broken);
-    }
-    try {
-      group.calls().enter(call);
-      long begin = System.nanoTime();
-      boolean replayed = plan.launch(iteration);
-      enqueueNanos = System.nanoTime() - begin;
-      if (replayed) {
-        group.counting().add(Counter.REPLAYS);
-      }
-      plan.synchronize(() -> "the end of an iteration of " + this);
-    } catch (RuntimeException | Error e) {
-      broken = e;
-      plan.rig().spoil();
-      throw e;
-    }
+    iterations.run(iteration);
   }
 
   private void checkOpen() {
@@ -399,10 +370,10 @@ public final class Pipeline implements AutoCloseable {
     if (!closed) {
       closed = true;
       group.disown(this);
-      if (broken == null) {
-        cache.put(key, plan, epoch);
-      } else {
+      if (iterations.brokeOff()) {
         plan.close();
+      } else {
+        cache.put(key, plan, iterations.epoch());
       }
     }
   }

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.internal.context.RankContext;
 import braid.internal.exchange.Rig;
 import braid.internal.memory.BufferPool;
 import braid.internal.memory.Call;
@@ -8,7 +9,6 @@ import braid.internal.memory.Counter;
 import braid.internal.memory.Counters;
 import braid.internal.memory.Members;
 import braid.internal.rank.Closing;
-import braid.internal.rank.RankContext;
 import braid.internal.resource.Rendezvous;
 import braid.internal.store.Meeting;
 import java.nio.ByteBuffer;
@@ -16,7 +16,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
-import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -272,13 +271,9 @@ public final class ProcessGroup implements AutoCloseable {
     return "%d.%d".formatted(tensorsEpoch, ++tensors);
   }
 
-  /// The open tensor that is called that.
-  synchronized Optional<SymmetricTensor> tensor(String identity) {
-    return made.stream()
-        .filter(SymmetricTensor.class::isInstance)
-        .map(SymmetricTensor.class::cast)
-        .filter(tensor -> tensor.identity().equals(identity))
-        .findFirst();
+  /// What was made on this group of that type, and is not closed; the latest first.
+  synchronized <T> List<T> made(Class<T> type) {
+    return made.stream().filter(type::isInstance).map(type::cast).toList();
   }
 
   RankContext context() {
@@ -332,12 +327,7 @@ public final class ProcessGroup implements AutoCloseable {
       parent.disown(this);
     }
     pool.retire();
-    try {
-      Closing.all(this::pop);
-    } finally {
-      pool.close();
-      calls.close();
-    }
+    Closing.each(() -> Closing.all(this::pop), pool, calls);
   }
 
   private synchronized @Nullable AutoCloseable pop() {

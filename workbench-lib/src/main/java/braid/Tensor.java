@@ -1,7 +1,7 @@
 package braid;
 
 import braid.internal.resource.Access;
-import braid.internal.resource.Integers;
+import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;

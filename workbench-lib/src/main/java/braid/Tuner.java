@@ -1,7 +1,7 @@
 package braid;
 
-import braid.internal.rank.RankContext;
-import braid.internal.report.TuningNews;
+import braid.internal.context.RankContext;
+import braid.internal.evidence.TuningNews;
 import braid.internal.report.json.ReadingsJson;
 import braid.internal.report.statistics.Rounds;
 import java.nio.ByteBuffer;

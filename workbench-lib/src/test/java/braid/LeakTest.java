@@ -2,8 +2,8 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.context.RankContext;
 import braid.internal.host.SharedFile;
-import braid.internal.rank.RankContext;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -20,52 +20,6 @@ class PipelineTest {
   private static final GemmSpec SPEC = GemmSpec.allGatherGemm(24, 16, 8);
 
   @Test
-  void splitsLargerThanTheRowsNameTheNearestLegalCount() {
-    LocalRanks.run(
-        2,
-        world ->
-            assertThatThrownBy(
-                    () -> Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(24)).build())
-                .hasMessage(
-                    "splits must be 1..12 (rows of the smallest shard) but was 24; try splits(12)"));
-  }
-
-  @Test
-  void everyRankNeedsARowAndAColumn() {
-    LocalRanks.run(
-        4,
-        world -> {
-          assertThatThrownBy(
-                  () -> Pipeline.on(world).gemm(GemmSpec.allGatherGemm(3, 16, 8)).build())
-              .hasMessage("m must be 4 or more (a row for each rank of group `world`) but was 3");
-          assertThatThrownBy(
-                  () -> Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 2, 8)).build())
-              .hasMessage(
-                  "n must be 4 or more (a column for each rank of group `world`) but was 2");
-        });
-  }
-
-  @Test
-  void aBuilderRefusesRepeatsAndOmissions() {
-    LocalRanks.run(
-        1,
-        world -> {
-          assertThatThrownBy(() -> Pipeline.on(world).build())
-              .hasMessageStartingWith("gemm is missing");
-          assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).gemm(SPEC))
-              .hasMessage("gemm was said already: %s; say it once".formatted(SPEC));
-          var how = Overlap.splits(2);
-          assertThatThrownBy(() -> Pipeline.on(world).overlap(how).overlap(how))
-              .hasMessage("overlap was said already: %s; say it once".formatted(how));
-          try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
-            assertThat(pipe.overlap()).isEqualTo(Overlap.defaults());
-            assertThatThrownBy(() -> pipe.time(0))
-                .hasMessage("time needs 1 or more iterations but was given 0; try time(10)");
-          }
-        });
-  }
-
-  @Test
   void ownInputsAreVerifiedToo() {
     LocalRanks.run(
         2,
@@ -248,95 +202,6 @@ class PipelineTest {
         });
   }
 
-  @Test
-  void chunksMustCoverAllRowsOnce() {
-    assertThatThrownBy(() -> Overlap.splits(2).boundaries(0, 8, 4))
-        .hasMessage(
-            "boundaries must rise but were [0, 8, 4]: chunk 1 would end at 4 and begin at 8, over"
-                + " the one before it; give each row to one chunk");
-    assertThatThrownBy(() -> Overlap.splits(2).boundaries(2, 8))
-        .hasMessage("boundaries must begin with 0 but were [2, 8]: rows 0..1 belong to no chunk");
-    assertThatThrownBy(() -> Overlap.splits(2).boundaries(8))
-        .hasMessageStartingWith("boundaries must be 2 or more rows but were [8]");
-    LocalRanks.run(
-        2,
-        world -> {
-          assertThatThrownBy(
-                  () ->
-                      Pipeline.on(world)
-                          .gemm(SPEC)
-                          .overlap(Overlap.defaults().boundaries(0, 4, 10))
-                          .build())
-              .hasMessage(
-                  "boundaries must end at 12 (rows of the largest part) but were [0, 4, 10]: rows"
-                      + " 10..11 belong to no chunk");
-          assertThatThrownBy(
-                  () ->
-                      Pipeline.on(world)
-                          .gemm(SPEC)
-                          .overlap(Overlap.defaults().boundaries(0, 4, 14))
-                          .build())
-              .hasMessageEndingWith("there are no rows 12..13");
-        });
-  }
-
-  @Test
-  void fp8NeedsScalesAndOthersTakeNone() {
-    LocalRanks.run(
-        1,
-        world -> {
-          var fp8 = SPEC.dtype(DType.FP8_E4M3);
-          assertThatThrownBy(() -> Pipeline.on(world).gemm(fp8).build())
-              .hasMessageStartingWith(
-                  "fp8_e4m3 numbers mean nothing without scales, and none were given");
-          assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).scales(1, 1).build())
-              .hasMessage("scales are for fp8 but the type is fp32; leave them out");
-          assertThatThrownBy(() -> Pipeline.on(world).gemm(fp8).scales(0, 1).build())
-              .hasMessageStartingWith("scales must be more than 0 and finite");
-          try (var pipe = Pipeline.on(world).gemm(fp8).scales(2, 0.5f).build()) {
-            pipe.input().fill(1);
-            pipe.weight().fill(3);
-            pipe.run();
-            assertThat(pipe.output().toFloats()).containsOnly(24);
-            assertThat(pipe.amax()).isEqualTo(24);
-            pipe.scales(4, 1);
-            pipe.run();
-            assertThat(pipe.output().toFloats()).containsOnly(96);
-            assertThat(pipe.amax()).isEqualTo(96);
-          }
-        });
-  }
-
-  @Test
-  void whatAProblemDoesNotHaveIsSaidWithTheRemedy() {
-    LocalRanks.run(
-        1,
-        world -> {
-          try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
-            assertThatThrownBy(pipe::bias)
-                .hasMessage("`%s` has no bias; make the problem with bias()".formatted(SPEC));
-            assertThatThrownBy(pipe::preActivation).hasMessageEndingWith("with gelu()");
-            assertThatThrownBy(pipe::gatheredInput).hasMessageEndingWith("with gatheredInput()");
-            assertThatThrownBy(pipe::besideInput)
-                .hasMessageEndingWith("with besideAllGather or besideReduceScatter");
-            assertThatThrownBy(pipe::amax)
-                .hasMessage("an amax is kept for fp8 but the type is fp32; take output() itself");
-            assertThatThrownBy(() -> pipe.output(0))
-                .hasMessageEndingWith("say outputInSymmetricMemory() in its overlap");
-          }
-          assertThatThrownBy(() -> SPEC.transposedInput())
-              .hasMessageStartingWith("all-gather-gemm gathers rows of the input");
-          assertThatThrownBy(() -> SPEC.accumulate().gelu())
-              .hasMessageStartingWith("accumulate and gelu exclude each other");
-          assertThatThrownBy(() -> GemmSpec.gemmAllReduce(4, 4, 4).gatheredInput())
-              .hasMessageStartingWith("gemm-all-reduce gathers no input");
-          assertThatThrownBy(() -> SPEC.output(DType.FP8_E5M2))
-              .hasMessageStartingWith("the output must be one of fp32, tf32, bf16, fp16");
-          assertThatThrownBy(() -> Overlap.splits(2).workers(2))
-              .hasMessage("workers must be 0 over copy_engine but were 2; say over(WORKERS) first");
-        });
-  }
-
   /// Replaying must not freeze what may change between runs, and must not lay out anew.
   @Test
   void aReplayedRunTakesNewInputsAndScales() {
@@ -417,44 +282,5 @@ class PipelineTest {
             beside.verify();
           }
         });
-  }
-
-  /// One rank waits for signals in shared memory, the other at the store; each knows only its own
-  /// call.
-  @Test
-  void aRunThatMeetsAnotherCallIsToldBothNames() {
-    assertThatThrownBy(
-            () ->
-                LocalRanks.run(
-                    2,
-                    world -> {
-                      try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
-                        pipe.run();
-                        if (world.rank() == 0) {
-                          pipe.run();
-                        } else {
-                          world.barrier();
-                        }
-                      }
-                    }))
-        .isInstanceOf(BraidException.class)
-        .hasMessageContaining("all ranks of a group must make the same calls in the same order")
-        .hasMessageContaining("run of `all-gather-gemm m=24")
-        .hasMessageContaining("barrier");
-  }
-
-  @Test
-  void problemsThatDifferBetweenRanksAreNamedRankByRank() {
-    assertThatThrownBy(
-            () ->
-                LocalRanks.run(
-                    3,
-                    world -> {
-                      var spec = world.rank() == 2 ? SPEC.dtype(DType.BF16) : SPEC;
-                      Pipeline.on(world).gemm(spec).build().close();
-                    }))
-        .isInstanceOf(BraidException.class)
-        .hasMessageContainingAll("build a pipeline", "k=8 fp32", "k=8 bf16", "rank 2")
-        .hasMessageMatching("(?s).*ranks 0, 1 ha.*|.*rank 0 .*rank 1.*|.*rank [01] .*");
   }
 }

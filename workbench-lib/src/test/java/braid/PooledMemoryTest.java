@@ -3,11 +3,11 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.internal.context.RankContext;
 import braid.internal.memory.BufferPool;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counters;
 import braid.internal.memory.Members;
-import braid.internal.rank.RankContext;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;

@@ -8,10 +8,10 @@ import static braid.internal.selftest.CollectiveCase.What.BROADCAST;
 import static braid.internal.selftest.CollectiveCase.What.REDUCE_SCATTER;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.internal.resource.Integers;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.CollectiveCase.Way;
 import braid.internal.selftest.CollectiveCase.What;
+import braid.natives.kernels.Integers;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import braid.internal.context.RankContext;
 import braid.internal.rank.Outbox;
-import braid.internal.rank.RankContext;
 import braid.internal.report.json.StudyJson;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;

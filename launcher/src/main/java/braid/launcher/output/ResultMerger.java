@@ -1,7 +1,7 @@
 package braid.launcher.output;
 
 import braid.MimeBundle;
-import braid.internal.report.Renderings;
+import braid.internal.evidence.HandedOver;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -13,7 +13,7 @@ public final class ResultMerger {
 
   public static MimeBundle merge(Map<Integer, MimeBundle> byRank) {
     var values = new TreeMap<>(byRank);
-    var evidence = Renderings.evidence(List.copyOf(values.values()));
+    var evidence = HandedOver.evidence(List.copyOf(values.values()));
     if (evidence.isPresent()) {
       return evidence.get().display();
     }

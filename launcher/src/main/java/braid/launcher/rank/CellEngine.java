@@ -2,7 +2,7 @@ package braid.launcher.rank;
 
 import REPL.$Cancel$;
 import braid.GroupAborted;
-import braid.internal.report.Renderings;
+import braid.internal.evidence.HandedOver;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.RankFailure.Kind;
@@ -58,7 +58,7 @@ final class CellEngine {
     }
     try {
       var value = method.invoke(null);
-      return invoke.render() ? new FromRank.Value(Renderings.onRank(value)) : new FromRank.Done();
+      return invoke.render() ? new FromRank.Value(HandedOver.onRank(value)) : new FromRank.Done();
     } catch (InvocationTargetException e) {
       return failure(e.getCause() == null ? e : e.getCause());
     } catch (IllegalAccessException e) {
@@ -80,7 +80,7 @@ final class CellEngine {
     try {
       var field = classes.loadClass(value.className()).getDeclaredField(value.varName());
       field.setAccessible(true);
-      return new FromRank.Value(Renderings.onRank(field.get(null)));
+      return new FromRank.Value(HandedOver.onRank(field.get(null)));
     } catch (ReflectiveOperationException | LinkageError e) {
       return internal(e);
     } catch (RuntimeException e) {

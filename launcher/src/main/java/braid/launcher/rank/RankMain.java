@@ -1,9 +1,9 @@
 package braid.launcher.rank;
 
 import braid.BraidException;
+import braid.internal.context.RankContext;
 import braid.internal.host.SharedFile;
 import braid.internal.rank.Env;
-import braid.internal.rank.RankContext;
 import braid.launcher.InterruptSignal;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;
@@ -89,7 +89,7 @@ public final class RankMain {
       case ToRank.VarValue value -> engine.varValue(value);
       case ToRank.AddToClasspath add -> engine.classpath(add);
       case ToRank.Resume resume -> {
-        context.resume(resume.epoch());
+        resume(resume.epoch());
         yield new FromRank.Done();
       }
       case ToRank.Mark mark -> {
@@ -102,6 +102,18 @@ public final class RankMain {
       case ToRank.Input ignored -> throw misplaced(message);
       case ToRank.Exit ignored -> throw misplaced(message);
     };
+  }
+
+  /// What keeps a rank from going on, such as a GPU whose context is lost, follows from what its
+  /// cell was told. The front hears that the process has ended.
+  private void resume(int epoch) {
+    try {
+      context.resume(epoch);
+    } catch (BraidException e) {
+      System.err.println("this rank cannot go on with another cell: " + e.getMessage());
+      System.err.flush();
+      Runtime.getRuntime().halt(1);
+    }
   }
 
   private void mark(long number) throws IOException {
@@ -170,7 +182,11 @@ public final class RankMain {
               }
               Runtime.getRuntime().halt(0);
             });
-    context.close();
+    try {
+      context.close();
+    } catch (BraidException e) {
+      System.err.println("this rank did not tidy up: " + e.getMessage());
+    }
     System.exit(0);
   }
 

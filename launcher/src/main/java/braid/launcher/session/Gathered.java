@@ -8,7 +8,7 @@ import braid.Profile;
 import braid.ProfileSet;
 import braid.Runs;
 import braid.Study;
-import braid.internal.report.Renderings;
+import braid.internal.evidence.HandedOver;
 import braid.internal.report.json.ProfileJson;
 import braid.internal.report.json.ProfileWriter;
 import java.nio.file.Path;
@@ -81,7 +81,7 @@ public final class Gathered implements Displayable, AutoCloseable {
     try {
       var profile = bundle.data().get(ProfileWriter.MIME);
       if (profile == null) {
-        keep(Renderings.evidence(List.of(bundle)));
+        keep(HandedOver.evidence(List.of(bundle)));
       } else {
         add(ProfileJson.read(profile));
       }

@@ -2,10 +2,12 @@ package braid.launcher.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.BraidException;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Kind;
+import braid.natives.cuda.Gpu;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -221,6 +223,22 @@ class RankLifeTest {
               """),
           output);
       assertThat(output.out.toString().lines()).containsExactly("cuda", "0", "1", "false");
+    }
+  }
+
+  /// As where NVML lists a GPU that CUDA cannot open.
+  @Test
+  void gpusThatCudaCannotUseAreOneClearErrorOfAllRanks() {
+    assumeTrue(Gpu.missing().isPresent(), "CUDA can use the GPUs here");
+    try (var session = Session.start(new SessionOptions(2, "cuda", Optional.empty(), home))) {
+      var outcome =
+          session.run(
+              new Cell("cell 1", "SymmetricTensor.on(world).shape(2, 2).allocate()"),
+              new Recorded());
+      assertThat(outcome.failure().orElseThrow().message())
+          .contains("the backend is cuda but no GPU can be used: ")
+          .endsWith("; or run on the host: --backend host")
+          .doesNotContain("\n");
     }
   }
 

@@ -276,9 +276,24 @@ public final class Gpu implements AutoCloseable {
       return;
     }
     closed = true;
-    copies.close();
-    checkReturn("cuCtxSetCurrent", cudart.cuCtxSetCurrent(null));
+    // Each of them whatever the others say; the first failure is the one that is thrown.
+    try (Return _ = this::release;
+        Return _ = this::leave) {
+      copies.close();
+    }
+  }
+
+  private interface Return extends AutoCloseable {
+    @Override
+    void close();
+  }
+
+  private void leave() {
     CURRENT.remove();
+    checkReturn("cuCtxSetCurrent", cudart.cuCtxSetCurrent(null));
+  }
+
+  private void release() {
     checkReturn("cuDevicePrimaryCtxRelease", cudart.cuDevicePrimaryCtxRelease(device));
   }
 

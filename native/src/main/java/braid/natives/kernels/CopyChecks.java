@@ -29,6 +29,9 @@ final class CopyChecks {
   private static final List<Integer> TMA_SIZES_BYTES =
       List.of(16, 4080, 16384, 16400, 5 * 16384, (1 << 20) + 48, 3 << 20);
 
+  /// How often a signal is tried, each time with other numbers behind it.
+  private static final int SIGNALLED = 50;
+
   /// Bytes of a row, rows, and the pitches of destination and source.
   private record Rows(int rowBytes, int rows, int toPitch, int fromPitch) {}
 
@@ -50,6 +53,7 @@ final class CopyChecks {
     bench.check("copy_rows", "rows of every alignment, gaps left alone", () -> rows(bench));
     if (bench.kernels().hasTma()) {
       bench.check("copy_tma", "sizes around its chunks", () -> bulkCopies(bench));
+      bench.check("copy_tma", "is there when the stream says so", () -> signals(bench));
     }
   }
 
@@ -84,6 +88,33 @@ final class CopyChecks {
           if (wrong.isPresent()) {
             return wrong.map("%d bytes, %d blocks: ".formatted(size, blocks)::concat);
           }
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  /// What is copied again on another stream as soon as the first one's signal is there. Each
+  /// content is another one, so that what came late is seen.
+  private static Optional<String> signals(CheckBench bench) {
+    int size = (1 << 20) + 48;
+    try (var from = bench.buffer(size, 16);
+        var middle = bench.buffer(size, 48);
+        var to = bench.buffer(size, 32);
+        var word = bench.buffer(Long.BYTES, 0).put(new byte[Long.BYTES]);
+        var after = bench.gpu().stream(bench.gpu().leastPriority())) {
+      for (int i = 1; i <= SIGNALLED; i++) {
+        var content = bytes(size, i);
+        from.put(content);
+        // One block, so that the other stream waits before the copy is done.
+        bench.kernels().copyTma(bench.stream(), 1, middle.address(), from.address(), size);
+        bench.stream().write(word.address(), i);
+        after.awaitAtLeast(word.address(), i);
+        bench.kernels().copyTma(after, 5, to.address(), middle.address(), size);
+        after.synchronize();
+        var wrong = to.holds(content);
+        if (wrong.isPresent()) {
+          return wrong.map("signal %d: ".formatted(i)::concat);
         }
       }
     }
@@ -127,8 +158,12 @@ final class CopyChecks {
 
   /// Bytes that the count decides.
   static byte[] bytes(int count) {
+    return bytes(count, count);
+  }
+
+  private static byte[] bytes(int count, long seed) {
     var bytes = new byte[count];
-    new Random(count).nextBytes(bytes);
+    new Random(seed).nextBytes(bytes);
     return bytes;
   }
 }

@@ -20,8 +20,10 @@ public final class Kernels implements AutoCloseable {
   private static final int COPY_THREADS = 512;
   private static final int TMA_THREADS = 32;
 
-  /// Of `braid_copy_tma`: four stages of 16 KiB.
-  private static final int TMA_SHARED_BYTES = 4 * 16384;
+  /// What a block of `braid_copy_tma` takes at once, and the stages it has for that.
+  private static final int TMA_CHUNK_BYTES = 16384;
+
+  private static final int TMA_SHARED_BYTES = 4 * TMA_CHUNK_BYTES;
 
   private static final int FIRST_WITH_TMA = 90;
 
@@ -114,15 +116,27 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// The same by bulk copies, which leave the multiprocessors' registers and threads to others.
+  /// Whether a bulk copy takes addresses and bytes like these.
+  public static boolean fitsTma(long to, long from, long bytes) {
+    return (to | from | bytes) % TMA_ALIGNMENT_BYTES == 0;
+  }
+
+  /// The blocks that a bulk copy makes use of: any more would only take shared memory from others.
+  static int tmaBlocks(int blocks, long bytes) {
+    return (int) Math.min(blocks, (bytes + TMA_CHUNK_BYTES - 1) / TMA_CHUNK_BYTES);
+  }
+
+  /// The same by bulk copies, which leave the multiprocessors' registers and threads to others and
+  /// take 64 KiB of shared memory a block. At most so many blocks carry.
   public void copyTma(GpuStream on, int blocks, long to, long from, long bytes) {
-    if ((to | from | bytes) % TMA_ALIGNMENT_BYTES != 0) {
+    if (!fitsTma(to, from, bytes)) {
       throw new IllegalArgumentException(
           "a bulk copy needs addresses and bytes that are multiples of %d but had to=%x from=%x bytes=%d; copy takes any"
               .formatted(TMA_ALIGNMENT_BYTES, to, from, bytes));
     }
     if (bytes > 0) {
-      kernel("copy_tma").launch(on, blocks, TMA_THREADS, TMA_SHARED_BYTES, to, from, bytes);
+      kernel("copy_tma")
+          .launch(on, tmaBlocks(blocks, bytes), TMA_THREADS, TMA_SHARED_BYTES, to, from, bytes);
     }
   }
 
@@ -193,20 +207,11 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Fills with integers of -3 to 3, element i with [#integer]`(seed, i)`.
+  /// Fills with [Integers], element i with that at place i.
   public void fillIntegers(GpuStream on, long to, long count, ElementType type, long seed) {
     if (count > 0) {
       kernel("fill_integers").launch(on, grid(count), THREADS, 0, to, count, type.code(), seed);
     }
-  }
-
-  /// The integer that the seed gives an element.
-  public static int integer(long seed, long index) {
-    long z = seed + (index + 1) * 0x9E3779B97F4A7C15L;
-    z = (z ^ (z >>> 30)) * 0xBF58476D1CE4E5B9L;
-    z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL;
-    z ^= z >>> 31;
-    return (int) (((z >>> 32) * 7) >>> 32) - 3;
   }
 
   /// Raises the fp32 number at `result` to the largest size there is, infinity for a NaN, and

@@ -108,7 +108,7 @@ final class NumberChecks {
     for (long seed : List.of(42L, -7L)) {
       try (var out = bench.buffer((long) count * type.bytes(), type.bytes())) {
         bench.kernels().fillIntegers(bench.stream(), out.address(), count, type, seed);
-        var wrong = differs(count, i -> Kernels.integer(seed, i), type, out);
+        var wrong = differs(count, i -> Integers.at(seed, i), type, out);
         if (wrong.isPresent()) {
           return wrong;
         }
@@ -178,7 +178,7 @@ final class NumberChecks {
     var segment = MemorySegment.ofArray(bytes);
     for (int i = 0; i < count; i++) {
       // The first is the largest there is, whatever the seed draws.
-      ElementType.FP32.store(segment, i, i == 0 ? 3 : Kernels.integer(1, i));
+      ElementType.FP32.store(segment, i, i == 0 ? 3 : Integers.at(1, i));
     }
     return bytes;
   }

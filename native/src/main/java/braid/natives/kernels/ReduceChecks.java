@@ -169,7 +169,7 @@ final class ReduceChecks {
     var content = new byte[count * type.bytes()];
     var segment = MemorySegment.ofArray(content);
     for (int i = 0; i < count; i++) {
-      type.store(segment, i, Kernels.integer(seed, i));
+      type.store(segment, i, Integers.at(seed, i));
     }
     return content;
   }

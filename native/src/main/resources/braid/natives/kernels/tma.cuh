@@ -80,7 +80,9 @@ extern "C" __global__ void __launch_bounds__(32)
       fetched++;
     }
   }
-  // Shared memory must outlive the reading, and the writes must be there when the kernel ends.
+  // Shared memory must outlive the reading, and the writes must be there when the kernel ends: a
+  // signal that the stream raises next says that they are. A store that was awaited is seen by all
+  // who see this thread's end, so no fence between the engine and others is needed.
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 #endif

@@ -14,12 +14,14 @@ import braid.internal.cuda.KernelCheck;
 import braid.internal.cuda.Multiplier;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
+import braid.internal.cuda.WorkerCopies;
 import braid.internal.cuda.library.NcclCollectives;
 import braid.internal.cuda.library.NvshmemCollectives;
 import braid.internal.cuda.memory.CudaMemory;
 import braid.internal.host.Once;
 import braid.internal.host.SharedFile;
 import braid.internal.library.LibraryCollectives;
+import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Inspection;
@@ -32,6 +34,7 @@ import braid.internal.work.Operand;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import java.lang.foreign.Arena;
+import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -50,6 +53,7 @@ public final class CudaBackend implements Backend {
   private final Communicators communicators;
   private final CudaMemory memory;
   private final DeviceAccess access;
+  private final WorkerCopies workerCopies;
   private final Recorder recorder;
   private final Hardware hardware;
   private final Map<Shared, CudaStream.SharedStream> shared = new HashMap<>();
@@ -66,6 +70,7 @@ public final class CudaBackend implements Backend {
     this.communicators = new Communicators(device, waits, env.timeout());
     this.memory = new CudaMemory(device, env, token, waits, communicators);
     this.access = new DeviceAccess(device);
+    this.workerCopies = new WorkerCopies(device.kernels(), env.bulkCopies());
     this.recorder = new Recorder(device.gpu());
     this.hardware = new Hardware(device.gpu().pciBusId());
   }
@@ -144,7 +149,8 @@ public final class CudaBackend implements Backend {
                 new CudaStream.SharedStream(
                     gpu.stream(key.yielding() ? gpu.leastPriority() : gpu.greatestPriority()),
                     gpu.allocate(Lt.WORKSPACE_BYTES)));
-    var stream = new CudaStream(lane, device, common, waits, recorder, streams::remove);
+    var stream =
+        new CudaStream(lane, device, common, waits, workerCopies, recorder, streams::remove);
     streams.add(stream);
     return stream;
   }
@@ -199,7 +205,7 @@ public final class CudaBackend implements Backend {
     try {
       gpu.fill(address, (byte) 0, Math.max(bytes, 1));
     } catch (RuntimeException | Error e) {
-      gpu.free(address);
+      Closing.after(e, () -> gpu.free(address));
       throw e;
     }
     return new PrivateMemory(
@@ -241,14 +247,10 @@ public final class CudaBackend implements Backend {
 
   @Override
   public void quiesce() {
-    var gpu = device.gpu();
-    gpu.use();
-    try {
-      // First: what hangs in NCCL keeps its stream from coming to rest.
-      communicators.abort();
-    } finally {
-      Rest.await(gpu, this::allDone, () -> streams.forEach(CudaStream::unblock));
-    }
+    // What hangs in NCCL keeps its stream from coming to rest.
+    Closing.each(
+        communicators::abort,
+        () -> Rest.await(device.gpu(), this::allDone, () -> streams.forEach(CudaStream::unblock)));
   }
 
   private synchronized boolean allDone() {
@@ -285,21 +287,17 @@ public final class CudaBackend implements Backend {
 
   @Override
   public void close() {
-    device.gpu().use();
-    List.copyOf(graphs).forEach(CudaGraphs::close);
-    List.copyOf(streams).forEach(CudaStream::close);
-    communicators.close();
-    memory.close();
-    access.close();
-    recorder.close();
-    shared
-        .values()
-        .forEach(
-            each -> {
-              each.stream().close();
-              device.gpu().free(each.workspace());
-            });
+    var parts = new ArrayDeque<AutoCloseable>();
+    parts.add(device.gpu()::use);
+    parts.addAll(graphs);
+    parts.addAll(streams);
+    parts.addAll(List.of(communicators, memory, access, recorder));
+    for (var each : shared.values()) {
+      parts.add(each.stream());
+      parts.add(() -> device.gpu().free(each.workspace()));
+    }
     shared.clear();
-    device.close();
+    parts.add(device);
+    Closing.all(parts::poll);
   }
 }

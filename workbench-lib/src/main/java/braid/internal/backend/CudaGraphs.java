@@ -1,10 +1,13 @@
 package braid.internal.backend;
 
 import braid.internal.cuda.CudaDevice;
+import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.GpuGraph;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,7 +23,6 @@ import java.util.function.Consumer;
 final class CudaGraphs implements Replay {
   private static final int PARITIES = 2;
 
-  private final CudaDevice device;
   private final Waits waits;
   private final List<CudaStream> streams;
   private final CudaProgram program;
@@ -39,7 +41,6 @@ final class CudaGraphs implements Replay {
       List<CudaStream> streams,
       Runnable layOut,
       Consumer<CudaGraphs> onClose) {
-    this.device = device;
     this.waits = waits;
     this.streams = List.copyOf(streams);
     this.program = CudaProgram.of(streams, layOut);
@@ -92,11 +93,7 @@ final class CudaGraphs implements Replay {
 
   /// A stream that goes on recording would refuse all further work.
   private void breakOff(Throwable cause) {
-    try {
-      streams.getFirst().gpu().endCapture().close();
-    } catch (RuntimeException e) {
-      cause.addSuppressed(e);
-    }
+    Closing.after(cause, () -> streams.getFirst().gpu().endCapture().close());
   }
 
   @Override
@@ -112,16 +109,22 @@ final class CudaGraphs implements Replay {
   }
 
   private void clear() {
-    recorded.forEach(each -> each.graph().close());
+    Closing.all(graphs()::poll);
+  }
+
+  private Deque<AutoCloseable> graphs() {
+    var graphs = new ArrayDeque<AutoCloseable>();
+    recorded.forEach(each -> graphs.add(each.graph()));
     recorded.clear();
+    return graphs;
   }
 
   @Override
   public void close() {
-    device.gpu().use();
-    clear();
-    events.forEach(GpuEvent::close);
-    events.clear();
     onClose.accept(this);
+    var parts = graphs();
+    parts.addAll(events);
+    events.clear();
+    Closing.all(parts::poll);
   }
 }

@@ -11,7 +11,9 @@ import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
 import braid.internal.cuda.Scratch;
 import braid.internal.cuda.SignalValues;
+import braid.internal.cuda.WorkerCopies;
 import braid.internal.library.LibraryCall;
+import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import braid.internal.work.Gemm;
 import braid.internal.work.Lane;
@@ -23,6 +25,7 @@ import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.GpuStream;
 import braid.natives.cuda.MemoryOperation;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -45,6 +48,7 @@ final class CudaStream implements Stream {
   private final GpuStream gpu;
   private final Waits waits;
   private final Scratch scratch;
+  private final WorkerCopies workerCopies;
   private final Recorder recorder;
   private final Consumer<CudaStream> onClose;
   private final List<MemoryOperation> pending = new ArrayList<>();
@@ -69,6 +73,7 @@ final class CudaStream implements Stream {
       CudaDevice device,
       SharedStream shared,
       Waits waits,
+      WorkerCopies workerCopies,
       Recorder recorder,
       Consumer<CudaStream> onClose) {
     this.lane = lane;
@@ -76,6 +81,7 @@ final class CudaStream implements Stream {
     this.shared = shared;
     this.gpu = shared.stream();
     this.waits = waits;
+    this.workerCopies = workerCopies;
     this.recorder = recorder;
     this.onClose = onClose;
     this.scratch = new Scratch(device.gpu());
@@ -125,17 +131,15 @@ final class CudaStream implements Stream {
     long source = from.address();
     long target = to.address();
     long bytes = from.byteSize();
-    if (lane.transport() == Transport.WORKERS) {
-      var kernels = device.kernels();
-      enqueue(
-          work,
-          Stage.COPY,
-          bytes,
-          0,
-          on -> kernels.copy(on, lane.workers(), target, source, bytes));
-    } else {
-      enqueue(work, Stage.COPY, bytes, 0, on -> on.copy(target, source, bytes));
-    }
+    enqueue(
+        work,
+        Stage.COPY,
+        bytes,
+        0,
+        switch (lane.transport()) {
+          case WORKERS -> workerCopies.of(lane.workers(), target, source, bytes);
+          case COPY_ENGINE -> on -> on.copy(target, source, bytes);
+        });
   }
 
   /// Recorded copies are given one by one: the driver cannot record its call for several.
@@ -410,14 +414,20 @@ final class CudaStream implements Stream {
   /// What it still waits for on the GPU is waited for no more: who closes it wants it to end.
   @Override
   public void close() {
-    device.gpu().use();
     pending.clear();
-    Rest.await(device.gpu(), gpu::isDone, this::unblock);
-    events.forEach(GpuEvent::close);
-    events.clear();
-    kept.forEach(GpuEvent::close);
-    kept.clear();
-    scratch.close();
     onClose.accept(this);
+    var parts = new ArrayDeque<AutoCloseable>();
+    parts.add(this::freeScratch);
+    parts.addAll(events);
+    events.clear();
+    parts.addAll(kept);
+    kept.clear();
+    Closing.all(parts::poll);
+  }
+
+  /// Where the stream does not come to rest its memory stays: freeing would wait for the GPU.
+  private void freeScratch() {
+    Rest.await(device.gpu(), gpu::isDone, this::unblock);
+    scratch.close();
   }
 }

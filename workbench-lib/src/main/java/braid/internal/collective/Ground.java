@@ -1,6 +1,7 @@
 package braid.internal.collective;
 
 import braid.internal.memory.Counter;
+import braid.internal.rank.Closing;
 import braid.internal.resource.Rendezvous;
 
 /// What the ranks of a group share to make collectives, set up by all of them together. The name
@@ -26,13 +27,11 @@ record Ground(String name, Words words, Mailbox mailbox, Courier courier) implem
 
   /// It broke off, and others may still be at it: nobody is to use its memory again.
   void spoil() {
-    words.spoil();
-    mailbox.close();
+    Closing.each(words::spoil, mailbox);
   }
 
   @Override
   public void close() {
-    words.close();
-    mailbox.close();
+    Closing.each(words, mailbox);
   }
 }

@@ -1,14 +1,19 @@
 package braid.internal.cuda;
 
 import braid.BraidException;
+import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import braid.natives.kernels.Kernels;
+import braid.natives.load.BraidNativeMissing;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
@@ -32,24 +37,43 @@ public final class CudaDevice implements AutoCloseable {
   public static CudaDevice open(Env env) {
     int device = env.local().rank();
     int rank = env.world().rank();
-    var missing = Gpu.missing();
-    if (missing.isPresent()) {
-      throw new BraidException(
-          "the backend is cuda but no GPU can be used: %s; use host or auto"
-              .formatted(missing.get()));
-    }
-    if (device >= Gpu.count()) {
-      throw new BraidException(
-          "rank %d needs GPU %d but this machine shows %d; start fewer ranks, or look at CUDA_VISIBLE_DEVICES"
-              .formatted(rank, device, Gpu.count()));
-    }
+    refused(Gpu.missing(), Gpu.count(), device, rank)
+        .ifPresent(
+            why -> {
+              throw new BraidException(why);
+            });
     var gpu = Gpu.open(device, "rank " + rank);
     try {
       return new CudaDevice(gpu, Kernels.load(gpu, env.kernels()), Lt.open(gpu), env.algorithms());
+    } catch (BraidNativeMissing e) {
+      var why = new BraidException(onCuda(String.valueOf(e.getMessage())), e);
+      Closing.after(why, gpu);
+      throw why;
     } catch (RuntimeException | Error e) {
-      gpu.close();
+      Closing.after(e, gpu);
       throw e;
     }
+  }
+
+  /// Why that rank can have no such GPU. Who chose the backend asked NVML, which also lists GPUs
+  /// that CUDA cannot use.
+  ///
+  /// @param missing why CUDA can use none
+  /// @param shown how many it can use
+  static Optional<String> refused(Optional<String> missing, int shown, int device, int rank) {
+    return missing
+        .map(CudaDevice::onCuda)
+        .or(
+            () ->
+                device < shown
+                    ? Optional.empty()
+                    : Optional.of(
+                        "rank %d needs GPU %d but CUDA can use %d here; start fewer ranks, look at CUDA_VISIBLE_DEVICES, or run on the host: --backend host"
+                            .formatted(rank, device, shown)));
+  }
+
+  private static String onCuda(String missing) {
+    return "the backend is cuda but %s; or run on the host: --backend host".formatted(missing);
   }
 
   public Gpu gpu() {
@@ -89,12 +113,10 @@ public final class CudaDevice implements AutoCloseable {
 
   @Override
   public void close() {
-    gpu.use();
+    var parts = new ArrayDeque<AutoCloseable>(List.of(lt, kernels, gpu));
     if (multiplier != null) {
-      multiplier.close();
+      parts.addFirst(multiplier);
     }
-    lt.close();
-    kernels.close();
-    gpu.close();
+    Closing.all(parts::poll);
   }
 }

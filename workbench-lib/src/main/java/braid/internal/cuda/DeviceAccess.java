@@ -1,6 +1,7 @@
 package braid.internal.cuda;
 
 import braid.DType;
+import braid.internal.rank.Closing;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Range;
 import braid.natives.cuda.GpuStream;
@@ -135,8 +136,6 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
 
   @Override
   public void close() {
-    device.gpu().use();
-    stream.close();
-    device.gpu().free(result);
+    Closing.each(stream, () -> device.gpu().free(result));
   }
 }

@@ -1,6 +1,7 @@
 package braid.internal.cuda;
 
 import braid.DType;
+import braid.internal.rank.Closing;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
@@ -10,6 +11,7 @@ import braid.natives.cuda.GpuStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -324,8 +326,10 @@ public final class Multiplier implements AutoCloseable {
 
   @Override
   public void close() {
-    chosen.values().forEach(choice -> choice.plan().close());
+    var parts = new ArrayDeque<AutoCloseable>();
+    chosen.values().forEach(choice -> parts.add(choice.plan()));
     chosen.clear();
-    trial.close();
+    parts.add(trial);
+    Closing.all(parts::poll);
   }
 }

@@ -1,6 +1,8 @@
 package braid.internal.cuda;
 
+import braid.internal.rank.Closing;
 import braid.natives.cuda.Gpu;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -41,9 +43,10 @@ public final class Scratch implements AutoCloseable {
 
   @Override
   public void close() {
-    gpu.use();
-    made.forEach(gpu::free);
+    var pieces = new ArrayDeque<AutoCloseable>();
+    made.forEach(piece -> pieces.add(() -> gpu.free(piece)));
     made.clear();
     bytes = 0;
+    Closing.all(pieces::poll);
   }
 }

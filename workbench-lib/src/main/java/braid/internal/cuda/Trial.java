@@ -1,5 +1,6 @@
 package braid.internal.cuda;
 
+import braid.internal.rank.Closing;
 import braid.natives.blaslt.AlgorithmCache;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
@@ -189,8 +190,6 @@ final class Trial implements AutoCloseable {
 
   @Override
   public void close() {
-    begin.close();
-    end.close();
-    stream.close();
+    Closing.each(begin, end, stream);
   }
 }

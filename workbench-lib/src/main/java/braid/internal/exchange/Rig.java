@@ -1,6 +1,5 @@
 package braid.internal.exchange;
 
-import braid.BraidException;
 import braid.ChunkOrder;
 import braid.Overlap;
 import braid.Place;
@@ -157,11 +156,7 @@ public final class Rig implements AutoCloseable {
   /// Undoes what was set up so far, because of that failure.
   public void undo(Throwable cause) {
     spoil();
-    try {
-      close();
-    } catch (BraidException e) {
-      cause.addSuppressed(e);
-    }
+    Closing.after(cause, this);
   }
 
   /// Frees everything, streams first. No rank waits for another: the peers keep their own views.

@@ -2,8 +2,8 @@ package braid.internal.host;
 
 import braid.DType;
 import braid.internal.resource.Inspection;
-import braid.internal.resource.Integers;
 import braid.internal.resource.Range;
+import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 
 /// Memory of the host: plain loops over it.

@@ -7,6 +7,7 @@ import braid.Place;
 import braid.internal.backend.Replay;
 import braid.internal.backend.Stream;
 import braid.internal.exchange.Rig;
+import braid.internal.rank.Closing;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Matrix;
 import java.lang.foreign.MemorySegment;
@@ -199,7 +200,6 @@ public abstract sealed class Plan implements AutoCloseable
   /// Frees everything. No rank waits for another.
   @Override
   public final void close() {
-    forget();
-    rig.close();
+    Closing.each(this::forget, rig);
   }
 }

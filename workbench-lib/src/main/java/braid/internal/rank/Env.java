@@ -21,6 +21,8 @@ import java.util.Optional;
 /// @param timeout how long a rank waits for another: `BRAID_TIMEOUT_SECONDS`
 /// @param nvshmemHeapBytes how much symmetric memory NVSHMEM gets on each rank, all of it at once:
 ///   `BRAID_NVSHMEM_HEAP_MIB`
+/// @param bulkCopies whether workers on a GPU copy in bulk where they can: `BRAID_WORKER_COPIES`,
+///   `bulk` or `loads`
 /// @param cache the folder in which compiled kernels and chosen algorithms are kept: `BRAID_CACHE`
 public record Env(
     Place world,
@@ -31,6 +33,7 @@ public record Env(
     MemoryKind memory,
     Duration timeout,
     long nvshmemHeapBytes,
+    boolean bulkCopies,
     Path cache) {
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
@@ -88,6 +91,7 @@ public record Env(
             .number("BRAID_NVSHMEM_HEAP_MIB", 16, Integer.MAX_VALUE)
             .map(mebibytes -> (long) mebibytes << 20)
             .orElse(DEFAULT_NVSHMEM_HEAP_BYTES),
+        reader.bulkCopies(),
         reader.path("BRAID_CACHE").orElse(DEFAULT_CACHE));
   }
 
@@ -155,6 +159,16 @@ public record Env(
     /// A relative one is meant from where the ranks were started.
     Optional<Path> path(String name) {
       return get(name).map(text -> Path.of(text).toAbsolutePath());
+    }
+
+    boolean bulkCopies() {
+      var how = get("BRAID_WORKER_COPIES").orElse("bulk");
+      return switch (how) {
+        case "bulk" -> true;
+        case "loads" -> false;
+        default ->
+            throw new BraidException("BRAID_WORKER_COPIES must be bulk or loads but was " + how);
+      };
     }
 
     String backend() {

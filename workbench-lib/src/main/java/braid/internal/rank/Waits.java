@@ -148,7 +148,7 @@ public final class Waits {
   }
 
   /// Begins an epoch; waits are waits again.
-  synchronized void resume(int next) {
+  public synchronized void resume(int next) {
     if (next <= epoch) {
       throw new BraidException(
           "the epoch must be later than %d but was %d; count up with every resume"

@@ -1,4 +1,5 @@
-/// What a rank is and has: its environment, its place, its waits, what it shows.
+/// What a rank is told and what it goes by: its environment, its waits, how it closes things, where
+/// it shows them.
 @NullMarked
 package braid.internal.rank;
 

@@ -24,7 +24,7 @@ public interface Access {
   /// Sets all numbers to that value, rounded to the type.
   void fill(DType dtype, MemorySegment memory, float value);
 
-  /// Fills with [Integers] from the first on.
+  /// Fills with [braid.natives.kernels.Integers] from the first on.
   void fillIntegers(DType dtype, MemorySegment memory, long seed);
 
   /// The number at that place, widened.

@@ -1,6 +1,7 @@
 package braid.internal.resource;
 
 import braid.DType;
+import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;

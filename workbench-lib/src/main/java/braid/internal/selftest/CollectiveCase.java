@@ -9,7 +9,7 @@ import braid.Place;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
 import braid.Transport;
-import braid.internal.resource.Integers;
+import braid.natives.kernels.Integers;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;

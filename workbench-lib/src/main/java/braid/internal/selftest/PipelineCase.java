@@ -12,7 +12,7 @@ import braid.Place;
 import braid.Priority;
 import braid.Transport;
 import braid.VerificationFailed;
-import braid.internal.resource.Integers;
+import braid.natives.kernels.Integers;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.stream.Collectors;

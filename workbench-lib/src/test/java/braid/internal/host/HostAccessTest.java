@@ -3,8 +3,8 @@ package braid.internal.host;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.DType;
-import braid.internal.resource.Integers;
 import braid.internal.resource.Range;
+import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;

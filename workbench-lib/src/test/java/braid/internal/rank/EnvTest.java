@@ -35,6 +35,7 @@ class EnvTest {
     assertThat(env.memory()).isEqualTo(MemoryKind.AUTO);
     assertThat(env.timeout()).isEqualTo(Duration.ofMinutes(5));
     assertThat(env.backend()).isEqualTo("auto");
+    assertThat(env.bulkCopies()).isTrue();
     assertThat(env.cache())
         .isEqualTo(Path.of(System.getProperty("user.home")).resolve(".cache/braid"));
   }
@@ -51,6 +52,12 @@ class EnvTest {
         .isEqualTo(Path.of("/var/cache/braid"));
     assertThat(Env.read(Map.of("BRAID_CACHE", "kernels")).cache())
         .isEqualTo(Path.of("kernels").toAbsolutePath());
+  }
+
+  @Test
+  void workersCopyAsTheyAreTold() {
+    assertThat(Env.read(Map.of("BRAID_WORKER_COPIES", "bulk")).bulkCopies()).isTrue();
+    assertThat(Env.read(Map.of("BRAID_WORKER_COPIES", "loads")).bulkCopies()).isFalse();
   }
 
   @Test
@@ -74,6 +81,7 @@ class EnvTest {
           BRAID_TIMEOUT_SECONDS | 0     | BRAID_TIMEOUT_SECONDS must be 1 or more but was 0
           BRAID_SYMMETRIC_MEMORY| ncc   | a memory kind must be one of auto, native, ipc, nccl, nvshmem but was ncc
           BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu
+          BRAID_WORKER_COPIES   | tma   | BRAID_WORKER_COPIES must be bulk or loads but was tma
           BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; for example 0.25GB/s,20us
           """)
   void whatIsWrongIsAnErrorOfOneLine(String name, String value, String message) {

@@ -6,6 +6,7 @@ import braid.Overlap;
 import braid.SyntheticProfiles;
 import braid.SyntheticReduction;
 import braid.SyntheticStudy;
+import braid.internal.evidence.HandedOver;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -26,12 +27,12 @@ class LightRankTest {
     private Rank() {}
 
     public static void main(String[] args) {
-      Renderings.onRank(42);
-      Renderings.onRank(new SyntheticProfiles(1, 2, 4, 2, 10, 20).profile(0));
-      Renderings.onRank(new SyntheticReduction(1, 2, 4, 2, 10, 20).profile(0));
+      HandedOver.onRank(42);
+      HandedOver.onRank(new SyntheticProfiles(1, 2, 4, 2, 10, 20).profile(0));
+      HandedOver.onRank(new SyntheticReduction(1, 2, 4, 2, 10, 20).profile(0));
       var overlaps = List.of(Overlap.splits(4), Overlap.splits(4).replay());
       var study = new SyntheticStudy(1e6, 0.01, 6, 1).of(overlaps, _ -> 9e5);
-      System.out.println("headline: " + Renderings.onRank(study).text());
+      System.out.println("headline: " + HandedOver.onRank(study).text());
       System.out.println("best: " + study.best());
     }
   }

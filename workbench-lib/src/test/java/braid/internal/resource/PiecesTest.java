@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.DType;
 import braid.internal.host.HostAccess;
+import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;

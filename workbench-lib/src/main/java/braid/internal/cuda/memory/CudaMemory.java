@@ -25,14 +25,15 @@ public final class CudaMemory implements AutoCloseable {
   private static final int WINDOWS_SINCE = 22_800;
 
   private final CudaDevice device;
-  private final NativeKind natives;
+  private final AutoKind auto;
   private final Map<MemoryKind, Kind> kinds = new EnumMap<>(MemoryKind.class);
   private final NvshmemKind nvshmem;
 
   public CudaMemory(
       CudaDevice device, Env env, String token, Waits waits, Communicators communicators) {
     this.device = device;
-    this.natives = new NativeKind(device, token, waits, env.timeout());
+    this.auto = new AutoKind(this::virtualMemory, System.out::println);
+    var natives = new NativeKind(device, token, waits, env.timeout());
     this.nvshmem = new NvshmemKind(device, env.nvshmemHeapBytes());
     kinds.put(MemoryKind.NATIVE, natives);
     kinds.put(MemoryKind.IPC, new IpcKind(device));
@@ -43,7 +44,7 @@ public final class CudaMemory implements AutoCloseable {
   /// The kind that is made where that one is asked for.
   public MemoryKind resolve(MemoryKind asked) {
     if (asked == MemoryKind.AUTO) {
-      return missing(MemoryKind.NATIVE).isEmpty() ? MemoryKind.NATIVE : MemoryKind.IPC;
+      return auto.take();
     }
     var why = missing(asked);
     if (why.isPresent()) {

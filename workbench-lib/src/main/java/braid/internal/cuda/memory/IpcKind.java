@@ -2,11 +2,13 @@ package braid.internal.cuda.memory;
 
 import braid.internal.cuda.CudaDevice;
 import braid.internal.host.Once;
+import braid.internal.rank.Closing;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.natives.cuda.Ipc;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
@@ -29,14 +31,7 @@ final class IpcKind implements Kind {
     int rank = rendezvous.place().rank();
     var opened = new ArrayList<Long>();
     var own = new ArrayList<Long>();
-    Runnable undo =
-        () -> {
-          gpu.use();
-          opened.forEach(address -> Ipc.close(gpu, address));
-          opened.clear();
-          own.forEach(gpu::free);
-          own.clear();
-        };
+    Runnable undo = () -> free(opened, own);
     try {
       var handles =
           Agreement.on(
@@ -61,9 +56,19 @@ final class IpcKind implements Kind {
           });
       return memory(addresses, bytesPerRank, undo);
     } catch (RuntimeException | Error e) {
-      undo.run();
+      Closing.after(e, undo::run);
       throw e;
     }
+  }
+
+  private void free(List<Long> opened, List<Long> own) {
+    var gpu = device.gpu();
+    var parts = new ArrayDeque<AutoCloseable>();
+    opened.forEach(address -> parts.add(() -> Ipc.close(gpu, address)));
+    opened.clear();
+    own.forEach(address -> parts.add(() -> gpu.free(address)));
+    own.clear();
+    Closing.all(parts::poll);
   }
 
   private long open(String handle, List<Long> opened) {

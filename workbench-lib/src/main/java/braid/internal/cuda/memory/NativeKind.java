@@ -78,7 +78,7 @@ final class NativeKind implements Kind {
           });
       return memory(range, own.bytes(), bytesPerRank, size, pieces);
     } catch (RuntimeException | Error e) {
-      closeAfter(pieces, e);
+      Closing.after(e, pieces);
       throw e;
     }
   }
@@ -141,14 +141,6 @@ final class NativeKind implements Kind {
             "parts of %d bytes do not lie side by side, since memory is made in pieces of %d; take a multiple of that, or on(rank)"
                 .formatted(bytesPerRank, device.gpu().granularity().recommended()),
             free);
-  }
-
-  private static void closeAfter(Pieces pieces, Throwable cause) {
-    try {
-      pieces.close();
-    } catch (RuntimeException e) {
-      cause.addSuppressed(e);
-    }
   }
 
   @Override

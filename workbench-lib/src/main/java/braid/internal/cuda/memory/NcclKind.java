@@ -2,6 +2,7 @@ package braid.internal.cuda.memory;
 
 import braid.internal.cuda.Communicators;
 import braid.internal.host.Once;
+import braid.internal.rank.Closing;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.natives.nccl.NcclWindow;
@@ -38,17 +39,12 @@ final class NcclKind implements Kind {
             return "";
           });
     } catch (RuntimeException | Error e) {
-      windows.forEach(NcclWindow::close);
-      pieces.close();
+      windows.forEach(made -> Closing.after(e, made));
+      Closing.after(e, pieces);
       throw e;
     }
     var window = new Window(windows.getFirst());
-    var free =
-        new Once(
-            () -> {
-              window.close();
-              pieces.close();
-            });
+    var free = new Once(() -> Closing.each(window::close, pieces));
     return new SymmetricMemory(
         pieces.parts(), pieces.whole(), pieces.inPieces(), Optional.of(window), free, free);
   }

@@ -1,7 +1,8 @@
-package braid.internal.resource;
+package braid.natives.kernels;
 
 /// Small integers in an order that a seed decides. Each follows from the seed and its own place, so
-/// that any number of threads, of a processor or of a GPU, come to the same ones.
+/// that any number of threads, of a processor or of a GPU, come to the same ones. Nothing of CUDA
+/// is loaded for them.
 public final class Integers {
   /// None is larger than that: sums of their products are exact in fp32 for any depth in use.
   public static final int LARGEST = 3;

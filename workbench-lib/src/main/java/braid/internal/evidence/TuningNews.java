@@ -1,8 +1,9 @@
-package braid.internal.report;
+package braid.internal.evidence;
 
 import braid.MimeBundle;
 import braid.Study;
 import braid.internal.rank.Outbox;
+import braid.internal.report.ProgressBar;
 import braid.internal.report.json.StudyJson;
 
 /// What the rank that speaks for all tells while the tuner works: how far it is, in one place that

@@ -1,4 +1,4 @@
-package braid.internal.rank;
+package braid.internal.context;
 
 import braid.BraidException;
 import braid.MemoryKind;
@@ -6,6 +6,10 @@ import braid.Place;
 import braid.internal.backend.Backend;
 import braid.internal.backend.CudaBackend;
 import braid.internal.backend.HostBackend;
+import braid.internal.rank.Closing;
+import braid.internal.rank.Env;
+import braid.internal.rank.Outbox;
+import braid.internal.rank.Waits;
 import braid.internal.store.LocalStore;
 import braid.internal.store.Meeting;
 import braid.internal.store.MeetingTable;
@@ -13,6 +17,7 @@ import braid.internal.store.Store;
 import braid.internal.store.StoreClient;
 import braid.natives.cuda.Gpu;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -217,22 +222,24 @@ public final class RankContext implements AutoCloseable {
   @Override
   public void close() {
     waits.release("rank " + place() + " was closed");
-    List<Kept> keepers;
+    var parts = new ArrayDeque<AutoCloseable>();
     synchronized (kept) {
-      keepers = List.copyOf(kept.values());
+      kept.values().forEach(keeper -> parts.add(keeper::close));
       kept.clear();
     }
-    for (var keeper : keepers) {
-      keeper.close();
-    }
-    synchronized (this) {
-      if (!closed) {
-        closed = true;
-        if (backend != null) {
-          backend.close();
-        }
-        store.close();
+    parts.add(this::closeOwn);
+    Closing.all(parts::poll);
+  }
+
+  private synchronized void closeOwn() {
+    if (!closed) {
+      closed = true;
+      var parts = new ArrayDeque<AutoCloseable>();
+      if (backend != null) {
+        parts.add(backend::close);
       }
+      parts.add(store);
+      Closing.all(parts::poll);
     }
   }
 }

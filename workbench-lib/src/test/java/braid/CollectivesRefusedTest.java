@@ -1,0 +1,262 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+
+/// What collectives refuse, and how it is said.
+class CollectivesRefusedTest {
+  private static SymmetricTensor tensor(ProcessGroup group, String name, long... shape) {
+    return SymmetricTensor.on(group).shape(shape).dtype(DType.FP32).name(name).allocate();
+  }
+
+  private static void refused(String message, ThrowingCallable call) {
+    assertThatThrownBy(call).isExactlyInstanceOf(BraidException.class).hasMessage(message);
+  }
+
+  @Test
+  void sizesAndTypesThatDoNotFit() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 3, 4);
+          var y = tensor(world, "y", 4, 4);
+          var narrow = SymmetricTensor.on(world).shape(6, 4).dtype(DType.BF16).name("n").allocate();
+          refused(
+              "all-gather in group `world`: y must be 6x4 (the first size of x times the ranks) for"
+                  + " `x` 3x4 on 2 ranks but `y` is 4x4; allocate y as 6x4",
+              () -> comm.allGather(x, y));
+          refused(
+              "all-gather in group `world`: x and y must be of one type but `x` is fp32 and `n` is"
+                  + " bf16; allocate y as fp32",
+              () -> comm.allGather(x, narrow));
+          refused(
+              "reduce-scatter in group `world`: the first size of x must divide by the 2 ranks but"
+                  + " `x` is 3x4; pad it to 4x4",
+              () -> comm.reduceScatter(x));
+          refused(
+              "reduce-scatter in group `world`: y must be 2x4 (the first size of x divided by the"
+                  + " ranks) for `y` 4x4 on 2 ranks but `x` is 3x4; allocate y as 2x4",
+              () -> comm.reduceScatter(y, x));
+          refused(
+              "all-reduce in group `world`: y must be 3x4 (that of x) for `x` 3x4 on 2 ranks but `y`"
+                  + " is 4x4; allocate y as 3x4",
+              () -> comm.allReduce(x, y));
+          refused(
+              "all-to-all in group `world`: the first size of x must divide by the 2 ranks but `x`"
+                  + " is 3x4; pad it to 4x4",
+              () -> comm.allToAll(x));
+          refused(
+              "all-to-all in group `world`: x and y must be two tensors, since others still read x"
+                  + " when y is written, but both are `y`; allocate another for y",
+              () -> comm.allToAll(y, y));
+          // Who was refused has called nothing.
+          comm.barrier();
+        });
+  }
+
+  @Test
+  void tensorsThatAreClosedOrOfAnotherGroup() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var pair = world.subset("pair", 0, 1);
+          var x = tensor(world, "x", 2);
+          var other = tensor(pair, "other", 2);
+          var y = tensor(world, "y", 4);
+          refused(
+              "broadcast in group `world`: tensors must be of the group but `other` is of group"
+                  + " `pair`; allocate it on group `world`",
+              () -> comm.broadcast(other, 0));
+          refused(
+              "all-reduce in group `world`: tensors must be of the group but `other` is of group"
+                  + " `pair`; allocate it on group `world`",
+              () -> comm.allReduce(x, other));
+          x.close();
+          refused("symmetric tensor `x` is closed; allocate it again", () -> comm.allGather(x, y));
+          refused("symmetric tensor `x` is closed; allocate it again", () -> comm.allGather(x));
+          refused("symmetric tensor `x` is closed; allocate it again", () -> comm.send(x, 0));
+          var ofPair = Collectives.on(pair);
+          pair.close();
+          refused(
+              "group `pair` is closed; ask for it again with subset(...)",
+              () -> ofPair.allReduce(other));
+          refused("group `pair` is closed; ask for it again with subset(...)", ofPair::barrier);
+          var again = Collectives.on(world.subset("pair", 0, 1));
+          refused(
+              "all-reduce in group `pair`: tensors must be of the group but `other` is of group"
+                  + " `pair`; allocate it on group `pair`",
+              () -> again.allReduce(other));
+          again.barrier();
+        });
+  }
+
+  @Test
+  void ranksOutOfRangeAndOptionsThatContradict() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 2);
+          refused(
+              "broadcast in group `world`: the root must be 0..1 but was 2; give a rank of the group",
+              () -> comm.broadcast(x, 2));
+          refused(
+              "send in group `world`: the other rank must be 0..1 and not this one (%d) but was -1;"
+                      .formatted(world.rank())
+                  + " give another rank of the group",
+              () -> comm.send(x, -1));
+          refused(
+              "receive in group `world`: the other rank must be 0..1 and not this one (%d) but was"
+                      .formatted(world.rank())
+                  + " %d; give another rank of the group".formatted(world.rank()),
+              () -> comm.receive(x, world.rank()));
+          refused(
+              "over was to be said but these collectives go workers already; say one of over,"
+                  + " pushing and by, once",
+              () -> comm.over(Transport.WORKERS).over(Transport.COPY_ENGINE));
+          refused(
+              "workers are for collectives over workers but these go over copy_engine; say"
+                  + " over(WORKERS) first",
+              () -> comm.workers(2));
+          refused(
+              "workers must be 1..128 but was 0; try workers(1)",
+              () -> comm.over(Transport.WORKERS).workers(0));
+          refused(
+              "workers were said already: 2; say them once",
+              () -> comm.over(Transport.WORKERS).workers(2).workers(3));
+          refused(
+              "profile needs 1 or more iterations but was given 0; try profile(10)",
+              () -> comm.profile(0, c -> {}));
+        });
+  }
+
+  @Test
+  void whatAWayHasNoneOfIsRefusedAndChangesNothing() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var pushing = comm.pushing();
+          var x = tensor(world, "x", 2);
+          var y = tensor(world, "y", 2);
+          refused(
+              "all-reduce in group `world`: there is none by pushing in native memory (`x`): sums are"
+                  + " fetched by whoever adds them; say over(COPY_ENGINE)",
+              () -> pushing.allReduce(x, x));
+          refused(
+              "reduce-scatter in group `world`: there is none by pushing in native memory (`x`): sums"
+                  + " are fetched by whoever adds them; say over(COPY_ENGINE)",
+              () -> pushing.reduceScatter(x));
+          refused(
+              "sendReceive in group `world`: there is none by pushing in native memory (`x`): a"
+                  + " message is matched and fetched by its receiver; say over(COPY_ENGINE)",
+              () -> pushing.sendReceive(x, 1 - world.rank(), y, 1 - world.rank()));
+          refused(
+              "set up collectives by nccl in group `world`: rank 0: library nccl needs the cuda"
+                  + " backend but the backend is host; use over(COPY_ENGINE) or pushing()",
+              () -> comm.by(Library.NCCL));
+          refused(
+              "by was to be said but these collectives go pushing already; say one of over, pushing"
+                  + " and by, once",
+              () -> pushing.by(Library.NVSHMEM));
+          refused(
+              "pushing was to be said but these collectives go workers already; say one of over,"
+                  + " pushing and by, once",
+              () -> comm.over(Transport.WORKERS).pushing());
+          refused(
+              "workers are for collectives over workers but these go over pushing; say over(WORKERS)"
+                  + " first",
+              () -> pushing.workers(2));
+          comm.allReduce(x, y);
+          pushing.barrier();
+        });
+  }
+
+  @Test
+  void ranksThatMakeDifferentCallsAreToldBoth() {
+    var told = new ConcurrentHashMap<Integer, String>();
+    LocalRanks.run(
+        3,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 3);
+          try {
+            if (world.rank() == 2) {
+              comm.broadcast(x, 0);
+            } else {
+              comm.allReduce(x, x);
+            }
+            comm.barrier();
+          } catch (BraidException e) {
+            told.put(world.rank(), e.getMessage());
+          }
+        });
+    assertThat(told)
+        .hasSize(3)
+        .allSatisfy(
+            (_, message) ->
+                assertThat(message)
+                    .matches(
+                        "all ranks of a group must make the same calls in the same order but rank"
+                            + " [01] called all-reduce in group `world` where rank 2 called"
+                            + " broadcast in group `world`"));
+  }
+
+  @Test
+  void ranksThatGiveDifferentTensorsOfOneShapeAreTold() {
+    var told = new ConcurrentHashMap<Integer, String>();
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 3);
+          var z = tensor(world, "x", 3);
+          try {
+            comm.allReduce(world.rank() == 0 ? x : z);
+            comm.barrier();
+          } catch (BraidException e) {
+            told.put(world.rank(), e.getMessage());
+          }
+        });
+    assertThat(told)
+        .hasSize(2)
+        .allSatisfy(
+            (_, message) ->
+                assertThat(message)
+                    .contains("all-reduce in group `world`: ranks must agree but rank 0 has")
+                    .contains("`x` 3 fp32 (tensor 1.1)")
+                    .contains("`x` 3 fp32 (tensor 1.2)"));
+  }
+
+  @Test
+  void aSecondThreadOfARankIsRefused() {
+    var wasRefused = new CountDownLatch(1);
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          if (world.rank() == 1) {
+            wasRefused.await();
+            comm.barrier();
+            return;
+          }
+          var first = Thread.ofPlatform().start(comm::barrier);
+          while (world.context().waits().current().isEmpty()) {
+            Thread.onSpinWait();
+          }
+          refused(
+              "barrier in group `world`: another thread of this rank is in a collective; make them"
+                  + " from one thread, so that all ranks make them in the same order",
+              comm::barrier);
+          wasRefused.countDown();
+          first.join();
+        });
+  }
+}

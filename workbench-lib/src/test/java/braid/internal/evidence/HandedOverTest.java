@@ -1,0 +1,50 @@
+package braid.internal.evidence;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.MimeBundle;
+import braid.Overlap;
+import braid.ProfileSet;
+import braid.Study;
+import braid.SyntheticProfiles;
+import braid.SyntheticStudy;
+import braid.internal.report.json.StudyJson;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class HandedOverTest {
+  private static final SyntheticProfiles RUN = new SyntheticProfiles(3, 2, 4, 1, 1000, 3000);
+
+  private static Study study() {
+    return new SyntheticStudy(100e6, 0.01, 8, 1).of(List.of(Overlap.splits(4)), _ -> 80e6);
+  }
+
+  @Test
+  void theFrontGathersTheProfilesOfAllRanks() {
+    var ofRanks = List.of(2, 0, 1).stream().map(r -> HandedOver.onRank(RUN.profile(r))).toList();
+
+    assertThat(HandedOver.evidence(ofRanks)).contains(RUN.set());
+    assertThat(RUN.set().display().data())
+        .containsKeys(MimeBundle.TEXT, MimeBundle.HTML, MimeBundle.PNG);
+  }
+
+  @Test
+  void aRankHandsOverAStudyUndrawnAndTheFrontDrawsIt() {
+    var study = study();
+    var handedOver = HandedOver.onRank(study);
+
+    assertThat(handedOver.data()).containsOnlyKeys(MimeBundle.TEXT, StudyJson.MIME);
+    assertThat(handedOver.text()).isEqualTo(study.headline());
+    assertThat(HandedOver.evidence(List.of(MimeBundle.text("1"), handedOver))).contains(study);
+    assertThat(study.display().data())
+        .containsKeys(MimeBundle.TEXT, MimeBundle.HTML, MimeBundle.PNG, StudyJson.MIME);
+  }
+
+  @Test
+  void whereThereIsNoEvidenceNoneIsMade() {
+    assertThat(HandedOver.evidence(List.of(MimeBundle.text("1"), MimeBundle.text("2")))).isEmpty();
+    assertThat(HandedOver.evidence(List.of())).isEmpty();
+    assertThat(ProfileSet.of(List.of(new SyntheticProfiles(1, 1, 1, 1, 0, 1).profile(0))).ranks())
+        .isEqualTo(1);
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.evidence;
+
+import org.jspecify.annotations.NullMarked;
