@@ -48,3 +48,23 @@ class NbconvertTest(unittest.TestCase):
         ended, _ = self.convert("1", 'throw new IllegalStateException("no luck");', "2")
         self.assertNotEqual(0, ended.returncode)
         self.assertIn("no luck", ended.stderr)
+
+
+class ConsoleTest(unittest.TestCase):
+    def test_the_console_runs_cells_shows_failures_and_ends_with_its_kernel(self):
+        install_kernelspec("braid2", 2)
+        ended = subprocess.run(
+            [sys.executable, "-m", "jupyter_console", "--kernel", "braid2", "--simple-prompt"],
+            input='int half = 21;\n2 * half\nSystem.out.println("rank " + world.rank());\n'
+            'throw new IllegalStateException("no luck");\nhalf + 1\nquit\n',
+            capture_output=True,
+            text=True,
+            timeout=3 * TIMEOUT_S,
+        )
+        self.assertEqual(0, ended.returncode, ended.stderr)
+        self.assertIn("Braid", ended.stdout)
+        self.assertIn("42", ended.stdout)
+        self.assertIn("rank 0", ended.stdout)
+        self.assertIn("[1] rank 1", ended.stdout)
+        self.assertIn("no luck", ended.stdout + ended.stderr)
+        self.assertIn("22", ended.stdout)

@@ -38,7 +38,8 @@ class KernelProtocolTest {
   private static final Path PYTHON = Path.of("/usr/bin/python3");
 
   private static final String REMEDY =
-      "apt-get install -y python3 python3-jupyter-client python3-nbclient jupyter-nbconvert";
+      "apt-get install -y python3 python3-jupyter-client python3-nbclient jupyter-nbconvert"
+          + " jupyter-notebook jupyter-console chromium chromium-driver python3-selenium";
   private static final Path TESTS = Path.of("src/test/python").toAbsolutePath();
   private static final Duration LIMIT_OF_ONE = Duration.ofMinutes(2);
 
@@ -124,6 +125,9 @@ class KernelProtocolTest {
     } catch (TimeoutException e) {
       endPython();
       throw new AssertionError(test + " did not end in " + LIMIT_OF_ONE.toSeconds() + " s", e);
+    }
+    if (outcome.has("missing")) {
+      cannotRun(test + " misses " + outcome.get("missing") + ": " + REMEDY);
     }
     if (!outcome.get("passed").getAsBoolean()) {
       fail(test + ": " + outcome.get("text").getAsString());

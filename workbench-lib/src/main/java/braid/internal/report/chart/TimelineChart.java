@@ -146,7 +146,11 @@ public final class TimelineChart {
         + (shown.median ? "the median of " : "one of ")
         + first.iterations()
         + (first.iterations() == 1 ? " iteration" : " iterations")
-        + "; numbers are chunks; clocks agree within ±"
-        + TimeScale.format(shown.clockErrorNanos);
+        + "; numbers are chunks; "
+        + clocks(shown.clockErrorNanos);
+  }
+
+  private static String clocks(long errorNanos) {
+    return errorNanos == 0 ? "one clock" : "clocks agree within ±" + TimeScale.format(errorNanos);
   }
 }

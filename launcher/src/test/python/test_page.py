@@ -1,0 +1,257 @@
+"""The page that people open: Jupyter Notebook in a browser, driven as a user would, by its buttons.
+
+BRAID_SCREENSHOTS=DIRECTORY keeps pictures of it.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+from kernels import ARGV, TIMEOUT_S, children
+
+NOTEBOOKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 4, "notebooks")
+TUNING = "02_tune_split_count.ipynb"
+TOKEN = "braid"
+# A cell that measures, on a busy machine.
+PATIENCE_S = 100
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class PageTest(unittest.TestCase):
+    RANKS = 4
+
+    @classmethod
+    def setUpClass(cls):
+        cls.home = tempfile.mkdtemp(prefix="braid-page")
+        cls.addClassCleanup(shutil.rmtree, cls.home, ignore_errors=True)
+        cls.write_notebooks()
+        cls.port = free_port()
+        cls.log = open(os.path.join(cls.home, "lab.log"), "w+")
+        cls.addClassCleanup(cls.log.close)
+        command = ARGV[: ARGV.index("kernel")] + ["lab", "-n", str(cls.RANKS)]
+        command += ["--backend", "host", "--notebooks", os.path.join(cls.home, "notebooks"), "--"]
+        command += ["--no-browser", "--allow-root", "--port", str(cls.port)]
+        command += [f"--NotebookApp.token={TOKEN}"]
+        cls.lab = subprocess.Popen(command, stdout=cls.log, stderr=cls.log, cwd=cls.home)
+        cls.addClassCleanup(cls.end_lab)
+        cls.await_lab()
+        cls.browser = cls.open_browser()
+        cls.addClassCleanup(cls.browser.quit)
+
+    @classmethod
+    def write_notebooks(cls):
+        """The tuning notebook with fewer rounds, and empty ones: a kernel belongs to its file."""
+        folder = os.path.join(cls.home, "notebooks")
+        os.makedirs(folder)
+        with open(os.path.join(NOTEBOOKS, TUNING)) as f:
+            notebook = json.load(f)
+        sources = ["".join(cell["source"]) for cell in notebook["cells"]]
+        shorter = [
+            s.replace("int repeats = 12;", "int repeats = 6;").replace("4, 8, 16, 32, 64}", "4}")
+            for s in sources
+        ]
+        assert shorter != sources, "the parameters of " + TUNING + " have changed"
+        for cell, source in zip(notebook["cells"], shorter):
+            cell["source"] = source
+        with open(os.path.join(folder, TUNING), "w") as f:
+            json.dump(notebook, f)
+        empty = {key: notebook[key] for key in ("metadata", "nbformat", "nbformat_minor")}
+        for name in ("stopped.ipynb", "restarted.ipynb"):
+            with open(os.path.join(folder, name), "w") as f:
+                json.dump({"cells": [], **empty}, f)
+
+    @classmethod
+    def said(cls):
+        cls.log.flush()
+        with open(cls.log.name) as f:
+            return f.read()[-4000:]
+
+    @classmethod
+    def await_lab(cls):
+        end = time.monotonic() + 2 * TIMEOUT_S
+        while time.monotonic() < end and cls.lab.poll() is None:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{cls.port}/api", timeout=5):
+                    return
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                time.sleep(0.1)
+        raise AssertionError("braid lab did not begin to serve:\n" + cls.said())
+
+    @classmethod
+    def end_lab(cls):
+        below = children(cls.lab.pid)
+        cls.lab.terminate()
+        try:
+            cls.lab.wait(TIMEOUT_S)
+        finally:
+            for pid in below:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+
+    @staticmethod
+    def open_browser():
+        from selenium import webdriver
+        from selenium.webdriver.chrome.options import Options
+        from selenium.webdriver.chrome.service import Service
+
+        options = Options()
+        options.binary_location = "/usr/bin/chromium"
+        for argument in (
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--window-size=1200,1100",
+        ):
+            options.add_argument(argument)
+        browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+        browser.set_page_load_timeout(TIMEOUT_S)
+        return browser
+
+    def tearDown(self):
+        print("braid lab said:\n" + self.said())
+
+    def js(self, code):
+        return self.browser.execute_script(code)
+
+    def until(self, what, condition, seconds=TIMEOUT_S):
+        end = time.monotonic() + seconds
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > end:
+                self.picture("failed")
+                self.fail(f"{what} did not come within {seconds} s; the page: {self.page()[-2000:]}")
+            time.sleep(0.1)
+
+    def page(self):
+        return self.js("return document.getElementById('notebook-container').innerText")
+
+    def picture(self, name):
+        folder = os.environ.get("BRAID_SCREENSHOTS")
+        if folder:
+            self.browser.save_screenshot(os.path.join(folder, name + ".png"))
+
+    def whole_picture(self, name):
+        height = self.js("return document.getElementById('notebook-container').scrollHeight")
+        self.browser.set_window_size(1200, height + 300)
+        self.js("document.getElementById('site').scrollTop = 0")
+        self.picture(name)
+        self.browser.set_window_size(1200, 1100)
+
+    def open(self, notebook):
+        self.browser.get(f"http://127.0.0.1:{self.port}/notebooks/{notebook}?token={TOKEN}")
+        self.until(
+            "a kernel",
+            lambda: self.js(
+                "return !!(window.Jupyter && Jupyter.notebook && Jupyter.notebook.kernel"
+                " && Jupyter.notebook.kernel.is_connected())"
+            ),
+            2 * TIMEOUT_S,
+        )
+        self.addCleanup(self.leave)
+
+    def leave(self):
+        self.js("Jupyter.notebook.session.delete(); Jupyter.notebook.set_dirty(false)")
+
+    def click(self, selector):
+        self.browser.find_element("css selector", selector).click()
+
+    def menu(self, menu, entry):
+        self.click("#" + menu)
+        self.until(entry, lambda: self.browser.find_element("id", entry).is_displayed())
+        self.click("#" + entry)
+
+    def add_cell(self, code):
+        """A cell at the end, run as by its button."""
+        self.js(
+            "let n = Jupyter.notebook; let c = n.insert_cell_at_bottom('code');"
+            f"c.set_text({json.dumps(code)}); n.select(n.ncells() - 1); n.focus_cell();"
+        )
+        self.click("button[data-jupyter-action='jupyter-notebook:run-cell-and-select-next']")
+
+    def output(self, index):
+        """What stands under a code cell, as text."""
+        return self.js(
+            "let c = Jupyter.notebook.get_cells().filter(c => c.cell_type == 'code' && c.get_text())"
+            f".at({index}); return c && c.output_area.element[0].innerText"
+        ) or ""
+
+    def unfinished(self):
+        return self.js(
+            "return Jupyter.notebook.get_cells().filter(c => c.cell_type == 'code'"
+            " && c.get_text() && !(c.input_prompt_number > 0)).length"
+        )
+
+    def test_a_notebook_runs_and_shows_table_chart_and_timeline(self):
+        self.open(TUNING)
+        self.assertIn("Braid (4 ranks)", self.browser.page_source)
+        self.menu("celllink", "run_all_cells")
+        self.until("the progress bar", lambda: "tuning" in self.output(2), PATIENCE_S)
+        self.picture("running")
+        self.until("the end of all cells", lambda: self.unfinished() == 0, 2 * PATIENCE_S)
+        self.whole_picture("notebook")
+        self.assertNotIn("Traceback", self.page())
+        tables = self.js("return document.querySelectorAll('.output_area table').length")
+        charts = self.js(
+            "return [...document.querySelectorAll('.output_area img, .output_area svg')]"
+            ".filter(e => e.getBoundingClientRect().width > 400).length"
+        )
+        self.assertGreaterEqual(tables, 2)
+        self.assertGreaterEqual(charts, 2)
+        self.assertIn("vs unfused %", self.output(2))
+        self.assertIn("mean iteration of each rank", self.output(3))
+        self.assertIn("earlier", self.output(4))
+
+    def test_the_stop_button_stops_every_rank_and_leaves_them_usable(self):
+        self.open("stopped.ipynb")
+        self.add_cell("int kept = world.rank() + 1;\nkept")
+        self.until("a result", lambda: "1" in self.output(-1), 2 * TIMEOUT_S)
+        self.add_cell('System.out.println("begun");\nwhile (true) { }')
+        self.until("the loop", lambda: "begun" in self.output(-1))
+        self.click("button[data-jupyter-action='jupyter-notebook:interrupt-kernel']")
+        self.until("the interrupt", lambda: "was interrupted" in self.output(-1))
+        self.picture("interrupted")
+        self.add_cell("world.gather(kept)")
+        self.until("the next result", lambda: "1, 2, 3, 4" in self.output(-1))
+
+    def test_the_restart_button_brings_new_ranks_with_nothing_declared(self):
+        self.open("restarted.ipynb")
+        self.add_cell("long old = 41;\nold + 1")
+        self.until("a result", lambda: "42" in self.output(-1), 2 * TIMEOUT_S)
+        self.click("button[data-jupyter-action='jupyter-notebook:confirm-restart-kernel']")
+        self.until(
+            "the question",
+            lambda: self.browser.find_elements("css selector", ".modal.in .btn-danger"),
+        )
+        time.sleep(0.5)  # the dialogue slides in, and a click beside it closes it
+        self.click(".modal.in .btn-danger")
+        self.until(
+            "a new kernel",
+            lambda: self.js(
+                "return Jupyter.notebook.kernel.is_connected()"
+                " && !document.querySelector('.modal.in')"
+            ),
+            2 * TIMEOUT_S,
+        )
+        self.add_cell("old")
+        self.until("what is wrong", lambda: "cannot find symbol" in self.output(-1), 2 * TIMEOUT_S)
+        self.picture("restarted")
+        self.add_cell("world.size()")
+        self.until("a result of the new ranks", lambda: "4" in self.output(-1))
