@@ -26,7 +26,7 @@ import tech.tablesaw.api.Table;
 /// hold together with 95% confidence, however many there are. A row is `SLOW` or `FAST` where its
 /// interval excludes no difference *and* it differs by more than the margin: the threshold, or the
 /// noise floor of either study if that is more. It is `SAME` where the whole interval lies within
-/// the margin, else `UNDECIDED`.
+/// the margin and the margin is small enough for that to say something, else `UNDECIDED`.
 ///
 /// @param setting what was tuned where, in one line
 /// @param rows the unfused reference first, then what both studies have
@@ -45,6 +45,9 @@ public record Comparison(
   /// Nobody wants to hear of less. What two starts of the very same program differ by, no round of
   /// either shows.
   public static final double DEFAULT_THRESHOLD = 0.03;
+
+  /// With more noise than that nothing is called the same.
+  public static final double MOST_MARGIN_OF_SAME = 0.10;
 
   /// What says where a problem was solved, not which.
   private static final Set<String> WHERE = Set.of("backend", "link", "memory");
@@ -105,7 +108,8 @@ public record Comparison(
               name(how, varying),
               Objects.requireNonNull(before.get(how)),
               Objects.requireNonNull(after.get(how)),
-              Math.max(threshold, noise),
+              threshold,
+              noise,
               1 - (1 - Ranking.CONFIDENCE) / shared.size()));
     }
     var unmatched = new ArrayList<String>();
@@ -171,17 +175,24 @@ public record Comparison(
   }
 
   private static Row row(
-      String name, double[] first, double[] second, double margin, double confidence) {
+      String name,
+      double[] first,
+      double[] second,
+      double threshold,
+      double noise,
+      double confidence) {
     var difference = TwoSamples.excess(first, second, confidence);
     return new Row(
         name,
         OrderStatistics.quantile(first, 0.5),
         OrderStatistics.quantile(second, 0.5),
         difference,
-        verdict(difference, margin, confidence));
+        verdict(difference, threshold, noise, confidence));
   }
 
-  private static Verdict verdict(Estimate difference, double margin, double confidence) {
+  private static Verdict verdict(
+      Estimate difference, double threshold, double noise, double confidence) {
+    double margin = Math.max(threshold, noise);
     if (difference.confidence() < confidence) {
       return Verdict.UNDECIDED;
     }
@@ -192,7 +203,8 @@ public record Comparison(
       return Verdict.FAST;
     }
     boolean within = difference.low() >= -margin && difference.high() <= margin;
-    return within ? Verdict.SAME : Verdict.UNDECIDED;
+    boolean says = margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
+    return within && says ? Verdict.SAME : Verdict.UNDECIDED;
   }
 
   private static String name(Overlap how, SequencedSet<String> varying) {
@@ -249,7 +261,9 @@ public record Comparison(
             rows.size(),
             String.join(", ", parts),
             percent(margin()),
-            noise > threshold ? ", the noise" : "",
+            noise > threshold
+                ? noise > MOST_MARGIN_OF_SAME ? ", the noise: too much to call anything the same" : ", the noise"
+                : "",
             reference());
   }
 

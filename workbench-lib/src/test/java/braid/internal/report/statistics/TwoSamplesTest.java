@@ -78,7 +78,8 @@ class TwoSamplesTest {
 
   @Test
   void longSamplesAreCondensedToMediansOfNeighbours() {
-    var values = IntStream.range(0, 10 * TwoSamples.MOST).mapToDouble(i -> Math.floor(i / 10.0)).toArray();
+    var values =
+        IntStream.range(0, 10 * TwoSamples.MOST).mapToDouble(i -> Math.floor(i / 10.0)).toArray();
     assertThat(TwoSamples.condensed(values))
         .containsExactly(IntStream.range(0, TwoSamples.MOST).asDoubleStream().toArray());
     var excess = TwoSamples.excess(values.clone(), values, 0.95);
