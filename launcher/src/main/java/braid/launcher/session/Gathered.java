@@ -11,6 +11,9 @@ import braid.Study;
 import braid.internal.report.Renderings;
 import braid.internal.report.json.ProfileJson;
 import braid.internal.report.json.ProfileWriter;
+import braid.launcher.experiment.Experiment;
+import braid.launcher.experiment.Manifest;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -34,6 +37,7 @@ public final class Gathered implements Displayable, AutoCloseable {
 
   private final String name = UUID.randomUUID().toString();
   private final Path directory;
+  private volatile @Nullable Experiment experiment;
   private final Consumer<String> complaint;
   private final ExecutorService inOrder =
       Executors.newSingleThreadExecutor(
@@ -106,8 +110,41 @@ public final class Gathered implements Displayable, AutoCloseable {
       synchronized (all) {
         all.add(evidence.get());
       }
-      var _ = Runs.in(directory).save(evidence.get());
+      record(Runs.in(directory).save(evidence.get()), evidence.get());
     }
+  }
+
+  /// Whose manifest names what is measured from now on. One that has not begun does so with it.
+  void recordIn(Experiment kept) {
+    experiment = kept;
+  }
+
+  Optional<Experiment> experiment() {
+    return Optional.ofNullable(experiment);
+  }
+
+  private void record(Runs.Entry entry, Evidence evidence) {
+    var recording = experiment;
+    if (recording == null) {
+      return;
+    }
+    try {
+      if (!recording.hasBegun()) {
+        recording.begin(Optional.empty());
+      }
+      recording.kept(entry, evidence);
+    } catch (IOException e) {
+      complaint.accept("the manifest of this run could not be written: " + e);
+    }
+  }
+
+  /// What it takes to repeat this and to trust it.
+  public Manifest manifest() {
+    var recording = experiment;
+    if (recording == null) {
+      throw new BraidException("this session keeps no manifest; braid run and Jupyter do");
+    }
+    return recording.manifest();
   }
 
   /// Everything so far, the oldest first.

@@ -92,6 +92,7 @@ final class Magics {
         throw new MagicError("%jars: no such file: " + path);
       }
       session.compiler().shell().addToClasspath(path.toString());
+      session.added(path);
     }
   }
 

@@ -13,6 +13,7 @@ import braid.launcher.compile.CompileError;
 import braid.launcher.compile.Completeness;
 import braid.launcher.compile.Completions;
 import braid.launcher.compile.Origins;
+import braid.launcher.experiment.Experiment;
 import braid.launcher.fanout.Invocation;
 import braid.launcher.fanout.Invocation.Ending;
 import braid.launcher.machine.BackendChoice;
@@ -26,6 +27,7 @@ import braid.launcher.ranks.RankSet;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.ToRank;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -70,6 +72,23 @@ public final class Session implements AutoCloseable {
   /// Starts the ranks and waits until each is ready.
   public static Session start(SessionOptions options) {
     return new Session(options);
+  }
+
+  /// What is measured and put on the class path from now on is named in that run's manifest.
+  public void recordIn(Experiment experiment) {
+    gathered.recordIn(experiment);
+  }
+
+  /// A jar or folder is on the class path of the compiler and of every rank.
+  void added(Path jar) {
+    try {
+      var experiment = gathered.experiment();
+      if (experiment.isPresent()) {
+        experiment.get().added(jar);
+      }
+    } catch (IOException e) {
+      complain("the manifest of this run could not be written: " + e);
+    }
   }
 
   /// Runs one cell to its end. Cells are run one at a time; a second call waits.
@@ -380,6 +399,18 @@ public final class Session implements AutoCloseable {
     clock.shutdownNow();
     magics.front().close();
     gathered.close();
+    endManifest();
     crew.close();
+  }
+
+  private void endManifest() {
+    try {
+      var experiment = gathered.experiment();
+      if (experiment.isPresent()) {
+        experiment.get().closed();
+      }
+    } catch (IOException e) {
+      System.err.println("braid: the manifest of this run could not be written: " + e);
+    }
   }
 }
