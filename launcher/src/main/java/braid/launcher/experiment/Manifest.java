@@ -73,6 +73,11 @@ public record Manifest(JsonObject json) implements Displayable {
     }
   }
 
+  @Override
+  public JsonObject json() {
+    return json.deepCopy();
+  }
+
   public String id() {
     return text("id").orElseThrow();
   }

@@ -95,7 +95,8 @@ class RerunTest {
             Map.of(),
             (process, line) -> {
               if (line.contains("cell 1 of 1")) {
-                process.destroyForcibly();
+                // the process's own method would close its streams too
+                process.toHandle().destroyForcibly();
               }
             },
             "run",
