@@ -83,7 +83,11 @@ public final class GitState {
     int code = process.waitFor();
     end.interrupt();
     if (code != 0) {
-      throw new IOException(said.lines().findFirst().orElse("git ended with code " + code));
+      throw new IOException(
+          said.lines()
+              .findFirst()
+              .map(line -> line.replaceFirst("^fatal: ", ""))
+              .orElse("git ended with code " + code));
     }
     return said;
   }

@@ -63,7 +63,7 @@ final class Summary {
                     + (manifest.text("git.dirty").equals(Optional.of("true"))
                         ? ", with changes that are not committed"
                         : ""))
-        .or(() -> manifest.text("git.none").map(why -> "not in git: " + why));
+        .or(() -> manifest.text("git.none").map(why -> "unknown: " + why));
   }
 
   private static Optional<String> join(String separator, List<Optional<String>> parts) {

@@ -111,6 +111,31 @@ class RerunTest {
   }
 
   @Test
+  void aRunThatIsToldToEndSaysSo() throws Exception {
+    Files.writeString(
+        directory.resolve("n.ipynb"), Notebooks.json(new Code("while (true) Thread.sleep(1);")));
+    var ran =
+        Ran.apart(
+            directory,
+            Map.of(),
+            (process, line) -> {
+              if (line.contains("cell 1 of 1: while")) {
+                process.toHandle().destroy();
+              }
+            },
+            "run",
+            "n.ipynb",
+            "-n",
+            "1");
+    assertThat(ran.exitCode()).isEqualTo(143);
+    var manifest = experiments().list().getFirst().manifest();
+    assertThat(manifest.state()).isEqualTo(Manifest.State.INTERRUPTED);
+    assertThat(manifest.text("exitCode")).isEmpty();
+    var saved = Notebook.read(directory.resolve("n.out.ipynb")).metadata().getAsJsonObject("braid");
+    assertThat(saved.get("state").getAsString()).isEqualTo("interrupted");
+  }
+
+  @Test
   void aRunThatFailsIsRepeatedWithItsExitCode() throws Exception {
     Files.writeString(
         directory.resolve("n.ipynb"), Notebooks.json(new Code("throw new Error(\"boom\");")));
