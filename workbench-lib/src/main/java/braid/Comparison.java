@@ -262,7 +262,9 @@ public record Comparison(
             String.join(", ", parts),
             percent(margin()),
             noise > threshold
-                ? noise > MOST_MARGIN_OF_SAME ? ", the noise: too much to call anything the same" : ", the noise"
+                ? noise > MOST_MARGIN_OF_SAME
+                    ? ", the noise: too much to call anything the same"
+                    : ", the noise"
                 : "",
             reference());
   }

@@ -24,8 +24,8 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Every notebook runs unchanged by `braid run`, by nbclient, and by nbconvert, which executes
-/// through nbclient and adds its own reading and writing. What is held is that the
-/// cells succeed and what kinds of output they have, never a number.
+/// through nbclient and adds its own reading and writing. What is held is that the cells succeed
+/// and what kinds of output they have, never a number.
 class NotebooksTest {
   private static final Path FOLDER = Path.of("").toAbsolutePath();
   private static final Path PYTHON = Path.of("/usr/bin/python3");
