@@ -33,6 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// What the ranks measured, brought together in the front: the k-th profile of every rank makes the
 /// k-th set. Everything is saved under `runs/` as it comes. In `%%front` cells this is `profiles`.
 public final class Gathered implements Displayable, AutoCloseable {
+  private static final String UNWRITTEN = "the manifest of this run could not be written: ";
   private static final Map<String, Gathered> BY_NAME = new ConcurrentHashMap<>();
 
   private final String name = UUID.randomUUID().toString();
@@ -119,8 +120,16 @@ public final class Gathered implements Displayable, AutoCloseable {
     experiment = kept;
   }
 
-  Optional<Experiment> experiment() {
-    return Optional.ofNullable(experiment);
+  /// A jar or folder is on the class path of the compiler and of every rank.
+  void added(Path jar) {
+    var recording = experiment;
+    if (recording != null) {
+      try {
+        recording.added(jar);
+      } catch (IOException e) {
+        complaint.accept(UNWRITTEN + e);
+      }
+    }
   }
 
   private void record(Runs.Entry entry, Evidence evidence) {
@@ -134,7 +143,7 @@ public final class Gathered implements Displayable, AutoCloseable {
       }
       recording.kept(entry, evidence);
     } catch (IOException e) {
-      complaint.accept("the manifest of this run could not be written: " + e);
+      complaint.accept(UNWRITTEN + e);
     }
   }
 
@@ -201,5 +210,13 @@ public final class Gathered implements Displayable, AutoCloseable {
   public void close() {
     BY_NAME.remove(name);
     inOrder.shutdown();
+    var recording = experiment;
+    if (recording != null) {
+      try {
+        recording.closed();
+      } catch (IOException e) {
+        System.err.println("braid: " + UNWRITTEN + e);
+      }
+    }
   }
 }

@@ -27,7 +27,6 @@ import braid.launcher.ranks.RankSet;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.ToRank;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -77,18 +76,6 @@ public final class Session implements AutoCloseable {
   /// What is measured and put on the class path from now on is named in that run's manifest.
   public void recordIn(Experiment experiment) {
     gathered.recordIn(experiment);
-  }
-
-  /// A jar or folder is on the class path of the compiler and of every rank.
-  void added(Path jar) {
-    try {
-      var experiment = gathered.experiment();
-      if (experiment.isPresent()) {
-        experiment.get().added(jar);
-      }
-    } catch (IOException e) {
-      complain("the manifest of this run could not be written: " + e);
-    }
   }
 
   /// Runs one cell to its end. Cells are run one at a time; a second call waits.
@@ -399,18 +386,6 @@ public final class Session implements AutoCloseable {
     clock.shutdownNow();
     magics.front().close();
     gathered.close();
-    endManifest();
     crew.close();
-  }
-
-  private void endManifest() {
-    try {
-      var experiment = gathered.experiment();
-      if (experiment.isPresent()) {
-        experiment.get().closed();
-      }
-    } catch (IOException e) {
-      System.err.println("braid: the manifest of this run could not be written: " + e);
-    }
   }
 }
