@@ -72,10 +72,15 @@ public final class Runs implements Displayable {
     return new Runs(directory, clock);
   }
 
+  /// A name for what is saved now, which nothing else has: names sort by that time.
+  public static String newId(Instant now) {
+    var random = "%06x".formatted(ThreadLocalRandom.current().nextInt(RANDOM_BOUND));
+    return TIMESTAMP.format(now) + "-" + random;
+  }
+
   public Entry save(Evidence evidence) {
     var now = clock.instant().truncatedTo(ChronoUnit.MILLIS);
-    var random = "%06x".formatted(ThreadLocalRandom.current().nextInt(RANDOM_BOUND));
-    var id = TIMESTAMP.format(now) + "-" + random;
+    var id = newId(now);
     var unfinished = directory.resolve(UNFINISHED + id);
     var finished = directory.resolve(id);
     try {

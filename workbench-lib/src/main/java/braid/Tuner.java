@@ -57,6 +57,7 @@ public final class Tuner {
   private @Nullable List<Overlap> explicit;
   private @Nullable Integer repeats;
   private @Nullable Integer warmup;
+  private @Nullable Long seed;
 
   private Tuner(ProcessGroup group) {
     this.group = group;
@@ -143,6 +144,14 @@ public final class Tuner {
     return this;
   }
 
+  /// What shuffles the order of measurement, so that it can be repeated; drawn where nothing is
+  /// said. The same on all ranks: rank 0's holds.
+  public Tuner seed(long shuffling) {
+    requireUnset("seed", seed);
+    seed = shuffling;
+    return this;
+  }
+
   public Study run() {
     var problem = spec;
     if (problem == null) {
@@ -151,8 +160,8 @@ public final class Tuner {
     }
     var overlaps = overlaps();
     overlaps.forEach(how -> Feasibility.check(problem, how, group));
-    long seed = group.broadcast(ThreadLocalRandom.current().nextLong(), ROOT);
-    var rounds = new Rounds(orElse(repeats, DEFAULT_REPEATS), seed);
+    long shuffling = orElse(seed, ThreadLocalRandom.current().nextLong());
+    var rounds = new Rounds(orElse(repeats, DEFAULT_REPEATS), group.broadcast(shuffling, ROOT));
     var news = news(overlaps.size() + 1, rounds);
     var candidates = new ArrayList<Candidate>();
     try {

@@ -95,6 +95,20 @@ class TunerTest {
   }
 
   @Test
+  void anOrderThatIsGivenIsKept() {
+    LocalRanks.run(
+        2,
+        world -> {
+          // whatever the others say: rank 0's holds
+          long seed = 41L + world.rank();
+          var study = Tuner.on(world).gemm(SMALL).splits(2).repeats(6).seed(seed).run();
+          assertThat(study.seed()).isEqualTo(41);
+          assertThatThrownBy(() -> Tuner.on(world).seed(1).seed(2))
+              .hasMessage("seed was given already, as 1; give it once");
+        });
+  }
+
+  @Test
   void oneRankAloneTunesToo() {
     LocalRanks.run(
         1,

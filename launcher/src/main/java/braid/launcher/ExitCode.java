@@ -8,7 +8,8 @@ public enum ExitCode {
   VERIFICATION_FAILED(3),
   TIMEOUT(4),
   REGRESSION(5),
-  UNDECIDED(6),
+  /// `compare` found something slower.
+  SLOWER(6),
   RANK_DIED(138);
 
   private final int code;

@@ -23,16 +23,15 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Every notebook runs unchanged by `braid run` and by nbclient, and the first ones by nbconvert,
-/// which executes through nbclient and adds its own reading and writing. What is held is that the
-/// cells succeed and what kinds of output they have, never a number.
+/// Every notebook runs unchanged by `braid run`, by nbclient, and by nbconvert, which executes
+/// through nbclient and adds its own reading and writing. What is held is that the cells succeed
+/// and what kinds of output they have, never a number.
 class NotebooksTest {
   private static final Path FOLDER = Path.of("").toAbsolutePath();
   private static final Path PYTHON = Path.of("/usr/bin/python3");
   private static final String REMEDY =
       "apt-get install -y python3 python3-jupyter-client python3-nbclient jupyter-nbconvert";
   private static final int LIMIT_MINUTES = 5;
-  private static final int BY_NBCONVERT = 2;
 
   private static final String NBCLIENT =
       """
@@ -55,10 +54,7 @@ class NotebooksTest {
   }
 
   private Stream<DynamicTest> each(String name, Way way) throws IOException {
-    return each(name, notebooks(), way);
-  }
-
-  private Stream<DynamicTest> each(String name, List<Path> notebooks, Way way) {
+    var notebooks = notebooks();
     assertThat(notebooks).isNotEmpty();
     return notebooks.stream()
         .map(
@@ -84,7 +80,6 @@ class NotebooksTest {
     installKernel();
     return each(
         "nbconvert",
-        notebooks().subList(0, BY_NBCONVERT),
         (notebook, out) ->
             List.of(
                 PYTHON.toString(),

@@ -2,6 +2,8 @@ package braid.launcher.cli;
 
 import braid.launcher.bench.BenchCommand;
 import braid.launcher.cli.doctor.DoctorCommand;
+import braid.launcher.cli.experiment.CompareCommand;
+import braid.launcher.cli.experiment.RunsCommand;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.jupyter.KernelCommand;
 import braid.launcher.cli.jupyter.LabCommand;
@@ -21,6 +23,9 @@ import picocli.CommandLine.Spec;
     description = "Tunes overlapped GEMM and communication: one notebook, run on every rank.",
     subcommands = {
       RunCommand.class,
+      RerunCommand.class,
+      RunsCommand.class,
+      CompareCommand.class,
       LabCommand.class,
       KernelCommand.class,
       DoctorCommand.class,
@@ -39,6 +44,7 @@ import picocli.CommandLine.Spec;
       " 2:a mistake in the options, the parameters or the notebook; nothing was run",
       " 3:a result is not the unfused reference's",
       " 4:a time limit",
+      " 6:compare: something is slower",
       " 138:a rank died",
     },
     footerHeading = "%nExamples:%n",

@@ -1,8 +1,10 @@
 package braid.launcher.cli;
 
 import braid.BraidException;
+import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
+import braid.launcher.experiment.Experiment;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.ParameterCell;
 import braid.launcher.notebook.parameters.Parameters;
@@ -12,6 +14,7 @@ import braid.launcher.notebook.run.RunProgress;
 import braid.launcher.notebook.run.RunResult;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.SessionOptions;
+import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -123,20 +126,33 @@ final class RunCommand implements Callable<Integer> {
 
     var err = spec.commandLine().getErr();
     note.ifPresent(text -> err.println("braid: note: " + text));
-    var data = SavedData.before(home);
+    var experiment =
+        new Experiment(home.resolve("runs"), () -> facts(notebook, saved, options, env));
     RunResult result;
-    try (var progress = progress()) {
+    try (var progress = progress(spec)) {
       var runner = new NotebookRunner(notebook, saved, limits, progress);
-      result = SignalledSession.run(options, runner::stop, runner::run);
+      result = new RecordedRun(notebook, saved, runner, experiment, err).on(options);
     }
     if (report.isPresent()) {
       JUnitReport.write(result, report.get());
     }
-    summarise(result, options, data, report);
+    summarise(spec, result, options, experiment, report);
     return result.exitCode().code();
   }
 
-  private RunProgress progress() {
+  private JsonObject facts(Notebook notebook, Path saved, SessionOptions options, Env env) {
+    return new RunFacts(arguments(spec), options.home())
+        .notebook(notebook, file, saved)
+        .limits(Optional.ofNullable(timeout), Optional.ofNullable(cellTimeout))
+        .of(options, env);
+  }
+
+  /// Of the whole command line.
+  static List<String> arguments(CommandSpec spec) {
+    return spec.root().commandLine().getParseResult().originalArgs();
+  }
+
+  static RunProgress progress(CommandSpec spec) {
     var err = spec.commandLine().getErr();
     return Terminal.isStandardError()
         ? new TerminalProgress(err, Terminal.columns(Env.here()))
@@ -153,6 +169,10 @@ final class RunCommand implements Callable<Integer> {
   }
 
   private Path outputBeside(Path directory) {
+    return outputBeside(directory, file);
+  }
+
+  static Path outputBeside(Path directory, Path file) {
     var name = String.valueOf(file.getFileName()).replaceFirst("\\.ipynb$", "");
     return directory.resolve(name + ".out.ipynb");
   }
@@ -197,9 +217,12 @@ final class RunCommand implements Callable<Integer> {
     return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
   }
 
-  private void summarise(
-      RunResult result, SessionOptions options, SavedData data, Optional<Path> report)
-      throws IOException {
+  static void summarise(
+      CommandSpec spec,
+      RunResult result,
+      SessionOptions options,
+      Experiment experiment,
+      Optional<Path> report) {
     var out = spec.commandLine().getOut();
     out.println(RunSummary.line(result, options.ranks()));
     out.println("backend " + options.backend());
@@ -207,8 +230,11 @@ final class RunCommand implements Callable<Integer> {
     if (report.isPresent()) {
       out.println("junit   " + report.get());
     }
-    for (var directory : data.since()) {
-      out.println("data    " + directory);
+    if (experiment.hasBegun()) {
+      for (var id : experiment.manifest().data()) {
+        out.println("data    " + experiment.directory().resolveSibling(id));
+      }
+      out.println("run     " + experiment.directory());
     }
     out.flush();
   }

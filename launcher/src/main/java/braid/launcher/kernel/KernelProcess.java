@@ -3,6 +3,7 @@ package braid.launcher.kernel;
 import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.InterruptSignal;
+import braid.launcher.experiment.Experiment;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import com.google.gson.JsonParseException;
@@ -12,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CompletionException;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 
@@ -25,6 +27,7 @@ public final class KernelProcess {
   /// @param options what the ranks are started with. They are asked for when the ranks are, and
   ///   what is wrong with them is told by the first cell: of a kernel that dies early, a notebook
   ///   shows nothing
+  /// @param experiment the manifest of a session, which begins with what is measured first
   /// @param jupyter the process that started the kernel; a kernel that nobody can end any more ends
   ///   with it
   /// @throws BraidException where the connection file cannot be used
@@ -32,6 +35,7 @@ public final class KernelProcess {
       String version,
       Path connectionFile,
       Supplier<SessionOptions> options,
+      Function<SessionOptions, Experiment> experiment,
       Optional<ProcessHandle> jupyter)
       throws IOException {
     try (var kernel =
@@ -39,7 +43,7 @@ public final class KernelProcess {
             version,
             connection(connectionFile),
             () -> backend(options),
-            () -> Session.start(options.get()))) {
+            () -> start(options.get(), experiment))) {
       InterruptSignal.handle(kernel::interrupt);
       jupyter.ifPresent(process -> kernel.endWith(process.onExit()));
       kernel.ended().join();
@@ -47,6 +51,13 @@ public final class KernelProcess {
     } catch (CompletionException e) {
       throw new IOException("the kernel's sockets broke", e.getCause());
     }
+  }
+
+  private static Session start(
+      SessionOptions options, Function<SessionOptions, Experiment> experiment) {
+    var session = Session.start(options);
+    session.recordIn(experiment.apply(options));
+    return session;
   }
 
   private static String backend(Supplier<SessionOptions> options) {

@@ -11,6 +11,9 @@ import braid.Study;
 import braid.internal.evidence.HandedOver;
 import braid.internal.report.json.ProfileJson;
 import braid.internal.report.json.ProfileWriter;
+import braid.launcher.experiment.Experiment;
+import braid.launcher.experiment.Manifest;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -30,10 +33,12 @@ import org.jspecify.annotations.Nullable;
 /// What the ranks measured, brought together in the front: the k-th profile of every rank makes the
 /// k-th set. Everything is saved under `runs/` as it comes. In `%%front` cells this is `profiles`.
 public final class Gathered implements Displayable, AutoCloseable {
+  private static final String UNWRITTEN = "the manifest of this run could not be written: ";
   private static final Map<String, Gathered> BY_NAME = new ConcurrentHashMap<>();
 
   private final String name = UUID.randomUUID().toString();
   private final Path directory;
+  private volatile @Nullable Experiment experiment;
   private final Consumer<String> complaint;
   private final ExecutorService inOrder =
       Executors.newSingleThreadExecutor(
@@ -106,8 +111,49 @@ public final class Gathered implements Displayable, AutoCloseable {
       synchronized (all) {
         all.add(evidence.get());
       }
-      var _ = Runs.in(directory).save(evidence.get());
+      record(Runs.in(directory).save(evidence.get()), evidence.get());
     }
+  }
+
+  /// Whose manifest names what is measured from now on. One that has not begun does so with it.
+  void recordIn(Experiment kept) {
+    experiment = kept;
+  }
+
+  /// A jar or folder is on the class path of the compiler and of every rank.
+  void added(Path jar) {
+    var recording = experiment;
+    if (recording != null) {
+      try {
+        recording.added(jar);
+      } catch (IOException e) {
+        complaint.accept(UNWRITTEN + e);
+      }
+    }
+  }
+
+  private void record(Runs.Entry entry, Evidence evidence) {
+    var recording = experiment;
+    if (recording == null) {
+      return;
+    }
+    try {
+      if (!recording.hasBegun()) {
+        recording.begin(Optional.empty());
+      }
+      recording.kept(entry, evidence);
+    } catch (IOException e) {
+      complaint.accept(UNWRITTEN + e);
+    }
+  }
+
+  /// What it takes to repeat this and to trust it.
+  public Manifest manifest() {
+    var recording = experiment;
+    if (recording == null) {
+      throw new BraidException("this session keeps no manifest; braid run and Jupyter do");
+    }
+    return recording.manifest();
   }
 
   /// Everything so far, the oldest first.
@@ -164,5 +210,13 @@ public final class Gathered implements Displayable, AutoCloseable {
   public void close() {
     BY_NAME.remove(name);
     inOrder.shutdown();
+    var recording = experiment;
+    if (recording != null) {
+      try {
+        recording.closed();
+      } catch (IOException e) {
+        System.err.println("braid: " + UNWRITTEN + e);
+      }
+    }
   }
 }

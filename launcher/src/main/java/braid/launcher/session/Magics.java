@@ -29,10 +29,12 @@ final class Magics {
       """;
 
   private final Session session;
+  private final Gathered gathered;
   private final FrontScope front;
 
   Magics(Session session, Gathered gathered) {
     this.session = session;
+    this.gathered = gathered;
     front = new FrontScope(gathered);
   }
 
@@ -92,6 +94,7 @@ final class Magics {
         throw new MagicError("%jars: no such file: " + path);
       }
       session.compiler().shell().addToClasspath(path.toString());
+      gathered.added(path);
     }
   }
 

@@ -13,6 +13,7 @@ import braid.launcher.compile.CompileError;
 import braid.launcher.compile.Completeness;
 import braid.launcher.compile.Completions;
 import braid.launcher.compile.Origins;
+import braid.launcher.experiment.Experiment;
 import braid.launcher.fanout.Invocation;
 import braid.launcher.fanout.Invocation.Ending;
 import braid.launcher.machine.BackendChoice;
@@ -70,6 +71,11 @@ public final class Session implements AutoCloseable {
   /// Starts the ranks and waits until each is ready.
   public static Session start(SessionOptions options) {
     return new Session(options);
+  }
+
+  /// What is measured and put on the class path from now on is named in that run's manifest.
+  public void recordIn(Experiment experiment) {
+    gathered.recordIn(experiment);
   }
 
   /// Runs one cell to its end. Cells are run one at a time; a second call waits.

@@ -124,6 +124,16 @@ public final class Libraries {
     return outcome(which).found;
   }
 
+  /// The copy that [#find] would try first and its version, as its file's name has it; nothing is
+  /// loaded, for a process that only wants to know.
+  public static Optional<String> foreseen(Library which) {
+    if (which.isTheLoaders()) {
+      return Optional.empty();
+    }
+    var search = Search.in(Places.ofThisMachine(), which, Redist.of(which));
+    return search.isEmpty() ? Optional.empty() : Optional.of(search.take().text());
+  }
+
   private static synchronized Outcome outcome(Library which) {
     var known = OUTCOMES.get(which);
     if (known != null) {

@@ -22,6 +22,8 @@ public final class Inventory {
   /// More than any GPU has: what is past the last link is answered by an error.
   private static final int MOST_LINKS = 36;
 
+  private static final int MILLIWATTS_PER_WATT = 1000;
+
   private static final int PEER_READ = 0;
   private static final int PEER_NVLINK = 2;
   private static final int PEER_OK = 0;
@@ -104,6 +106,32 @@ public final class Inventory {
       links += up.get(JAVA_INT, 0) == 0 ? 0 : 1;
     }
     return links;
+  }
+
+  /// What that GPU is set to, by its index.
+  public GpuSettings settings(int index) {
+    try (var arena = Arena.ofConfined()) {
+      var gpu = handle(index, arena);
+      var room = arena.allocate(JAVA_INT);
+      return new GpuSettings(
+          highestClock(gpu, Nvml.CLOCK_SM, room),
+          highestClock(gpu, Nvml.CLOCK_MEMORY, room),
+          told(
+                  "nvmlDeviceGetEnforcedPowerLimit",
+                  (int) calls.powerLimit.invokeExact(gpu, room),
+                  "GPU " + index)
+              ? room.get(JAVA_INT, 0) / MILLIWATTS_PER_WATT
+              : Nvml.UNKNOWN);
+    } catch (Throwable e) {
+      throw ForeignLibrary.unexpected(e);
+    }
+  }
+
+  private int highestClock(MemorySegment gpu, int which, MemorySegment room) throws Throwable {
+    return told(
+            "nvmlDeviceGetMaxClockInfo", (int) calls.highestClock.invokeExact(gpu, which, room), "")
+        ? room.get(JAVA_INT, 0)
+        : Nvml.UNKNOWN;
   }
 
   /// How GPU `from` gets at the memory of GPU `to`, by their indices.

@@ -27,8 +27,8 @@ public final class Nvml implements AutoCloseable {
   public static final String SET_BY_APPLICATION = "clocks set by application";
   public static final String DISPLAY_CLOCKS = "display clocks";
 
-  private static final int CLOCK_SM = 1;
-  private static final int CLOCK_MEMORY = 2;
+  static final int CLOCK_SM = 1;
+  static final int CLOCK_MEMORY = 2;
   private static final int SENSOR_GPU = 0;
   private static final int MOST_LINKS = 18;
   private static final int VERSION_BYTES = 96;

@@ -29,6 +29,8 @@ final class NvmlCalls {
   final MethodHandle driverVersion;
   final MethodHandle deviceByPciBusId;
   final MethodHandle clock;
+  final MethodHandle highestClock;
+  final MethodHandle powerLimit;
   final MethodHandle power;
   final MethodHandle temperature;
   final MethodHandle clockReasons;
@@ -55,6 +57,8 @@ final class NvmlCalls {
             "nvmlSystemGetDriverVersion", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
     deviceByPciBusId = library.function("nvmlDeviceGetHandleByPciBusId_v2", ofDevice);
     clock = library.function("nvmlDeviceGetClockInfo", ofDeviceAndNumber);
+    highestClock = library.function("nvmlDeviceGetMaxClockInfo", ofDeviceAndNumber);
+    powerLimit = library.function("nvmlDeviceGetEnforcedPowerLimit", ofDevice);
     power = library.function("nvmlDeviceGetPowerUsage", ofDevice);
     temperature = library.function("nvmlDeviceGetTemperature", ofDeviceAndNumber);
     clockReasons =

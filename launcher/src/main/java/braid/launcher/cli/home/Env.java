@@ -8,11 +8,22 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.regex.Pattern;
 
 /// The environment that the `braid` command was started in. Nothing else of it reads a variable.
 public record Env(Map<String, String> variables) {
   /// Ranks to start, where the command line does not say.
   private static final String RANKS = "BRAID_RANKS";
+
+  private static final Pattern MATTERS =
+      Pattern.compile(
+          "(BRAID|CUDA|NCCL|NVSHMEM|CUBLAS|CUBLASLT|NVIDIA|OMP|OPENBLAS|GOTO|KMP|MALLOC)_.*"
+              + "|LD_LIBRARY_PATH|LD_PRELOAD|JAVA_HOME|VIRTUAL_ENV|CONDA_PREFIX");
+
+  private static final Pattern SECRET =
+      Pattern.compile("TOKEN|SECRET|PASSW|CREDENTIAL|KEY|AUTH", Pattern.CASE_INSENSITIVE);
 
   public Env {
     variables = Map.copyOf(variables);
@@ -79,6 +90,19 @@ public record Env(Map<String, String> variables) {
 
   public List<Path> jupyterPath() {
     return paths("JUPYTER_PATH");
+  }
+
+  /// The variables that may change what is measured, by name: these families and these names, and
+  /// of them none that could be a secret.
+  public SortedMap<String, String> thatMatter() {
+    var kept = new TreeMap<String, String>();
+    variables.forEach(
+        (name, value) -> {
+          if (MATTERS.matcher(name).matches() && !SECRET.matcher(name).find()) {
+            kept.put(name, value);
+          }
+        });
+    return kept;
   }
 
   public int columns() {

@@ -1,5 +1,6 @@
 package braid.launcher.cli.jupyter;
 
+import braid.launcher.cli.experiment.SessionManifest;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.RankOptions;
@@ -30,6 +31,7 @@ final class KernelStart implements Callable<Integer> {
             Installation.version(),
             connectionFile,
             () -> ranks.ofKernel(env, env.machine()),
+            options -> SessionManifest.of(options, env),
             env.jupyter())
         .code();
   }

@@ -17,6 +17,7 @@ import com.sun.source.util.JavacTask;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.URI;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -52,8 +53,32 @@ final class Declarations {
     }
   }
 
+  /// How a variable is declared, as text.
+  record Initial(String type, String value) {}
+
   /// In order. What does not parse declares nothing: running the cell says why.
   static Map<String, JavaType> of(String cell) {
+    var types = new LinkedHashMap<String, JavaType>();
+    for (var variable : variables(cell)) {
+      types.put(variable.getName().toString(), type(variable));
+    }
+    return types;
+  }
+
+  /// The same variables with the text of their initialisers; one without has none to tell.
+  static Map<String, Initial> initial(String cell) {
+    var initial = new LinkedHashMap<String, Initial>();
+    for (var variable : variables(cell)) {
+      Tree value = variable.getInitializer();
+      if (value != null) {
+        initial.put(
+            variable.getName().toString(), new Initial(type(variable).source(), value.toString()));
+      }
+    }
+    return initial;
+  }
+
+  private static List<VariableTree> variables(String cell) {
     var body = NOT_IN_A_METHOD.matcher(cell).replaceAll("");
     var source = new Source("class Parameters { void cell() {\n" + body + "\n;} }");
     var compiler = ToolProvider.getSystemJavaCompiler();
@@ -66,27 +91,27 @@ final class Declarations {
                 List.of("-proc:none"),
                 null,
                 List.of(source));
-    var types = new LinkedHashMap<String, JavaType>();
+    var variables = new ArrayList<VariableTree>();
     try {
       for (var unit : task.parse()) {
         for (var type : unit.getTypeDecls()) {
           if (type instanceof ClassTree declared) {
-            collect(declared, types);
+            collect(declared, variables);
           }
         }
       }
     } catch (IOException e) {
       throw new UncheckedIOException("reading a text in memory failed", e);
     }
-    return types;
+    return variables;
   }
 
-  private static void collect(ClassTree declared, Map<String, JavaType> types) {
+  private static void collect(ClassTree declared, List<VariableTree> variables) {
     for (var member : declared.getMembers()) {
       if (member instanceof MethodTree method && method.getBody() != null) {
         for (var statement : method.getBody().getStatements()) {
           if (statement instanceof VariableTree variable) {
-            types.put(variable.getName().toString(), type(variable));
+            variables.add(variable);
           }
         }
       }

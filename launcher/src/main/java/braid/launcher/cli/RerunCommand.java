@@ -1,0 +1,167 @@
+package braid.launcher.cli;
+
+import braid.BraidException;
+import braid.launcher.cli.experiment.RunFacts;
+import braid.launcher.cli.home.Env;
+import braid.launcher.experiment.Differences;
+import braid.launcher.experiment.Experiment;
+import braid.launcher.experiment.Experiments;
+import braid.launcher.experiment.Manifest;
+import braid.launcher.machine.BackendChoice;
+import braid.launcher.machine.RankCount;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.run.JUnitReport;
+import braid.launcher.notebook.run.NotebookRunner;
+import braid.launcher.notebook.run.RunResult;
+import braid.launcher.notebook.run.TimeLimits;
+import braid.launcher.session.SessionOptions;
+import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `braid rerun`: what a manifest says is done again, and what is not as it was is said first.
+@Command(
+    name = "rerun",
+    description =
+        "Repeats a run: the same notebook, parameters, ranks, backend, link and limits."
+            + " Says first what is not as it was.",
+    mixinStandardHelpOptions = true,
+    sortOptions = false,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      " 0:every cell ran",
+      " 1:a cell failed",
+      " 2:there is no such run, or it cannot be repeated here; nothing was run",
+      " 3, 4, 130, 138, 143:as of run",
+    },
+    footerHeading = "%nExamples:%n",
+    footer = {
+      "  braid rerun 20260131T235959000Z-0a1b2c",
+      "  braid rerun 0a1b2c -o again.ipynb && braid compare 0a1b2c 3d4e5f",
+    })
+final class RerunCommand implements Callable<Integer> {
+  @Parameters(
+      paramLabel = "RUN",
+      description = "Its id, a unique beginning or the six characters at the end of it, or a path.")
+  private String name = "";
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "OUT.ipynb",
+      description = "Where to save it. Default: NAME.out.ipynb in the current directory.")
+  private @Nullable Path output;
+
+  @Option(
+      names = "--junit",
+      paramLabel = "FILE",
+      description = "Writes a JUnit XML report for CI: one test case a cell.")
+  private @Nullable Path junit;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() throws IOException {
+    var home = Path.of("").toAbsolutePath();
+    var env = Env.here();
+    var runs = home.resolve("runs");
+    var found = new Experiments(runs).find(name);
+    var before = found.manifest();
+    var kept = found.directory().resolve(Experiment.NOTEBOOK);
+    if (!Files.isRegularFile(kept)) {
+      throw new BraidException(
+          "a run must have kept its notebook to be repeated but %s was a session in Jupyter; save the notebook and try braid run"
+              .formatted(before.id()));
+    }
+    var options = options(before, env.machine(), home);
+    var original = Path.of(before.text("notebook.path").orElse(kept.toString()));
+    var notebook = Notebook.parse(Files.readString(kept), original.toString());
+    var saved =
+        RunCommand.writable(
+            "-o", output == null ? RunCommand.outputBeside(home, original) : output);
+    var report =
+        junit == null ? Optional.<Path>empty() : Optional.of(RunCommand.writable("--junit", junit));
+    var cellTimeout = before.text("limits.cellTimeout");
+    var timeout = before.text("limits.timeout");
+    var limits =
+        new TimeLimits(
+            RunCommand.seconds("--cell-timeout", cellTimeout.orElse(null)),
+            RunCommand.seconds("--timeout", timeout.orElse(null)));
+    var err = spec.commandLine().getErr();
+    var facts =
+        new RunFacts(RunCommand.arguments(spec), home)
+            .repeating(Optional.of(before.id()))
+            .notebook(notebook, original, saved)
+            .limits(timeout, cellTimeout)
+            .of(options, env);
+    say(before, facts, original, err);
+    var experiment = new Experiment(runs, () -> facts);
+    RunResult result;
+    try (var progress = RunCommand.progress(spec)) {
+      var runner = new NotebookRunner(notebook, saved, limits, progress);
+      result = new RecordedRun(notebook, saved, runner, experiment, err).on(options);
+    }
+    if (report.isPresent()) {
+      JUnitReport.write(result, report.get());
+    }
+    RunCommand.summarise(spec, result, options, experiment, report);
+    return result.exitCode().code();
+  }
+
+  /// As they were; what cannot be had here any more is refused.
+  private static SessionOptions options(Manifest before, RankCount machine, Path home) {
+    var from = "run " + before.id();
+    int ranks =
+        machine.parse("the ranks of " + from, before.text("session.ranks").orElse("unknown"));
+    var backend = before.text("session.backend").orElse(BackendChoice.AUTO);
+    return new SessionOptions(
+        ranks,
+        BackendChoice.of(backend, from, ranks, machine.gpus()),
+        before.text("session.link"),
+        home);
+  }
+
+  private static void say(Manifest before, JsonObject facts, Path original, PrintWriter err) {
+    var now = facts.deepCopy();
+    now.addProperty("id", "now");
+    var differences = new ArrayList<>(Differences.between(before, new Manifest(now)).all());
+    changed(before, original).ifPresent(differences::addFirst);
+    if (differences.isEmpty()) {
+      err.println("braid: repeats " + before.id() + "; all is as it was");
+    } else {
+      err.println("braid: repeats %s; not as it was:".formatted(before.id()));
+      new Differences(differences).lines("then", "now").forEach(err::println);
+    }
+    err.flush();
+  }
+
+  /// The notebook that was kept is run, whatever became of its file.
+  private static Optional<Differences.Difference> changed(Manifest before, Path original) {
+    String now;
+    if (!Files.isRegularFile(original)) {
+      now = "gone; the one that was kept is run";
+    } else {
+      try {
+        var digest = RunFacts.digest(Notebook.read(original));
+        if (before.text("notebook.sha256").equals(Optional.of(digest))) {
+          return Optional.empty();
+        }
+        now = "changed; the one that was kept is run";
+      } catch (BraidException e) {
+        now = "no notebook any more; the kept one is run";
+      }
+    }
+    return Optional.of(
+        new Differences.Difference(String.valueOf(original.getFileName()), "as it was kept", now));
+  }
+}

@@ -1,0 +1,166 @@
+package braid.launcher.cli.experiment;
+
+import braid.BraidException;
+import braid.Comparison;
+import braid.Comparison.Verdict;
+import braid.Study;
+import braid.launcher.ExitCode;
+import braid.launcher.experiment.Differences;
+import braid.launcher.experiment.Experiments;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `braid compare`: whether a second run is as fast as a first, study by study, and in what the two
+/// differ.
+@Command(
+    name = "compare",
+    description =
+        "Judges whether run B is as fast as run A: each configuration SAME, FAST, SLOW or UNDECIDED.",
+    mixinStandardHelpOptions = true,
+    sortOptions = false,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      " 0:nothing is slower (what cannot be decided is not called slower)",
+      " 2:there is no such run, or the two are not of one problem",
+      " 6:something is slower in B",
+    },
+    footerHeading = "%nExamples:%n",
+    footer = {
+      "  braid compare 0a1b2c 3d4e5f",
+      "  braid compare baseline/runs/20260131T235959000Z-0a1b2c 3d4e5f --threshold 5",
+      "  braid compare 0a1b2c 3d4e5f --json | jq .verdict",
+    })
+public final class CompareCommand implements Callable<Integer> {
+  private static final double PERCENT = 100;
+
+  @Parameters(index = "0", paramLabel = "A", description = "A run or a study: id or path.")
+  private String first = "";
+
+  @Parameters(index = "1", paramLabel = "B", description = "What is judged against it.")
+  private String second = "";
+
+  @Option(
+      names = "--threshold",
+      paramLabel = "PERCENT",
+      description =
+          "A smaller difference does not matter, nor does one within the noise. Default: 3.")
+  private @Nullable String threshold;
+
+  @Option(names = "--json", description = "Prints JSON, for programs.")
+  private boolean json;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() {
+    double share = share();
+    var experiments = new Experiments(Path.of("").toAbsolutePath().resolve("runs"));
+    var a = Source.named(first, experiments);
+    var b = Source.named(second, experiments);
+    var comparisons = pair(a, b, share);
+    var differences = differences(a, b);
+    var verdict = verdict(comparisons);
+    var out = spec.commandLine().getOut();
+    if (json) {
+      out.println(CompareJson.of(a.id(), b.id(), verdict, comparisons, differences));
+    } else {
+      print(a, b, comparisons, differences, out);
+    }
+    out.flush();
+    return (verdict == Verdict.SLOW ? ExitCode.SLOWER : ExitCode.OK).code();
+  }
+
+  private double share() {
+    if (threshold == null) {
+      return Comparison.DEFAULT_THRESHOLD;
+    }
+    double percent;
+    try {
+      percent = Double.parseDouble(threshold);
+    } catch (NumberFormatException e) {
+      percent = Double.NaN;
+    }
+    if (!(percent >= 0 && percent < PERCENT)) {
+      throw new BraidException(
+          "--threshold must be a number of percent, 0 to less than 100, but was %s; try --threshold 3"
+              .formatted(threshold));
+    }
+    return percent / PERCENT;
+  }
+
+  /// The k-th study of a problem with the k-th of that problem in the other.
+  private static List<Comparison> pair(Source a, Source b, double share) {
+    if (a.studies().size() == 1 && b.studies().size() == 1) {
+      // says what it is that is not alike
+      return List.of(Comparison.of(a.studies().getFirst(), b.studies().getFirst(), share));
+    }
+    var left = new ArrayList<>(b.studies());
+    var comparisons = new ArrayList<Comparison>();
+    for (var study : a.studies()) {
+      var other = left.stream().filter(each -> Comparison.alike(study, each)).findFirst();
+      if (other.isPresent()) {
+        left.remove(other.get());
+        comparisons.add(Comparison.of(study, other.get(), share));
+      }
+    }
+    if (comparisons.isEmpty()) {
+      throw new BraidException(
+          "two runs must have a problem in common to be compared but %s tuned %s and %s tuned %s; compare runs with the same sizes"
+              .formatted(a.id(), settings(a), b.id(), settings(b)));
+    }
+    return comparisons;
+  }
+
+  private static String settings(Source source) {
+    return String.join(" and ", source.studies().stream().map(Study::setting).toList());
+  }
+
+  private static Optional<Differences> differences(Source a, Source b) {
+    return a.manifest().isPresent() && b.manifest().isPresent()
+        ? Optional.of(Differences.between(a.manifest().get(), b.manifest().get()))
+        : Optional.empty();
+  }
+
+  private static Verdict verdict(List<Comparison> comparisons) {
+    return Stream.of(Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED)
+        .filter(verdict -> comparisons.stream().anyMatch(each -> each.verdict() == verdict))
+        .findFirst()
+        .orElse(Verdict.SAME);
+  }
+
+  private static void print(
+      Source a,
+      Source b,
+      List<Comparison> comparisons,
+      Optional<Differences> differences,
+      PrintWriter out) {
+    out.println("first   " + a.id());
+    out.println("second  " + b.id());
+    if (differences.isEmpty()) {
+      out.println("what differs is not known: a study without a manifest");
+    } else if (differences.get().all().isEmpty()) {
+      out.println("nothing that is recorded differs");
+    } else {
+      differences.get().lines("first", "second").forEach(out::println);
+    }
+    for (var comparison : comparisons) {
+      out.println();
+      out.println(comparison);
+    }
+    int unpaired = a.studies().size() + b.studies().size() - 2 * comparisons.size();
+    if (unpaired > 0) {
+      out.println("not compared: %d studies that only one of the runs has".formatted(unpaired));
+    }
+  }
+}

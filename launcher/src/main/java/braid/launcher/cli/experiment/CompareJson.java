@@ -1,0 +1,83 @@
+package braid.launcher.cli.experiment;
+
+import braid.Comparison;
+import braid.Comparison.Row;
+import braid.Comparison.Verdict;
+import braid.launcher.experiment.Differences;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import java.util.List;
+import java.util.Optional;
+
+/// A comparison for programs: shares as numbers, times in nanoseconds. `compare` is raised if a
+/// field ever changes or goes.
+final class CompareJson {
+  private static final int SHAPE = 1;
+
+  private CompareJson() {}
+
+  static String of(
+      String first,
+      String second,
+      Verdict verdict,
+      List<Comparison> comparisons,
+      Optional<Differences> differences) {
+    var json = new JsonObject();
+    json.addProperty("compare", SHAPE);
+    json.addProperty("first", first);
+    json.addProperty("second", second);
+    json.addProperty("verdict", verdict.toString());
+    var studies = new JsonArray();
+    comparisons.forEach(comparison -> studies.add(study(comparison)));
+    json.add("studies", studies);
+    differences.ifPresent(found -> json.add("differences", differences(found)));
+    return new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create().toJson(json);
+  }
+
+  private static JsonObject study(Comparison comparison) {
+    var json = new JsonObject();
+    json.addProperty("setting", comparison.setting());
+    json.addProperty("verdict", comparison.verdict().toString());
+    json.addProperty("headline", comparison.headline());
+    json.addProperty("threshold", comparison.threshold());
+    json.addProperty("noise", comparison.noise());
+    var rows = new JsonArray();
+    comparison.rows().forEach(row -> rows.add(row(row)));
+    json.add("configurations", rows);
+    json.add("differing", texts(comparison.differing()));
+    json.add("unmatched", texts(comparison.unmatched()));
+    return json;
+  }
+
+  private static JsonObject row(Row row) {
+    var json = new JsonObject();
+    json.addProperty("configuration", row.configuration());
+    json.addProperty("verdict", row.verdict().toString());
+    json.addProperty("firstNanos", row.firstNanos());
+    json.addProperty("secondNanos", row.secondNanos());
+    json.addProperty("difference", row.difference().value());
+    json.addProperty("low", row.difference().low());
+    json.addProperty("high", row.difference().high());
+    json.addProperty("confidence", row.difference().confidence());
+    return json;
+  }
+
+  private static JsonArray texts(List<String> texts) {
+    var json = new JsonArray();
+    texts.forEach(json::add);
+    return json;
+  }
+
+  private static JsonArray differences(Differences differences) {
+    var json = new JsonArray();
+    for (var each : differences.all()) {
+      var one = new JsonObject();
+      one.addProperty("what", each.what());
+      one.addProperty("first", each.first());
+      one.addProperty("second", each.second());
+      json.add(one);
+    }
+    return json;
+  }
+}

@@ -1,0 +1,123 @@
+package braid.launcher.cli.experiment;
+
+import braid.Link;
+import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.Installation;
+import braid.launcher.experiment.GitState;
+import braid.launcher.experiment.Surroundings;
+import braid.launcher.machine.BackendChoice;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookCell;
+import braid.launcher.notebook.parameters.ParameterValues;
+import braid.launcher.session.SessionOptions;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/// What a run is told, beside what surrounds it.
+public final class RunFacts {
+  private static final String MEMORY = "BRAID_SYMMETRIC_MEMORY";
+
+  private final JsonObject json = new JsonObject();
+
+  /// @param command the arguments of `braid`
+  public RunFacts(List<String> command, Path directory) {
+    var words = new JsonArray();
+    command.forEach(words::add);
+    json.add("command", words);
+    json.addProperty("directory", directory.toString());
+  }
+
+  public RunFacts repeating(Optional<String> id) {
+    id.ifPresent(repeated -> json.addProperty("repeats", repeated));
+    return this;
+  }
+
+  /// @param file where it was read, which says whose revision counts
+  public RunFacts notebook(Notebook notebook, Path file, Path output) {
+    var path = file.toAbsolutePath().normalize();
+    var about = new JsonObject();
+    about.addProperty("name", String.valueOf(path.getFileName()));
+    about.addProperty("path", path.toString());
+    about.addProperty("sha256", digest(notebook));
+    about.addProperty("output", output.toAbsolutePath().normalize().toString());
+    json.add("notebook", about);
+    json.add("parameters", ParameterValues.of(notebook));
+    var folder = Optional.ofNullable(path.getParent()).orElse(path);
+    json.add("git", GitState.of(folder, Optional.of(path)));
+    return this;
+  }
+
+  /// Where there is no notebook to name.
+  public RunFacts git(Path directory) {
+    json.add("git", GitState.of(directory, Optional.empty()));
+    return this;
+  }
+
+  /// @param link what the user said, if anything
+  /// @param environment the variables that matter
+  private RunFacts session(
+      int ranks, BackendChoice backend, Optional<String> link, Map<String, String> environment) {
+    var session = new JsonObject();
+    session.addProperty("ranks", ranks);
+    session.addProperty("backend", backend.name());
+    session.addProperty("why", backend.why());
+    if (!backend.isCuda()) {
+      session.addProperty("link", link.orElse(Link.DEFAULT.toString()));
+    }
+    session.addProperty("memory", environment.getOrDefault(MEMORY, "auto"));
+    json.add("session", session);
+    return this;
+  }
+
+  /// In seconds, as they were given.
+  public RunFacts limits(Optional<String> total, Optional<String> cell) {
+    var limits = new JsonObject();
+    total.ifPresent(seconds -> limits.addProperty("timeout", seconds));
+    cell.ifPresent(seconds -> limits.addProperty("cellTimeout", seconds));
+    json.add("limits", limits);
+    return this;
+  }
+
+  /// With all that surrounds a session that is started now.
+  public JsonObject of(SessionOptions options, Env env) {
+    var variables = env.thatMatter();
+    return session(options.ranks(), options.backend(), options.link(), variables)
+        .with(Surroundings.here(Installation.version(), variables, env.machine().gpus()));
+  }
+
+  private JsonObject with(JsonObject surroundings) {
+    surroundings.asMap().forEach(json::add);
+    return json;
+  }
+
+  /// Of the cells' sources alone: outputs and parameters that were given change nothing.
+  public static String digest(Notebook notebook) {
+    try {
+      var digest = MessageDigest.getInstance("SHA-256");
+      for (var cell : notebook.cells()) {
+        if (cell.isCode() && !cell.hasTag(NotebookCell.INJECTED_PARAMETERS)) {
+          digest.update(cell.source().getBytes(StandardCharsets.UTF_8));
+          digest.update((byte) 0);
+        }
+      }
+      return HexFormat.of().formatHex(digest.digest());
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every JDK has SHA-256", e);
+    }
+  }
+
+  /// The notebook without what earlier runs left in it.
+  public static String source(Notebook notebook) {
+    var copy = Notebook.parse(notebook.toJson(), notebook.name());
+    copy.cells().stream().filter(NotebookCell::isCode).forEach(NotebookCell::clearOutputs);
+    return copy.toJson();
+  }
+}

@@ -1,0 +1,111 @@
+package braid.launcher.cli.experiment;
+
+import braid.launcher.experiment.Experiments;
+import braid.launcher.experiment.Experiments.Found;
+import braid.launcher.experiment.Manifest;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonArray;
+import java.nio.file.Path;
+import java.time.ZoneId;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `braid runs`: what there is to rerun and to compare; of one of them, everything that is known.
+@Command(
+    name = "runs",
+    description = "Lists the runs that are kept under runs/, or shows the manifest of one.",
+    mixinStandardHelpOptions = true,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {" 0:fine", " 2:there is no such run"},
+    footerHeading = "%nExamples:%n",
+    footer = {
+      "  braid runs",
+      "  braid runs 0a1b2c",
+      "  braid runs 0a1b2c --json | jq .gpus",
+    })
+public final class RunsCommand implements Callable<Integer> {
+  private static final DateTimeFormatter WHEN =
+      DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss").withZone(ZoneId.systemDefault());
+
+  @Parameters(
+      arity = "0..1",
+      paramLabel = "RUN",
+      description = "Its id, a unique beginning or the six characters at the end of it, or a path.")
+  private String name = "";
+
+  @Option(names = "--json", description = "Prints whole manifests as JSON.")
+  private boolean json;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() {
+    var out = spec.commandLine().getOut();
+    var experiments = new Experiments(Path.of("").toAbsolutePath().resolve("runs"));
+    if (!name.isEmpty()) {
+      var manifest = experiments.find(name).manifest();
+      out.print(json ? manifest.toJson() : manifest + "\n");
+    } else if (json) {
+      var all = new JsonArray();
+      experiments.list().forEach(run -> all.add(run.manifest().json()));
+      out.println(new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create().toJson(all));
+    } else {
+      list(experiments).forEach(out::println);
+    }
+    out.flush();
+    return 0;
+  }
+
+  private static List<String> list(Experiments experiments) {
+    var runs = experiments.list();
+    if (runs.isEmpty()) {
+      return List.of("no runs in %s; braid run keeps them there".formatted(experiments.runs()));
+    }
+    var rows = new ArrayList<List<String>>();
+    rows.add(List.of("run", "started", "notebook", "parameters", "data", "result"));
+    runs.stream().map(Found::manifest).map(RunsCommand::row).forEach(rows::add);
+    return aligned(rows);
+  }
+
+  private static List<String> row(Manifest run) {
+    var given =
+        run.given().entrySet().stream()
+            .map(each -> each.getKey() + "=" + each.getValue().replaceAll("new \\w+(\\[])+", ""))
+            .collect(Collectors.joining(" "));
+    return List.of(
+        run.id(),
+        WHEN.format(run.started()),
+        run.text("notebook.name").orElse("a session in Jupyter"),
+        given.isEmpty() ? "-" : given,
+        Integer.toString(run.data().size()),
+        result(run));
+  }
+
+  private static String result(Manifest run) {
+    var state = run.state();
+    var code = run.text("exitCode").filter(each -> state == Manifest.State.FAILED);
+    return state.word() + code.map(each -> " (exit code " + each + ")").orElse("");
+  }
+
+  private static List<String> aligned(List<List<String>> rows) {
+    var lines = new ArrayList<String>();
+    for (var row : rows) {
+      var line = new StringBuilder();
+      for (int column = 0; column < row.size(); column++) {
+        int at = column;
+        int width = rows.stream().mapToInt(each -> each.get(at).length()).max().orElse(0);
+        line.append(row.get(column)).repeat(' ', width + 2 - row.get(column).length());
+      }
+      lines.add(line.toString().stripTrailing());
+    }
+    return lines;
+  }
+}

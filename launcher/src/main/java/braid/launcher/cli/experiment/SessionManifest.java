@@ -1,0 +1,21 @@
+package braid.launcher.cli.experiment;
+
+import braid.launcher.cli.home.Env;
+import braid.launcher.experiment.Experiment;
+import braid.launcher.session.SessionOptions;
+import java.util.List;
+
+/// The manifest of a session in Jupyter. Jupyter tells its kernel no notebook and no parameters, so
+/// there is nothing to rerun; what was measured can be trusted and compared all the same.
+public final class SessionManifest {
+  private SessionManifest() {}
+
+  public static Experiment of(SessionOptions options, Env env) {
+    return new Experiment(
+        options.home().resolve("runs"),
+        () ->
+            new RunFacts(List.of("kernel", "start"), options.home())
+                .git(options.home())
+                .of(options, env));
+  }
+}

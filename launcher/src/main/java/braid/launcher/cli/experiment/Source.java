@@ -1,0 +1,63 @@
+package braid.launcher.cli.experiment;
+
+import braid.BraidException;
+import braid.Runs;
+import braid.Study;
+import braid.launcher.experiment.Experiments;
+import braid.launcher.experiment.Experiments.Found;
+import braid.launcher.experiment.Manifest;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/// One side of a comparison: a run with all studies it made, or one study alone.
+///
+/// @param manifest what is known of how it was measured; none of a study that no run made
+record Source(String id, Optional<Manifest> manifest, List<Study> studies) {
+  private static final String STUDY = "study.json";
+
+  /// @throws BraidException where there is none of that name, or it has no study
+  static Source named(String name, Experiments experiments) {
+    var folder =
+        experiments
+            .folder(name, f -> hasFile(f, Manifest.FILE) || hasFile(f, STUDY))
+            .orElseThrow(
+                () ->
+                    new BraidException(
+                        "what is compared must be a run or a study in %s but \"%s\" is none; braid runs lists them"
+                            .formatted(experiments.runs(), name)));
+    return hasFile(folder, Manifest.FILE) ? run(experiments.find(folder + "/")) : study(folder);
+  }
+
+  private static boolean hasFile(Path folder, String name) {
+    return Files.isRegularFile(folder.resolve(name));
+  }
+
+  private static Source run(Found run) {
+    var beside = Optional.ofNullable(run.directory().getParent()).orElse(run.directory());
+    var studies = new ArrayList<Study>();
+    for (var id : run.manifest().data()) {
+      if (hasFile(beside.resolve(id), STUDY) && Runs.in(beside).load(id) instanceof Study study) {
+        studies.add(study);
+      }
+    }
+    if (studies.isEmpty()) {
+      throw new BraidException(
+          "a run must have made a study to be compared but %s made none; Tuner.on(world)...run() in its notebook does"
+              .formatted(run.manifest().id()));
+    }
+    return new Source(run.manifest().id(), Optional.of(run.manifest()), List.copyOf(studies));
+  }
+
+  private static Source study(Path folder) {
+    var id = String.valueOf(folder.getFileName());
+    var beside = Optional.ofNullable(folder.getParent()).orElse(folder);
+    if (!(Runs.in(beside).load(id) instanceof Study study)) {
+      throw new BraidException(folder + " must hold a study but does not; name another");
+    }
+    var madeBy = new Experiments(beside).madeBy(id).map(Found::manifest);
+    return new Source(id, madeBy, List.of(study));
+  }
+}

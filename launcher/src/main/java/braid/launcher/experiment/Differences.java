@@ -1,0 +1,141 @@
+package braid.launcher.experiment;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.SequencedMap;
+import java.util.Set;
+
+/// In what two runs differ that may change their times: not when they were, and not what they
+/// found.
+public record Differences(List<Difference> all) {
+  /// What one of the two does not have.
+  public static final String NONE = "none";
+
+  private static final List<String> SECTIONS =
+      List.of(
+          "notebook",
+          "git",
+          "parameters",
+          "session",
+          "braid",
+          "java",
+          "machine",
+          "gpus",
+          "libraries",
+          "environment");
+
+  /// Never the same twice, told by something else, or only where things lie.
+  private static final Set<String> LEFT_OUT =
+      Set.of(
+          "machine.load",
+          "session.why",
+          "gpus.words",
+          "java.home",
+          "notebook.path",
+          "notebook.output");
+
+  private static final int SHOWN = 20;
+  private static final int WIDEST = 44;
+
+  /// One thing, as it was in each.
+  public record Difference(String what, String first, String second) {}
+
+  public Differences {
+    all = List.copyOf(all);
+  }
+
+  public static Differences between(Manifest first, Manifest second) {
+    var a = facts(first);
+    var b = facts(second);
+    var names = new LinkedHashSet<>(a.keySet());
+    names.addAll(b.keySet());
+    var all = new ArrayList<Difference>();
+    for (var name : names) {
+      var was = a.getOrDefault(name, NONE);
+      var is = b.getOrDefault(name, NONE);
+      if (!was.equals(is)) {
+        all.add(new Difference(name, was, is));
+      }
+    }
+    return new Differences(all);
+  }
+
+  private static SequencedMap<String, String> facts(Manifest manifest) {
+    var facts = new LinkedHashMap<String, String>();
+    for (var section : SECTIONS) {
+      manifest.at(section).ifPresent(json -> put(section, json, facts));
+    }
+    if (manifest.json().get("jars") instanceof JsonArray jars) {
+      for (var jar : jars) {
+        jar(jar.getAsJsonObject(), facts);
+      }
+    }
+    return facts;
+  }
+
+  /// By its name, wherever it lies; a folder of classes has no digest to compare.
+  private static void jar(JsonObject jar, SequencedMap<String, String> facts) {
+    if (jar.has("crc32")) {
+      var name = String.valueOf(Path.of(jar.get("path").getAsString()).getFileName());
+      facts.put(
+          "jar " + name,
+          "%s bytes, crc %s"
+              .formatted(jar.get("bytes").getAsString(), jar.get("crc32").getAsString()));
+    }
+  }
+
+  private static void put(String path, JsonElement json, SequencedMap<String, String> facts) {
+    if (LEFT_OUT.contains(path)) {
+      return;
+    }
+    switch (json) {
+      case JsonObject object when path.startsWith("parameters.") ->
+          facts.put(path, Objects.requireNonNull(object.get("value")).getAsString());
+      case JsonObject object ->
+          object.asMap().forEach((name, value) -> put(path + "." + name, value, facts));
+      case JsonArray array -> {
+        for (int i = 0; i < array.size() && array.get(i) instanceof JsonObject; i++) {
+          put(path + "." + i, array.get(i), facts);
+        }
+        if (array.isEmpty() || !(array.get(0) instanceof JsonObject)) {
+          facts.put(path, array.toString());
+        }
+      }
+      case JsonPrimitive value -> facts.put(path, value.getAsString());
+      default -> {} // null says nothing
+    }
+  }
+
+  /// A short table; long values lose their end.
+  ///
+  /// @param first what the first column of values is called
+  public List<String> lines(String first, String second) {
+    var rows = new ArrayList<Difference>();
+    rows.add(new Difference("", first, second));
+    all.stream().limit(SHOWN).forEach(rows::add);
+    int what = rows.stream().mapToInt(row -> row.what().length()).max().orElse(0);
+    int was = rows.stream().mapToInt(row -> cut(row.first()).length()).max().orElse(0);
+    var lines = new ArrayList<String>();
+    for (var row : rows) {
+      lines.add(
+          ("  %-" + what + "s  %-" + was + "s  %s")
+              .formatted(row.what(), cut(row.first()), cut(row.second())));
+    }
+    if (all.size() > SHOWN) {
+      lines.add("  and %d more".formatted(all.size() - SHOWN));
+    }
+    return lines;
+  }
+
+  private static String cut(String text) {
+    return text.length() <= WIDEST ? text : text.substring(0, WIDEST - 1) + "…";
+  }
+}

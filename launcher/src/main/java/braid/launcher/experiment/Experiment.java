@@ -1,0 +1,204 @@
+package braid.launcher.experiment;
+
+import braid.BraidException;
+import braid.Evidence;
+import braid.Runs;
+import braid.Study;
+import braid.launcher.experiment.Manifest.State;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// A run while its manifest is being written: `runs/<id>/manifest.json`, whole at every moment,
+/// from before the first cell. A run that is killed leaves one that says `running`, with a process
+/// that is gone, and all that was measured until then.
+public final class Experiment {
+  /// The source of what was run, beside the manifest.
+  public static final String NOTEBOOK = "notebook.ipynb";
+
+  private final Path runs;
+  private final Supplier<JsonObject> facts;
+  private final String id;
+  private final List<Path> addedJars = new ArrayList<>();
+  private @Nullable JsonObject json;
+  private boolean ofNotebook;
+  private boolean ended;
+
+  /// Nothing is asked for or written before it begins.
+  ///
+  /// @param facts what is known when it begins: notebook, parameters, surroundings
+  public Experiment(Path runs, Supplier<JsonObject> facts) {
+    this.runs = runs;
+    this.facts = facts;
+    id = Runs.newId(Instant.now());
+  }
+
+  public String id() {
+    return id;
+  }
+
+  public Path directory() {
+    return runs.resolve(id);
+  }
+
+  /// @param notebook the source of what is run, where it is a notebook's
+  public synchronized void begin(Optional<String> notebook) throws IOException {
+    var begun = new JsonObject();
+    begun.addProperty("format", Manifest.FORMAT);
+    begun.addProperty("id", id);
+    begun.addProperty("state", State.RUNNING.word());
+    begun.addProperty("started", Instant.now().truncatedTo(ChronoUnit.MILLIS).toString());
+    begun.add("process", process());
+    facts.get().asMap().forEach(begun::add);
+    seeds(begun);
+    begun.add("data", new JsonArray());
+    Files.createDirectories(directory());
+    ofNotebook = notebook.isPresent();
+    if (ofNotebook) {
+      write(NOTEBOOK, notebook.get());
+    }
+    json = begun;
+    write();
+    var early = List.copyOf(addedJars);
+    addedJars.clear();
+    for (var jar : early) {
+      added(jar);
+    }
+  }
+
+  private static JsonObject process() {
+    var self = ProcessHandle.current();
+    var process = new JsonObject();
+    process.addProperty("pid", self.pid());
+    self.info()
+        .startInstant()
+        .ifPresent(
+            start ->
+                process.addProperty("started", start.truncatedTo(ChronoUnit.SECONDS).toString()));
+    return process;
+  }
+
+  /// Parameters that say they are one; the tuner's come with its studies.
+  private static void seeds(JsonObject begun) {
+    var seeds = new JsonObject();
+    if (begun.get("parameters") instanceof JsonObject parameters) {
+      for (var each : parameters.entrySet()) {
+        if (each.getKey().toLowerCase(Locale.ROOT).contains("seed")) {
+          seeds.add(each.getKey(), each.getValue().getAsJsonObject().get("value"));
+        }
+      }
+    }
+    begun.add("seeds", seeds);
+  }
+
+  /// Whether there is a manifest to write to.
+  public synchronized boolean hasBegun() {
+    return json != null;
+  }
+
+  /// Something was measured and saved.
+  public synchronized void kept(Runs.Entry entry, Evidence evidence) throws IOException {
+    var begun = json;
+    if (begun == null) {
+      return;
+    }
+    var data = new JsonObject();
+    data.addProperty("id", entry.id());
+    data.addProperty("kind", entry.kind().name().toLowerCase(Locale.ROOT));
+    data.addProperty("found", entry.headline());
+    begun.getAsJsonArray("data").add(data);
+    if (evidence instanceof Study study) {
+      begun.getAsJsonObject("seeds").addProperty("study " + entry.id(), study.seed());
+    }
+    write();
+  }
+
+  /// The notebook put something on the class path.
+  public synchronized void added(Path jar) throws IOException {
+    var begun = json;
+    if (begun == null) {
+      addedJars.add(jar);
+      return;
+    }
+    var added = Jars.one(jar);
+    added.addProperty("added", true);
+    if (!(begun.get("jars") instanceof JsonArray)) {
+      begun.add("jars", new JsonArray());
+    }
+    begun.getAsJsonArray("jars").add(added);
+    write();
+  }
+
+  /// Once; what comes later changes nothing.
+  ///
+  /// @param result in words
+  public synchronized void ended(State state, Optional<Integer> exitCode, String result)
+      throws IOException {
+    var begun = json;
+    if (begun == null || ended) {
+      return;
+    }
+    ended = true;
+    var end = Instant.now().truncatedTo(ChronoUnit.MILLIS);
+    var started = Instant.parse(begun.get("started").getAsString());
+    begun.addProperty("state", state.word());
+    begun.addProperty("ended", end.toString());
+    begun.addProperty("seconds", Duration.between(started, end).toMillis() / 1e3);
+    exitCode.ifPresent(code -> begun.addProperty("exitCode", code));
+    begun.addProperty("result", result);
+    write();
+  }
+
+  /// Its session is closed. A notebook's run says itself how it ended.
+  public synchronized void closed() throws IOException {
+    if (!ofNotebook) {
+      ended(State.CLOSED, Optional.empty(), "the session was closed");
+    }
+  }
+
+  /// As it stands now.
+  ///
+  /// @throws BraidException where there is none
+  public synchronized Manifest manifest() {
+    var begun = json;
+    if (begun == null) {
+      throw new BraidException("there is no manifest yet; it begins with what is measured");
+    }
+    return new Manifest(begun);
+  }
+
+  /// For the metadata of the output notebook: all but the jars, of which the manifest has a list
+  /// that nobody scrolls through.
+  public synchronized JsonObject inNotebook() {
+    var shown = manifest().json();
+    shown.remove("jars");
+    shown.addProperty("manifest", directory().resolve(Manifest.FILE).toString());
+    return shown;
+  }
+
+  private void write() throws IOException {
+    write(Manifest.FILE, manifest().toJson());
+  }
+
+  private void write(String name, String content) throws IOException {
+    var unfinished = directory().resolve("." + name + ".unfinished");
+    Files.writeString(unfinished, content);
+    Files.move(
+        unfinished,
+        directory().resolve(name),
+        StandardCopyOption.ATOMIC_MOVE,
+        StandardCopyOption.REPLACE_EXISTING);
+  }
+}

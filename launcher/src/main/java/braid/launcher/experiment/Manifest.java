@@ -1,0 +1,177 @@
+package braid.launcher.experiment;
+
+import braid.BraidException;
+import braid.Displayable;
+import braid.MimeBundle;
+import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import com.google.gson.JsonPrimitive;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.SequencedMap;
+
+/// The record of one run, as it is kept: JSON whose fields stay where they are. `format` is raised
+/// if one ever changes; new ones may come.
+public record Manifest(JsonObject json) implements Displayable {
+  public static final String FORMAT = "braid.manifest/1";
+  public static final String FILE = "manifest.json";
+  static final Gson GSON = new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create();
+
+  /// How a run stands.
+  public enum State {
+    RUNNING,
+    /// Every cell ran.
+    COMPLETED,
+    FAILED,
+    /// By Ctrl-C or a signal.
+    INTERRUPTED,
+    /// A session in Jupyter, which ends when its kernel does.
+    CLOSED,
+    /// Says `running`, but its process is gone.
+    KILLED;
+
+    public String word() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+  }
+
+  public Manifest {
+    json = json.deepCopy();
+  }
+
+  /// @throws BraidException where the file is no manifest of this format
+  public static Manifest read(Path file) {
+    try {
+      var element = JsonParser.parseString(Files.readString(file));
+      if (element instanceof JsonObject json
+          && json.get("format") instanceof JsonPrimitive format
+          && format.getAsString().equals(FORMAT)
+          && json.get("id") instanceof JsonPrimitive) {
+        return new Manifest(json);
+      }
+      throw new BraidException(
+          "%s must be a manifest (%s) but is not; another version of Braid may have written it"
+              .formatted(file, FORMAT));
+    } catch (JsonParseException e) {
+      throw new BraidException(file + " must be JSON but is not; it was changed by hand", e);
+    } catch (IOException e) {
+      throw new BraidException(file + " cannot be read: " + e, e);
+    }
+  }
+
+  @Override
+  public JsonObject json() {
+    return json.deepCopy();
+  }
+
+  public String id() {
+    return text("id").orElseThrow();
+  }
+
+  /// What stands there, for example `git.revision`; an object or list as JSON.
+  public Optional<String> text(String path) {
+    return at(path)
+        .map(
+            found -> found instanceof JsonPrimitive value ? value.getAsString() : found.toString());
+  }
+
+  Optional<JsonElement> at(String path) {
+    JsonElement found = json;
+    for (var name : path.split("\\.", -1)) {
+      var next = found instanceof JsonObject object ? object.get(name) : null;
+      if (next == null || next.isJsonNull()) {
+        return Optional.empty();
+      }
+      found = next;
+    }
+    return Optional.of(found);
+  }
+
+  public Instant started() {
+    return text("started").map(Instant::parse).orElse(Instant.EPOCH);
+  }
+
+  public State state() {
+    var word = text("state").orElse("");
+    for (var state : State.values()) {
+      if (state.word().equals(word)) {
+        return state == State.RUNNING && !isAlive() ? State.KILLED : state;
+      }
+    }
+    throw new BraidException(
+        "a run's state must be one of %s but %s says \"%s\"; it was changed by hand"
+            .formatted(List.of(State.values()), id(), word));
+  }
+
+  /// Numbers of processes are used again, so its start has to be the same.
+  private boolean isAlive() {
+    return text("process.pid")
+        .flatMap(pid -> ProcessHandle.of(Long.parseLong(pid)))
+        .flatMap(process -> process.info().startInstant())
+        .map(start -> start.truncatedTo(ChronoUnit.SECONDS).toString())
+        .filter(start -> text("process.started").equals(Optional.of(start)))
+        .isPresent();
+  }
+
+  /// The ids of what was measured, the oldest first.
+  public List<String> data() {
+    var ids = new ArrayList<String>();
+    if (json.get("data") instanceof JsonArray data) {
+      data.forEach(each -> ids.add(each.getAsJsonObject().get("id").getAsString()));
+    }
+    return ids;
+  }
+
+  /// Every parameter as it would be written in Java.
+  public SequencedMap<String, String> parameters() {
+    var values = new LinkedHashMap<String, String>();
+    if (json.get("parameters") instanceof JsonObject parameters) {
+      for (var each : parameters.entrySet()) {
+        values.put(each.getKey(), each.getValue().getAsJsonObject().get("value").getAsString());
+      }
+    }
+    return Collections.unmodifiableSequencedMap(values);
+  }
+
+  /// The parameters that were given, which is what tells runs of one notebook apart.
+  public SequencedMap<String, String> given() {
+    var given = new LinkedHashMap<>(parameters());
+    given
+        .keySet()
+        .removeIf(name -> !text("parameters." + name + ".given").orElse("").equals("true"));
+    return Collections.unmodifiableSequencedMap(given);
+  }
+
+  public String toJson() {
+    return GSON.toJson(json) + "\n";
+  }
+
+  /// What a reader wants first, a line each; [#toJson()] has all.
+  public SequencedMap<String, String> summary() {
+    return Summary.of(this);
+  }
+
+  @Override
+  public MimeBundle display() {
+    return MimeBundle.text(toString()).with(MimeBundle.HTML, Summary.html(this));
+  }
+
+  @Override
+  public String toString() {
+    return Summary.text(this);
+  }
+}

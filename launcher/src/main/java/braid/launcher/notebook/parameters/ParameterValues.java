@@ -1,0 +1,35 @@
+package braid.launcher.notebook.parameters;
+
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookCell;
+import com.google.gson.JsonObject;
+
+/// Every parameter of a notebook as it will be run: its type, its value as the Java text that sets
+/// it, and whether it was given or is the notebook's own.
+public final class ParameterValues {
+  private ParameterValues() {}
+
+  public static JsonObject of(Notebook notebook) {
+    var values = new JsonObject();
+    put(notebook, NotebookCell.PARAMETERS, values);
+    put(notebook, NotebookCell.INJECTED_PARAMETERS, values);
+    return values;
+  }
+
+  private static void put(Notebook notebook, String tag, JsonObject values) {
+    for (var cell : notebook.cells()) {
+      if (cell.isCode() && cell.hasTag(tag)) {
+        boolean given = tag.equals(NotebookCell.INJECTED_PARAMETERS);
+        Declarations.initial(cell.source())
+            .forEach(
+                (name, initial) -> {
+                  var value = new JsonObject();
+                  value.addProperty("type", initial.type());
+                  value.addProperty("value", initial.value());
+                  value.addProperty("given", given);
+                  values.add(name, value);
+                });
+      }
+    }
+  }
+}

@@ -1,0 +1,239 @@
+package braid.launcher.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.Overlap;
+import braid.Runs;
+import braid.Study;
+import braid.launcher.experiment.Experiment;
+import braid.launcher.experiment.Experiments;
+import braid.launcher.experiment.Manifest;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.Notebooks;
+import braid.launcher.notebook.Notebooks.Code;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Runs that are kept, repeated and compared, each command in the directory they are kept in.
+class RerunTest {
+  @TempDir Path directory;
+
+  private Ran braid(String... arguments) throws IOException, InterruptedException {
+    return Ran.apart(directory, Map.of(), (process, line) -> {}, arguments);
+  }
+
+  private Experiments experiments() {
+    return new Experiments(directory.resolve("runs"));
+  }
+
+  @Test
+  void aRunIsKeptAndRepeatedThoughItsNotebookIsGone() throws Exception {
+    var notebook = directory.resolve("n.ipynb");
+    Files.writeString(
+        notebook,
+        Notebooks.json(
+            new Code("int m = 1; double[] x = {1.5};", "parameters"),
+            new Code("System.out.println(\"m=\" + m + \" on \" + world.size());")));
+    var ran =
+        braid("run", "n.ipynb", "-n", "2", "--backend", "host", "-p", "m=7", "--timeout", "60");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    var first = experiments().list().getFirst().manifest();
+    assertThat(ran.out()).contains("run     " + directory.resolve("runs").resolve(first.id()));
+    assertThat(first.state()).isEqualTo(Manifest.State.COMPLETED);
+    assertThat(first.text("exitCode")).contains("0");
+    assertThat(first.text("parameters.m.type")).contains("int");
+    assertThat(first.text("parameters.m.value")).contains("7");
+    assertThat(first.text("parameters.x.value")).contains("{1.5}");
+    assertThat(first.text("git.none")).isPresent();
+    assertThat(first.json().getAsJsonArray("jars")).isNotEmpty();
+    var saved = Notebook.read(directory.resolve("n.out.ipynb")).metadata().getAsJsonObject("braid");
+    assertThat(saved.get("id").getAsString()).isEqualTo(first.id());
+    assertThat(saved.get("state").getAsString()).isEqualTo("completed");
+
+    Files.delete(notebook);
+    var again = braid("rerun", first.id().substring(0, 20), "-o", "again.ipynb");
+    assertThat(again.exitCode()).as(again.err()).isZero();
+    assertThat(again.err())
+        .contains("braid: repeats " + first.id() + "; not as it was:")
+        .containsPattern("n\\.ipynb +as it was kept +gone; the one that was kept is run");
+    assertThat(Files.readString(directory.resolve("again.ipynb"))).contains("m=7 on 2");
+    var second = experiments().list().getLast().manifest();
+    assertThat(second.text("repeats")).contains(first.id());
+    assertThat(second.parameters()).isEqualTo(first.parameters());
+    assertThat(second.text("notebook.sha256")).isEqualTo(first.text("notebook.sha256"));
+    assertThat(second.text("limits.timeout")).contains("60");
+
+    var list = braid("runs");
+    assertThat(list.out().lines()).hasSize(3);
+    assertThat(list.out()).contains(first.id(), second.id(), "m=7", "completed");
+    assertThat(braid("runs", second.id()).out()).contains(", repeats " + first.id());
+    var compared = braid("compare", first.id(), second.id());
+    assertThat(compared.exitCode()).isEqualTo(2);
+    assertThat(compared.err())
+        .startsWith("braid: a run must have made a study to be compared but " + first.id())
+        .hasLineCount(1);
+  }
+
+  @Test
+  void aRunThatIsKilledLeavesATrueManifest() throws Exception {
+    Files.writeString(
+        directory.resolve("n.ipynb"), Notebooks.json(new Code("while (true) Thread.sleep(1);")));
+    var ran =
+        Ran.apart(
+            directory,
+            Map.of(),
+            (process, line) -> {
+              if (line.contains("cell 1 of 1")) {
+                // the process's own method would close its streams too
+                process.toHandle().destroyForcibly();
+              }
+            },
+            "run",
+            "n.ipynb",
+            "-n",
+            "1");
+    assertThat(ran.exitCode()).isEqualTo(137);
+    var manifest = experiments().list().getFirst().manifest();
+    assertThat(manifest.text("state")).contains("running");
+    assertThat(manifest.state()).isEqualTo(Manifest.State.KILLED);
+    assertThat(Ran.apart(directory, Map.of(), (p, l) -> {}, "runs").out()).contains("killed");
+  }
+
+  @Test
+  void aRunThatIsToldToEndSaysSo() throws Exception {
+    Files.writeString(
+        directory.resolve("n.ipynb"), Notebooks.json(new Code("while (true) Thread.sleep(1);")));
+    var ran =
+        Ran.apart(
+            directory,
+            Map.of(),
+            (process, line) -> {
+              if (line.contains("cell 1 of 1: while")) {
+                process.toHandle().destroy();
+              }
+            },
+            "run",
+            "n.ipynb",
+            "-n",
+            "1");
+    assertThat(ran.exitCode()).isEqualTo(143);
+    var manifest = experiments().list().getFirst().manifest();
+    assertThat(manifest.state()).isEqualTo(Manifest.State.INTERRUPTED);
+    assertThat(manifest.text("exitCode")).isEmpty();
+    var saved = Notebook.read(directory.resolve("n.out.ipynb")).metadata().getAsJsonObject("braid");
+    assertThat(saved.get("state").getAsString()).isEqualTo("interrupted");
+  }
+
+  @Test
+  void aRunThatFailsIsRepeatedWithItsExitCode() throws Exception {
+    Files.writeString(
+        directory.resolve("n.ipynb"), Notebooks.json(new Code("throw new Error(\"boom\");")));
+    assertThat(braid("run", "n.ipynb", "-n", "1").exitCode()).isEqualTo(1);
+    var manifest = experiments().list().getFirst().manifest();
+    assertThat(manifest.state()).isEqualTo(Manifest.State.FAILED);
+    assertThat(manifest.text("exitCode")).contains("1");
+    assertThat(braid("rerun", manifest.id()).exitCode()).isEqualTo(1);
+    var missing = braid("rerun", "nothing");
+    assertThat(missing.exitCode()).isEqualTo(2);
+    assertThat(missing.err()).startsWith("braid: a run must be one of those in").hasLineCount(1);
+  }
+
+  private static Study study(String m, double factor, long seed) {
+    var random = new Random(seed);
+    var columns = new ArrayList<List<Long>>();
+    for (int column = 0; column < 4; column++) {
+      double base = column < 2 ? 100e6 : 80e6 * factor;
+      columns.add(
+          random
+              .doubles(12)
+              .mapToObj(_ -> Math.round(base * (1 + 0.003 * random.nextGaussian())))
+              .toList());
+    }
+    return new Study(
+        new LinkedHashMap<>(Map.of("m", m)),
+        2,
+        seed,
+        columns.get(0),
+        columns.get(1),
+        List.of(
+            new Study.Trial(Overlap.splits(2), columns.get(2)),
+            new Study.Trial(Overlap.splits(4), columns.get(3))));
+  }
+
+  /// A run that made these, as `braid run` keeps it.
+  private String run(String revision, Study... studies) throws IOException {
+    var facts = new JsonObject();
+    var git = new JsonObject();
+    git.addProperty("revision", revision);
+    facts.add("git", git);
+    var runs = directory.resolve("runs");
+    var experiment = new Experiment(runs, () -> facts);
+    experiment.begin(Optional.of("{}"));
+    for (var study : studies) {
+      experiment.kept(Runs.in(runs).save(study), study);
+    }
+    experiment.ended(Manifest.State.COMPLETED, Optional.of(0), "fine");
+    return experiment.id();
+  }
+
+  @Test
+  void comparingSaysWhatGotSlowerAndExitsWith6() throws Exception {
+    var base = run("one", study("64", 1, 1), study("128", 1, 2));
+    var same = run("one", study("64", 1, 3), study("128", 1, 4));
+    var slower = run("two", study("128", 1.1, 5), study("64", 1, 6), study("256", 1, 7));
+
+    var fine = braid("compare", base, same);
+    assertThat(fine.exitCode()).as(fine.out() + fine.err()).isZero();
+    assertThat(fine.out())
+        .contains("nothing that is recorded differs", "SAME: of 3 configurations");
+
+    var worse = braid("compare", base, slower);
+    assertThat(worse.exitCode()).isEqualTo(6);
+    assertThat(worse.out())
+        .containsPattern("git.revision +one +two")
+        .contains("SLOW: of 3 configurations 2 slower (splits=")
+        .contains("not compared: 1 studies that only one of the runs has");
+    assertThat(braid("compare", slower, base).exitCode()).isZero();
+    assertThat(braid("compare", base, slower, "--threshold", "20").exitCode()).isZero();
+
+    var json = braid("compare", base, slower, "--json");
+    assertThat(json.exitCode()).isEqualTo(6);
+    var read = JsonParser.parseString(json.out()).getAsJsonObject();
+    assertThat(read.get("verdict").getAsString()).isEqualTo("SLOW");
+    assertThat(read.getAsJsonArray("studies")).hasSize(2);
+    assertThat(read.getAsJsonArray("differences")).hasSize(1);
+
+    var study = experiments().find(base).manifest().data().getFirst();
+    var alone = braid("compare", study, base.substring(base.length() - 6));
+    assertThat(alone.exitCode()).as(alone.err()).isZero();
+    assertThat(alone.out()).contains("nothing that is recorded differs");
+  }
+
+  @Test
+  void whatIsNotAlikeIsNotCompared() throws Exception {
+    var small = run("one", study("64", 1, 1));
+    var large = run("one", study("128", 1, 1));
+    var ran = braid("compare", small, large);
+    assertThat(ran.exitCode()).isEqualTo(2);
+    assertThat(ran.err())
+        .isEqualTo(
+            "braid: two studies must be of one problem to be compared but differ in m: 64 and 128;"
+                + " compare runs with the same sizes\n");
+    var misused = braid("compare", small, large, "--threshold", "lots");
+    assertThat(misused.exitCode()).isEqualTo(2);
+    assertThat(misused.err())
+        .startsWith("braid: --threshold must be a number of percent")
+        .hasLineCount(1);
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.cli.experiment;
+
+import org.jspecify.annotations.NullMarked;

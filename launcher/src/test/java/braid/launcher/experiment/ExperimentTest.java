@@ -1,0 +1,178 @@
+package braid.launcher.experiment;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.BraidException;
+import braid.Overlap;
+import braid.Runs;
+import braid.Study;
+import braid.launcher.experiment.Manifest.State;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class ExperimentTest {
+  private static final String FACTS =
+      """
+      {"notebook": {"name": "tune.ipynb", "sha256": "ab"}, "git": {"revision": "0123456789abcdef", "dirty": true},
+       "parameters": {"m": {"type": "int", "value": "7", "given": true}, "shuffleSeed": {"type": "long", "value": "42L", "given": false}},
+       "session": {"ranks": 4, "backend": "host", "why": "no GPU", "link": "1GB/s"},
+       "machine": {"processor": "a cpu", "cores": 2, "load": 0.5},
+       "jars": [{"path": "/a/lib/x.jar", "bytes": 10, "crc32": "00000001"}]}
+      """;
+
+  @TempDir Path runs;
+
+  private static JsonObject facts() {
+    return JsonParser.parseString(FACTS).getAsJsonObject();
+  }
+
+  private static Study study() {
+    var nanos = List.of(5L, 6L);
+    return new Study(
+        new LinkedHashMap<>(Map.of("pattern", "p")),
+        2,
+        99,
+        nanos,
+        nanos,
+        List.of(new Study.Trial(Overlap.splits(2), nanos)));
+  }
+
+  @Test
+  void aManifestIsThereFromTheStartAndTellsTheEnd() throws IOException {
+    var experiment = new Experiment(runs, ExperimentTest::facts);
+    assertThat(runs).isEmptyDirectory();
+    experiment.begin(Optional.of("{}"));
+    var file = experiment.directory().resolve(Manifest.FILE);
+    assertThat(Manifest.read(file).state()).isEqualTo(State.RUNNING);
+    assertThat(experiment.directory().resolve(Experiment.NOTEBOOK)).hasContent("{}");
+
+    var study = study();
+    var entry = Runs.in(runs).save(study);
+    experiment.kept(entry, study);
+    assertThat(Manifest.read(file).data()).containsExactly(entry.id());
+    assertThat(Manifest.read(file).text("seeds.shuffleSeed")).contains("42L");
+    assertThat(Manifest.read(file).text("seeds.study " + entry.id())).contains("99");
+
+    experiment.ended(State.FAILED, Optional.of(4), "a time limit");
+    experiment.closed();
+    experiment.ended(State.COMPLETED, Optional.of(0), "too late");
+    var manifest = Manifest.read(file);
+    assertThat(manifest.state()).isEqualTo(State.FAILED);
+    assertThat(manifest.text("exitCode")).contains("4");
+    assertThat(manifest.text("result")).contains("a time limit");
+    assertThat(manifest.given()).containsExactly(Map.entry("m", "7"));
+    assertThat(manifest.toString())
+        .contains("parameters  m = 7, shuffleSeed = 42L")
+        .contains("source      0123456789ab, with changes that are not committed");
+    assertThat(experiment.directory()).isDirectoryNotContaining("glob:**unfinished");
+  }
+
+  /// Whose process is gone cannot have ended well, whatever it wrote last.
+  @Test
+  void aRunThatWasKilledIsNotRunning() throws Exception {
+    var experiment = new Experiment(runs, ExperimentTest::facts);
+    experiment.begin(Optional.of("{}"));
+    var json = experiment.manifest().json();
+    var dead = new ProcessBuilder("true").start();
+    dead.waitFor();
+    json.getAsJsonObject("process").addProperty("pid", dead.pid());
+    assertThat(new Manifest(json).state()).isEqualTo(State.KILLED);
+    json.getAsJsonObject("process").addProperty("pid", ProcessHandle.current().pid());
+    json.getAsJsonObject("process").addProperty("started", "2001-01-01T00:00:00Z");
+    assertThat(new Manifest(json).state()).isEqualTo(State.KILLED);
+  }
+
+  @Test
+  void aSessionEndsWhenItIsClosedAndNamesWhatItPutOnTheClassPath() throws IOException {
+    var jar = Files.writeString(runs.resolve("mine.jar"), "123456789");
+    var experiment = new Experiment(runs, ExperimentTest::facts);
+    experiment.added(jar);
+    assertThatThrownBy(experiment::manifest).hasMessageContaining("no manifest yet");
+    experiment.begin(Optional.empty());
+    experiment.closed();
+    assertThat(experiment.manifest().state()).isEqualTo(State.CLOSED);
+    var added = experiment.manifest().json().getAsJsonArray("jars").get(1).getAsJsonObject();
+    // the check value that every CRC-32 has for these nine characters
+    assertThat(added.get("crc32").getAsString()).isEqualTo("cbf43926");
+    assertThat(added.get("added").getAsBoolean()).isTrue();
+    assertThat(experiment.inNotebook().has("jars")).isFalse();
+  }
+
+  @Test
+  void runsAreFoundByWhatPeopleWrite() throws IOException {
+    var first = begun();
+    var second = begun();
+    var experiments = new Experiments(runs);
+    assertThat(experiments.list()).hasSize(2);
+    for (var name :
+        List.of(
+            first.id(),
+            first.id().substring(first.id().length() - 6),
+            first.directory().toString(),
+            first.directory().resolve(Manifest.FILE).toString())) {
+      assertThat(experiments.find(name).manifest().id()).as(name).isEqualTo(first.id());
+    }
+    var common = first.id().substring(0, 4);
+    assertThat(second.id()).startsWith(common);
+    assertThatThrownBy(() -> experiments.find(common))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining(
+            "a run must be named so that one is meant but \"%s\" is ".formatted(common));
+    assertThatThrownBy(() -> experiments.find("nothing"))
+        .hasMessage(
+            "a run must be one of those in %s but \"nothing\" is none; braid runs lists them"
+                .formatted(runs));
+    assertThatThrownBy(() -> experiments.find("")).hasMessageContaining("is none");
+  }
+
+  private Experiment begun() throws IOException {
+    var experiment = new Experiment(runs, ExperimentTest::facts);
+    experiment.begin(Optional.of("{}"));
+    return experiment;
+  }
+
+  @Test
+  void onlyWhatMayChangeTimesIsADifference() throws IOException {
+    var first = begun().manifest();
+    assertThat(Differences.between(first, begun().manifest()).all()).isEmpty();
+
+    var changed = first.json();
+    changed.addProperty("started", "2001-01-01T00:00:00Z");
+    changed.getAsJsonObject("machine").addProperty("load", 7);
+    changed.getAsJsonObject("machine").addProperty("governor", "powersave");
+    changed.getAsJsonObject("git").addProperty("revision", "f".repeat(60));
+    changed.getAsJsonObject("parameters").getAsJsonObject("m").addProperty("value", "8");
+    changed.getAsJsonObject("parameters").getAsJsonObject("m").addProperty("given", false);
+    var jar = changed.getAsJsonArray("jars").get(0).getAsJsonObject();
+    jar.addProperty("path", "/elsewhere/x.jar");
+    jar.addProperty("crc32", "00000002");
+    var differences = Differences.between(first, new Manifest(changed));
+    assertThat(differences.all().stream().map(Differences.Difference::what))
+        .containsExactlyInAnyOrder("machine.governor", "git.revision", "parameters.m", "jar x.jar");
+    assertThat(differences.all())
+        .contains(new Differences.Difference("machine.governor", "none", "powersave"));
+    assertThat(differences.lines("then", "now"))
+        .hasSize(5)
+        .anyMatch(line -> line.startsWith("  git.revision ") && line.endsWith("ffff…"));
+  }
+
+  @Test
+  void whatIsNoManifestIsRefused() throws IOException {
+    var file = Files.writeString(runs.resolve(Manifest.FILE), "{\"format\": \"other\"}");
+    assertThatThrownBy(() -> Manifest.read(file))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("must be a manifest (braid.manifest/1) but is not");
+    Files.writeString(file, "{");
+    assertThatThrownBy(() -> Manifest.read(file)).hasMessageContaining("must be JSON but is not");
+  }
+}

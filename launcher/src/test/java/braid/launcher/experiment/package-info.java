@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.experiment;
+
+import org.jspecify.annotations.NullMarked;
