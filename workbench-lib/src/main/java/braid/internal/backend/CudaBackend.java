@@ -250,7 +250,11 @@ public final class CudaBackend implements Backend {
     // What hangs in NCCL keeps its stream from coming to rest.
     Closing.each(
         communicators::abort,
-        () -> Rest.await(device.gpu(), this::allDone, () -> streams.forEach(CudaStream::unblock)));
+        () ->
+            Rest.await(
+                device.gpu(),
+                this::allDone,
+                () -> streams.forEach(stream -> stream.awaited().unblock())));
   }
 
   private synchronized boolean allDone() {

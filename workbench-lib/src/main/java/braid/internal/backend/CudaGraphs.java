@@ -1,5 +1,6 @@
 package braid.internal.backend;
 
+import braid.internal.cuda.AwaitedWords;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
@@ -33,7 +34,8 @@ final class CudaGraphs implements Replay {
   private int generation;
 
   /// One parity's graph, and what each stream waits for in it.
-  private record Recorded(GpuGraph graph, Map<CudaStream, Map<Long, CudaStream.Awaited>> awaited) {}
+  private record Recorded(
+      GpuGraph graph, Map<CudaStream, Map<Long, AwaitedWords.Awaited>> awaited) {}
 
   CudaGraphs(
       CudaDevice device,
@@ -84,9 +86,9 @@ final class CudaGraphs implements Replay {
     }
     var graph = origin.endCapture();
     graph.upload(origin);
-    var awaited = new HashMap<CudaStream, Map<Long, CudaStream.Awaited>>();
+    var awaited = new HashMap<CudaStream, Map<Long, AwaitedWords.Awaited>>();
     for (var stream : streams) {
-      awaited.put(stream, stream.takeAwaited());
+      awaited.put(stream, stream.awaited().take());
     }
     return new Recorded(graph, awaited);
   }
@@ -104,7 +106,7 @@ final class CudaGraphs implements Replay {
       recordAll();
     }
     var current = recorded.get(origin.step() % PARITIES);
-    current.awaited().forEach(CudaStream::alsoAwaits);
+    current.awaited().forEach((stream, words) -> stream.awaited().also(words));
     current.graph().launch(origin.gpu());
   }
 

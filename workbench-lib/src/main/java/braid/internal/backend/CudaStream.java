@@ -3,8 +3,8 @@ package braid.internal.backend;
 import braid.Span;
 import braid.Stage;
 import braid.Transport;
+import braid.internal.cuda.AwaitedWords;
 import braid.internal.cuda.CudaDevice;
-import braid.internal.cuda.DeviceWord;
 import braid.internal.cuda.Launch;
 import braid.internal.cuda.Polling;
 import braid.internal.cuda.Recorder;
@@ -27,9 +27,7 @@ import braid.natives.cuda.MemoryOperation;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -39,9 +37,6 @@ import org.jspecify.annotations.Nullable;
 /// Signals of a program that follow each other are given to the GPU in one call, so they are kept
 /// until something else is enqueued.
 final class CudaStream implements Stream {
-  /// A word that the stream waits for, and what for.
-  record Awaited(long value, Work work) {}
-
   private final Lane lane;
   private final CudaDevice device;
   private final SharedStream shared;
@@ -52,8 +47,7 @@ final class CudaStream implements Stream {
   private final Recorder recorder;
   private final Consumer<CudaStream> onClose;
   private final List<MemoryOperation> pending = new ArrayList<>();
-  private final Map<Long, Awaited> awaited = new LinkedHashMap<>();
-  private volatile Map<Long, Awaited> replayed = Map.of();
+  private final AwaitedWords awaited;
   private final List<GpuEvent> events = new ArrayList<>();
   private final List<GpuEvent> kept = new ArrayList<>();
   private int usedEvents;
@@ -85,6 +79,7 @@ final class CudaStream implements Stream {
     this.recorder = recorder;
     this.onClose = onClose;
     this.scratch = new Scratch(device.gpu());
+    this.awaited = new AwaitedWords(device.gpu());
   }
 
   @Override
@@ -102,10 +97,7 @@ final class CudaStream implements Stream {
     recorder.turn(nextIteration);
     step = nextStep;
     usedEvents = 0;
-    synchronized (awaited) {
-      awaited.clear();
-    }
-    replayed = Map.of();
+    awaited.turn();
   }
 
   /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
@@ -236,9 +228,7 @@ final class CudaStream implements Stream {
     give(
         () -> {
           long value = value();
-          synchronized (awaited) {
-            awaited.put(word, new Awaited(value, work));
-          }
+          awaited.add(word, value, work);
           recorder.waits(name(), work);
           operate(
               new MemoryOperation(
@@ -318,44 +308,14 @@ final class CudaStream implements Stream {
 
   /// What the stream waits for on the GPU, where it does: the first signal that is not there.
   private String waitingFor(Supplier<String> description) {
-    return missing().values().stream()
-        .findFirst()
+    return awaited
+        .firstMissing()
         .map(first -> "%s (%s)".formatted(first.work(), description.get()))
         .orElseGet(description);
   }
 
-  /// Ends waits on the GPU for signals that will not come any more.
-  void unblock() {
-    missing().forEach((address, each) -> DeviceWord.write(device.gpu(), address, each.value()));
-  }
-
-  private Map<Long, Awaited> missing() {
-    Map<Long, Awaited> missing;
-    synchronized (awaited) {
-      missing = new LinkedHashMap<>(awaited);
-    }
-    missing.putAll(replayed);
-    missing
-        .entrySet()
-        .removeIf(
-            each ->
-                SignalValues.reached(
-                    DeviceWord.read(device.gpu(), each.getKey()), each.getValue().value()));
-    return missing;
-  }
-
-  /// What it waits for in work that was recorded just now.
-  Map<Long, Awaited> takeAwaited() {
-    synchronized (awaited) {
-      var taken = new LinkedHashMap<>(awaited);
-      awaited.clear();
-      return taken;
-    }
-  }
-
-  /// Waits for those too in this turn.
-  void alsoAwaits(Map<Long, Awaited> recorded) {
-    replayed = recorded;
+  AwaitedWords awaited() {
+    return awaited;
   }
 
   /// Forgets what was not enqueued because of a failure.
@@ -427,7 +387,7 @@ final class CudaStream implements Stream {
 
   /// Where the stream does not come to rest its memory stays: freeing would wait for the GPU.
   private void freeScratch() {
-    Rest.await(device.gpu(), gpu::isDone, this::unblock);
+    Rest.await(device.gpu(), gpu::isDone, awaited::unblock);
     scratch.close();
   }
 }
