@@ -1,19 +1,21 @@
 package braid.launcher.cli;
 
 import braid.BraidException;
+import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
+import braid.launcher.cli.run.NotebookQueue;
+import braid.launcher.cli.run.ParameterList;
+import braid.launcher.cli.run.RunFacts;
+import braid.launcher.cli.run.RunInputs;
+import braid.launcher.cli.run.RunReports;
+import braid.launcher.cli.run.RunSummary;
+import braid.launcher.cli.run.SavedData;
 import braid.launcher.notebook.Notebook;
-import braid.launcher.notebook.ParameterCell;
+import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.parameters.Parameters;
-import braid.launcher.notebook.run.JUnitReport;
-import braid.launcher.notebook.run.NotebookRunner;
-import braid.launcher.notebook.run.RunProgress;
-import braid.launcher.notebook.run.RunResult;
 import braid.launcher.notebook.run.TimeLimits;
-import braid.launcher.session.SessionOptions;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -30,31 +32,37 @@ import picocli.CommandLine.Spec;
 /// `braid run`: everything that can be wrong with what the user gave is found before a rank starts.
 @Command(
     name = "run",
-    description = "Runs a notebook on all ranks, without Jupyter, and saves it with its outputs.",
+    description =
+        "Runs notebooks on all ranks, without Jupyter, and saves them with their outputs.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
-      " 0:every cell ran",
-      " 1:a cell failed",
+      " 0:every cell ran; with --check, as it is recorded",
+      " 1:a cell failed, or what ran could not be saved",
       " 2:a mistake in the options, the parameters or the notebook; nothing was run",
       " 3:a result is not the unfused reference's",
       " 4:a time limit",
+      " 7:with --check: every cell ran or failed as recorded, but showed other kinds of output",
       " 130:Ctrl-C; what ran is saved",
       " 138:a rank died",
       " 143:SIGTERM; what ran is saved",
     },
-    footerHeading = "%nExamples:%n",
+    footerHeading =
+        "%nOf several notebooks' codes it is the worst: 138, 4, 3, 1, 2, 7.%n%nExamples:%n",
     footer = {
       "  braid run notebooks/02_tune_split_count.ipynb",
       "  braid run tune.ipynb -n 8 -p m=8192 -p splits=1,2,4 -o tuned.ipynb",
       "  braid run tune.ipynb -f sizes.yaml --cell-timeout 60 --junit tune.xml",
+      "  braid run notebooks/*.ipynb -n 4 -o results --report results/report.html",
+      "  braid run recorded.ipynb --check",
     })
 final class RunCommand implements Callable<Integer> {
   @picocli.CommandLine.Parameters(
       paramLabel = "NOTEBOOK",
-      description = "The notebook; it is not changed.")
-  private Path file = Path.of("");
+      arity = "1..*",
+      description = "The notebooks, run one after the other on fresh ranks; they are not changed.")
+  private List<Path> notebooks = new ArrayList<>();
 
   @Mixin private RankOptions ranks = new RankOptions();
 
@@ -84,14 +92,16 @@ final class RunCommand implements Callable<Integer> {
 
   @Option(
       names = {"-o", "--output"},
-      paramLabel = "OUT.ipynb",
-      description = "Where to save it. Default: NAME.out.ipynb in the current directory.")
+      paramLabel = "OUT",
+      description =
+          "The file to save it in; of several notebooks, the directory. Default: NAME.out.ipynb in"
+              + " the current directory.")
   private @Nullable Path output;
 
   @Option(
       names = "--timeout",
       paramLabel = "SECONDS",
-      description = "Ends the run after this time.")
+      description = "Ends the run, of all notebooks together, after this time.")
   private @Nullable String timeout;
 
   @Option(
@@ -103,44 +113,70 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--junit",
       paramLabel = "FILE",
-      description = "Writes a JUnit XML report for CI: one test case a cell.")
+      description = "Writes a JUnit XML report for CI: a suite a notebook, a test case a cell.")
   private @Nullable Path junit;
+
+  @Option(
+      names = "--report",
+      paramLabel = "FILE",
+      description = "Writes one HTML page with everything: environment, cells, charts, failures.")
+  private @Nullable Path report;
+
+  @Option(
+      names = "--check",
+      description =
+          "Holds each notebook to the outputs stored in it: the same cells succeed, with the same"
+              + " kinds of output and the same columns of tables; never a number.")
+  private boolean check;
+
+  @Option(
+      names = "--fail-fast",
+      description = "Runs no further notebook after one that fails. Default: runs all.")
+  private boolean failFast;
+
+  @Option(
+      names = "--help-notebook",
+      description = "Lists the notebooks' parameters, with types and defaults, and runs nothing.")
+  private boolean helpNotebook;
 
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override
   public Integer call() throws IOException {
+    if (helpNotebook) {
+      return listParameters();
+    }
     var limits =
         new TimeLimits(seconds("--cell-timeout", cellTimeout), seconds("--timeout", timeout));
-    var notebook = Notebook.read(file);
-    notebook.requireJava();
-    var note = ParameterCell.inject(parameters(), notebook);
+    var inputs = RunInputs.of(notebooks, output, parameters(), check);
     var home = Path.of("").toAbsolutePath();
     var env = Env.here();
-    var options = ranks.session(env, env.machine(), home);
-    var saved = writable("-o", output == null ? outputBeside(home) : output);
-    var report = junit == null ? Optional.<Path>empty() : Optional.of(writable("--junit", junit));
+    var machine = env.machine();
+    var options = ranks.session(env, machine, home);
+    var reports = RunReports.to(junit, report, inputs);
 
     var err = spec.commandLine().getErr();
-    note.ifPresent(text -> err.println("braid: note: " + text));
+    inputs.notes().forEach(note -> err.println("braid: note: " + note));
+    var facts =
+        RunFacts.of(spec.root().commandLine().getParseResult().originalArgs(), options, machine);
     var data = SavedData.before(home);
-    RunResult result;
-    try (var progress = progress()) {
-      var runner = new NotebookRunner(notebook, saved, limits, progress);
-      result = SignalledSession.run(options, runner::stop, runner::run);
-    }
-    if (report.isPresent()) {
-      JUnitReport.write(result, report.get());
-    }
-    summarise(result, options, data, report);
-    return result.exitCode().code();
+    var queue = new NotebookQueue(inputs.all(), options, limits, failFast, err);
+    return queue.run(
+        runs -> {
+          boolean written = reports.write(runs, facts, err);
+          new RunSummary(runs, options).print(spec.commandLine().getOut(), reports, data.since());
+          var worst = ExitCode.worst(runs.stream().map(NotebookRun::exitCode).toList());
+          return (worst == ExitCode.OK && !written ? ExitCode.CELL_FAILED : worst).code();
+        });
   }
 
-  private RunProgress progress() {
-    var err = spec.commandLine().getErr();
-    return Terminal.isStandardError()
-        ? new TerminalProgress(err, Terminal.columns(Env.here()))
-        : new PlainProgress(err);
+  private int listParameters() {
+    var out = spec.commandLine().getOut();
+    notebooks.stream()
+        .map(Notebook::read)
+        .forEach(notebook -> ParameterList.of(notebook).forEach(out::println));
+    out.flush();
+    return ExitCode.OK.code();
   }
 
   private Parameters parameters() {
@@ -150,28 +186,6 @@ final class RunCommand implements Callable<Integer> {
     typed.forEach(given::typed);
     raw.forEach(given::raw);
     return given.build();
-  }
-
-  private Path outputBeside(Path directory) {
-    var name = String.valueOf(file.getFileName()).replaceFirst("\\.ipynb$", "");
-    return directory.resolve(name + ".out.ipynb");
-  }
-
-  /// The file, if it can be written; else a mistake of that option.
-  static Path writable(String option, Path file) {
-    var directory = file.toAbsolutePath().getParent();
-    var reason =
-        Files.isDirectory(file)
-            ? "is a directory; name a file in it"
-            : directory == null || !Files.isDirectory(directory)
-                ? "is in a directory that does not exist; try mkdir -p " + directory
-                : !Files.isWritable(Files.exists(file) ? file : directory)
-                    ? "cannot be written; name another place"
-                    : "";
-    if (!reason.isEmpty()) {
-      throw new BraidException(option + " must be a file to write but " + file + " " + reason);
-    }
-    return file;
   }
 
   /// How long that option says; else a mistake of it.
@@ -195,21 +209,5 @@ final class RunCommand implements Callable<Integer> {
               + " 600");
     }
     return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
-  }
-
-  private void summarise(
-      RunResult result, SessionOptions options, SavedData data, Optional<Path> report)
-      throws IOException {
-    var out = spec.commandLine().getOut();
-    out.println(RunSummary.line(result, options.ranks()));
-    out.println("backend " + options.backend());
-    out.println("saved   " + result.output());
-    if (report.isPresent()) {
-      out.println("junit   " + report.get());
-    }
-    for (var directory : data.since()) {
-      out.println("data    " + directory);
-    }
-    out.flush();
   }
 }

@@ -14,6 +14,7 @@ import com.sun.source.tree.Tree;
 import com.sun.source.tree.UnaryTree;
 import com.sun.source.tree.VariableTree;
 import com.sun.source.util.JavacTask;
+import com.sun.source.util.Trees;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.URI;
@@ -52,8 +53,18 @@ final class Declarations {
     }
   }
 
+  /// A variable with its type, its value's source (empty where it has none) and the comment that
+  /// explains it: the one after it on its line, else the ones right above.
+  record Declared(JavaType type, String value, String comment) {}
+
   /// In order. What does not parse declares nothing: running the cell says why.
   static Map<String, JavaType> of(String cell) {
+    var types = new LinkedHashMap<String, JavaType>();
+    described(cell).forEach((name, declared) -> types.put(name, declared.type()));
+    return types;
+  }
+
+  static Map<String, Declared> described(String cell) {
     var body = NOT_IN_A_METHOD.matcher(cell).replaceAll("");
     var source = new Source("class Parameters { void cell() {\n" + body + "\n;} }");
     var compiler = ToolProvider.getSystemJavaCompiler();
@@ -66,27 +77,31 @@ final class Declarations {
                 List.of("-proc:none"),
                 null,
                 List.of(source));
-    var types = new LinkedHashMap<String, JavaType>();
+    var found = new LinkedHashMap<String, Declared>();
     try {
       for (var unit : task.parse()) {
+        var reader = new DeclarationText(unit, Trees.instance(task), source.text);
         for (var type : unit.getTypeDecls()) {
           if (type instanceof ClassTree declared) {
-            collect(declared, types);
+            collect(declared, reader, found);
           }
         }
       }
     } catch (IOException e) {
       throw new UncheckedIOException("reading a text in memory failed", e);
     }
-    return types;
+    return found;
   }
 
-  private static void collect(ClassTree declared, Map<String, JavaType> types) {
+  private static void collect(
+      ClassTree declared, DeclarationText reader, Map<String, Declared> found) {
     for (var member : declared.getMembers()) {
       if (member instanceof MethodTree method && method.getBody() != null) {
         for (var statement : method.getBody().getStatements()) {
           if (statement instanceof VariableTree variable) {
-            types.put(variable.getName().toString(), type(variable));
+            found.put(
+                variable.getName().toString(),
+                new Declared(type(variable), reader.value(variable), reader.comment(variable)));
           }
         }
       }

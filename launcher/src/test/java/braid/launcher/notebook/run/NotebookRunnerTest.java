@@ -8,7 +8,9 @@ import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
 import braid.launcher.notebook.ParameterCell;
+import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.parameters.Parameters;
+import braid.launcher.notebook.report.JUnitReport;
 import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
@@ -376,14 +378,15 @@ class NotebookRunnerTest {
 
   @Test
   void reportsToJUnit() throws IOException {
-    var result =
-        run(
+    var notebook =
+        Notebooks.of(
             new Code("System.out.println(\"<&\\u0007>\");"),
             new Code("throw new RuntimeException(\"a < b\");"),
             new Code("3"),
             new Code("4", "skip-execution"));
+    var result = run(notebook, TimeLimits.none());
     var file = directory.resolve("junit.xml");
-    JUnitReport.write(result, file);
+    JUnitReport.write(List.of(NotebookRun.unchecked(notebook, result)), file);
     var suite = Xml.parse(file).getDocumentElement();
     assertThat(suite.getAttribute("tests")).isEqualTo("4");
     assertThat(suite.getAttribute("failures")).isEqualTo("1");

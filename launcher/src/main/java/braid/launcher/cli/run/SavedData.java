@@ -1,4 +1,4 @@
-package braid.launcher.cli;
+package braid.launcher.cli.run;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -9,13 +9,13 @@ import java.util.List;
 import java.util.Set;
 
 /// What a run leaves under `runs/`: what is there after it and was not before.
-record SavedData(Path runs, Set<Path> before) {
-  static SavedData before(Path home) throws IOException {
+public record SavedData(Path runs, Set<Path> before) {
+  public static SavedData before(Path home) throws IOException {
     var runs = home.resolve("runs");
     return new SavedData(runs, new HashSet<>(entries(runs)));
   }
 
-  List<Path> since() throws IOException {
+  public List<Path> since() throws IOException {
     var entries = new ArrayList<>(entries(runs));
     entries.removeAll(before);
     entries.sort(null);
