@@ -92,7 +92,7 @@ final class RunCommand implements Callable<Integer> {
 
   @Option(
       names = {"-o", "--output"},
-      paramLabel = "OUT",
+      paramLabel = "OUT.ipynb",
       description =
           "The file to save it in; of several notebooks, the directory. Default: NAME.out.ipynb in"
               + " the current directory.")

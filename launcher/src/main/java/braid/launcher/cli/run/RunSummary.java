@@ -19,7 +19,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
   public void print(PrintWriter out, RunReports reports, List<Path> data) {
     for (var run : runs) {
       out.println(line(run, options.ranks()));
-      if (run.wasRun()) {
+      if (run.result().trouble().isEmpty()) {
         out.println("saved   " + run.result().output());
       }
     }
@@ -61,6 +61,9 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     var line = line(run.result(), ranks);
     if (!run.wasRun()) {
       return run.result().notebook() + ": " + run.result().trouble().orElse("nothing to run");
+    }
+    if (run.result().trouble().isPresent()) {
+      return line + ", not saved";
     }
     if (!run.checked()) {
       return line;

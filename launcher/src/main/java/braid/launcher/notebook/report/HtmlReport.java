@@ -89,13 +89,26 @@ public final class HtmlReport {
 
   private String counts() {
     long cells = runs.stream().mapToLong(run -> run.result().cells().size()).sum();
-    long failures = sections.stream().mapToLong(section -> section.failures().size()).sum();
-    long notebooks = runs.stream().filter(run -> run.exitCode() != ExitCode.OK).count();
-    var failing = failures == 0 ? "none failed" : failures + " failed";
-    return runs.size() == 1
-        ? "%d cells, %s".formatted(cells, failing)
-        : "%d of %d notebooks in order · %d cells, %s"
-            .formatted(runs.size() - notebooks, runs.size(), cells, failing);
+    long failed = count(CellSection.Mark.FAILED);
+    long different = count(CellSection.Mark.DIFFERENT);
+    var found = new ArrayList<String>();
+    if (runs.size() > 1) {
+      long order =
+          runs.stream().filter(run -> run.wasRun() && run.exitCode() == ExitCode.OK).count();
+      found.add("%d of %d notebooks in order".formatted(order, runs.size()));
+    }
+    found.add("%d cells, %s".formatted(cells, failed == 0 ? "none failed" : failed + " failed"));
+    if (different > 0) {
+      found.add(different + " unlike the record");
+    }
+    return String.join(" · ", found);
+  }
+
+  private long count(CellSection.Mark mark) {
+    return sections.stream()
+        .flatMap(section -> section.failures().stream())
+        .filter(cell -> cell.mark() == mark)
+        .count();
   }
 
   private void failures(StringBuilder page) {

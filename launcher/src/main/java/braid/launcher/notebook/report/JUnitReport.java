@@ -1,5 +1,6 @@
 package braid.launcher.notebook.report;
 
+import braid.launcher.ExitCode;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.WholeFile;
 import braid.launcher.notebook.check.Difference;
@@ -11,6 +12,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.function.ToLongFunction;
 import java.util.stream.Collectors;
 import javax.xml.stream.XMLOutputFactory;
@@ -72,7 +74,12 @@ public final class JUnitReport {
   }
 
   private static long errors(NotebookRun run) {
-    return run.result().trouble().isPresent() ? 1 : 0;
+    return trouble(run).isPresent() ? 1 : 0;
+  }
+
+  /// A notebook that was not to be run is in no trouble.
+  private static Optional<String> trouble(NotebookRun run) {
+    return run.exitCode() == ExitCode.OK ? Optional.empty() : run.result().trouble();
   }
 
   private static long tests(NotebookRun run) {
@@ -106,22 +113,23 @@ public final class JUnitReport {
       xml.writeCharacters("\n  ");
       testCase(xml, run, cell);
     }
-    if (result.trouble().isPresent()) {
+    var trouble = trouble(run);
+    if (trouble.isPresent()) {
       xml.writeCharacters("\n  ");
-      trouble(xml, result.notebook(), result.trouble().get());
+      asAWhole(xml, result.notebook(), trouble.get());
     }
     xml.writeCharacters("\n");
     xml.writeEndElement();
   }
 
-  private static void trouble(XMLStreamWriter xml, String notebook, String why)
+  private static void asAWhole(XMLStreamWriter xml, String notebook, String why)
       throws XMLStreamException {
     xml.writeStartElement("testcase");
     attribute(xml, "classname", notebook);
     attribute(xml, "name", "the notebook as a whole");
     attribute(xml, "time", seconds(Duration.ZERO));
     xml.writeEmptyElement("error");
-    attribute(xml, "type", "NotRun");
+    attribute(xml, "type", "NotebookTrouble");
     attribute(xml, "message", why);
     xml.writeEndElement();
   }

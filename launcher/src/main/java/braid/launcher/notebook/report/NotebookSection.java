@@ -42,7 +42,7 @@ final class NotebookSection {
                 "<li><span class=\"badge %s\">%s</span> <a href=\"#%s\">%s</a><p class=\"reason\">%s</p></li>\n"
                     .formatted(
                         run.exitCode() == ExitCode.OK ? "pending" : "failed",
-                        run.wasRun() ? "failed" : "not run",
+                        run.wasRun() ? "not saved" : "not run",
                         id,
                         name(),
                         Escape.html(why)))
@@ -98,7 +98,7 @@ final class NotebookSection {
                 result.cells().size() - pending - skipped,
                 result.cells().size(),
                 CellSection.time(result.elapsed())));
-    if (run.wasRun()) {
+    if (result.trouble().isEmpty()) {
       html.append("; saved as ").append(Escape.html(result.output().toString()));
     }
     html.append("</p>\n");

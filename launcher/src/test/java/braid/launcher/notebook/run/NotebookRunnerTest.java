@@ -220,7 +220,7 @@ class NotebookRunnerTest {
             .typed("grid=[[1], [2, 3]]")
             .typed("streams=[1, null]")
             .typed("sizes={b: 1, a: 2.5}")
-            .typed("deep={a: 1, b: [x, 2], c: {d: true}}")
+            .typed("deep={a: 1, b: [x, 2], c: {d: true, e: null}, f: null}")
             .typed("ratio=.nan")
             .typed("mixed=[1, a, 2.5]")
             .typed("bytes=1")
@@ -229,7 +229,8 @@ class NotebookRunnerTest {
         notebook);
     assertThat(run(notebook, TimeLimits.none()).exitCode()).isEqualTo(ExitCode.OK);
     assertThat(output(2, 0).toString())
-        .contains("[[1], [2, 3]][1, null]{a=2.5, b=1.0}{a=1, b=[x, 2], c={d=true}}NaN[1, a, 2.5]1");
+        .contains(
+            "[[1], [2, 3]][1, null]{a=2.5, b=1.0}{a=1, b=[x, 2], c={d=true, e=null}, f=null}NaN[1, a, 2.5]1");
     assertThat(output(3, 0).toString()).contains("[34, 92, 9, 10, 252, 8232, 55357, 56832]");
   }
 
