@@ -39,6 +39,7 @@ import picocli.CommandLine.Spec;
       " 2:a mistake in the options, the parameters or the notebook; nothing was run",
       " 3:a result is not the unfused reference's",
       " 4:a time limit",
+      " 7:a notebook ran, but not as it is recorded (run --check)",
       " 138:a rank died",
     },
     footerHeading = "%nExamples:%n",
