@@ -107,7 +107,7 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--cell-timeout",
       paramLabel = "SECONDS",
-      description = "Ends the run where one cell takes longer than this.")
+      description = "Ends a notebook where one of its cells takes longer than this.")
   private @Nullable String cellTimeout;
 
   @Option(
