@@ -45,6 +45,7 @@ import picocli.CommandLine.Spec;
       " 3:a result is not the unfused reference's",
       " 4:a time limit",
       " 6:compare: something is slower",
+      " 7:a notebook ran, but not as it is recorded (run --check)",
       " 138:a rank died",
     },
     footerHeading = "%nExamples:%n",

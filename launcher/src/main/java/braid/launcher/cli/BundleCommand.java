@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.launcher.bundle.Bundle;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
+import braid.launcher.cli.home.OutputFile;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -53,7 +54,7 @@ final class BundleCommand implements Callable<Integer> {
                                 Installation.home()
                                     .map(directory -> "the bundle " + directory)
                                     .orElse("bare jars"))));
-    var file = RunCommand.writable("-o", output);
+    var file = OutputFile.writable("-o", output);
     var err = spec.commandLine().getErr();
     var bundle =
         new Bundle(

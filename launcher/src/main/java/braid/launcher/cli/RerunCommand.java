@@ -3,6 +3,10 @@ package braid.launcher.cli;
 import braid.BraidException;
 import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.run.NotebookQueue;
+import braid.launcher.cli.run.ReportFacts;
+import braid.launcher.cli.run.RunInputs;
+import braid.launcher.cli.run.RunReports;
 import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Experiments;
@@ -10,9 +14,6 @@ import braid.launcher.experiment.Manifest;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
 import braid.launcher.notebook.Notebook;
-import braid.launcher.notebook.run.JUnitReport;
-import braid.launcher.notebook.run.NotebookRunner;
-import braid.launcher.notebook.run.RunResult;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.SessionOptions;
 import com.google.gson.JsonObject;
@@ -68,6 +69,12 @@ final class RerunCommand implements Callable<Integer> {
       description = "Writes a JUnit XML report for CI: one test case a cell.")
   private @Nullable Path junit;
 
+  @Option(
+      names = "--report",
+      paramLabel = "FILE",
+      description = "Writes one HTML page with everything: environment, cells, charts, failures.")
+  private @Nullable Path report;
+
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override
@@ -86,11 +93,8 @@ final class RerunCommand implements Callable<Integer> {
     var options = options(before, env.machine(), home);
     var original = Path.of(before.text("notebook.path").orElse(kept.toString()));
     var notebook = Notebook.parse(Files.readString(kept), original.toString());
-    var saved =
-        RunCommand.writable(
-            "-o", output == null ? RunCommand.outputBeside(home, original) : output);
-    var report =
-        junit == null ? Optional.<Path>empty() : Optional.of(RunCommand.writable("--junit", junit));
+    var inputs = RunInputs.again(notebook, original, output);
+    var reports = RunReports.to(junit, report, inputs);
     var cellTimeout = before.text("limits.cellTimeout");
     var timeout = before.text("limits.timeout");
     var limits =
@@ -101,21 +105,15 @@ final class RerunCommand implements Callable<Integer> {
     var facts =
         new RunFacts(RunCommand.arguments(spec), home)
             .repeating(Optional.of(before.id()))
-            .notebook(notebook, original, saved)
+            .notebook(notebook, original, inputs.all().getFirst().output())
             .limits(timeout, cellTimeout)
             .of(options, env);
     say(before, facts, original, err);
-    var experiment = new Experiment(runs, () -> facts);
-    RunResult result;
-    try (var progress = RunCommand.progress(spec)) {
-      var runner = new NotebookRunner(notebook, saved, limits, progress);
-      result = new RecordedRun(notebook, saved, runner, experiment, err).on(options);
-    }
-    if (report.isPresent()) {
-      JUnitReport.write(result, report.get());
-    }
-    RunCommand.summarise(spec, result, options, experiment, report);
-    return result.exitCode().code();
+    var queue =
+        new NotebookQueue(
+            inputs.all(), options, limits, false, _ -> new Experiment(runs, () -> facts), err);
+    var shown = ReportFacts.of(RunCommand.arguments(spec), options, env.machine());
+    return queue.run(reports.ending(shown, spec.commandLine().getOut(), err));
   }
 
   /// As they were; what cannot be had here any more is refused.

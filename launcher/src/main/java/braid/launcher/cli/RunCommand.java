@@ -1,22 +1,23 @@
 package braid.launcher.cli;
 
 import braid.BraidException;
+import braid.launcher.ExitCode;
 import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
+import braid.launcher.cli.run.NotebookQueue;
+import braid.launcher.cli.run.ParameterList;
+import braid.launcher.cli.run.ReportFacts;
+import braid.launcher.cli.run.RunInput;
+import braid.launcher.cli.run.RunInputs;
+import braid.launcher.cli.run.RunReports;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.notebook.Notebook;
-import braid.launcher.notebook.ParameterCell;
 import braid.launcher.notebook.parameters.Parameters;
-import braid.launcher.notebook.run.JUnitReport;
-import braid.launcher.notebook.run.NotebookRunner;
-import braid.launcher.notebook.run.RunProgress;
-import braid.launcher.notebook.run.RunResult;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.SessionOptions;
 import com.google.gson.JsonObject;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -33,31 +34,37 @@ import picocli.CommandLine.Spec;
 /// `braid run`: everything that can be wrong with what the user gave is found before a rank starts.
 @Command(
     name = "run",
-    description = "Runs a notebook on all ranks, without Jupyter, and saves it with its outputs.",
+    description =
+        "Runs notebooks on all ranks, without Jupyter, and saves them with their outputs.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
-      " 0:every cell ran",
-      " 1:a cell failed",
+      " 0:every cell ran; with --check, as it is recorded",
+      " 1:a cell failed, or what ran could not be saved",
       " 2:a mistake in the options, the parameters or the notebook; nothing was run",
       " 3:a result is not the unfused reference's",
       " 4:a time limit",
+      " 7:with --check: every cell ran or failed as recorded, but showed other kinds of output",
       " 130:Ctrl-C; what ran is saved",
       " 138:a rank died",
       " 143:SIGTERM; what ran is saved",
     },
-    footerHeading = "%nExamples:%n",
+    footerHeading =
+        "%nOf several notebooks' codes it is the worst: 138, 4, 3, 1, 2, 7.%n%nExamples:%n",
     footer = {
       "  braid run notebooks/02_tune_split_count.ipynb",
       "  braid run tune.ipynb -n 8 -p m=8192 -p splits=1,2,4 -o tuned.ipynb",
       "  braid run tune.ipynb -f sizes.yaml --cell-timeout 60 --junit tune.xml",
+      "  braid run notebooks/*.ipynb -n 4 -o results --report results/report.html",
+      "  braid run recorded.ipynb --check",
     })
 final class RunCommand implements Callable<Integer> {
   @picocli.CommandLine.Parameters(
       paramLabel = "NOTEBOOK",
-      description = "The notebook; it is not changed.")
-  private Path file = Path.of("");
+      arity = "1..*",
+      description = "The notebooks, run one after the other on fresh ranks; they are not changed.")
+  private List<Path> notebooks = new ArrayList<>();
 
   @Mixin private RankOptions ranks = new RankOptions();
 
@@ -88,61 +95,85 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = {"-o", "--output"},
       paramLabel = "OUT.ipynb",
-      description = "Where to save it. Default: NAME.out.ipynb in the current directory.")
+      description =
+          "The file to save it in; of several notebooks, the directory. Default: NAME.out.ipynb in"
+              + " the current directory.")
   private @Nullable Path output;
 
   @Option(
       names = "--timeout",
       paramLabel = "SECONDS",
-      description = "Ends the run after this time.")
+      description = "Ends the run, of all notebooks together, after this time.")
   private @Nullable String timeout;
 
   @Option(
       names = "--cell-timeout",
       paramLabel = "SECONDS",
-      description = "Ends the run where one cell takes longer than this.")
+      description = "Ends a notebook where one of its cells takes longer than this.")
   private @Nullable String cellTimeout;
 
   @Option(
       names = "--junit",
       paramLabel = "FILE",
-      description = "Writes a JUnit XML report for CI: one test case a cell.")
+      description = "Writes a JUnit XML report for CI: a suite a notebook, a test case a cell.")
   private @Nullable Path junit;
+
+  @Option(
+      names = "--report",
+      paramLabel = "FILE",
+      description = "Writes one HTML page with everything: environment, cells, charts, failures.")
+  private @Nullable Path report;
+
+  @Option(
+      names = "--check",
+      description =
+          "Holds each notebook to the outputs stored in it: the same cells succeed, with the same"
+              + " kinds of output and the same columns of tables; never a number.")
+  private boolean check;
+
+  @Option(
+      names = "--fail-fast",
+      description = "Runs no further notebook after one that fails. Default: runs all.")
+  private boolean failFast;
+
+  @Option(
+      names = "--help-notebook",
+      description = "Lists the notebooks' parameters, with types and defaults, and runs nothing.")
+  private boolean helpNotebook;
 
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override
   public Integer call() throws IOException {
+    if (helpNotebook) {
+      return listParameters();
+    }
     var limits =
         new TimeLimits(seconds("--cell-timeout", cellTimeout), seconds("--timeout", timeout));
-    var notebook = Notebook.read(file);
-    notebook.requireJava();
-    var note = ParameterCell.inject(parameters(), notebook);
+    var inputs = RunInputs.of(notebooks, output, parameters(), check);
     var home = Path.of("").toAbsolutePath();
     var env = Env.here();
-    var options = ranks.session(env, env.machine(), home);
-    var saved = writable("-o", output == null ? outputBeside(home) : output);
-    var report = junit == null ? Optional.<Path>empty() : Optional.of(writable("--junit", junit));
+    var machine = env.machine();
+    var options = ranks.session(env, machine, home);
+    var reports = RunReports.to(junit, report, inputs);
 
     var err = spec.commandLine().getErr();
-    note.ifPresent(text -> err.println("braid: note: " + text));
-    var experiment =
-        new Experiment(home.resolve("runs"), () -> facts(notebook, saved, options, env));
-    RunResult result;
-    try (var progress = progress(spec)) {
-      var runner = new NotebookRunner(notebook, saved, limits, progress);
-      result = new RecordedRun(notebook, saved, runner, experiment, err).on(options);
-    }
-    if (report.isPresent()) {
-      JUnitReport.write(result, report.get());
-    }
-    summarise(spec, result, options, experiment, report);
-    return result.exitCode().code();
+    inputs.notes().forEach(note -> err.println("braid: note: " + note));
+    var queue =
+        new NotebookQueue(
+            inputs.all(),
+            options,
+            limits,
+            failFast,
+            input -> new Experiment(home.resolve("runs"), () -> facts(input, options, env)),
+            err);
+    var facts = ReportFacts.of(arguments(spec), options, machine);
+    return queue.run(reports.ending(facts, spec.commandLine().getOut(), err));
   }
 
-  private JsonObject facts(Notebook notebook, Path saved, SessionOptions options, Env env) {
+  private JsonObject facts(RunInput input, SessionOptions options, Env env) {
     return new RunFacts(arguments(spec), options.home())
-        .notebook(notebook, file, saved)
+        .notebook(input.notebook(), input.file(), input.output())
         .limits(Optional.ofNullable(timeout), Optional.ofNullable(cellTimeout))
         .of(options, env);
   }
@@ -152,11 +183,13 @@ final class RunCommand implements Callable<Integer> {
     return spec.root().commandLine().getParseResult().originalArgs();
   }
 
-  static RunProgress progress(CommandSpec spec) {
-    var err = spec.commandLine().getErr();
-    return Terminal.isStandardError()
-        ? new TerminalProgress(err, Terminal.columns(Env.here()))
-        : new PlainProgress(err);
+  private int listParameters() {
+    var out = spec.commandLine().getOut();
+    notebooks.stream()
+        .map(Notebook::read)
+        .forEach(notebook -> ParameterList.of(notebook).forEach(out::println));
+    out.flush();
+    return ExitCode.OK.code();
   }
 
   private Parameters parameters() {
@@ -166,32 +199,6 @@ final class RunCommand implements Callable<Integer> {
     typed.forEach(given::typed);
     raw.forEach(given::raw);
     return given.build();
-  }
-
-  private Path outputBeside(Path directory) {
-    return outputBeside(directory, file);
-  }
-
-  static Path outputBeside(Path directory, Path file) {
-    var name = String.valueOf(file.getFileName()).replaceFirst("\\.ipynb$", "");
-    return directory.resolve(name + ".out.ipynb");
-  }
-
-  /// The file, if it can be written; else a mistake of that option.
-  static Path writable(String option, Path file) {
-    var directory = file.toAbsolutePath().getParent();
-    var reason =
-        Files.isDirectory(file)
-            ? "is a directory; name a file in it"
-            : directory == null || !Files.isDirectory(directory)
-                ? "is in a directory that does not exist; try mkdir -p " + directory
-                : !Files.isWritable(Files.exists(file) ? file : directory)
-                    ? "cannot be written; name another place"
-                    : "";
-    if (!reason.isEmpty()) {
-      throw new BraidException(option + " must be a file to write but " + file + " " + reason);
-    }
-    return file;
   }
 
   /// How long that option says; else a mistake of it.
@@ -215,27 +222,5 @@ final class RunCommand implements Callable<Integer> {
               + " 600");
     }
     return Optional.of(Duration.ofMillis((long) Math.ceil(seconds * 1e3)));
-  }
-
-  static void summarise(
-      CommandSpec spec,
-      RunResult result,
-      SessionOptions options,
-      Experiment experiment,
-      Optional<Path> report) {
-    var out = spec.commandLine().getOut();
-    out.println(RunSummary.line(result, options.ranks()));
-    out.println("backend " + options.backend());
-    out.println("saved   " + result.output());
-    if (report.isPresent()) {
-      out.println("junit   " + report.get());
-    }
-    if (experiment.hasBegun()) {
-      for (var id : experiment.manifest().data()) {
-        out.println("data    " + experiment.directory().resolveSibling(id));
-      }
-      out.println("run     " + experiment.directory());
-    }
-    out.flush();
   }
 }

@@ -7,7 +7,10 @@ import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
+import braid.launcher.cli.home.OutputFile;
 import braid.launcher.cli.home.RankOptions;
+import braid.launcher.cli.run.RunSummary;
+import braid.launcher.cli.run.SignalledSession;
 import braid.launcher.notebook.run.CellAttempt;
 import braid.launcher.notebook.run.StopRequest;
 import braid.launcher.notebook.run.TimeLimits;
@@ -90,7 +93,7 @@ final class SelfTestCommand implements Callable<Integer> {
     var limits = new TimeLimits(Optional.empty(), RunCommand.seconds("--timeout", timeout));
     var kinds = memory.stream().map(SelfTestCommand::kind).distinct().toList();
     var file =
-        json == null ? Optional.<Path>empty() : Optional.of(RunCommand.writable("--json", json));
+        json == null ? Optional.<Path>empty() : Optional.of(OutputFile.writable("--json", json));
     var env = Env.here();
     var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
 

@@ -113,6 +113,11 @@ public final class Notebook {
     return List.copyOf(cells);
   }
 
+  /// The cells that a run looks at, in order: code, and not blank.
+  public List<NotebookCell> codeCells() {
+    return cells.stream().filter(cell -> cell.isCode() && !cell.source().isBlank()).toList();
+  }
+
   public JsonObject metadata() {
     return document.getAsJsonObject("metadata");
   }

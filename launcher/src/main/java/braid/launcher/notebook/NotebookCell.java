@@ -89,6 +89,10 @@ public final class NotebookCell {
     return json.get("cell_type").getAsString().equals("code");
   }
 
+  public boolean isMarkdown() {
+    return json.get("cell_type").getAsString().equals("markdown");
+  }
+
   public Optional<String> id() {
     return Optional.ofNullable(json.get("id"))
         .filter(NotebookCell::isString)

@@ -1,5 +1,8 @@
 package braid.launcher.notebook;
 
+import braid.BraidException;
+import braid.launcher.Nearest;
+import braid.launcher.notebook.parameters.DeclaredParameter;
 import braid.launcher.notebook.parameters.Injection;
 import braid.launcher.notebook.parameters.Parameters;
 import com.google.gson.JsonArray;
@@ -10,6 +13,9 @@ import com.google.gson.JsonPrimitive;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// Puts parameters into a notebook where papermill does: into the cell tagged `injected-parameters`
@@ -49,6 +55,48 @@ public final class ParameterCell {
                 + " has no cell tagged parameters, so "
                 + String.join(", ", injection.values().keySet())
                 + " was declared at its top; tag the cell that declares it to have it checked");
+  }
+
+  /// For several notebooks of one run: each gets the parameters that it declares, and each
+  /// parameter must be declared by one of them at least.
+  ///
+  /// @return what the user should know of it
+  /// @throws braid.BraidException where none declares a name, or one not of that type
+  public static List<String> inject(Parameters parameters, List<Notebook> notebooks) {
+    if (notebooks.size() == 1) {
+      return inject(parameters, notebooks.getFirst()).stream().toList();
+    }
+    var declared = new TreeSet<String>();
+    notebooks.forEach(notebook -> declared.addAll(declared(notebook)));
+    for (var name : parameters.names()) {
+      if (!declared.contains(name)) {
+        throw new BraidException(
+            "parameter %s must be declared in a cell tagged parameters of one of the %d notebooks, but %s"
+                .formatted(
+                    name,
+                    notebooks.size(),
+                    declared.isEmpty()
+                        ? "none declares any; declare it there"
+                        : "they declare %s; did you mean %s?"
+                            .formatted(String.join(", ", declared), Nearest.to(name, declared))));
+      }
+    }
+    for (var notebook : notebooks) {
+      var _ = inject(parameters.only(declared(notebook)), notebook);
+    }
+    return List.of();
+  }
+
+  private static Set<String> declared(Notebook notebook) {
+    return DeclaredParameter.of(declaring(notebook)).stream()
+        .map(DeclaredParameter::name)
+        .collect(Collectors.toSet());
+  }
+
+  /// The source of the cell that declares the notebook's parameters; empty where there is none.
+  public static String declaring(Notebook notebook) {
+    int index = firstTagged(notebook, NotebookCell.PARAMETERS);
+    return index < 0 ? "" : notebook.cells().get(index).source();
   }
 
   private static int firstTagged(Notebook notebook, String tag) {

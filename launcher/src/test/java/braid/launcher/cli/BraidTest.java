@@ -102,10 +102,12 @@ class BraidTest {
         "-y [|braid: -y must be YAML but is not: line 1 column 2:",
         "--junit none/j.xml|braid: --junit must be a file to write but none/j.xml is in a directory"
             + " that does not exist; try mkdir -p",
-        "--report r|braid: --report is no option of braid run; did you mean",
+        "--repot r|braid: --repot is no option of braid run; did you mean --report?",
         "-o x|braid: option '--output' (OUT.ipynb) should be specified only once",
-        "second.ipynb|braid: braid run takes nothing more, but was given second.ipynb (see braid"
-            + " run --help)",
+        "second.ipynb|braid: notebook must be a file but second.ipynb does not exist; check the path",
+        "--report none/r.html|braid: --report must be a file to write but none/r.html is in a"
+            + " directory that does not exist; try mkdir -p",
+        "--check|braid: --check compares with the outputs stored in the notebook but ",
       })
   void saysWhatIsWrongInOneLine(String options, String message) {
     var ran = run(options.split(" "));

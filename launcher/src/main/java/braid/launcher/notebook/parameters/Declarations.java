@@ -14,10 +14,10 @@ import com.sun.source.tree.Tree;
 import com.sun.source.tree.UnaryTree;
 import com.sun.source.tree.VariableTree;
 import com.sun.source.util.JavacTask;
+import com.sun.source.util.Trees;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.URI;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -53,32 +53,34 @@ final class Declarations {
     }
   }
 
-  /// How a variable is declared, as text.
-  record Initial(String type, String value) {}
+  /// A variable with its type, its value's source (empty where it has none) and the comment that
+  /// explains it: the one after it on its line, else the ones right above.
+  record Declared(JavaType type, String value, String comment) {}
 
   /// In order. What does not parse declares nothing: running the cell says why.
   static Map<String, JavaType> of(String cell) {
     var types = new LinkedHashMap<String, JavaType>();
-    for (var variable : variables(cell)) {
-      types.put(variable.getName().toString(), type(variable));
-    }
+    described(cell).forEach((name, declared) -> types.put(name, declared.type()));
     return types;
   }
+
+  /// How a variable is declared, as text.
+  record Initial(String type, String value) {}
 
   /// The same variables with the text of their initialisers; one without has none to tell.
   static Map<String, Initial> initial(String cell) {
     var initial = new LinkedHashMap<String, Initial>();
-    for (var variable : variables(cell)) {
-      Tree value = variable.getInitializer();
-      if (value != null) {
-        initial.put(
-            variable.getName().toString(), new Initial(type(variable).source(), value.toString()));
-      }
-    }
+    described(cell)
+        .forEach(
+            (name, declared) -> {
+              if (!declared.value().isEmpty()) {
+                initial.put(name, new Initial(declared.type().source(), declared.value()));
+              }
+            });
     return initial;
   }
 
-  private static List<VariableTree> variables(String cell) {
+  static Map<String, Declared> described(String cell) {
     var body = NOT_IN_A_METHOD.matcher(cell).replaceAll("");
     var source = new Source("class Parameters { void cell() {\n" + body + "\n;} }");
     var compiler = ToolProvider.getSystemJavaCompiler();
@@ -91,27 +93,31 @@ final class Declarations {
                 List.of("-proc:none"),
                 null,
                 List.of(source));
-    var variables = new ArrayList<VariableTree>();
+    var found = new LinkedHashMap<String, Declared>();
     try {
       for (var unit : task.parse()) {
+        var reader = new DeclarationText(unit, Trees.instance(task), source.text);
         for (var type : unit.getTypeDecls()) {
           if (type instanceof ClassTree declared) {
-            collect(declared, variables);
+            collect(declared, reader, found);
           }
         }
       }
     } catch (IOException e) {
       throw new UncheckedIOException("reading a text in memory failed", e);
     }
-    return variables;
+    return found;
   }
 
-  private static void collect(ClassTree declared, List<VariableTree> variables) {
+  private static void collect(
+      ClassTree declared, DeclarationText reader, Map<String, Declared> found) {
     for (var member : declared.getMembers()) {
       if (member instanceof MethodTree method && method.getBody() != null) {
         for (var statement : method.getBody().getStatements()) {
           if (statement instanceof VariableTree variable) {
-            variables.add(variable);
+            found.put(
+                variable.getName().toString(),
+                new Declared(type(variable), reader.value(variable), reader.comment(variable)));
           }
         }
       }

@@ -229,9 +229,7 @@ sealed interface JavaType {
     }
 
     private boolean accepts(Map.Entry<?, ?> entry) {
-      return entry.getKey() instanceof String
-          && entry.getValue() != null
-          && value.accepts(entry.getValue());
+      return entry.getKey() instanceof String && value.accepts(entry.getValue());
     }
 
     @Override
@@ -239,8 +237,11 @@ sealed interface JavaType {
       if (!(given instanceof Map<?, ?> map)) {
         return "null";
       }
-      var sorted = new TreeMap<String, Object>();
+      var sorted = new TreeMap<String, @Nullable Object>();
       map.forEach((key, item) -> sorted.put((String) key, item));
+      if (sorted.containsValue(null)) {
+        return withNulls(sorted);
+      }
       var entries =
           sorted.entrySet().stream()
               .map(
@@ -252,6 +253,20 @@ sealed interface JavaType {
                           + ")")
               .collect(Collectors.joining(", "));
       return "new java.util.TreeMap<>(java.util.Map.ofEntries(" + entries + "))";
+    }
+
+    /// Java has no expression for a map with nulls but a class that fills itself.
+    private String withNulls(TreeMap<String, @Nullable Object> sorted) {
+      var key = new Plain(Plain.Kind.STRING, true);
+      var puts = new StringBuilder();
+      sorted.forEach(
+          (name, item) ->
+              puts.append("put(")
+                  .append(key.literal(name))
+                  .append(", ")
+                  .append(value.literal(item))
+                  .append("); "));
+      return "new java.util.TreeMap<String, %s>() {{ %s}}".formatted(value.source(), puts);
     }
   }
 

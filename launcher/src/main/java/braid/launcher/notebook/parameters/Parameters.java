@@ -8,6 +8,7 @@ import java.util.Collections;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import javax.lang.model.SourceVersion;
 import org.jspecify.annotations.Nullable;
 
@@ -43,6 +44,17 @@ public final class Parameters {
 
   public boolean isEmpty() {
     return given.isEmpty();
+  }
+
+  public Set<String> names() {
+    return given.keySet();
+  }
+
+  /// Those of these names.
+  public Parameters only(Set<String> names) {
+    var kept = new LinkedHashMap<>(given);
+    kept.keySet().retainAll(names);
+    return new Parameters(Collections.unmodifiableMap(kept));
   }
 
   /// Collects `-f`, `-y`, `-p` and `-r` in any order.

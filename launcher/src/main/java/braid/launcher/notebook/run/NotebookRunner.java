@@ -32,6 +32,7 @@ public final class NotebookRunner {
   private final RunProgress progress;
   private final RecordedOutputs recorded = new RecordedOutputs();
   private final StopRequest stop = new StopRequest();
+  private Optional<String> trouble = Optional.empty();
 
   public NotebookRunner(Notebook notebook, Path output, TimeLimits limits, RunProgress progress) {
     this.notebook = notebook;
@@ -40,14 +41,13 @@ public final class NotebookRunner {
     this.progress = progress;
   }
 
-  /// Runs every cell, once. It returns however the cells end.
-  ///
-  /// @throws IOException where the output notebook cannot be saved
-  public RunResult run(Session session) throws IOException {
+  /// Runs every cell, once. It returns however the cells end. An output notebook that can't be
+  /// saved ends the run: what is computed from then on would be lost.
+  public RunResult run(Session session) {
     var start = Instant.now();
-    var steps = plan();
+    var steps = plan(notebook);
     RunRecord.notebookStarted(notebook, output, start);
-    notebook.write(output);
+    save();
     progress.started((int) steps.stream().filter(step -> step.number > 0).count(), session.size());
 
     var runs = new ArrayList<CellResult>();
@@ -55,31 +55,60 @@ public final class NotebookRunner {
     for (var step : steps) {
       if (step.number == 0) {
         runs.add(notRun(step, CellResult.Status.SKIPPED));
-      } else if (exitCode != ExitCode.OK) {
+      } else if (exitCode != ExitCode.OK || trouble.isPresent()) {
         runs.add(notRun(step, CellResult.Status.PENDING));
       } else {
         var run = runCell(step, session);
         runs.add(run);
         exitCode = exitCode(run);
         RunRecord.notebookEnded(notebook, start, Instant.now(), exitCode != ExitCode.OK);
-        notebook.write(output);
+        save();
         progress.cellFinished(run);
       }
     }
     var end = Instant.now();
-    RunRecord.notebookEnded(notebook, start, end, exitCode != ExitCode.OK);
-    notebook.write(output);
-    return new RunResult(notebook.name(), output, runs, exitCode, Duration.between(start, end));
+    RunRecord.notebookEnded(notebook, start, end, exitCode != ExitCode.OK || trouble.isPresent());
+    if (trouble.isEmpty()) {
+      save();
+    }
+    return new RunResult(
+        notebook.name(),
+        output,
+        runs,
+        exitCode == ExitCode.OK && trouble.isPresent() ? ExitCode.CELL_FAILED : exitCode,
+        Duration.between(start, end),
+        trouble);
+  }
+
+  private void save() {
+    try {
+      notebook.write(output);
+    } catch (IOException e) {
+      trouble =
+          Optional.of(
+              "%s must be a file to write but could not be saved (%s); is its directory still there, and is there room?"
+                  .formatted(output, e.getClass().getSimpleName()));
+    }
+  }
+
+  /// The result of a notebook that was not run at all; nothing is saved.
+  public static RunResult notRun(Notebook notebook, Path output, ExitCode exitCode, String why) {
+    var cells =
+        plan(notebook).stream()
+            .map(
+                step ->
+                    notRun(
+                        step,
+                        step.number == 0 ? CellResult.Status.SKIPPED : CellResult.Status.PENDING))
+            .toList();
+    return new RunResult(notebook.name(), output, cells, exitCode, Duration.ZERO, Optional.of(why));
   }
 
   /// Numbers the cells that are to be run, and clears what an earlier run left in them.
-  private List<Step> plan() {
+  private static List<Step> plan(Notebook notebook) {
     var steps = new ArrayList<Step>();
     int number = 0;
-    for (var cell : notebook.cells()) {
-      if (!cell.isCode() || cell.source().isBlank()) {
-        continue;
-      }
+    for (var cell : notebook.codeCells()) {
       if (cell.hasTag(NotebookCell.SKIP_EXECUTION)) {
         RunRecord.cellWaits(cell, CellResult.Status.SKIPPED);
         steps.add(new Step(cell, 0));

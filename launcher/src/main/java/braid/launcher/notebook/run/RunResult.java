@@ -7,8 +7,15 @@ import java.util.List;
 import java.util.Optional;
 
 /// How a notebook's run ended, cell by cell, and where it was saved.
+///
+/// @param trouble why cells were not run or not saved, where no cell is to blame: one line
 public record RunResult(
-    String notebook, Path output, List<CellResult> cells, ExitCode exitCode, Duration elapsed) {
+    String notebook,
+    Path output,
+    List<CellResult> cells,
+    ExitCode exitCode,
+    Duration elapsed,
+    Optional<String> trouble) {
   public RunResult {
     cells = List.copyOf(cells);
   }

@@ -35,6 +35,13 @@ public final class TimeLimits {
     return ofCell.or(() -> ofRun);
   }
 
+  /// The limit of the whole run, where it is over.
+  public Optional<String> over() {
+    return total
+        .filter(limit -> limit.minusNanos(System.nanoTime() - startNanos).isNegative())
+        .map(limit -> "--timeout " + seconds(limit) + " s");
+  }
+
   static String seconds(Duration duration) {
     var seconds = duration.toMillis() / 1e3;
     return seconds == Math.rint(seconds) ? Long.toString((long) seconds) : Double.toString(seconds);

@@ -8,7 +8,9 @@ import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
 import braid.launcher.notebook.ParameterCell;
+import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.parameters.Parameters;
+import braid.launcher.notebook.report.JUnitReport;
 import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
@@ -218,7 +220,7 @@ class NotebookRunnerTest {
             .typed("grid=[[1], [2, 3]]")
             .typed("streams=[1, null]")
             .typed("sizes={b: 1, a: 2.5}")
-            .typed("deep={a: 1, b: [x, 2], c: {d: true}}")
+            .typed("deep={a: 1, b: [x, 2], c: {d: true, e: null}, f: null}")
             .typed("ratio=.nan")
             .typed("mixed=[1, a, 2.5]")
             .typed("bytes=1")
@@ -227,7 +229,8 @@ class NotebookRunnerTest {
         notebook);
     assertThat(run(notebook, TimeLimits.none()).exitCode()).isEqualTo(ExitCode.OK);
     assertThat(output(2, 0).toString())
-        .contains("[[1], [2, 3]][1, null]{a=2.5, b=1.0}{a=1, b=[x, 2], c={d=true}}NaN[1, a, 2.5]1");
+        .contains(
+            "[[1], [2, 3]][1, null]{a=2.5, b=1.0}{a=1, b=[x, 2], c={d=true, e=null}, f=null}NaN[1, a, 2.5]1");
     assertThat(output(3, 0).toString()).contains("[34, 92, 9, 10, 252, 8232, 55357, 56832]");
   }
 
@@ -376,14 +379,15 @@ class NotebookRunnerTest {
 
   @Test
   void reportsToJUnit() throws IOException {
-    var result =
-        run(
+    var notebook =
+        Notebooks.of(
             new Code("System.out.println(\"<&\\u0007>\");"),
             new Code("throw new RuntimeException(\"a < b\");"),
             new Code("3"),
             new Code("4", "skip-execution"));
+    var result = run(notebook, TimeLimits.none());
     var file = directory.resolve("junit.xml");
-    JUnitReport.write(result, file);
+    JUnitReport.write(List.of(NotebookRun.unchecked(notebook, result)), file);
     var suite = Xml.parse(file).getDocumentElement();
     assertThat(suite.getAttribute("tests")).isEqualTo("4");
     assertThat(suite.getAttribute("failures")).isEqualTo("1");

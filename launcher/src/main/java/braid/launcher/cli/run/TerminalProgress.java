@@ -1,4 +1,4 @@
-package braid.launcher.cli;
+package braid.launcher.cli.run;
 
 import braid.launcher.notebook.run.CellResult;
 import braid.launcher.notebook.run.RunProgress;

@@ -1,4 +1,4 @@
-package braid.launcher.cli;
+package braid.launcher.cli.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

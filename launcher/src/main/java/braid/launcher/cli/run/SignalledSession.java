@@ -1,4 +1,4 @@
-package braid.launcher.cli;
+package braid.launcher.cli.run;
 
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
@@ -11,24 +11,41 @@ import java.util.function.Consumer;
 /// A session that ends in order where a signal ends the command. Ctrl-C and SIGTERM end the JVM by
 /// its shutdown hooks: one of them has the work stopped and what it has saved, and the ranks ended
 /// first. The exit code is then the signal's.
-final class SignalledSession {
+public final class SignalledSession {
   /// How long that may take: an interrupt that is not heeded, and what follows it.
   private static final Duration STOP_PATIENCE = Duration.ofSeconds(25);
 
   /// What is done on the session.
-  interface Work<T> {
+  public interface Work<T> {
     T on(Session session) throws IOException;
+  }
+
+  /// What is to be ended in order.
+  interface Ordered<T> {
+    T done() throws IOException;
   }
 
   private SignalledSession() {}
 
   /// @param stop asks the work to end, with the reason; it does not wait for that
-  static <T> T run(SessionOptions options, Consumer<String> stop, Work<T> work) throws IOException {
+  public static <T> T run(SessionOptions options, Consumer<String> stop, Work<T> work)
+      throws IOException {
+    return inOrder(
+        stop,
+        () -> {
+          try (var session = Session.start(options)) {
+            return work.on(session);
+          }
+        });
+  }
+
+  /// Work that starts its own sessions: a signal asks it to stop, and the JVM waits for its end.
+  static <T> T inOrder(Consumer<String> stop, Ordered<T> work) throws IOException {
     var ended = new CountDownLatch(1);
     var hook = new Thread(() -> stop(stop, ended), "end in order");
     Runtime.getRuntime().addShutdownHook(hook);
-    try (var session = Session.start(options)) {
-      return work.on(session);
+    try {
+      return work.done();
     } finally {
       ended.countDown();
       removeUnlessRunning(hook);

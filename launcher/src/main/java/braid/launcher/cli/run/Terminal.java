@@ -1,4 +1,4 @@
-package braid.launcher.cli;
+package braid.launcher.cli.run;
 
 import braid.launcher.cli.home.Env;
 import java.io.File;

@@ -1,4 +1,4 @@
-package braid.launcher.cli;
+package braid.launcher.cli.run;
 
 import braid.launcher.ExitCode;
 import braid.launcher.cli.experiment.RunFacts;
@@ -11,47 +11,59 @@ import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /// A notebook's run with its manifest: written before the ranks start, ended however the run ends,
 /// and put into the output notebook too.
-///
-/// @param saved the output notebook
-/// @param err where it is said that a manifest could not be written; the run goes on without
-record RecordedRun(
-    Notebook notebook, Path saved, NotebookRunner runner, Experiment experiment, PrintWriter err) {
+final class RecordedRun {
   /// The section of the notebook's metadata.
   private static final String METADATA = "braid";
 
+  private final RunInput input;
+  private final NotebookRunner runner;
+  private final Experiment experiment;
+  private final PrintWriter err;
+  private final AtomicBoolean stopped = new AtomicBoolean();
+
+  /// @param err where it is said that a manifest could not be written; the run goes on without
+  RecordedRun(RunInput input, NotebookRunner runner, Experiment experiment, PrintWriter err) {
+    this.input = input;
+    this.runner = runner;
+    this.experiment = experiment;
+    this.err = err;
+  }
+
   RunResult on(SessionOptions options) throws IOException {
     begin();
-    var stopped = new AtomicBoolean();
-    try {
-      return SignalledSession.run(
-          options,
-          reason -> {
-            stopped.set(true);
-            runner.stop(reason);
-          },
-          session -> run(session, stopped));
+    try (var session = Session.start(options)) {
+      return run(session);
     } catch (IOException | RuntimeException | Error e) {
       end(State.FAILED, Optional.empty(), String.valueOf(e.getMessage()));
       throw e;
     }
   }
 
+  /// Ends it because of a signal, from another thread; does not wait for that.
+  void stop(String reason) {
+    stopped.set(true);
+    runner.stop(reason);
+  }
+
+  private Notebook notebook() {
+    return input.notebook();
+  }
+
   private void begin() {
     try {
-      experiment.begin(Optional.of(RunFacts.source(notebook)));
-      notebook.metadata().add(METADATA, experiment.inNotebook());
+      experiment.begin(Optional.of(RunFacts.source(notebook())));
+      notebook().metadata().add(METADATA, experiment.inNotebook());
     } catch (IOException e) {
       err.println("braid: note: this run has no manifest: " + e);
     }
   }
 
-  private RunResult run(Session session, AtomicBoolean stopped) throws IOException {
+  private RunResult run(Session session) throws IOException {
     session.recordIn(experiment);
     var result = runner.run(session);
     boolean bySignal = stopped.get();
@@ -61,8 +73,8 @@ record RecordedRun(
             : result.exitCode() == ExitCode.OK ? State.COMPLETED : State.FAILED,
         bySignal ? Optional.empty() : Optional.of(result.exitCode().code()),
         RunSummary.line(result, session.size()));
-    if (experiment.hasBegun()) {
-      notebook.write(saved);
+    if (experiment.hasBegun() && result.trouble().isEmpty()) {
+      notebook().write(input.output());
     }
     return result;
   }
@@ -73,7 +85,7 @@ record RecordedRun(
     }
     try {
       experiment.ended(state, exitCode, result);
-      notebook.metadata().add(METADATA, experiment.inNotebook());
+      notebook().metadata().add(METADATA, experiment.inNotebook());
     } catch (IOException e) {
       err.println("braid: the manifest of this run could not be completed: " + e);
     }

@@ -1,0 +1,148 @@
+package braid.launcher.cli.run;
+
+import braid.BraidException;
+import braid.launcher.ExitCode;
+import braid.launcher.cli.home.Env;
+import braid.launcher.experiment.Experiment;
+import braid.launcher.notebook.check.NotebookRun;
+import braid.launcher.notebook.run.NotebookRunner;
+import braid.launcher.notebook.run.RunProgress;
+import braid.launcher.notebook.run.RunResult;
+import braid.launcher.notebook.run.TimeLimits;
+import braid.launcher.session.SessionOptions;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// Runs notebooks one after the other, each on ranks of its own. One that fails keeps no other from
+/// running, unless that is asked for.
+public final class NotebookQueue {
+  /// What is done where all have ended, still before a signal may end the JVM.
+  public interface Ending<T> {
+    T of(List<NotebookRun> runs, List<Experiment> kept, SessionOptions options) throws IOException;
+  }
+
+  private final List<RunInput> inputs;
+  private final SessionOptions options;
+  private final TimeLimits limits;
+  private final boolean failFast;
+  private final Function<RunInput, Experiment> experiment;
+  private final PrintWriter err;
+  private final List<Experiment> kept = new ArrayList<>();
+
+  private @Nullable RecordedRun running;
+  private @Nullable String stopped;
+
+  public NotebookQueue(
+      List<RunInput> inputs,
+      SessionOptions options,
+      TimeLimits limits,
+      boolean failFast,
+      Function<RunInput, Experiment> experiment,
+      PrintWriter err) {
+    this.inputs = List.copyOf(inputs);
+    this.options = options;
+    this.limits = limits;
+    this.failFast = failFast;
+    this.experiment = experiment;
+    this.err = err;
+  }
+
+  /// Runs all. A signal ends the notebook that is running, and no other is begun.
+  public <T> T run(Ending<T> ending) throws IOException {
+    return SignalledSession.inOrder(this::stop, () -> ending.of(all(), List.copyOf(kept), options));
+  }
+
+  private List<NotebookRun> all() throws IOException {
+    var runs = new ArrayList<NotebookRun>();
+    for (var input : inputs) {
+      if (inputs.size() > 1) {
+        say(
+            "braid: notebook %d of %d: %s"
+                .formatted(runs.size() + 1, inputs.size(), input.notebook().name()));
+      }
+      var unstarted = unstarted(input, runs);
+      var run = finished(input, unstarted.isPresent() ? unstarted.get() : run(input));
+      run.result().trouble().ifPresent(trouble -> say("braid: " + trouble));
+      run.differences()
+          .forEach(difference -> say("braid: " + run.result().notebook() + ": " + difference));
+      runs.add(run);
+    }
+    return runs;
+  }
+
+  private static NotebookRun finished(RunInput input, RunResult result) {
+    return input
+        .recording()
+        .map(recording -> NotebookRun.checked(input.notebook(), result, recording))
+        .orElseGet(() -> NotebookRun.unchecked(input.notebook(), result));
+  }
+
+  /// The result of a notebook that is not to be begun any more.
+  private Optional<RunResult> unstarted(RunInput input, List<NotebookRun> before) {
+    var why = stopReason();
+    if (why.isPresent()) {
+      return Optional.of(notRun(input, ExitCode.CELL_FAILED, "not run: " + why.get()));
+    }
+    var over = limits.over();
+    if (over.isPresent() && !before.isEmpty()) {
+      return Optional.of(
+          notRun(input, ExitCode.TIMEOUT, "not run: " + over.get() + " was over before it began"));
+    }
+    return failFast && before.stream().anyMatch(run -> run.exitCode() != ExitCode.OK)
+        ? Optional.of(
+            notRun(input, ExitCode.OK, "not run: an earlier notebook failed (--fail-fast)"))
+        : Optional.empty();
+  }
+
+  private static RunResult notRun(RunInput input, ExitCode exitCode, String why) {
+    return NotebookRunner.notRun(input.notebook(), input.output(), exitCode, why);
+  }
+
+  private RunResult run(RunInput input) throws IOException {
+    try (var progress = progress()) {
+      var runner = new NotebookRunner(input.notebook(), input.output(), limits, progress);
+      var begun = experiment.apply(input);
+      kept.add(begun);
+      var recorded = new RecordedRun(input, runner, begun, err);
+      begin(recorded);
+      return recorded.on(options);
+    } catch (BraidException e) {
+      // ranks that cannot be started now may be startable for the next notebook
+      return notRun(input, ExitCode.USAGE, "not run: " + e.getMessage());
+    }
+  }
+
+  private RunProgress progress() {
+    return Terminal.isStandardError()
+        ? new TerminalProgress(err, Terminal.columns(Env.here()))
+        : new PlainProgress(err);
+  }
+
+  private synchronized void begin(RecordedRun recorded) {
+    running = recorded;
+    if (stopped != null) {
+      recorded.stop(stopped);
+    }
+  }
+
+  private synchronized void stop(String reason) {
+    stopped = reason;
+    if (running != null) {
+      running.stop(reason);
+    }
+  }
+
+  private synchronized Optional<String> stopReason() {
+    return Optional.ofNullable(stopped);
+  }
+
+  private void say(String line) {
+    err.println(line);
+    err.flush();
+  }
+}

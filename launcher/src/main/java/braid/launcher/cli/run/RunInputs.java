@@ -1,0 +1,118 @@
+package braid.launcher.cli.run;
+
+import braid.BraidException;
+import braid.launcher.cli.home.OutputFile;
+import braid.launcher.notebook.EarlierRun;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.ParameterCell;
+import braid.launcher.notebook.check.Recording;
+import braid.launcher.notebook.parameters.Parameters;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// The notebooks of a run and where each is saved. Everything that can be wrong with any of them is
+/// found here, before the first one runs.
+///
+/// @param notes what the user should know
+public record RunInputs(List<RunInput> all, List<String> notes) {
+  public RunInputs {
+    all = List.copyOf(all);
+    notes = List.copyOf(notes);
+  }
+
+  /// @param files at least one
+  /// @param output a file for one notebook, a directory for several; the current one by default
+  /// @param check whether each is to be held to its recorded outputs
+  /// @throws BraidException where a file, a parameter or a place to save is wrong
+  public static RunInputs of(
+      List<Path> files, @Nullable Path output, Parameters parameters, boolean check) {
+    var notebooks = files.stream().map(RunInputs::read).toList();
+    var outputs = outputs(files, output);
+    var notes = ParameterCell.inject(parameters, notebooks);
+    var inputs = new ArrayList<RunInput>();
+    for (int i = 0; i < notebooks.size(); i++) {
+      var notebook = notebooks.get(i);
+      inputs.add(
+          new RunInput(
+              notebook,
+              files.get(i),
+              outputs.get(i),
+              check ? Optional.of(Recording.of(notebook)) : Optional.empty()));
+    }
+    return new RunInputs(inputs, notes);
+  }
+
+  /// A notebook that is run again, its parameters in it.
+  ///
+  /// @param original the file that it once was
+  public static RunInputs again(Notebook notebook, Path original, @Nullable Path output) {
+    var saved = outputs(List.of(original), output).getFirst();
+    return new RunInputs(
+        List.of(new RunInput(notebook, original, saved, Optional.empty())), List.of());
+  }
+
+  private static Notebook read(Path file) {
+    var notebook = Notebook.read(file);
+    notebook.requireJava();
+    EarlierRun.requireWhole(notebook);
+    return notebook;
+  }
+
+  private static List<Path> outputs(List<Path> files, @Nullable Path output) {
+    var here = Path.of("").toAbsolutePath();
+    var outputs =
+        files.size() == 1
+            ? List.of(
+                OutputFile.writable(
+                    "-o", output == null ? here.resolve(nameBeside(files.getFirst())) : output))
+            : inDirectory(
+                files,
+                output == null
+                    ? here
+                    : OutputFile.directory("-o", output, "several notebooks are run"));
+    for (var saved : outputs) {
+      files.stream().filter(file -> isSame(file, saved)).findFirst().ifPresent(RunInputs::refuse);
+    }
+    return outputs;
+  }
+
+  private static void refuse(Path file) {
+    throw new BraidException(
+        "-o must be another file than the notebook but %s is one that is run; a notebook that is run is not changed: choose another name"
+            .formatted(file));
+  }
+
+  private static boolean isSame(Path file, Path saved) {
+    try {
+      return Files.exists(saved) && Files.isSameFile(file, saved);
+    } catch (IOException e) {
+      return file.toAbsolutePath().normalize().equals(saved.toAbsolutePath().normalize());
+    }
+  }
+
+  private static List<Path> inDirectory(List<Path> files, Path directory) {
+    var outputs = new ArrayList<Path>();
+    var taken = new HashMap<Path, Path>();
+    for (var file : files) {
+      var output = directory.resolve(nameBeside(file));
+      var other = taken.putIfAbsent(output, file);
+      if (other != null) {
+        throw new BraidException(
+            "notebooks of one run must have names of their own but %s and %s would both be saved as %s; run them one by one"
+                .formatted(other, file, output));
+      }
+      outputs.add(OutputFile.writable("-o", output));
+    }
+    return outputs;
+  }
+
+  private static String nameBeside(Path file) {
+    return String.valueOf(file.getFileName()).replaceFirst("\\.ipynb$", "") + ".out.ipynb";
+  }
+}

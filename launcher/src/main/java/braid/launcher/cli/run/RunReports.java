@@ -1,0 +1,103 @@
+package braid.launcher.cli.run;
+
+import braid.BraidException;
+import braid.launcher.ExitCode;
+import braid.launcher.cli.home.OutputFile;
+import braid.launcher.notebook.check.NotebookRun;
+import braid.launcher.notebook.report.Facts;
+import braid.launcher.notebook.report.HtmlReport;
+import braid.launcher.notebook.report.JUnitReport;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import org.jspecify.annotations.Nullable;
+
+/// The files that are written of a run, however it ended.
+public final class RunReports {
+  private final Optional<Path> junit;
+  private final Optional<Path> html;
+  private final SequencedMap<String, Path> written = new LinkedHashMap<>();
+
+  private RunReports(Optional<Path> junit, Optional<Path> html) {
+    this.junit = junit;
+    this.html = html;
+  }
+
+  /// @throws BraidException where one cannot be written, or would replace another file of the run
+  public static RunReports to(@Nullable Path junit, @Nullable Path html, RunInputs inputs) {
+    var taken = new LinkedHashMap<Path, String>();
+    for (var input : inputs.all()) {
+      taken.put(absolute(Path.of(input.notebook().name())), "the notebook");
+      taken.put(absolute(input.output()), "the output notebook");
+    }
+    return new RunReports(own("--junit", junit, taken), own("--report", html, taken));
+  }
+
+  private static Optional<Path> own(String option, @Nullable Path file, Map<Path, String> taken) {
+    if (file == null) {
+      return Optional.empty();
+    }
+    var writable = OutputFile.writable(option, file);
+    var other = taken.putIfAbsent(absolute(writable), "the file of " + option);
+    if (other != null) {
+      throw new BraidException(
+          "%s must be a file of its own but %s is %s too; name another"
+              .formatted(option, file, other));
+    }
+    return Optional.of(writable);
+  }
+
+  private static Path absolute(Path file) {
+    return file.toAbsolutePath().normalize();
+  }
+
+  private interface Writing {
+    void to(Path file) throws IOException;
+  }
+
+  /// Writes all of them that can be, and says of the others why not.
+  ///
+  /// @return whether all are written
+  private boolean write(List<NotebookRun> runs, Facts facts, PrintWriter err) {
+    boolean first = write("junit", junit, file -> JUnitReport.write(runs, file), err);
+    boolean second = write("report", html, file -> HtmlReport.write(runs, facts, file), err);
+    return first && second;
+  }
+
+  private boolean write(String what, Optional<Path> file, Writing writing, PrintWriter err) {
+    if (file.isEmpty()) {
+      return true;
+    }
+    try {
+      writing.to(file.get());
+      written.put(what, file.get());
+      return true;
+    } catch (IOException e) {
+      err.println(
+          "braid: --%s %s could not be written (%s); is its directory still there, and is there room?"
+              .formatted(what, file.get(), e.getClass().getSimpleName()));
+      err.flush();
+      return false;
+    }
+  }
+
+  /// What is written and said of all that was run; gives the exit code.
+  public NotebookQueue.Ending<Integer> ending(Facts facts, PrintWriter out, PrintWriter err) {
+    return (runs, kept, options) -> {
+      boolean all = write(runs, facts, err);
+      new RunSummary(runs, options).print(out, this, kept);
+      var worst = ExitCode.worst(runs.stream().map(NotebookRun::exitCode).toList());
+      return (worst == ExitCode.OK && !all ? ExitCode.CELL_FAILED : worst).code();
+    };
+  }
+
+  /// What was written, by the name of its option.
+  SequencedMap<String, Path> written() {
+    return written;
+  }
+}

@@ -1,0 +1,126 @@
+package braid.launcher.cli.run;
+
+import braid.launcher.ExitCode;
+import braid.launcher.experiment.Experiment;
+import braid.launcher.notebook.check.NotebookRun;
+import braid.launcher.notebook.run.CellResult;
+import braid.launcher.notebook.run.CellResult.Status;
+import braid.launcher.notebook.run.RunResult;
+import braid.launcher.session.SessionOptions;
+import java.io.PrintWriter;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/// How a run and its cells are put in words.
+public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
+  /// A line for each notebook and where it is saved, the total, and what else was written.
+  void print(PrintWriter out, RunReports reports, List<Experiment> kept) {
+    for (var run : runs) {
+      out.println(line(run, options.ranks()));
+      if (run.result().trouble().isEmpty()) {
+        out.println("saved   " + run.result().output());
+      }
+    }
+    if (runs.size() > 1) {
+      out.println(total());
+    }
+    out.println("backend " + options.backend());
+    reports.written().forEach((what, file) -> out.println("%-7s %s".formatted(what, file)));
+    kept.stream().filter(Experiment::hasBegun).forEach(run -> print(out, run));
+    out.flush();
+  }
+
+  private static void print(PrintWriter out, Experiment run) {
+    for (var id : run.manifest().data()) {
+      out.println("data    " + run.directory().resolveSibling(id));
+    }
+    out.println("run     " + run.directory());
+  }
+
+  /// For example "3 notebooks: 2 in order, 1 failed; 17 cells in 41.2 s".
+  private String total() {
+    long order = runs.stream().filter(r -> r.wasRun() && r.exitCode() == ExitCode.OK).count();
+    long failed = runs.stream().filter(r -> r.wasRun() && r.exitCode() != ExitCode.OK).count();
+    long notRun = runs.size() - order - failed;
+    long cells =
+        runs.stream()
+            .mapToLong(
+                run ->
+                    run.result().cells().size()
+                        - run.result().count(Status.SKIPPED)
+                        - run.result().count(Status.PENDING))
+            .sum();
+    var time =
+        runs.stream().map(run -> run.result().elapsed()).reduce(Duration.ZERO, Duration::plus);
+    return "%s: %d in order%s%s; %s in %s"
+        .formatted(
+            counted(runs.size(), "notebook"),
+            order,
+            failed == 0 ? "" : ", " + failed + " failed",
+            notRun == 0 ? "" : ", " + notRun + " not run",
+            counted(cells, "cell"),
+            time(time));
+  }
+
+  private static String line(NotebookRun run, int ranks) {
+    var line = line(run.result(), ranks);
+    if (!run.wasRun()) {
+      return run.result().notebook() + ": " + run.result().trouble().orElse("nothing to run");
+    }
+    if (run.result().trouble().isPresent()) {
+      return line + ", not saved";
+    }
+    if (!run.checked()) {
+      return line;
+    }
+    return line
+        + (run.differences().isEmpty()
+            ? ", as recorded"
+            : ", " + counted(run.differences().size(), "difference") + " from its record");
+  }
+
+  /// For example "tune.ipynb: 3 of 9 cells ran on 4 ranks in 1.2 s, cell 3 failed, 6 not run".
+  static String line(RunResult result, int ranks) {
+    long all = result.cells().size() - result.count(Status.SKIPPED);
+    long ran = all - result.count(Status.PENDING);
+    var parts = new ArrayList<String>();
+    parts.add(
+        "%s: %s ran on %s in %s"
+            .formatted(
+                result.notebook(),
+                ran == all ? counted(all, "cell") : ran + " of " + counted(all, "cell"),
+                counted(ranks, "rank"),
+                time(result.elapsed())));
+    result.failed().ifPresent(cell -> parts.add(cell.name() + " failed"));
+    if (result.count(Status.PENDING) > 0) {
+      parts.add(result.count(Status.PENDING) + " not run");
+    }
+    if (result.count(Status.SKIPPED) > 0) {
+      parts.add(result.count(Status.SKIPPED) + " skipped");
+    }
+    return String.join(", ", parts);
+  }
+
+  /// What a failed cell printed, and why it failed.
+  static List<String> failure(CellResult cell) {
+    var lines = new ArrayList<String>();
+    lines.add("braid: " + cell.name() + " failed: " + cell.firstLine());
+    cell.printed().lines().forEach(line -> lines.add("  | " + line));
+    cell.failure()
+        .ifPresent(failure -> failure.traceback().forEach(line -> lines.add("  " + line)));
+    return lines;
+  }
+
+  public static String counted(long count, String noun) {
+    return count + " " + noun + (count == 1 ? "" : "s");
+  }
+
+  static String time(Duration duration) {
+    double seconds = duration.toNanos() / 1e9;
+    return seconds < 60
+        ? String.format(Locale.ROOT, "%.1f s", seconds)
+        : "%d:%02d min".formatted(duration.toMinutes(), duration.toSecondsPart());
+  }
+}

@@ -1,0 +1,49 @@
+package braid.launcher.notebook.check;
+
+import braid.launcher.ExitCode;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.run.CellResult;
+import braid.launcher.notebook.run.CellResult.Status;
+import braid.launcher.notebook.run.RunResult;
+import java.util.List;
+
+/// A notebook as it is after its run: what became of it, and how that differs from what is recorded
+/// of it.
+///
+/// @param checked whether it was held to a recording
+public record NotebookRun(
+    Notebook notebook, RunResult result, boolean checked, List<Difference> differences) {
+  public NotebookRun {
+    differences = List.copyOf(differences);
+  }
+
+  public static NotebookRun unchecked(Notebook notebook, RunResult result) {
+    return new NotebookRun(notebook, result, false, List.of());
+  }
+
+  public static NotebookRun checked(Notebook notebook, RunResult result, Recording recording) {
+    return new NotebookRun(notebook, result, true, recording.differences(notebook, result));
+  }
+
+  public List<Difference> differences(CellResult cell) {
+    return differences.stream().filter(d -> d.cell().equals(cell.name())).toList();
+  }
+
+  /// Held to a recording, a cell that fails as it is recorded to is in order.
+  public boolean failsAsRecorded() {
+    return checked
+        && result.trouble().isEmpty()
+        && result.failed().map(cell -> differences(cell).isEmpty()).orElse(false);
+  }
+
+  /// Whether any of its cells was.
+  public boolean wasRun() {
+    return result.cells().stream()
+        .anyMatch(cell -> cell.status() != Status.PENDING && cell.status() != Status.SKIPPED);
+  }
+
+  public ExitCode exitCode() {
+    var own = failsAsRecorded() ? ExitCode.OK : result.exitCode();
+    return own == ExitCode.OK && !differences.isEmpty() ? ExitCode.DIFFERENT : own;
+  }
+}

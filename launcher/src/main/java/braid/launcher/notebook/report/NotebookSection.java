@@ -1,0 +1,137 @@
+package braid.launcher.notebook.report;
+
+import braid.launcher.ExitCode;
+import braid.launcher.notebook.Notebook;
+import braid.launcher.notebook.NotebookCell;
+import braid.launcher.notebook.check.NotebookRun;
+import braid.launcher.notebook.run.CellResult.Status;
+import com.google.gson.JsonObject;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.List;
+
+/// A notebook on the page.
+final class NotebookSection {
+  private final String id;
+  private final NotebookRun run;
+  private final IdentityHashMap<NotebookCell, CellSection> cells = new IdentityHashMap<>();
+  private final List<CellSection> inOrder = new ArrayList<>();
+
+  NotebookSection(String id, NotebookRun run) {
+    this.id = id;
+    this.run = run;
+    var code = run.notebook().codeCells();
+    for (int i = 0; i < code.size(); i++) {
+      var section =
+          new CellSection(id + "c" + (i + 1), run, code.get(i), run.result().cells().get(i));
+      cells.put(code.get(i), section);
+      inOrder.add(section);
+    }
+  }
+
+  List<CellSection> failures() {
+    return inOrder.stream().filter(cell -> cell.mark().isFailure()).toList();
+  }
+
+  /// Why the notebook as a whole did not run or was not saved; empty where it did.
+  String trouble() {
+    return run.result()
+        .trouble()
+        .map(
+            why ->
+                "<li><span class=\"badge %s\">%s</span> <a href=\"#%s\">%s</a><p class=\"reason\">%s</p></li>\n"
+                    .formatted(
+                        run.exitCode() == ExitCode.OK ? "pending" : "failed",
+                        run.wasRun() ? "not saved" : "not run",
+                        id,
+                        name(),
+                        Escape.html(why)))
+        .orElse("");
+  }
+
+  private String name() {
+    return Escape.html(run.result().notebook());
+  }
+
+  private String badge() {
+    if (!run.wasRun() && run.result().trouble().isPresent()) {
+      return "<span class=\"badge pending\">not run</span>";
+    }
+    return switch (run.exitCode()) {
+      case OK ->
+          "<span class=\"badge ok\">%s</span>".formatted(run.checked() ? "as recorded" : "ok");
+      case DIFFERENT -> "<span class=\"badge different\">differs</span>";
+      case TIMEOUT -> "<span class=\"badge failed\">time limit</span>";
+      case RANK_DIED -> "<span class=\"badge failed\">rank died</span>";
+      case VERIFICATION_FAILED -> "<span class=\"badge failed\">wrong result</span>";
+      default -> "<span class=\"badge failed\">failed</span>";
+    };
+  }
+
+  /// The notebook and its cells, for the list of contents.
+  ///
+  /// @param open whether its cells are listed at once; those of one that failed always are
+  String contents(boolean open) {
+    var html = new StringBuilder();
+    html.append(
+        "<details%s><summary><a href=\"#%s\">%s</a> %s<span class=\"time\">%s</span></summary>\n<ol class=\"cells\">\n"
+            .formatted(
+                open || !failures().isEmpty() ? " open" : "",
+                id,
+                name(),
+                badge(),
+                CellSection.time(run.result().elapsed())));
+    inOrder.forEach(cell -> html.append(cell.entry()));
+    return html.append("</ol></details>\n").toString();
+  }
+
+  String html() {
+    var result = run.result();
+    var html = new StringBuilder();
+    html.append("<article id=\"%s\">\n<h2>%s %s</h2>\n".formatted(id, name(), badge()));
+    html.append("<p class=\"quiet\">");
+    long pending = result.count(Status.PENDING);
+    long skipped = result.count(Status.SKIPPED);
+    html.append(
+        "%d of %d cells ran in %s"
+            .formatted(
+                result.cells().size() - pending - skipped,
+                result.cells().size(),
+                CellSection.time(result.elapsed())));
+    if (result.trouble().isEmpty()) {
+      html.append("; saved as ").append(Escape.html(result.output().toString()));
+    }
+    html.append("</p>\n");
+    result
+        .trouble()
+        .ifPresent(why -> html.append("<p class=\"reason\">" + Escape.html(why) + "</p>\n"));
+    html.append(parameters(run.notebook()));
+    for (var cell : run.notebook().cells()) {
+      var code = cells.get(cell);
+      if (code != null) {
+        html.append(code.html());
+      } else if (cell.isMarkdown()) {
+        html.append("<div class=\"markdown\">\n")
+            .append(Markdown.html(cell.source()))
+            .append("</div>\n");
+      }
+    }
+    return html.append("</article>\n").toString();
+  }
+
+  /// What was given; what was not is in the notebook's own cell.
+  private static String parameters(Notebook notebook) {
+    if (!(notebook.papermill().get("parameters") instanceof JsonObject given) || given.isEmpty()) {
+      return "";
+    }
+    var html = new StringBuilder("<table class=\"facts\"><caption>Parameters</caption><tbody>\n");
+    given
+        .entrySet()
+        .forEach(
+            e ->
+                html.append(
+                    "<tr><th>%s</th><td>%s</td></tr>\n"
+                        .formatted(Escape.html(e.getKey()), Escape.html("" + e.getValue()))));
+    return html.append("</tbody></table>\n").toString();
+  }
+}

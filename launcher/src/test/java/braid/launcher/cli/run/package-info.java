@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.cli.run;
+
+import org.jspecify.annotations.NullMarked;

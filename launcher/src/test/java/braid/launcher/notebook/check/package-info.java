@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.notebook.check;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,85 @@
+package braid.launcher.notebook.report;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class SafeHtmlTest {
+  private static final String TABLE =
+      "<table style=\"border-collapse:collapse\"><thead><tr><th style=\"padding:2px 10px;"
+          + "text-align:right\">m<br><span>integer</span></th></tr></thead>"
+          + "<tbody><tr><td>&lt;8&gt; &amp; more</td></tr></tbody></table>";
+
+  @Test
+  void leavesATableAsItIs() {
+    assertThat(SafeHtml.of(TABLE)).isEqualTo(TABLE);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "<script>alert(1)</script>",
+        "<SCRIPT src=//x>",
+        "<scr<!-- -->ipt>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "<p onclick='alert(1)'>text</p>",
+        "<a href=\"javascript:alert(1)\">x</a>",
+        "<a href=\" javascript:alert(1)\">x</a>",
+        "<a href='&#106;avascript:alert(1)'>x</a>",
+        "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+        "<svg onload=alert(1)><script>alert(1)</script></svg>",
+        "<style>@import url(//x);</style>",
+        "<link rel=stylesheet href=//x>",
+        "<meta http-equiv=refresh content=0>",
+        "<form action=//x><input name=a></form>",
+        "<object data=x></object><embed src=x>",
+        "<p style=\"background:url(//x)\">text</p>",
+        "<p style=\"position:fixed;top:0\">text</p>",
+        "<img src=\"http://x/y.png\">",
+        "<img src=\"data:text/html;base64,AAAA\">",
+        "<script>",
+        "<img/src=x/onerror=alert(1)//",
+        "<p title='\"><script>alert(1)</script>'>text</p>",
+        "<math><mtext><script>alert(1)</script></mtext></math>",
+        "<base href=//x>",
+      })
+  void leavesNothingThatRunsOrLoads(String html) {
+    var safe = SafeHtml.of(html);
+    var decoded = safe.replaceAll("data:image/svg\\+xml;base64,[A-Za-z0-9+/=]+", "picture");
+    var tags = decoded.replaceAll("&lt;.*?&gt;", "").replaceAll("title=\"[^\"]*\"", "");
+    assertThat(tags)
+        .doesNotContainIgnoringCase("<script")
+        .doesNotContainPattern("(?i)<[^>]*\\bon[a-z]+=")
+        .doesNotContainPattern("(?i)<(iframe|svg|style|link|meta|form|input|object|embed|base)")
+        .doesNotContainPattern("(?i)(href|src)=\"(?!https?:|mailto:|picture)")
+        .doesNotContain("url(", "position", "//x");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "a < b && c > d|a &lt; b && c &gt; d",
+        "<b>bold|<b>bold</b>",
+        "</div></section>out|out",
+        "<p>one<b>two</p>three|<p>one<b>two</b></p>three",
+        "<unknown>text</unknown>|text",
+        "<td colspan=2 title=\"a'b\">x</td>|<td colspan=\"2\" title=\"a'b\">x</td>",
+        "<a href=https://a.b/?c=d>x</a>|<a href=\"https://a.b/?c=d\" rel=\"noreferrer"
+            + " noopener\">x</a>",
+        "<p style=\"color:red;position:fixed\">x</p>|<p style=\"color:red\">x</p>",
+      })
+  void writesWhatIsLeftAnew(String html, String safe) {
+    assertThat(SafeHtml.of(html)).isEqualTo(safe);
+  }
+
+  /// Attributes of megabytes, as charts in an output have, are read without a deep stack.
+  @Test
+  void readsLargePictures() {
+    var picture = "<img src=\"data:image/png;base64," + "A".repeat(3_000_000) + "\">";
+    assertThat(SafeHtml.of(picture)).isEqualTo(picture);
+  }
+}

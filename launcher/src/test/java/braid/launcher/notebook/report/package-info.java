@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.notebook.report;
+
+import org.jspecify.annotations.NullMarked;
