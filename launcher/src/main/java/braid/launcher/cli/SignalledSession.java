@@ -1,12 +1,16 @@
 package braid.launcher.cli;
 
+import braid.launcher.InterruptSignal;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /// A session that ends in order where a signal ends the command. Ctrl-C and SIGTERM end the JVM by
 /// its shutdown hooks: one of them has the work stopped and what it has saved, and the ranks ended
@@ -14,6 +18,9 @@ import java.util.function.Consumer;
 final class SignalledSession {
   /// How long that may take: an interrupt that is not heeded, and what follows it.
   private static final Duration STOP_PATIENCE = Duration.ofSeconds(25);
+
+  /// What the JVM itself exits with on SIGINT.
+  private static final int INTERRUPTED = 130;
 
   /// What is done on the session.
   interface Work<T> {
@@ -26,12 +33,28 @@ final class SignalledSession {
   static <T> T run(SessionOptions options, Consumer<String> stop, Work<T> work) throws IOException {
     var ended = new CountDownLatch(1);
     var hook = new Thread(() -> stop(stop, ended), "end in order");
+    var signals = new AtomicInteger();
+    var running = new AtomicReference<@Nullable Session>();
     Runtime.getRuntime().addShutdownHook(hook);
+    InterruptSignal.handle(() -> signalled(signals.incrementAndGet(), running.get()));
     try (var session = Session.start(options)) {
+      running.set(session);
       return work.on(session);
     } finally {
       ended.countDown();
       removeUnlessRunning(hook);
+    }
+  }
+
+  /// The first Ctrl-C has the work end in order. The next does not wait until a cell heeds that: it
+  /// ends the ranks, and with them the cell, which is saved as it is.
+  private static void signalled(int times, @Nullable Session session) {
+    if (times == 1) {
+      // On a thread of its own: an exit waits for the hooks, and the next signal must be heard.
+      Thread.ofPlatform().daemon().name("exit").start(() -> System.exit(INTERRUPTED));
+    } else if (session != null) {
+      System.err.println("braid: interrupted again; ending the ranks");
+      session.close();
     }
   }
 

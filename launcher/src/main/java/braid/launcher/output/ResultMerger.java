@@ -12,13 +12,19 @@ public final class ResultMerger {
   private ResultMerger() {}
 
   public static MimeBundle merge(Map<Integer, MimeBundle> byRank) {
+    return merge(byRank, OutputMode.DIFF);
+  }
+
+  /// What was measured is one thing of all ranks, whatever is shown of the rest.
+  public static MimeBundle merge(Map<Integer, MimeBundle> byRank, OutputMode mode) {
     var values = new TreeMap<>(byRank);
     var evidence = Renderings.evidence(List.copyOf(values.values()));
     if (evidence.isPresent()) {
       return evidence.get().display();
     }
     var first = values.firstEntry().getValue();
-    if (values.values().stream().allMatch(v -> v.text().equals(first.text()))) {
+    boolean alike = values.values().stream().allMatch(v -> v.text().equals(first.text()));
+    if (mode == OutputMode.FIRST || values.size() == 1 || (mode == OutputMode.DIFF && alike)) {
       return first;
     }
     var text = new StringBuilder();
@@ -39,6 +45,13 @@ public final class ResultMerger {
     return first
         .with(MimeBundle.TEXT, text.toString())
         .with(MimeBundle.HTML, (rich == null ? "" : rich) + html);
+  }
+
+  /// With the rank it is of.
+  static MimeBundle labelled(int rank, MimeBundle bundle) {
+    var text = bundle.with(MimeBundle.TEXT, "[" + rank + "] " + bundle.text());
+    var html = bundle.data().get(MimeBundle.HTML);
+    return html == null ? text : text.with(MimeBundle.HTML, "<div>rank " + rank + "</div>" + html);
   }
 
   public static String escape(String text) {

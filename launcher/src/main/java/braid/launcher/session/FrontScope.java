@@ -85,7 +85,8 @@ final class FrontScope implements AutoCloseable {
         }
         if (event.exception() != null) {
           throw new CellFailed(
-              FailureReport.of(cell, origins, new HashMap<>(Map.of()), event.exception(), false));
+              FailureReport.of(
+                  cell, origins, 1, new HashMap<>(Map.of()), event.exception(), false));
         }
         result =
             java.shown() && CellCompiler.hasResult(event.snippet())
