@@ -76,6 +76,11 @@ public final class CellRun {
     }
   }
 
+  /// Something the front shows.
+  public void shown(MimeBundle bundle, String displayId, boolean update) {
+    add(new Item.Shown(bundle, displayId, update));
+  }
+
   private void add(Item.Shown shown) {
     synchronized (queue) {
       queue.add(shown);

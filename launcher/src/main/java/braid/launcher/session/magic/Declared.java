@@ -1,6 +1,6 @@
 package braid.launcher.session.magic;
 
-import braid.internal.report.Grid;
+import braid.internal.report.value.Grid;
 import java.util.Set;
 import java.util.stream.Collectors;
 import jdk.jshell.JShell;

@@ -19,15 +19,6 @@ public final class MavenJars {
       "org.apache.maven.plugins:maven-dependency-plugin:3.9.0:build-classpath";
   private static final long POLL_MILLIS = 50;
 
-  private static final String POM =
-      """
-      <project xmlns="http://maven.apache.org/POM/4.0.0">
-        <modelVersion>4.0.0</modelVersion>
-        <groupId>braid.cell</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
-        <dependencies>%s</dependencies>
-      </project>
-      """;
-
   private MavenJars() {}
 
   /// @param command what runs Maven, `mvn`
@@ -67,8 +58,7 @@ public final class MavenJars {
     var pom = directory.resolve("pom.xml");
     Files.writeString(
         pom,
-        POM.formatted(
-            coordinates.stream().map(MavenJars::dependency).collect(Collectors.joining())));
+        project(coordinates.stream().map(MavenJars::dependency).collect(Collectors.joining())));
     // What is in the local repository needs no network, and is not looked for there.
     var said = run(command, pom, true, stopped);
     if (!said.isEmpty()) {
@@ -89,6 +79,17 @@ public final class MavenJars {
       }
     }
     return jars;
+  }
+
+  private static String project(String dependencies) {
+    return """
+    <project xmlns="http://maven.apache.org/POM/4.0.0">
+      <modelVersion>4.0.0</modelVersion>
+      <groupId>braid.cell</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
+      <dependencies>%s</dependencies>
+    </project>
+    """
+        .formatted(dependencies);
   }
 
   private static String dependency(String coordinates) {

@@ -1,7 +1,7 @@
 package braid.launcher.session.magic;
 
 import braid.MimeBundle;
-import braid.internal.report.Grid;
+import braid.internal.report.value.Grid;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.ranks.RankProcess;
 import java.io.IOException;
