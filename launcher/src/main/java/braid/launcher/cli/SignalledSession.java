@@ -50,10 +50,11 @@ final class SignalledSession {
   /// ends the ranks, and with them the cell, which is saved as it is.
   private static void signalled(int times, @Nullable Session session) {
     if (times == 1) {
+      System.err.println("braid: interrupted; ending in order (again: ends the ranks at once)");
       // On a thread of its own: an exit waits for the hooks, and the next signal must be heard.
       Thread.ofPlatform().daemon().name("exit").start(() -> System.exit(INTERRUPTED));
     } else if (session != null) {
-      System.err.println("braid: interrupted again; ending the ranks");
+      System.err.println("braid: interrupted again; ending the ranks at once");
       session.close();
     }
   }
