@@ -18,15 +18,7 @@ public enum ExitCode {
   RANK_DIED(138);
 
   private static final List<ExitCode> WORSE_AND_WORSE =
-      List.of(
-          OK,
-          SLOWER,
-          DIFFERENT,
-          USAGE,
-          CELL_FAILED,
-          VERIFICATION_FAILED,
-          TIMEOUT,
-          RANK_DIED);
+      List.of(OK, SLOWER, DIFFERENT, USAGE, CELL_FAILED, VERIFICATION_FAILED, TIMEOUT, RANK_DIED);
 
   private final int code;
 

@@ -1,7 +1,7 @@
 package braid.launcher.compile;
 
 import braid.MimeBundle;
-import java.util.List;
+import braid.launcher.cell.MagicName;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import jdk.jshell.SourceCodeAnalysis.Suggestion;
@@ -9,10 +9,6 @@ import jdk.jshell.SourceCodeAnalysis.Suggestion;
 /// Answers an editor's questions from the front's own compiler: no rank is asked.
 public final class Assistant {
   private static final String INDENT = "    ";
-  private static final List<String> MAGICS =
-      List.of(
-          "%%front", "%%rank", "%%time", "%help", "%jars", "%ranks", "%restart", "%time", "%who");
-
   private final CellCompiler compiler;
 
   public Assistant(CellCompiler compiler) {
@@ -24,7 +20,9 @@ public final class Assistant {
     var line = source.substring(Math.min(lineStart, cursor), cursor);
     if (line.startsWith("%") && !line.contains(" ")) {
       return new Completions(
-          MAGICS.stream().filter(m -> m.startsWith(line)).toList(), lineStart, cursor);
+          MagicName.spellings().stream().filter(m -> m.startsWith(line)).toList(),
+          lineStart,
+          cursor);
     }
     int start = startOfSnippet(source, cursor);
     var anchor = new int[1];

@@ -30,7 +30,9 @@ public final class FanOut implements ExecutionControl {
   private long loadNanos;
   private @Nullable Invocation running;
   private boolean stopWanted;
+  private boolean insisted;
   private boolean interruptedBefore;
+  private boolean disturbed;
   private Optional<Map<Integer, Ending>> last = Optional.empty();
 
   /// The compiler warms up while the ranks start: they are waited for when they are first needed.
@@ -83,6 +85,7 @@ public final class FanOut implements ExecutionControl {
   /// A new cell begins: nobody wants it stopped yet.
   public synchronized void begin() {
     stopWanted = false;
+    insisted = false;
   }
 
   /// Ends the step that runs; one of this cell's that has not begun yet, because it is still being
@@ -94,8 +97,39 @@ public final class FanOut implements ExecutionControl {
     }
   }
 
-  /// After a failed cell: whoever was released can wait again.
+  /// Ends the step that runs, and the ranks that do not stop: an interrupt before this one did not
+  /// end the cell.
+  public synchronized void insist() {
+    stopWanted = true;
+    insisted = true;
+    if (running != null) {
+      running.insist();
+    }
+  }
+
+  /// Whether the user insists that this cell end.
+  public synchronized boolean insisted() {
+    return insisted;
+  }
+
+  /// The ranks that have not ended the step that runs.
+  public synchronized List<Integer> pending() {
+    return running == null ? List.of() : running.pending();
+  }
+
+  /// Whether ranks must [#resume] though no step failed: what they were told to end ended well.
+  public boolean disturbed() {
+    return disturbed;
+  }
+
+  /// After a failed or interrupted cell: whoever was released can wait again, once streams have
+  /// come to rest. What ranks were told in the middle of the cell travels beside the requests, so
+  /// it is let arrive first: it must not end a later cell.
   public void resume() throws InterruptedException {
+    for (var heard : ranks().all().stream().map(RankProcess::hearing).toList()) {
+      heard.join();
+    }
+    disturbed = false;
     epoch++;
     var _ = ask(ranks().all(), new ToRank.Resume(epoch));
   }
@@ -116,10 +150,14 @@ public final class FanOut implements ExecutionControl {
       if (stopWanted && message instanceof ToRank.Invoke) {
         invocation.interrupt();
       }
+      if (insisted) {
+        invocation.insist();
+      }
     }
     try {
       var ended = invocation.await();
       interruptedBefore = invocation.wasInterrupted();
+      disturbed |= invocation.disturbed();
       return ended;
     } finally {
       synchronized (this) {
@@ -145,7 +183,7 @@ public final class FanOut implements ExecutionControl {
     loadNanos += System.nanoTime() - start;
     for (var ending : ended.values()) {
       switch (ending) {
-        case Ending.Dead(var died) -> throw new EngineTerminationException(died.getMessage());
+        case Ending.Dead(var died, _) -> throw new EngineTerminationException(died.getMessage());
         case Ending.Answered(FromRank.Failed(var failure)) ->
             throw new ClassInstallException(failure.root().toString(), new boolean[classes.length]);
         case Ending.Answered ignored -> {}
@@ -172,7 +210,7 @@ public final class FanOut implements ExecutionControl {
       throw asRunException(failure.get());
     }
     for (var ending : ended.values()) {
-      if (ending instanceof Ending.Dead(RankDied died)) {
+      if (ending instanceof Ending.Dead(RankDied died, _)) {
         throw new UserException(
             died.getMessage(), RankDied.class.getName(), new StackTraceElement[0]);
       }

@@ -1,6 +1,7 @@
 package braid.launcher.fanout;
 
 import braid.GroupAborted;
+import braid.MimeBundle;
 import braid.launcher.ranks.RankDied;
 import braid.launcher.ranks.RankProcess;
 import braid.launcher.wire.FromRank;
@@ -9,8 +10,11 @@ import braid.launcher.wire.ToRank;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.CompletionException;
 
 /// One step of a cell on all its ranks, from the request to the last answer. When a rank fails, the
@@ -21,7 +25,8 @@ public final class Invocation {
   public sealed interface Ending {
     record Answered(FromRank.Answer answer) implements Ending {}
 
-    record Dead(RankDied how) implements Ending {}
+    /// `givenUp` where it did not end when it was to, and so was killed.
+    record Dead(RankDied how, boolean givenUp) implements Ending {}
   }
 
   /// Ranks often fail alike but not at once: let each tell its own failure.
@@ -33,16 +38,24 @@ public final class Invocation {
   /// The stop is told again: a rank that hears it before it has begun has nothing to stop yet.
   private static final Duration STOP_AGAIN = Duration.ofMillis(200);
 
-  private static final Duration KILL_AFTER = Duration.ofSeconds(12);
+  static final Duration KILL_AFTER = Duration.ofSeconds(12);
+
+  /// What a rank that was told to stop before may still take once the user insists.
+  private static final Duration LAST_CHANCE = Duration.ofSeconds(1);
 
   private final Map<Integer, RankProcess> asked = new TreeMap<>();
   private final Map<Integer, Ending> endings = new TreeMap<>();
+  private final Set<Integer> givenUp = new TreeSet<>();
+  private final boolean ofCell;
   private String trouble = "";
   private long troubleNanos;
+  private long insistedNanos;
   private boolean interrupted;
+  private boolean disturbed;
 
   /// Asks the same of every rank of the list; the caller then waits.
   public Invocation(List<RankProcess> ranks, ToRank message) {
+    ofCell = message instanceof ToRank.Invoke;
     ranks.forEach(r -> asked.put(r.rank(), r));
     for (var rank : ranks) {
       var _ =
@@ -50,19 +63,20 @@ public final class Invocation {
               .handle(
                   (answer, failure) -> {
                     ended(
-                        rank.rank(), answer == null ? dead(failure) : new Ending.Answered(answer));
+                        rank.rank(),
+                        answer == null ? dead(rank.rank(), failure) : new Ending.Answered(answer));
                     return answer;
                   });
     }
   }
 
-  private static Ending dead(Throwable failure) {
+  private synchronized Ending dead(int rank, Throwable failure) {
     var cause =
         failure instanceof CompletionException && failure.getCause() != null
             ? failure.getCause()
             : failure;
     if (cause instanceof RankDied died) {
-      return new Ending.Dead(died);
+      return new Ending.Dead(died, givenUp.contains(rank));
     }
     return new Ending.Answered(
         new FromRank.Failed(RankFailure.of(RankFailure.Kind.INTERNAL, -1, cause)));
@@ -79,7 +93,7 @@ public final class Invocation {
   private void trouble(int rank, Ending ending) {
     var what =
         switch (ending) {
-          case Ending.Dead(var how) -> how.getMessage();
+          case Ending.Dead(var how, _) -> how.getMessage();
           case Ending.Answered(FromRank.Failed(var failure)) ->
               "rank " + rank + " failed with " + failure.root();
           case Ending.Answered ignored -> "";
@@ -96,58 +110,104 @@ public final class Invocation {
     notifyAll();
   }
 
+  /// The user wanted it before, and it has not ended: whoever does not stop now is killed.
+  public synchronized void insist() {
+    interrupted = true;
+    if (insistedNanos == 0) {
+      insistedNanos = System.nanoTime();
+    }
+    notifyAll();
+  }
+
   public synchronized boolean wasInterrupted() {
     return interrupted;
+  }
+
+  /// Whether ranks were told to stop or to wait no longer: they must [ToRank.Resume], even if they
+  /// ended well meanwhile.
+  public synchronized boolean disturbed() {
+    return disturbed;
+  }
+
+  /// The ranks that have not ended yet.
+  public synchronized List<Integer> pending() {
+    return asked.keySet().stream().filter(rank -> !endings.containsKey(rank)).toList();
   }
 
   /// Waits until every rank has answered or died.
   public synchronized Map<Integer, Ending> await() throws InterruptedException {
     boolean released = false;
-    boolean killed = false;
     while (endings.size() < asked.size()) {
-      if (interrupted && troubleNanos == 0) {
-        trouble = "the cell was interrupted";
-        troubleNanos = System.nanoTime() - STOP_AFTER.toNanos();
+      if (interrupted) {
+        stopNow();
       }
       if (troubleNanos == 0) {
         wait();
         continue;
       }
       long since = System.nanoTime() - troubleNanos;
+      long killAfter = killAfterNanos();
       long next;
-      if (since < RELEASE_AFTER.toNanos()) {
+      if (since >= killAfter) {
+        killPending();
+        wait();
+        continue;
+      } else if (since < RELEASE_AFTER.toNanos()) {
         next = RELEASE_AFTER.toNanos();
       } else if (since < STOP_AFTER.toNanos()) {
         released = release(released);
         next = STOP_AFTER.toNanos();
-      } else if (since < KILL_AFTER.toNanos()) {
+      } else {
         released = release(released);
         var _ = tellPending(new ToRank.Interrupt());
-        next = Math.min(KILL_AFTER.toNanos(), since + STOP_AGAIN.toNanos());
-      } else {
-        killed = killed || killPending();
-        wait();
-        continue;
+        next = Math.min(killAfter, since + STOP_AGAIN.toNanos());
       }
       wait((next - since) / 1_000_000 + 1);
     }
     return Map.copyOf(endings);
   }
 
+  /// From here on it is as if a rank had failed so long ago that the others are to be stopped.
+  private void stopNow() {
+    long stopping = System.nanoTime() - STOP_AFTER.toNanos();
+    if (troubleNanos == 0) {
+      trouble = "the cell was interrupted";
+      troubleNanos = stopping;
+    } else {
+      troubleNanos = Math.min(troubleNanos, stopping);
+    }
+  }
+
+  private long killAfterNanos() {
+    return insistedNanos == 0
+        ? KILL_AFTER.toNanos()
+        : Math.min(KILL_AFTER.toNanos(), insistedNanos - troubleNanos + LAST_CHANCE.toNanos());
+  }
+
   private boolean release(boolean already) {
     return already || tellPending(new ToRank.Release(trouble));
   }
 
+  /// Only a cell waits for other ranks and can be stopped; anything else would take what it is told
+  /// into the next cell.
   private boolean tellPending(ToRank message) {
-    asked.values().stream()
-        .filter(r -> !endings.containsKey(r.rank()))
-        .forEach(r -> r.tell(message));
+    if (ofCell) {
+      disturbed = true;
+      pending().forEach(rank -> process(rank).tell(message));
+    }
     return true;
   }
 
-  private boolean killPending() {
-    asked.values().stream().filter(r -> !endings.containsKey(r.rank())).forEach(RankProcess::kill);
-    return true;
+  private void killPending() {
+    for (int rank : pending()) {
+      if (givenUp.add(rank)) {
+        process(rank).kill();
+      }
+    }
+  }
+
+  private RankProcess process(int rank) {
+    return Objects.requireNonNull(asked.get(rank));
   }
 
   /// The rank's failure, if it failed.
@@ -155,6 +215,18 @@ public final class Invocation {
     return ending instanceof Ending.Answered(FromRank.Failed(var failure))
         ? Optional.of(failure)
         : Optional.empty();
+  }
+
+  /// What the ranks' snippets came to, where one did.
+  public static Map<Integer, MimeBundle> values(Map<Integer, Ending> ended) {
+    var values = new TreeMap<Integer, MimeBundle>();
+    ended.forEach(
+        (rank, ending) -> {
+          if (ending instanceof Ending.Answered(FromRank.Value(var bundle))) {
+            values.put(rank, bundle);
+          }
+        });
+    return values;
   }
 
   /// Whether this failure was only the consequence of another rank's.

@@ -63,10 +63,17 @@ final class CellRequests implements AutoCloseable {
     }
   }
 
-  /// The cell between its busy and its idle; `interrupted` is done once somebody wants it stopped.
-  private record Running(CompletableFuture<Void> interrupted) {}
+  /// The cell between its busy and its idle; `interrupted` is done once somebody wants it stopped,
+  /// with the time (`System.nanoTime`).
+  private record Running(CompletableFuture<Long> interrupted, CellPublisher publisher) {}
 
   private static final Duration INTERRUPT_AGAIN = Duration.ofMillis(200);
+
+  /// One key of a client's may send a message and a signal: what comes together is one interrupt.
+  private static final Duration ONE_INTERRUPT = Duration.ofMillis(300);
+
+  /// A cell that has not ended so long after an interrupt will hardly end by itself.
+  private static final Duration SAY_WHO_RUNS = Duration.ofSeconds(1);
 
   private final Channels channels;
   private final KernelStatus status;
@@ -103,37 +110,58 @@ final class CellRequests implements AutoCloseable {
     runner.execute(() -> serve(request, arrival));
   }
 
-  /// Stops the running cell; without one nothing happens.
+  /// Stops the running cell; without one nothing happens. The second time it is ended even if ranks
+  /// have to be.
   void interrupt() {
     Optional<Running> cell;
     synchronized (this) {
       cell = running;
     }
     if (cell.isPresent()) {
-      cell.get().interrupted.complete(null);
+      boolean first = cell.get().interrupted.complete(System.nanoTime());
       prompts.release("the cell was interrupted");
-      session.interrupt();
-      var _ =
-          timer.schedule(
-              () -> interruptAgain(cell.get()), INTERRUPT_AGAIN.toMillis(), TimeUnit.MILLISECONDS);
+      if (first) {
+        session.interrupt();
+        later(INTERRUPT_AGAIN, cell.get(), session::interrupt);
+        later(SAY_WHO_RUNS, cell.get(), () -> sayWhoRuns(cell.get().publisher));
+      } else if (System.nanoTime() - cell.get().interrupted.join() > ONE_INTERRUPT.toNanos()) {
+        session.insist();
+        later(INTERRUPT_AGAIN, cell.get(), session::insist);
+      }
     }
   }
 
-  /// The session ignores an interrupt that comes just before the cell gets there.
-  private void interruptAgain(Running cell) {
-    boolean runs;
-    synchronized (this) {
-      runs = running.equals(Optional.of(cell));
-    }
-    if (runs) {
-      session.interrupt();
+  /// If the cell still runs then. An interrupt is told again because the session ignores one that
+  /// comes just before the cell gets there; that is not the user's second.
+  private void later(Duration delay, Running cell, Runnable action) {
+    var _ =
+        timer.schedule(
+            () -> {
+              if (runs(cell)) {
+                action.run();
+              }
+            },
+            delay.toMillis(),
+            TimeUnit.MILLISECONDS);
+  }
+
+  private synchronized boolean runs(Running cell) {
+    return running.equals(Optional.of(cell));
+  }
+
+  private void sayWhoRuns(CellPublisher publisher) {
+    var pending = session.pending();
+    if (!pending.isEmpty()) {
+      publisher.stderr(
+          "interrupted, but of the ranks %s have not stopped yet; interrupt again to end the ranks and start new ones\n"
+              .formatted(pending));
     }
   }
 
   /// Begins no further cell: those that wait are aborted. The running one ends with its session.
   synchronized void stop() {
     abortedBefore = Long.MAX_VALUE;
-    running.ifPresent(cell -> cell.interrupted.complete(null));
+    running.ifPresent(cell -> cell.interrupted.complete(System.nanoTime()));
   }
 
   @Override
@@ -194,7 +222,7 @@ final class CellRequests implements AutoCloseable {
   }
 
   private JsonObject run(Asked asked, CellPublisher publisher) {
-    var cell = new Running(new CompletableFuture<>());
+    var cell = new Running(new CompletableFuture<>(), publisher);
     synchronized (this) {
       running = Optional.of(cell);
     }

@@ -2,6 +2,8 @@ package braid.launcher.kernel;
 
 import braid.launcher.session.Session;
 import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
@@ -36,13 +38,23 @@ final class LazySession implements AutoCloseable {
 
   /// Stops what the session is running, if it is there.
   void interrupt() {
-    CompletableFuture<Session> session;
-    synchronized (this) {
-      session = started;
-    }
-    if (session != null && session.isDone() && !session.isCompletedExceptionally()) {
-      session.join().interrupt();
-    }
+    ready().ifPresent(Session::interrupt);
+  }
+
+  /// Ends what the session is running, and ranks that do not stop.
+  void insist() {
+    ready().ifPresent(Session::insist);
+  }
+
+  /// The ranks that the running cell still waits for.
+  List<Integer> pending() {
+    return ready().map(Session::pending).orElse(List.of());
+  }
+
+  private synchronized Optional<Session> ready() {
+    return started != null && started.isDone() && !started.isCompletedExceptionally()
+        ? Optional.of(started.join())
+        : Optional.empty();
   }
 
   @Override

@@ -2,16 +2,26 @@ package braid.launcher.machine;
 
 import braid.BraidException;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /// Which backend ranks run on, and why that one: an automatic choice says what it chose.
 ///
 /// @param name `host` or `cuda`
-public record BackendChoice(String name, String why) {
+/// @param devices what each rank runs on, in their order; empty where that is the host
+public record BackendChoice(String name, String why, List<String> devices) {
   public static final String AUTO = "auto";
   public static final String HOST = "host";
   public static final String CUDA = "cuda";
 
   private static final List<String> WISHES = List.of(AUTO, HOST, CUDA);
+
+  public BackendChoice {
+    devices = List.copyOf(devices);
+  }
+
+  public BackendChoice(String name, String why) {
+    this(name, why, List.of());
+  }
 
   /// @param from the option or variable that said so, as messages name it
   /// @throws BraidException where there is no such backend
@@ -40,7 +50,7 @@ public record BackendChoice(String name, String why) {
               "%s cuda runs one rank a GPU: -n must be 1..%d but was %d; try -n %d, or --backend host"
                   .formatted(from, gpus.count(), ranks, gpus.count()));
         }
-        yield new BackendChoice(CUDA, onGpus(ranks, gpus));
+        yield onGpus(ranks, gpus);
       }
       case HOST -> new BackendChoice(HOST, "as %s says".formatted(from));
       default ->
@@ -48,14 +58,24 @@ public record BackendChoice(String name, String why) {
               ? new BackendChoice(HOST, "no GPU: " + gpus.missing())
               : ranks > gpus.count()
                   ? new BackendChoice(HOST, "%d ranks but only %s".formatted(ranks, gpus.words()))
-                  : new BackendChoice(CUDA, onGpus(ranks, gpus));
+                  : onGpus(ranks, gpus);
     };
   }
 
-  private static String onGpus(int ranks, Gpus gpus) {
-    return ranks == gpus.count()
-        ? "one rank on each of " + gpus.words()
-        : "%d of %s, one rank each".formatted(ranks, gpus.words());
+  private static BackendChoice onGpus(int ranks, Gpus gpus) {
+    var why =
+        ranks == gpus.count()
+            ? "one rank on each of " + gpus.words()
+            : "%d of %s, one rank each".formatted(ranks, gpus.words());
+    var devices =
+        IntStream.range(0, ranks)
+            .mapToObj(i -> "GPU %d: %s".formatted(i, gpus.all().get(i).name()));
+    return new BackendChoice(CUDA, why, devices.toList());
+  }
+
+  /// What a rank runs on: its GPU's number, as CUDA counts, and name, or "host".
+  public String device(int rank) {
+    return rank < devices.size() ? devices.get(rank) : isCuda() ? "GPU " + rank : HOST;
   }
 
   public boolean isCuda() {

@@ -38,13 +38,22 @@ public final class OutputMerger {
   private final List<StringBuilder> errors = new ArrayList<>();
   private final List<Long> reference = new ArrayList<>();
   private final boolean referenceTakesPart;
+  private final OutputMode mode;
+  private final int first;
   private boolean atLineStart = true;
 
   /// `referenceTakesPart` is whether rank 0 runs this cell at all; without it every line is shown
   /// with its rank.
   public OutputMerger(int ranks, boolean referenceTakesPart, Sink sink) {
+    this(ranks, referenceTakesPart ? 0 : 1, OutputMode.DIFF, sink);
+  }
+
+  /// `first` is the lowest rank that runs this cell.
+  OutputMerger(int ranks, int first, OutputMode mode, Sink sink) {
     this.sink = sink;
-    this.referenceTakesPart = referenceTakesPart;
+    this.mode = mode;
+    this.first = first;
+    this.referenceTakesPart = first == 0;
     for (int i = 0; i < ranks; i++) {
       this.ranks.add(new Other());
       errors.add(new StringBuilder());
@@ -56,6 +65,12 @@ public final class OutputMerger {
       sink.show(channel, text);
     } else if (channel == Channel.STDERR) {
       lines(errors.get(rank), text, line -> sink.show(Channel.STDERR, "[" + rank + "] " + line));
+    } else if (mode == OutputMode.FIRST) {
+      if (rank == first) {
+        sink.show(Channel.STDOUT, text);
+      }
+    } else if (mode == OutputMode.ALL) {
+      lines(ranks.get(rank).partial, text, line -> show(rank, line));
     } else if (rank == 0) {
       sink.show(Channel.STDOUT, text);
       atLineStart = text.endsWith("\n");
@@ -81,7 +96,7 @@ public final class OutputMerger {
 
   /// The cell is over: nothing more will come that a held line could equal.
   public synchronized void finish() {
-    for (int rank = 1; rank < ranks.size(); rank++) {
+    for (int rank = mode == OutputMode.ALL ? 0 : 1; rank < ranks.size(); rank++) {
       var other = ranks.get(rank);
       if (!other.partial.isEmpty()) {
         other.held.add(new Held(other.partial + "\n", 0));

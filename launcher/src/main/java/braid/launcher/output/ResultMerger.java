@@ -5,6 +5,7 @@ import braid.internal.evidence.HandedOver;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 
 /// One result from N: what the ranks measured becomes one table and chart; else it is rank 0's (or
 /// the lowest rank's that ran), and where ranks' texts differ, each rank's value.
@@ -12,33 +13,55 @@ public final class ResultMerger {
   private ResultMerger() {}
 
   public static MimeBundle merge(Map<Integer, MimeBundle> byRank) {
+    return merge(byRank, OutputMode.DIFF);
+  }
+
+  /// What was measured is one thing of all ranks, whatever is shown of the rest.
+  public static MimeBundle merge(Map<Integer, MimeBundle> byRank, OutputMode mode) {
     var values = new TreeMap<>(byRank);
     var evidence = HandedOver.evidence(List.copyOf(values.values()));
     if (evidence.isPresent()) {
       return evidence.get().display();
     }
     var first = values.firstEntry().getValue();
-    if (values.values().stream().allMatch(v -> v.text().equals(first.text()))) {
+    boolean alike = values.values().stream().allMatch(v -> v.text().equals(first.text()));
+    if (mode == OutputMode.FIRST || values.size() == 1 || (mode == OutputMode.DIFF && alike)) {
       return first;
     }
-    var text = new StringBuilder();
+    return first
+        .with(
+            MimeBundle.TEXT,
+            values.entrySet().stream()
+                .map(e -> labelled(e.getKey(), e.getValue().text()))
+                .collect(Collectors.joining("\n")))
+        .with(MimeBundle.HTML, html(values));
+  }
+
+  private static String html(Map<Integer, MimeBundle> values) {
     var html =
         new StringBuilder("<table><thead><tr><th>rank</th><th>value</th></tr></thead><tbody>");
     values.forEach(
         (rank, value) -> {
-          text.append("[").append(rank).append("] ").append(value.text()).append('\n');
+          var rich = value.data().get(MimeBundle.HTML);
           html.append("<tr><td>")
               .append(rank)
-              .append("</td><td style=\"text-align:left\"><pre>")
-              .append(escape(value.text()))
-              .append("</pre></td></tr>");
+              .append("</td><td style=\"text-align:left\">")
+              .append(rich == null ? "<pre>" + escape(value.text()) + "</pre>" : rich)
+              .append("</td></tr>");
         });
-    html.append("</tbody></table>");
-    text.setLength(text.length() - 1);
-    var rich = first.data().get(MimeBundle.HTML);
-    return first
-        .with(MimeBundle.TEXT, text.toString())
-        .with(MimeBundle.HTML, (rich == null ? "" : rich) + html);
+    return html.append("</tbody></table>").toString();
+  }
+
+  /// What has several lines begins on one of its own.
+  private static String labelled(int rank, String text) {
+    return "[" + rank + "]" + (text.contains("\n") ? "\n" : " ") + text;
+  }
+
+  /// With the rank it is of.
+  static MimeBundle labelled(int rank, MimeBundle bundle) {
+    var text = bundle.with(MimeBundle.TEXT, labelled(rank, bundle.text()));
+    var html = bundle.data().get(MimeBundle.HTML);
+    return html == null ? text : text.with(MimeBundle.HTML, "<div>rank " + rank + "</div>" + html);
   }
 
   public static String escape(String text) {

@@ -7,14 +7,19 @@ import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.RankFailure.Kind;
 import braid.launcher.wire.ToRank;
+import java.io.InterruptedIOException;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.net.MalformedURLException;
+import java.nio.channels.ClosedByInterruptException;
 import jdk.jshell.spi.SPIResolutionException;
 
 /// Loads and runs what the front compiled. The JDK has such engines too, but they turn values,
 /// causes and stacks into strings, which a rank keeps.
 final class CellEngine {
+  /// A chain longer than this is a circle or as good as one.
+  private static final int MAX_CAUSES = 20;
+
   private final CellClasses classes = new CellClasses();
   private final Thread thread;
   private final Object stopping = new Object();
@@ -109,12 +114,24 @@ final class CellEngine {
     if (thrown instanceof SPIResolutionException unresolved) {
       return new FromRank.Failed(RankFailure.of(Kind.UNRESOLVED, unresolved.id(), thrown));
     }
-    boolean byStop =
-        thrown instanceof CellStopped
-            || thrown instanceof InterruptedException
-            || thrown instanceof GroupAborted;
+    boolean byStop = Thread.currentThread().isInterrupted() || endedByStop(thrown);
     var kind = byStop && wasStopped() ? Kind.STOPPED : Kind.THROWN;
     return new FromRank.Failed(RankFailure.of(kind, -1, thrown));
+  }
+
+  /// What a stop throws may come wrapped in what the cell, or a library it uses, made of it.
+  private static boolean endedByStop(Throwable thrown) {
+    int depth = 0;
+    for (Throwable t = thrown; t != null && depth < MAX_CAUSES; t = t.getCause(), depth++) {
+      if (t instanceof CellStopped
+          || t instanceof InterruptedException
+          || t instanceof InterruptedIOException
+          || t instanceof ClosedByInterruptException
+          || t instanceof GroupAborted) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private static FromRank.Failed internal(Throwable thrown) {

@@ -7,6 +7,8 @@ import braid.launcher.wire.ToRank;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -35,6 +37,8 @@ public final class RankProcess {
   private volatile @Nullable Connection control;
   private volatile @Nullable Death death;
   private volatile @Nullable Heartbeat heartbeat;
+  private final Map<Long, CompletableFuture<Void>> hearings = new HashMap<>();
+  private long lastHearing;
 
   /// What a rank last said of itself, and when (`System.nanoTime`).
   public record Heartbeat(FromRank.Pong pong, long heardNanos) {}
@@ -73,6 +77,13 @@ public final class RankProcess {
 
   public Optional<Death> death() {
     return Optional.ofNullable(death);
+  }
+
+  /// Whether it has been asked something and has not answered.
+  public boolean isBusy() {
+    synchronized (pending) {
+      return !pending.isEmpty();
+    }
   }
 
   public Optional<Heartbeat> heartbeat() {
@@ -128,6 +139,38 @@ public final class RankProcess {
     }
   }
 
+  /// Done when the rank has heard all that it was told so far, or is dead.
+  public CompletableFuture<Void> hearing() {
+    var heard = new CompletableFuture<Void>();
+    long number;
+    synchronized (hearings) {
+      // Downwards: heartbeats count up.
+      number = --lastHearing;
+      hearings.put(number, heard);
+    }
+    tell(new ToRank.Ping(number));
+    if (death != null || control == null) {
+      heardAll();
+    }
+    return heard;
+  }
+
+  private void heardAll() {
+    synchronized (hearings) {
+      hearings.values().forEach(heard -> heard.complete(null));
+      hearings.clear();
+    }
+  }
+
+  private void heard(long number) {
+    synchronized (hearings) {
+      var waiting = hearings.remove(number);
+      if (waiting != null) {
+        waiting.complete(null);
+      }
+    }
+  }
+
   private RankDied diedOrNever() {
     var how = death;
     return new RankDied(how != null ? how : new Death(rank, pid(), -1));
@@ -169,6 +212,7 @@ public final class RankProcess {
   private void heardOnControl(FromRank message) {
     if (message instanceof FromRank.Pong pong) {
       heartbeat = new Heartbeat(pong, System.nanoTime());
+      heard(pong.number());
     } else {
       heardByItself(message);
     }
@@ -234,6 +278,7 @@ public final class RankProcess {
       pending.forEach(p -> p.completeExceptionally(new RankDied(how)));
       pending.clear();
     }
+    heardAll();
     close(execution);
     close(control);
     events.accept(new RankEvent.Died(rank, how));

@@ -1,12 +1,16 @@
 package braid.launcher.session;
 
 import braid.launcher.cell.Cell;
+import braid.launcher.cell.MagicName;
+import braid.launcher.output.OutputMode;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 
-/// The `%%` lines a cell may begin with: where it runs, and whether it is timed. `body` is the cell
-/// with those lines left empty, so that line numbers stay what they are.
-record CellHeader(Where where, boolean timed, String body) {
+/// The `%%` lines a cell may begin with: where it runs, whether it is timed, and what of its output
+/// is shown. `body` is the cell with those lines left empty, so that line numbers stay what they
+/// are.
+record CellHeader(Where where, boolean timed, Optional<OutputMode> output, String body) {
   sealed interface Where {
     record Everywhere() implements Where {}
 
@@ -18,6 +22,7 @@ record CellHeader(Where where, boolean timed, String body) {
   static CellHeader of(Cell cell, int ranks) throws MagicError {
     Where where = new Where.Everywhere();
     boolean timed = false;
+    var output = Optional.<OutputMode>empty();
     var body = new StringBuilder(cell.source());
     while (true) {
       int at = 0;
@@ -25,7 +30,7 @@ record CellHeader(Where where, boolean timed, String body) {
         at++;
       }
       if (!body.substring(at).startsWith("%%")) {
-        return new CellHeader(where, timed, body.toString());
+        return new CellHeader(where, timed, output, body.toString());
       }
       int end = body.indexOf("\n", at);
       end = end < 0 ? body.length() : end;
@@ -35,14 +40,20 @@ record CellHeader(Where where, boolean timed, String body) {
         case "rank", "ranks" -> where = new Where.Ranks(parseRanks(rest, ranks));
         case "front" -> where = new Where.Front();
         case "time" -> timed = true;
-        default ->
-            throw new MagicError(
-                "unknown cell magic %%"
-                    + words[0]
-                    + "; there are %%rank 0,2  %%front  %%time (%help)");
+        case "output" -> output = Optional.of(outputMode(rest));
+        default -> throw new MagicError(MagicName.unknown("%%" + words[0]));
       }
       body.replace(at, end, "");
     }
+  }
+
+  static OutputMode outputMode(String word) throws MagicError {
+    return OutputMode.of(word.strip())
+        .orElseThrow(
+            () ->
+                new MagicError(
+                    "%%output wants all, first or diff but got `%s`; did you mean %s?"
+                        .formatted(word.strip(), OutputMode.nearest(word.strip()))));
   }
 
   private static List<Integer> parseRanks(String text, int ranks) throws MagicError {
@@ -70,11 +81,8 @@ record CellHeader(Where where, boolean timed, String body) {
     return chosen.stream().distinct().sorted().toList();
   }
 
-  boolean runsOn(int rank) {
-    return switch (where) {
-      case Where.Everywhere() -> true;
-      case Where.Ranks(var chosen) -> chosen.contains(rank);
-      case Where.Front() -> rank == 0;
-    };
+  /// The lowest rank that runs the cell.
+  int first() {
+    return where instanceof Where.Ranks(var chosen) ? chosen.getFirst() : 0;
   }
 }

@@ -9,11 +9,13 @@ import braid.launcher.compile.Origins;
 import braid.launcher.fanout.FanOut;
 import braid.launcher.fanout.Invocation;
 import braid.launcher.fanout.Invocation.Ending;
+import braid.launcher.ranks.Death;
 import braid.launcher.wire.RankFailure;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import jdk.jshell.UnresolvedReferenceException;
@@ -26,24 +28,53 @@ final class FailureReport {
 
   private final Cell cell;
   private final Origins origins;
-  private final int asked;
+  private final int all;
   private final List<String> text = new ArrayList<>();
+  private final List<Integer> givenUp = new ArrayList<>();
 
-  private FailureReport(Cell cell, Origins origins, int asked) {
-    this.asked = asked;
+  private FailureReport(Cell cell, Origins origins, int all) {
+    this.all = all;
     this.cell = cell;
     this.origins = origins;
   }
 
-  /// `mapped` is the root cause as JShell saw it, whose stack names snippets.
+  /// `all` is how many ranks there are, whether the cell ran on them or not; `mapped` is the root
+  /// cause as JShell saw it, whose stack names snippets.
   static CellFailure of(
       Cell cell,
       Origins origins,
+      int all,
       Map<Integer, Ending> ended,
       @Nullable Throwable mapped,
       boolean interrupted) {
-    return new FailureReport(cell, origins, ended.size())
-        .build(new TreeMap<>(ended), mapped, interrupted);
+    return new FailureReport(cell, origins, all).build(new TreeMap<>(ended), mapped, interrupted);
+  }
+
+  /// The user wanted it to end where nothing of it ran, or all that ran ended well.
+  static CellFailure interrupted(Cell cell) {
+    var message = cell.name() + " was interrupted";
+    return new CellFailure(Kind.INTERRUPTED, "Interrupted", message, List.of(message));
+  }
+
+  /// A rank died before this cell.
+  static CellFailure dead(Death death) {
+    var message = death + " earlier; %restart starts new ranks";
+    return new CellFailure(Kind.RANK_DIED, "RankDied", message, List.of(message));
+  }
+
+  /// The cell ended only because the user insisted: ranks were ended and new ones started.
+  static CellFailure insisted(
+      Cell cell, Optional<Integer> line, List<Integer> dead, List<String> before) {
+    var message =
+        "%s%s was interrupted twice: %s did not stop; the ranks were ended and new ones started; what cells declared is gone"
+            .formatted(
+                cell.name(),
+                line.map(n -> ", line " + n + ",").orElse(""),
+                (dead.size() == 1 ? "rank " : "ranks ")
+                    + dead.stream().map(String::valueOf).collect(Collectors.joining(", ")));
+    var text = new ArrayList<>(List.of(message));
+    before.stream().filter(said -> said.endsWith("released.")).forEach(text::add);
+    return new CellFailure(Kind.INTERRUPTED, "Interrupted", message, text);
   }
 
   private CellFailure build(
@@ -53,8 +84,12 @@ final class FailureReport {
     ended.forEach(
         (rank, ending) -> {
           Invocation.failure(ending).ifPresent(f -> failures.put(rank, f));
-          if (ending instanceof Ending.Dead(var how)) {
-            deaths.add(Objects.toString(how.getMessage(), "rank " + rank + " died"));
+          if (ending instanceof Ending.Dead(var how, var byUs)) {
+            if (byUs) {
+              givenUp.add(rank);
+            } else {
+              deaths.add(Objects.toString(how.getMessage(), "rank " + rank + " died"));
+            }
           }
         });
     var root = FanOut.rootCause(ended);
@@ -66,10 +101,20 @@ final class FailureReport {
       return new CellFailure(Kind.RANK_DIED, "RankDied", message, text);
     }
     if (interrupted && root.map(Invocation::isConsequence).orElse(true)) {
-      var message = cell.name() + " was interrupted" + line(mapped);
+      var message =
+          cell.name()
+              + " was interrupted"
+              + line(mapped)
+              + (givenUp.isEmpty()
+                  ? ""
+                  : "; " + ranks(givenUp) + " did not stop and " + were(givenUp) + " ended");
       text.add(message);
       waiting(failures);
-      return new CellFailure(Kind.INTERRUPTED, "Interrupted", message, text);
+      if (!givenUp.isEmpty()) {
+        text.add("%restart starts new ranks.");
+      }
+      return new CellFailure(
+          givenUp.isEmpty() ? Kind.INTERRUPTED : Kind.RANK_DIED, "Interrupted", message, text);
     }
     if (root.isEmpty()) {
       var message =
@@ -93,6 +138,13 @@ final class FailureReport {
       text.add("  caused by " + cause);
     }
     others(failures, root);
+    if (!givenUp.isEmpty()) {
+      text.add(
+          ranks(givenUp)
+              + " did not stop and "
+              + were(givenUp)
+              + " ended; %restart starts new ranks.");
+    }
     boolean verification = root.find(VerificationFailed.class).isPresent();
     return new CellFailure(
         verification ? Kind.VERIFICATION : Kind.EXCEPTION, first.className(), message, text);
@@ -166,8 +218,8 @@ final class FailureReport {
   }
 
   private String ranks(List<Integer> ranks) {
-    if (ranks.size() > 1 && ranks.size() == asked) {
-      return "all " + asked + " ranks";
+    if (ranks.size() > 1 && ranks.size() == all) {
+      return "all " + all + " ranks";
     }
     var names = ranks.stream().map(String::valueOf).collect(Collectors.joining(", "));
     return (ranks.size() == 1 ? "rank " : "ranks ") + names;

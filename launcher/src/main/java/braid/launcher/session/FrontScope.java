@@ -2,6 +2,7 @@ package braid.launcher.session;
 
 import REPL.$Cancel$;
 import braid.MimeBundle;
+import braid.internal.rank.Outbox;
 import braid.internal.report.Renderings;
 import braid.launcher.cell.Cell;
 import braid.launcher.compile.CellCompiler;
@@ -33,6 +34,22 @@ final class FrontScope implements AutoCloseable {
     }
   }
 
+  /// What the front's cells show goes where their text goes.
+  private record FrontOutbox(CellRun run) implements Outbox {
+    @Override
+    public void publish(MimeBundle bundle) {}
+
+    @Override
+    public void display(MimeBundle bundle, String displayId) {
+      run.shown(bundle, displayId, false);
+    }
+
+    @Override
+    public void update(MimeBundle bundle, String displayId) {
+      run.shown(bundle, displayId, true);
+    }
+  }
+
   private final Gathered gathered;
   private final Here here = new Here();
   private final Origins origins = new Origins();
@@ -48,6 +65,7 @@ final class FrontScope implements AutoCloseable {
     var out = System.out;
     var err = System.err;
     running = Thread.currentThread();
+    Outbox.OF_THREAD.set(new FrontOutbox(run));
     System.setOut(print(run, Channel.STDOUT));
     System.setErr(print(run, Channel.STDERR));
     try {
@@ -59,6 +77,7 @@ final class FrontScope implements AutoCloseable {
       System.err.flush();
       System.setOut(out);
       System.setErr(err);
+      Outbox.OF_THREAD.remove();
       running = null;
       $Cancel$.stop(false);
       var _ = Thread.interrupted();
@@ -85,7 +104,8 @@ final class FrontScope implements AutoCloseable {
         }
         if (event.exception() != null) {
           throw new CellFailed(
-              FailureReport.of(cell, origins, new HashMap<>(Map.of()), event.exception(), false));
+              FailureReport.of(
+                  cell, origins, 1, new HashMap<>(Map.of()), event.exception(), false));
         }
         result =
             java.shown() && CellCompiler.hasResult(event.snippet())

@@ -1,36 +1,33 @@
 package braid.launcher.session;
 
+import braid.BraidException;
 import braid.MimeBundle;
 import braid.launcher.cell.Cell;
+import braid.launcher.cell.MagicName;
 import braid.launcher.compile.CellCompiler.Piece;
 import braid.launcher.output.CellRun;
-import braid.launcher.output.ResultMerger;
 import braid.launcher.ranks.RankEvent.Channel;
-import braid.launcher.ranks.RankProcess;
+import braid.launcher.session.magic.Declared;
+import braid.launcher.session.magic.MavenJars;
+import braid.launcher.session.magic.RankTable;
+import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.util.Locale;
+import java.util.ArrayDeque;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
 /// What a line that begins with `%` does.
 final class Magics {
-  static final String HELP =
-      """
-      %%rank 0,2      run this cell on some ranks only (all of them load it)
-      %%front         run this cell in the front, where `profiles` holds what the ranks measured
-      %%time          say how long this cell ran; %time CODE times one line
-      %ranks          each rank: pid, state, memory, what it waits for
-      %restart        end all ranks and start new ones
-      %jars PATH...   add jars or folders to the class path of the compiler and of every rank
-      %who            what the cells have declared
-      %help           this text
-      A result is shown where the last line has no semicolon.
-      """;
+  /// Found on PATH.
+  private static final String MAVEN = "mvn";
 
   private final Session session;
   private final Gathered gathered;
   private final FrontScope front;
+  private final ArrayDeque<Path> loading = new ArrayDeque<>();
 
   Magics(Session session, Gathered gathered) {
     this.session = session;
@@ -47,10 +44,15 @@ final class Magics {
     var words = magic.line().substring(1).split("\\s+", 2);
     var rest = words.length > 1 ? words[1].strip() : "";
     switch (words[0]) {
-      case "help" -> run.text(Channel.STDOUT, HELP);
+      case "help" -> run.text(Channel.STDOUT, MagicName.help());
       case "ranks" -> {
-        return Optional.of(ranks());
+        return Optional.of(RankTable.of(session.ranks().all(), session.backend()));
       }
+      case "load" -> {
+        return load(rest, run);
+      }
+      case "maven" -> maven(rest, run);
+      case "output" -> output(rest, run);
       case "restart" -> {
         long start = System.nanoTime();
         session.restart();
@@ -60,7 +62,7 @@ final class Magics {
                 .formatted(session.size(), (System.nanoTime() - start) / 1e9));
       }
       case "jars" -> jars(rest);
-      case "who" -> who(run);
+      case "who" -> run.text(Channel.STDOUT, Declared.in(session.compiler().shell()));
       case "time" -> {
         if (rest.isEmpty()) {
           throw new MagicError("%time wants code on the same line; %%time times a whole cell");
@@ -71,9 +73,7 @@ final class Magics {
         run.text(Channel.STDOUT, time(session.ranNanos() - start));
         return result;
       }
-      default ->
-          throw new MagicError(
-              "unknown magic %" + words[0] + "; there are %ranks %restart %jars %who %time %help");
+      default -> throw new MagicError(MagicName.unknown("%" + words[0]));
     }
     return Optional.empty();
   }
@@ -98,42 +98,44 @@ final class Magics {
     }
   }
 
-  private void who(CellRun run) {
-    var shell = session.compiler().shell();
-    var variables =
-        shell.variables().map(v -> v.typeName() + " " + v.name()).collect(Collectors.joining("\n"));
-    var methods =
-        shell.methods().map(m -> m.signature() + " " + m.name()).collect(Collectors.joining("\n"));
-    var types = shell.types().map(t -> t.name()).collect(Collectors.joining("\n"));
-    run.text(Channel.STDOUT, (variables + "\n" + methods + "\n" + types).strip() + "\n");
-  }
-
-  private MimeBundle ranks() {
-    var text = new StringBuilder("rank     pid  state     memory   heartbeat  waits for\n");
-    var html =
-        new StringBuilder(
-            "<table><thead><tr><th>rank</th><th>pid</th><th>state</th><th>memory</th>"
-                + "<th>heartbeat</th><th>waits for</th></tr></thead><tbody>");
-    for (var rank : session.ranks().all()) {
-      var beat = rank.heartbeat();
-      var state = rank.death().map(d -> d.cause()).orElse("alive");
-      var memory = beat.map(b -> "%d MiB".formatted(b.pong().residentBytes() >> 20)).orElse("?");
-      var ago = beat.map(Magics::ago).orElse("none yet");
-      var waits = beat.map(b -> String.join("; ", b.pong().waits())).orElse("");
-      text.append(
-          "%4d %7d  %-8s %7s  %10s  %s\n"
-              .formatted(rank.rank(), rank.pid(), state, memory, ago, waits));
-      html.append(
-          "<tr><td>%d</td><td>%d</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>"
-              .formatted(rank.rank(), rank.pid(), state, memory, ago, ResultMerger.escape(waits)));
+  private void maven(String rest, CellRun run) throws MagicError {
+    try {
+      var wanted = rest.isEmpty() ? List.<String>of() : List.of(rest.split("\\s+", -1));
+      var jars = MavenJars.of(MAVEN, wanted, session::isInterrupted);
+      jars.forEach(jar -> session.compiler().shell().addToClasspath(jar.toString()));
+      var names = jars.stream().map(jar -> jar.getFileName().toString());
+      run.text(Channel.STDOUT, "added " + names.collect(Collectors.joining(", ")) + "\n");
+    } catch (BraidException e) {
+      throw new MagicError(String.valueOf(e.getMessage()));
     }
-    var backend = "backend " + session.backend();
-    return MimeBundle.text(text + backend)
-        .with(
-            MimeBundle.HTML, html + "</tbody></table><p>" + ResultMerger.escape(backend) + "</p>");
   }
 
-  private static String ago(RankProcess.Heartbeat beat) {
-    return String.format(Locale.ROOT, "%.1f s ago", (System.nanoTime() - beat.heardNanos()) / 1e9);
+  private void output(String rest, CellRun run) throws MagicError {
+    if (!rest.isEmpty()) {
+      session.output(CellHeader.outputMode(rest), run);
+    }
+    run.text(Channel.STDOUT, "output is " + session.output() + "\n");
+  }
+
+  /// The text of a file as a cell that is called by its name, so that failures say file and line.
+  private Optional<MimeBundle> load(String name, CellRun run) throws MagicError, CellFailed {
+    if (name.isEmpty()) {
+      throw new MagicError("%load wants a .java or .jsh file");
+    }
+    var path = Path.of(name).toAbsolutePath().normalize();
+    if (loading.contains(path)) {
+      throw new MagicError("%load: " + path.getFileName() + " loads itself");
+    }
+    loading.push(path);
+    try {
+      return session.runPieces(
+          new Cell(path.getFileName().toString(), Files.readString(path)), run);
+    } catch (NoSuchFileException e) {
+      throw new MagicError("%load: no such file: " + path);
+    } catch (IOException e) {
+      throw new MagicError("%load: " + path + " cannot be read as text: " + e);
+    } finally {
+      loading.pop();
+    }
   }
 }

@@ -19,6 +19,7 @@ final class Prelude {
           "import java.util.stream.*;",
           "import braid.*;",
           "import static braid.DType.*;",
+          "import static braid.Display.*;",
           "import static braid.MemoryKind.*;",
           "import static braid.Method.*;",
           "import static braid.Transport.*;");

@@ -3,7 +3,6 @@ package braid.launcher.session;
 import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.cell.Outcome;
 import braid.launcher.compile.Assistant;
@@ -19,16 +18,12 @@ import braid.launcher.fanout.Invocation.Ending;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.CellRun;
 import braid.launcher.output.Drain;
+import braid.launcher.output.OutputMode;
 import braid.launcher.output.ResultMerger;
-import braid.launcher.ranks.Death;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankSet;
-import braid.launcher.wire.FromRank;
-import braid.launcher.wire.ToRank;
-import java.io.IOException;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -54,6 +49,7 @@ public final class Session implements AutoCloseable {
           Thread.ofPlatform().daemon().name("braid-output").factory());
   private volatile @Nullable CellRun current;
   private volatile boolean interrupted;
+  private OutputMode mode = OutputMode.DIFF;
   private volatile boolean closed;
   private volatile Crew crew;
   private long outputNanos;
@@ -86,7 +82,7 @@ public final class Session implements AutoCloseable {
       interrupted = false;
       crew.fanOut().begin();
       var header = CellHeader.of(cell, ranks().size());
-      var run = new CellRun(output, ranks().size(), header.runsOn(0));
+      var run = new CellRun(output, ranks().size(), header.first(), header.output().orElse(mode));
       current = run;
       Optional<MimeBundle> result = Optional.empty();
       Optional<CellFailure> failure = Optional.empty();
@@ -95,18 +91,30 @@ public final class Session implements AutoCloseable {
       } catch (CellFailed e) {
         failure = Optional.of(e.failure());
       }
+      if (crew.fanOut().insisted() && ranks().death().isPresent() && !closed) {
+        failure = Optional.of(startAnew(cell, failure));
+      }
       run.finish();
       return new Outcome(result, failure, Duration.ofNanos(System.nanoTime() - start));
     } catch (MagicError e) {
-      return failed(e.failure(), start);
+      return new Outcome(
+          Optional.empty(), Optional.of(e.failure()), Duration.ofNanos(System.nanoTime() - start));
     } finally {
       oneCell.unlock();
     }
   }
 
-  private static Outcome failed(CellFailure failure, long start) {
-    return new Outcome(
-        Optional.empty(), Optional.of(failure), Duration.ofNanos(System.nanoTime() - start));
+  /// The user insisted and ranks had to be ended: there are new ones at once.
+  private CellFailure startAnew(Cell cell, Optional<CellFailure> failure) {
+    var dead =
+        ranks().all().stream()
+            .filter(rank -> rank.death().isPresent())
+            .map(rank -> rank.rank())
+            .toList();
+    var line = crew.origins().runningLine();
+    restart();
+    return FailureReport.insisted(
+        cell, line, dead, failure.map(CellFailure::traceback).orElse(List.of()));
   }
 
   private Optional<MimeBundle> runHeaded(CellHeader header, Cell cell, CellRun run)
@@ -138,12 +146,14 @@ public final class Session implements AutoCloseable {
     try {
       for (var piece : crew.compiler().split(cell)) {
         if (interrupted) {
-          throw new CellFailed(interruption(cell));
+          // What the pieces before gave to streams must not go on into the next measurement.
+          resume();
+          throw new CellFailed(FailureReport.interrupted(cell));
         }
         result =
             switch (piece) {
               case Piece.Magic magic -> magics.line(magic, cell, run);
-              case Piece.Java java -> runJava(java, cell);
+              case Piece.Java java -> runJava(java, cell, run);
             };
       }
       return result;
@@ -156,15 +166,10 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  private static CellFailure interruption(Cell cell) {
-    var message = cell.name() + " was interrupted";
-    return new CellFailure(Kind.INTERRUPTED, "Interrupted", message, List.of(message));
-  }
-
-  private Optional<MimeBundle> runJava(Piece.Java piece, Cell cell) throws CellFailed {
+  private Optional<MimeBundle> runJava(Piece.Java piece, Cell cell, CellRun run) throws CellFailed {
     var death = ranks().death();
     if (death.isPresent()) {
-      throw new CellFailed(dead(death.get()));
+      throw new CellFailed(FailureReport.dead(death.get()));
     }
     var fanOut = crew.fanOut();
     var origin = new Origins.Origin(cell.name(), piece.firstLine(), cell.source());
@@ -175,15 +180,18 @@ public final class Session implements AutoCloseable {
     for (var event : events) {
       if (event.causeSnippet() == null) {
         crew.origins().put(event.snippet().id(), origin);
-        result = settle(event, piece, cell);
-        crew.compiler().lacks(event).ifPresent(this::note);
+        result = settle(event, piece, cell, run);
+        crew.compiler()
+            .lacks(event)
+            .ifPresent(
+                lacking -> complain("note: this cannot be used before it is declared: " + lacking));
       }
     }
     return result;
   }
 
   /// Looks at what one snippet came to.
-  private Optional<MimeBundle> settle(SnippetEvent event, Piece.Java piece, Cell cell)
+  private Optional<MimeBundle> settle(SnippetEvent event, Piece.Java piece, Cell cell, CellRun run)
       throws CellFailed {
     var error = crew.compiler().errors(cell, piece, event);
     if (error.isPresent()) {
@@ -198,28 +206,28 @@ public final class Session implements AutoCloseable {
     if (failed) {
       boolean byUser = interrupted || crew.fanOut().wasInterrupted();
       var report =
-          FailureReport.of(cell, crew.origins(), ended.orElse(Map.of()), event.exception(), byUser);
+          FailureReport.of(
+              cell,
+              crew.origins(),
+              ranks().size(),
+              ended.orElse(Map.of()),
+              event.exception(),
+              byUser);
       resume();
       throw new CellFailed(report);
+    }
+    if (crew.fanOut().disturbed()) {
+      // Its waits ended because they were told to, not because what they waited for had come.
+      resume();
+      throw new CellFailed(FailureReport.interrupted(cell));
     }
     if (!piece.shown() || !CellCompiler.hasResult(event.snippet()) || ended.isEmpty()) {
       return Optional.empty();
     }
-    var values = new HashMap<Integer, MimeBundle>();
-    ended
-        .get()
-        .forEach(
-            (rank, ending) -> {
-              if (ending instanceof Ending.Answered(FromRank.Value(var bundle))) {
-                values.put(rank, bundle);
-              }
-            });
-    return values.isEmpty() ? Optional.empty() : Optional.of(ResultMerger.merge(values));
-  }
-
-  private static CellFailure dead(Death death) {
-    var message = death + " earlier; %restart starts new ranks";
-    return new CellFailure(Kind.RANK_DIED, "RankDied", message, List.of(message));
+    var values = Invocation.values(ended.get());
+    return values.isEmpty()
+        ? Optional.empty()
+        : Optional.of(ResultMerger.merge(values, run.mode()));
   }
 
   private void resume() {
@@ -250,16 +258,12 @@ public final class Session implements AutoCloseable {
       case RankEvent.Died died -> died(died, run);
       case RankEvent.Output output when run != null -> run.printed(output);
       case RankEvent.Output output -> System.err.print(output.text());
-      case RankEvent.Displayed shown when run != null && shown.rank() == lowestSelected() ->
-          run.shown(shown.bundle(), shown.displayId(), shown.update());
+      case RankEvent.Displayed shown when run != null -> run.shown(shown);
       case RankEvent.Displayed ignored -> {}
       case RankEvent.Published published -> gathered.published(published.bundle());
-      case RankEvent.InputRequested request -> Thread.ofVirtual().start(() -> ask(request, run));
+      case RankEvent.InputRequested request ->
+          Thread.ofVirtual().start(() -> CellRun.ask(run, ranks().get(request.rank()), request));
     }
-  }
-
-  private int lowestSelected() {
-    return crew.fanOut().selected().getFirst().rank();
   }
 
   private void died(RankEvent.Died died, @Nullable CellRun run) {
@@ -267,30 +271,6 @@ public final class Session implements AutoCloseable {
     if (!closed && run != null && !oneCell.isLocked()) {
       run.text(Channel.STDERR, died.death() + "; %restart starts new ranks\n");
     }
-  }
-
-  private void ask(RankEvent.InputRequested request, @Nullable CellRun run) {
-    var rank = ranks().get(request.rank());
-    try {
-      if (run == null) {
-        throw new IOException("no cell runs");
-      }
-      if (request.rank() != 0) {
-        throw new IOException("only rank 0 can read from the user");
-      }
-      run.deliver();
-      rank.tell(new ToRank.Input(run.output().readLine(request.prompt()), false));
-    } catch (IOException e) {
-      if (run != null) {
-        run.text(
-            Channel.STDERR, "rank " + request.rank() + " got no input: " + e.getMessage() + "\n");
-      }
-      rank.tell(new ToRank.Input("", true));
-    }
-  }
-
-  private void note(String lacking) {
-    complain("note: this cannot be used before it is declared: " + lacking);
   }
 
   private void complain(String what) {
@@ -307,13 +287,29 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /// Stops the running cell on every rank, from another thread. Without one it does nothing.
+  /// Stops the running cell on every rank, from another thread. Without one it does nothing, and
+  /// twice is no more than once.
   public void interrupt() {
     if (oneCell.isLocked()) {
       interrupted = true;
       crew.fanOut().interrupt();
       magics.front().interrupt();
     }
+  }
+
+  /// Stops the running cell whatever that takes, because an interrupt did not: ranks that do not
+  /// stop within a moment are ended and new ones started, which the cell's failure says.
+  public void insist() {
+    if (oneCell.isLocked()) {
+      interrupted = true;
+      crew.fanOut().insist();
+      magics.front().interrupt();
+    }
+  }
+
+  /// The ranks that the running cell still waits for.
+  public List<Integer> pending() {
+    return crew.fanOut().pending();
   }
 
   /// Stops all ranks and starts them anew; nothing that cells declared is left.
@@ -344,6 +340,21 @@ public final class Session implements AutoCloseable {
     } finally {
       oneCell.unlock();
     }
+  }
+
+  OutputMode output() {
+    return mode;
+  }
+
+  /// From here on, in this cell too; what was printed before is shown as it was to be.
+  void output(OutputMode next, CellRun run) {
+    drain();
+    run.mode(next);
+    mode = next;
+  }
+
+  boolean isInterrupted() {
+    return interrupted;
   }
 
   long ranNanos() {

@@ -116,6 +116,32 @@ class BraidProcessTest {
     assertThat(status(2)).isEqualTo("pending");
   }
 
+  @Test
+  void aSecondInterruptEndsTheRanksOfACellThatHeedsNoneAndSavesWhatRan() throws Exception {
+    notebook(
+        new Code("1"),
+        new Code("new java.util.concurrent.CompletableFuture<String>().join();"),
+        new Code("3"));
+    var ran =
+        Ran.apart(
+            directory,
+            Map.of(),
+            (process, line) -> {
+              if (line.startsWith("cell 2 of 3") || line.startsWith("braid: interrupted;")) {
+                send("INT", process);
+              }
+            },
+            "run",
+            "n.ipynb",
+            "-n",
+            "2");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(130);
+    assertThat(ran.err()).contains("braid: interrupted again").doesNotContain("did not heed");
+    assertThat(status(0)).isEqualTo("completed");
+    assertThat(status(1)).isEqualTo("failed");
+    assertThat(status(2)).isEqualTo("pending");
+  }
+
   private static void send(String signal, Process process) {
     try {
       new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid())).inheritIO().start();

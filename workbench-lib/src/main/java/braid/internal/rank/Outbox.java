@@ -1,9 +1,13 @@
 package braid.internal.rank;
 
 import braid.MimeBundle;
+import org.jspecify.annotations.Nullable;
 
 /// Where a rank's results go to be seen. A session installs one that sends them to its front.
 public interface Outbox {
+  /// What this thread, and those it starts, show things by where they are no rank: in the front.
+  InheritableThreadLocal<@Nullable Outbox> OF_THREAD = new InheritableThreadLocal<>();
+
   /// Data for the front, such as a profile; not shown by itself.
   void publish(MimeBundle bundle);
 

@@ -72,6 +72,19 @@ public final class HtmlTable {
     return String.join("\n", lines);
   }
 
+  /// How large the table is and what its columns are of; where it is cut, how to see the rest.
+  static String size(Table table, int rows) {
+    var columns = table.columns().stream().map(c -> c.name() + " " + type(c.type())).toList();
+    var cut = rows < table.rowCount() ? "; whole(table) shows all" : "";
+    return String.format(
+        Locale.ROOT,
+        "%,d rows × %,d columns (%s)%s",
+        table.rowCount(),
+        table.columnCount(),
+        String.join(", ", columns),
+        cut);
+  }
+
   public static String escape(String text) {
     return text.replace("&", "&amp;")
         .replace("<", "&lt;")

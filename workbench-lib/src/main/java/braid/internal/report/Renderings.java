@@ -3,8 +3,8 @@ package braid.internal.report;
 import braid.Displayable;
 import braid.MimeBundle;
 import braid.internal.report.chart.ChartImage;
+import braid.internal.report.value.Values;
 import java.awt.image.BufferedImage;
-import java.util.Arrays;
 import org.jfree.chart.JFreeChart;
 import org.jspecify.annotations.Nullable;
 import tech.tablesaw.api.Table;
@@ -15,6 +15,15 @@ public final class Renderings {
 
   /// The value in every form it has.
   public static MimeBundle of(@Nullable Object value) {
+    return of(value, Values.DEFAULT_ELEMENTS);
+  }
+
+  /// The same with all its rows or elements, however many.
+  public static MimeBundle whole(@Nullable Object value) {
+    return of(value, Integer.MAX_VALUE);
+  }
+
+  private static MimeBundle of(@Nullable Object value, int rows) {
     if (value instanceof Displayable displayable) {
       return displayable.display();
     }
@@ -23,7 +32,7 @@ public final class Renderings {
       for (Class<?> type = value.getClass(); type != null; type = type.getSuperclass()) {
         switch (type.getName()) {
           case "tech.tablesaw.api.Table" -> {
-            return Rich.table(value);
+            return Rich.table(value, rows);
           }
           case "org.jfree.chart.JFreeChart" -> {
             return Rich.chart(value);
@@ -35,13 +44,12 @@ public final class Renderings {
         }
       }
     }
-    return MimeBundle.text(plain(value));
+    return Values.of(value, rows).orElseGet(() -> MimeBundle.text(plain(value)));
   }
 
   private static String plain(@Nullable Object value) {
     if (value != null && value.getClass().isArray()) {
-      var wrapped = Arrays.deepToString(new @Nullable Object[] {value});
-      return wrapped.substring(1, wrapped.length() - 1);
+      return Values.deep(value);
     }
     return String.valueOf(value);
   }
@@ -50,10 +58,13 @@ public final class Renderings {
   private static final class Rich {
     private Rich() {}
 
-    static MimeBundle table(Object value) {
+    static MimeBundle table(Object value, int rows) {
       var table = (Table) value;
-      return MimeBundle.text(HtmlTable.text(table, HtmlTable.DEFAULT_ROWS))
-          .with(MimeBundle.HTML, HtmlTable.html(table, HtmlTable.DEFAULT_ROWS));
+      var size = HtmlTable.size(table, rows);
+      return MimeBundle.text(HtmlTable.text(table, rows) + "\n" + size)
+          .with(
+              MimeBundle.HTML,
+              HtmlTable.html(table, rows) + "<div style=\"opacity:.7\">" + size + "</div>");
     }
 
     static MimeBundle chart(Object value) {

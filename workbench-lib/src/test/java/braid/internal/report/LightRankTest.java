@@ -26,8 +26,11 @@ class LightRankTest {
   static final class Rank {
     private Rank() {}
 
+    record Way(String name, int splits) {}
+
     public static void main(String[] args) {
       HandedOver.onRank(42);
+      System.out.println("records: " + HandedOver.onRank(List.of(new Way("a", 1))).text());
       HandedOver.onRank(new SyntheticProfiles(1, 2, 4, 2, 10, 20).profile(0));
       HandedOver.onRank(new SyntheticReduction(1, 2, 4, 2, 10, 20).profile(0));
       var overlaps = List.of(Overlap.splits(4), Overlap.splits(4).replay());
@@ -58,6 +61,7 @@ class LightRankTest {
     assertThat(process.waitFor(10, TimeUnit.SECONDS)).isTrue();
 
     assertThat(process.exitValue()).as(() -> String.join("\n", lines)).isZero();
+    assertThat(lines).contains("records: name  splits");
     assertThat(lines)
         .anyMatch(line -> line.startsWith("headline: ") && line.contains("replayed=true"));
     assertThat(lines).anyMatch(line -> line.contains("braid.Study"));

@@ -34,7 +34,7 @@ public final class NotebookQueue {
   private final PrintWriter err;
   private final List<Experiment> kept = new ArrayList<>();
 
-  private @Nullable RecordedRun running;
+  private volatile @Nullable RecordedRun running;
   private @Nullable String stopped;
 
   public NotebookQueue(
@@ -54,7 +54,8 @@ public final class NotebookQueue {
 
   /// Runs all. A signal ends the notebook that is running, and no other is begun.
   public <T> T run(Ending<T> ending) throws IOException {
-    return SignalledSession.inOrder(this::stop, () -> ending.of(all(), List.copyOf(kept), options));
+    return SignalledSession.inOrder(
+        this::stop, this::endRanks, () -> ending.of(all(), List.copyOf(kept), options));
   }
 
   private List<NotebookRun> all() throws IOException {
@@ -134,6 +135,14 @@ public final class NotebookQueue {
     stopped = reason;
     if (running != null) {
       running.stop(reason);
+    }
+  }
+
+  /// Not synchronized: whoever is about to begin a notebook may take a while.
+  private void endRanks() {
+    var recorded = running;
+    if (recorded != null) {
+      recorded.endRanks();
     }
   }
 

@@ -13,6 +13,8 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 
 /// A notebook's run with its manifest: written before the ranks start, ended however the run ends,
 /// and put into the output notebook too.
@@ -25,6 +27,7 @@ final class RecordedRun {
   private final Experiment experiment;
   private final PrintWriter err;
   private final AtomicBoolean stopped = new AtomicBoolean();
+  private final AtomicReference<@Nullable Session> running = new AtomicReference<>();
 
   /// @param err where it is said that a manifest could not be written; the run goes on without
   RecordedRun(RunInput input, NotebookRunner runner, Experiment experiment, PrintWriter err) {
@@ -37,6 +40,7 @@ final class RecordedRun {
   RunResult on(SessionOptions options) throws IOException {
     begin();
     try (var session = Session.start(options)) {
+      running.set(session);
       return run(session);
     } catch (IOException | RuntimeException | Error e) {
       end(State.FAILED, Optional.empty(), String.valueOf(e.getMessage()));
@@ -48,6 +52,11 @@ final class RecordedRun {
   void stop(String reason) {
     stopped.set(true);
     runner.stop(reason);
+  }
+
+  /// Ends the ranks, and with them the cell that runs.
+  void endRanks() {
+    SignalledSession.close(running.get());
   }
 
   private Notebook notebook() {

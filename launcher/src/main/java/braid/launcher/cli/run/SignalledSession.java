@@ -1,12 +1,16 @@
 package braid.launcher.cli.run;
 
+import braid.launcher.InterruptSignal;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /// A session that ends in order where a signal ends the command. Ctrl-C and SIGTERM end the JVM by
 /// its shutdown hooks: one of them has the work stopped and what it has saved, and the ranks ended
@@ -14,6 +18,9 @@ import java.util.function.Consumer;
 public final class SignalledSession {
   /// How long that may take: an interrupt that is not heeded, and what follows it.
   private static final Duration STOP_PATIENCE = Duration.ofSeconds(25);
+
+  /// What the JVM itself exits with on SIGINT.
+  private static final int INTERRUPTED = 130;
 
   /// What is done on the session.
   public interface Work<T> {
@@ -30,25 +37,51 @@ public final class SignalledSession {
   /// @param stop asks the work to end, with the reason; it does not wait for that
   public static <T> T run(SessionOptions options, Consumer<String> stop, Work<T> work)
       throws IOException {
+    var running = new AtomicReference<@Nullable Session>();
     return inOrder(
         stop,
+        () -> close(running.get()),
         () -> {
           try (var session = Session.start(options)) {
+            running.set(session);
             return work.on(session);
           }
         });
   }
 
+  static void close(@Nullable Session session) {
+    if (session != null) {
+      session.close();
+    }
+  }
+
   /// Work that starts its own sessions: a signal asks it to stop, and the JVM waits for its end.
-  static <T> T inOrder(Consumer<String> stop, Ordered<T> work) throws IOException {
+  ///
+  /// @param atOnce ends the ranks there are, if there are any
+  static <T> T inOrder(Consumer<String> stop, Runnable atOnce, Ordered<T> work) throws IOException {
     var ended = new CountDownLatch(1);
     var hook = new Thread(() -> stop(stop, ended), "end in order");
+    var signals = new AtomicInteger();
     Runtime.getRuntime().addShutdownHook(hook);
+    InterruptSignal.handle(() -> signalled(signals.incrementAndGet(), atOnce));
     try {
       return work.done();
     } finally {
       ended.countDown();
       removeUnlessRunning(hook);
+    }
+  }
+
+  /// The first Ctrl-C has the work end in order. The next does not wait until a cell heeds that: it
+  /// ends the ranks, and with them the cell, which is saved as it is.
+  private static void signalled(int times, Runnable atOnce) {
+    if (times == 1) {
+      System.err.println("braid: interrupted; ending in order (again: ends the ranks at once)");
+      // On a thread of its own: an exit waits for the hooks, and the next signal must be heard.
+      Thread.ofPlatform().daemon().name("exit").start(() -> System.exit(INTERRUPTED));
+    } else {
+      System.err.println("braid: interrupted again; ending the ranks at once");
+      atOnce.run();
     }
   }
 

@@ -1,0 +1,73 @@
+package braid.launcher.session.magic;
+
+import braid.MimeBundle;
+import braid.internal.report.value.Grid;
+import braid.launcher.machine.BackendChoice;
+import braid.launcher.ranks.RankProcess;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/// `%ranks`: what each rank is, where, and how it is.
+public final class RankTable {
+  /// A rank that says nothing for so long is shown by what it said last.
+  private static final Duration PATIENCE = Duration.ofMillis(300);
+
+  private static final Path HOST_NAME = Path.of("/proc/sys/kernel/hostname");
+
+  private RankTable() {}
+
+  public static MimeBundle of(List<RankProcess> ranks, BackendChoice backend) {
+    askNow(ranks);
+    var grid =
+        Grid.of("rank", "pid", "host", "device", "state", "memory", "heartbeat", "waits for")
+            .rightAligned(0, 1, 5, 6);
+    var host = host();
+    for (var rank : ranks) {
+      var beat = rank.heartbeat();
+      var waits = beat.map(b -> b.pong().waits()).orElse(List.of());
+      grid.row(
+          Integer.toString(rank.rank()),
+          Long.toString(rank.pid()),
+          host,
+          backend.device(rank.rank()),
+          state(rank, waits),
+          beat.map(b -> "%d MiB".formatted(b.pong().residentBytes() >> 20)).orElse("?"),
+          beat.map(RankTable::ago).orElse("none yet"),
+          String.join("; ", waits));
+    }
+    return grid.note("backend " + backend).bundle();
+  }
+
+  private static void askNow(List<RankProcess> ranks) {
+    var all = ranks.stream().map(RankProcess::hearing).toArray(CompletableFuture[]::new);
+    CompletableFuture.allOf(all)
+        .completeOnTimeout(null, PATIENCE.toMillis(), TimeUnit.MILLISECONDS)
+        .join();
+  }
+
+  private static String state(RankProcess rank, List<String> waits) {
+    var death = rank.death();
+    if (death.isPresent()) {
+      return "dead: it " + death.get().cause();
+    }
+    return !waits.isEmpty() ? "waiting" : rank.isBusy() ? "busy" : "idle";
+  }
+
+  private static String host() {
+    try {
+      return Files.readString(HOST_NAME).strip();
+    } catch (IOException e) {
+      return "?"; // the kernel says it to everybody, or nobody can
+    }
+  }
+
+  private static String ago(RankProcess.Heartbeat beat) {
+    return String.format(Locale.ROOT, "%.1f s ago", (System.nanoTime() - beat.heardNanos()) / 1e9);
+  }
+}

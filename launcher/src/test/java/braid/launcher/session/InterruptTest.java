@@ -1,0 +1,195 @@
+package braid.launcher.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.Outcome;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Cells that do not end by themselves, and what the user's wish that they end comes to.
+class InterruptTest {
+  private static final String BEGUN = "System.out.println(\"begun\");\n";
+
+  /// It heeds no interrupt and has no loop of its own.
+  private static final String DEAF = "new CompletableFuture<String>().join();";
+
+  private Session session;
+
+  @BeforeEach
+  void start(@TempDir Path home) {
+    session = Session.start(new SessionOptions(3, "host", Optional.empty(), home));
+  }
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private Outcome run(String source) {
+    return session.run(new Cell("a cell", source), new Recorded());
+  }
+
+  private String result(String source) {
+    var outcome = run(source);
+    assertThat(outcome.failure()).isEmpty();
+    return outcome.result().orElseThrow().text();
+  }
+
+  private CompletableFuture<Outcome> begin(String source) throws InterruptedException {
+    var begun = new CountDownLatch(1);
+    var output = new Recorded();
+    output.onStdout = begun::countDown;
+    var running =
+        CompletableFuture.supplyAsync(() -> session.run(new Cell("the cell", source), output));
+    begun.await();
+    return running;
+  }
+
+  private CellFailure interrupted(String source) throws Exception {
+    var running = begin(source);
+    session.interrupt();
+    return running.get().failure().orElseThrow();
+  }
+
+  private static void await(BooleanSupplier happened) {
+    while (!happened.getAsBoolean()) {
+      Thread.onSpinWait();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "while (true) { }",
+        "while (true) try { Thread.sleep(50); } catch (InterruptedException e) { }",
+        "try { Thread.sleep(Long.MAX_VALUE); } catch (Exception e) { throw new RuntimeException(e); }",
+        "synchronized (world) { world.wait(); }",
+        "new ArrayBlockingQueue<String>(1).take();",
+        "java.util.concurrent.locks.LockSupport.park();",
+        "new ProcessBuilder(\"sleep\", \"600\").start().waitFor();",
+        "if (world.rank() == 0) new Scanner(System.in).nextLine(); else world.barrier();",
+        "var pool = Executors.newSingleThreadExecutor(); pool.submit(() -> { while (true) { } }).get();",
+      })
+  void whateverACellDoesItEndsOnEveryRankAndWhatCellsDeclaredIsKept(String endless)
+      throws Exception {
+    run("int kept = 41;");
+    var failure = interrupted(BEGUN + endless);
+    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.message()).startsWith("the cell was interrupted").doesNotContain("twice");
+    assertThat(result("world.barrier(); kept + 1")).isEqualTo("42");
+    assertThat(session.ranks().death()).isEmpty();
+  }
+
+  @Test
+  void aWaitForARankThatTakesNoPartEndsAndIsNamed() throws Exception {
+    assertThat(interrupted("%%rank 0,1\n" + BEGUN + "world.barrier();").traceback())
+        .containsExactly(
+            "the cell was interrupted, line 3",
+            "ranks 0, 1 waited for barrier in group `world` and were released.");
+    assertThat(
+            interrupted(
+                    """
+                    var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(192, 64, 64)).build();
+                    System.out.println("begun");
+                    if (world.rank() != 1) pipe.run(); else Thread.sleep(Long.MAX_VALUE);
+                    """)
+                .kind())
+        .isEqualTo(Kind.INTERRUPTED);
+    assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
+  }
+
+  /// Queues of streams whose thread is anywhere but where it waits for the next task.
+  @Test
+  void aCellIsOverOnlyWhenStreamsAreQuietSoThatTheNextMeasuresItselfAlone() throws Exception {
+    run(
+        """
+        List<String> streams(boolean busy) {
+          return Thread.getAllStackTraces().entrySet().stream()
+              .filter(t -> Arrays.stream(t.getValue()).anyMatch(f -> f.getClassName().endsWith(".WorkQueue")))
+              .filter(t -> !busy || Arrays.stream(t.getValue()).noneMatch(f -> f.getMethodName().equals("take")))
+              .map(t -> t.getKey().getName()).toList();
+        }
+        var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(1536, 512, 512)).overlap(Overlap.splits(4)).build();
+        """);
+    var failure = interrupted("pipe.run();\n" + BEGUN + "while (true) pipe.run();");
+    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(result("streams(true)")).isEqualTo("[]");
+    assertThat(result("streams(false).size() > 1")).isEqualTo("true");
+    assertThat(
+            run("""
+                    var after = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(384, 64, 64)).build();
+                    after.input().fillIntegers(1);
+                    after.weight().fillIntegers(2);
+                    after.run();
+                    after.verify();
+                    """)
+                .failure())
+        .isEmpty();
+  }
+
+  @Test
+  void theTunerIsInterruptedToo() throws Exception {
+    var failure =
+        interrupted(
+            BEGUN
+                + "Tuner.on(world).gemm(GemmSpec.allGatherGemm(768, 256, 256)).repeats(10_000).run();");
+    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
+  }
+
+  @Test
+  void interruptingAgainAndAgainIsNoMoreThanOnce() throws Exception {
+    run("int kept = 41;");
+    var running = begin(BEGUN + "while (true) { }");
+    for (int i = 0; i < 20; i++) {
+      session.interrupt();
+    }
+    assertThat(running.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(result("kept + 1")).isEqualTo("42");
+  }
+
+  @Test
+  void whoInsistsGetsNewRanksWhereOneDoesNotStop() throws Exception {
+    run("int kept = 41;");
+    var pids = session.ranks().all().stream().map(rank -> rank.pid()).toList();
+    var running = begin(BEGUN + "if (world.rank() == 1) " + DEAF + " else world.barrier();");
+    session.interrupt();
+    await(() -> session.pending().equals(List.of(1)));
+    assertThat(running).isNotDone();
+    session.insist();
+    var failure = running.get().failure().orElseThrow();
+    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.traceback())
+        .containsExactly(
+            "the cell, line 2, was interrupted twice: rank 1 did not stop; the ranks were ended and new ones started; what cells declared is gone",
+            "ranks 0, 2 waited for barrier in group `world` and were released.");
+    assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
+    assertThat(run("kept").failure().orElseThrow().kind()).isEqualTo(Kind.COMPILE);
+    assertThat(session.ranks().all()).noneMatch(rank -> pids.contains(rank.pid()));
+  }
+
+  /// Who insists because it takes a moment too long loses nothing.
+  @Test
+  void whoInsistsKeepsRanksThatStop() throws Exception {
+    run("int kept = 41;");
+    var running = begin(BEGUN + "while (true) { }");
+    session.interrupt();
+    session.insist();
+    var failure = running.get().failure().orElseThrow();
+    assertThat(failure.message()).startsWith("the cell was interrupted").doesNotContain("twice");
+    assertThat(result("kept + 1")).isEqualTo("42");
+  }
+}

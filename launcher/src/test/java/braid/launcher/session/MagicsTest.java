@@ -1,0 +1,184 @@
+package braid.launcher.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.BraidException;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.MagicName;
+import braid.launcher.cell.Outcome;
+import braid.launcher.session.magic.MavenJars;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Lines that begin with `%`, on two real ranks.
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class MagicsTest {
+  @TempDir static Path home;
+
+  private Session session;
+  private Recorded output = new Recorded();
+
+  @BeforeAll
+  void start() {
+    session = Session.start(new SessionOptions(2, "host", Optional.empty(), home));
+  }
+
+  @AfterAll
+  void close() {
+    session.close();
+  }
+
+  @BeforeEach
+  void fresh() {
+    output = new Recorded();
+  }
+
+  private Outcome run(String source) {
+    return session.run(new Cell("cell 1", source), output);
+  }
+
+  private String result(String source) {
+    var outcome = run(source);
+    assertThat(outcome.failure()).isEmpty();
+    return outcome.result().orElseThrow().text();
+  }
+
+  private CellFailure failure(String source) {
+    return run(source).failure().orElseThrow();
+  }
+
+  private String printed(String source) {
+    assertThat(run(source).failure()).isEmpty();
+    return output.out.toString();
+  }
+
+  private Path file(String name, String text) throws IOException {
+    return Files.writeString(home.resolve(name), text);
+  }
+
+  @Test
+  void helpAndCompletionAndMessagesKnowEveryMagic() {
+    var help = printed("%help");
+    for (var magic : MagicName.values()) {
+      assertThat(help).contains("  " + magic.spelling());
+      assertThat(session.complete(magic.spelling(), magic.spelling().length()).replacements())
+          .contains(magic.spelling());
+      assertThat(failure(magic.ofCell() ? "%%nope" : "%nope").message()).contains(magic.spelling());
+    }
+    assertThat(failure("%rnks").message()).startsWith("there is no %rnks; did you mean %ranks?");
+    assertThat(failure("%%fornt").message()).contains("did you mean %%front?");
+    assertThat(failure("int n = 1;\n%%rank 0").message())
+        .isEqualTo("%%rank is about a whole cell and must stand above its code");
+  }
+
+  @Test
+  void ranksAreShownWithWhereTheyAreAndHowTheyAre() {
+    var lines = result("%ranks").lines().toList();
+    assertThat(lines.getFirst().split("\\s{2,}"))
+        .containsExactly(
+            "rank", "pid", "host", "device", "state", "memory", "heartbeat", "waits for");
+    for (int rank = 0; rank < 2; rank++) {
+      assertThat(lines.get(1 + rank))
+          .matches(
+              "\\s+%d\\s+%d\\s+\\S+\\s+host\\s+idle\\s+\\d+ MiB\\s+[\\d.]+ s ago"
+                  .formatted(rank, session.ranks().get(rank).pid()));
+    }
+    run(
+        "%%rank 0\nvar waiting = new Thread(() -> ProcessGroup.world().subset(\"pair\", 0, 1).barrier()); waiting.setDaemon(true); waiting.start(); while (waiting.getState() != Thread.State.TIMED_WAITING) { }");
+    assertThat(result("%ranks").lines().toList().get(1))
+        .contains("waiting")
+        .endsWith("barrier in group `pair`");
+    run("%%rank 1\nworld.subset(\"pair\", 0, 1).barrier();");
+  }
+
+  @Test
+  void aFileIsRunAsIfItStoodThere() throws IOException {
+    var shapes =
+        file(
+            "Shapes.java",
+            "record Square(int side) {\n  int area() { return side * side; }\n}\nnew Square(6).area() + 6");
+    assertThat(result("%load " + shapes)).isEqualTo("42");
+    assertThat(result("new Square(2).area()")).isEqualTo("4");
+  }
+
+  @Test
+  void whatIsWrongWithAFileIsSaidByFileAndLine() throws IOException {
+    var broken =
+        failure("%load " + file("Broken.java", "int fine = 1;\nint bad = fine + nothing;\n"));
+    assertThat(broken.kind()).isEqualTo(Kind.COMPILE);
+    assertThat(broken.message()).isEqualTo("Broken.java, line 2: error: cannot find symbol");
+    var thrown =
+        failure("int before = 1;\n%load " + file("Throws.jsh", "int n = 0;\n\nint m = 1 / n;\n"));
+    assertThat(thrown.traceback())
+        .startsWith("all 2 ranks failed in Throws.jsh, line 3")
+        .contains("->   3  int m = 1 / n;");
+    assertThat(failure("%load").message()).isEqualTo("%load wants a .java or .jsh file");
+    assertThat(failure("%load /no/such.java").message())
+        .isEqualTo("%load: no such file: /no/such.java");
+    assertThat(
+            failure("%load " + file("Again.jsh", "%load " + home.resolve("Again.jsh"))).message())
+        .isEqualTo("%load: Again.jsh loads itself");
+  }
+
+  @Test
+  void whatCellsDeclaredIsListedWithSimpleValues() {
+    run(
+        "int quantity = 7; String greeting = \"hello\\nyou\"; var many = List.of(1); int twice(int n) { return 2 * n; } record Pair(int a, int b) {}");
+    run("quantity + 1");
+    var who = printed("%who");
+    assertThat(who.lines().findFirst().orElseThrow().split("\\s{2,}"))
+        .containsExactly("name", "type", "rank 0 has");
+    assertThat(who.lines().map(line -> line.replaceAll("\\s{2,}", "|")))
+        .contains(
+            "quantity|int|7",
+            "greeting|String|hello you",
+            "many|List<Integer>",
+            "twice()|(int)int",
+            "Pair|record");
+    assertThat(who).doesNotContain("\n$").contains(" shown so far");
+  }
+
+  @Test
+  void timesALineOrSaysHow() {
+    assertThat(result("%time 6 * 7")).isEqualTo("42");
+    assertThat(output.out.toString()).startsWith("ran for ");
+    assertThat(failure("%time").message()).contains("%%time");
+  }
+
+  /// It is in the local repository of whoever built Braid: its tests need it.
+  @Test
+  void artifactsOfMavenAreAddedToCompilerAndRanks() {
+    assertThat(printed("%maven org.opentest4j:opentest4j:1.3.0"))
+        .isEqualTo("added opentest4j-1.3.0.jar\n");
+    assertThat(
+            result(
+                "new org.opentest4j.TestAbortedException(\"here\").getMessage() + Class.forName(\"org.opentest4j.TestAbortedException\").getProtectionDomain().getCodeSource().getLocation().getPath().endsWith(\".jar\")"))
+        .isEqualTo("heretrue");
+  }
+
+  @Test
+  void whatMavenCannotDoIsOneLineWithTheRemedy() {
+    assertThat(failure("%maven").message()).contains("group:artifact:version");
+    assertThat(failure("%maven gson").message())
+        .startsWith("%maven wants group:artifact:version but got `gson`");
+    assertThatThrownBy(() -> MavenJars.of("no-such-maven", List.of("a:b:1"), () -> false))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("`no-such-maven` is not on PATH")
+        .hasMessageContaining("%jars");
+    assertThatThrownBy(() -> MavenJars.of("mvn", List.of("braid.nowhere:nothing:1"), () -> true))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("interrupted");
+  }
+}

@@ -1,0 +1,55 @@
+"""Interrupts as a client sends them: one stops the cell on every rank, a second ends ranks that do not stop."""
+
+from kernels import KernelCase
+
+BEGUN = 'System.out.println("begun");\n'
+
+# Heeds no interrupt and has no loop of its own.
+DEAF = "new CompletableFuture<String>().join();"
+
+
+class InterruptTest(KernelCase):
+    RANKS = 4
+
+    def interrupted(self, code):
+        msg_id = self.kernel.execute(code)
+        self.kernel.until_printed("begun")
+        self.kernel.manager.interrupt_kernel()
+        return self.kernel.finish(msg_id)
+
+    def test_one_interrupt_stops_every_rank_and_keeps_what_cells_declared(self):
+        self.assertEqual("ok", self.kernel.run("int kept = 41;").reply["status"])
+        for code in (
+            BEGUN + "while (true) { }",
+            BEGUN + "Thread.sleep(Long.MAX_VALUE);",
+            "%%rank 0,1,2\n" + BEGUN + "world.barrier();",
+            "%%rank 0,1,2\n" + BEGUN + 'world.broadcast("x", 0);',
+            BEGUN + "new ArrayBlockingQueue<String>(1).take();",
+        ):
+            with self.subTest(code):
+                ran = self.interrupted(code)
+                self.assertEqual("Interrupted", ran.reply["ename"])
+                self.assertNotIn("twice", ran.reply["evalue"])
+                self.assertEqual("42", self.kernel.run("world.barrier(); kept + 1").result())
+
+    def test_a_rank_that_is_waited_for_is_named_by_what_the_others_waited_for(self):
+        ran = self.interrupted("%%rank 0,1,2\n" + BEGUN + "world.barrier();")
+        self.assertIn(
+            "ranks 0, 1, 2 waited for barrier in group `world` and were released.",
+            "\n".join(ran.reply["traceback"]),
+        )
+
+    def test_a_second_interrupt_ends_ranks_that_do_not_stop_and_starts_new_ones(self):
+        kernel = self.own_kernel(4)
+        kernel.run("int kept = 41;")
+        msg_id = kernel.execute(BEGUN + "if (world.rank() == 2) " + DEAF + " else world.barrier();")
+        kernel.until_printed("begun")
+        kernel.manager.interrupt_kernel()
+        kernel.until_printed("of the ranks [2] have not stopped yet; interrupt again")
+        kernel.manager.interrupt_kernel()
+        ran = kernel.finish(msg_id)
+        self.assertEqual("Interrupted", ran.reply["ename"])
+        self.assertIn("interrupted twice: rank 2 did not stop", ran.reply["evalue"])
+        self.assertIn("new ones started", ran.reply["evalue"])
+        self.assertEqual("42", kernel.run("world.barrier(); 6 * 7").result())
+        self.assertEqual("CompileError", kernel.run("kept").reply["ename"])
