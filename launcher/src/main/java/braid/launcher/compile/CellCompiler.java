@@ -92,6 +92,8 @@ public final class CellCompiler implements AutoCloseable {
     long start = System.nanoTime();
     try {
       return pieces(cell);
+    } catch (StackOverflowError e) {
+      throw CompileError.tooDeep(cell);
     } finally {
       splitNanos += System.nanoTime() - start;
     }
