@@ -8,7 +8,7 @@ import java.util.function.LongSupplier;
 /// How far long work has come, shown in place and not more often than an eye can follow: a bar in a
 /// notebook, a line of text elsewhere.
 public final class ProgressBar {
-  private static final long SHORTEST_PAUSE_NANOS = 200_000_000;
+  private static final long SHORTEST_PAUSE_NANOS = 100_000_000;
   private static final int TEXT_BAR_WIDTH = 24;
   private static final int HTML_BAR_WIDTH_PX = 260;
 

@@ -86,17 +86,8 @@ public final class LifeCommand implements Callable<Integer> {
     out.println(
         "%d cells on %d ranks after %d that warm up: declarations, expressions, prints, methods, failures in turn"
             .formatted(cells, ranks, warmUp));
-    out.println(
-        String.format(
-            Locale.ROOT,
-            "median of the first %d: %.1f ms, of the last %d: %.1f ms: × %.2f (limit %.1f: %s)",
-            LifeRun.WINDOW,
-            run.first(),
-            LifeRun.WINDOW,
-            run.last(),
-            run.growth(),
-            MAX_GROWTH,
-            run.growth() <= MAX_GROWTH ? "met" : "not met"));
+    out.println(times("a cell", run.millis()));
+    out.println(times("the front's computing for it", run.cpuMillis()));
     line("threads, front and ranks", run.warm().threads(), run.end().threads());
     line("open files, front and ranks", run.warm().files(), run.end().files());
     out.println(
@@ -106,6 +97,20 @@ public final class LifeCommand implements Callable<Integer> {
             run.warm().heapMiB(),
             run.end().heapMiB()));
     out.flush();
+  }
+
+  private static String times(String what, List<Double> cells) {
+    double growth = LifeRun.last(cells) / LifeRun.first(cells);
+    return String.format(
+        Locale.ROOT,
+        "%s, median of the first %d: %.1f ms, of the last: %.1f ms: × %.2f (limit %.1f: %s)",
+        what,
+        LifeRun.WINDOW,
+        LifeRun.first(cells),
+        LifeRun.last(cells),
+        growth,
+        MAX_GROWTH,
+        growth <= MAX_GROWTH ? "met" : "not met");
   }
 
   private void line(String what, List<Integer> warm, List<Integer> end) {

@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.launcher.bench.Captured;
 import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
+import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntConsumer;
@@ -12,7 +13,12 @@ import java.util.function.IntConsumer;
 /// the session holds when it is warm and in the end.
 ///
 /// @param millis what each cell after the warm-up took
-public record LifeRun(int warmUp, List<Double> millis, Footprint warm, Footprint end) {
+/// @param cpuMillis what of that the front computed, which other programs on the machine do not
+///   stretch
+public record LifeRun(
+    int warmUp, List<Double> millis, List<Double> cpuMillis, Footprint warm, Footprint end) {
+  private record Took(double millis, double cpuMillis) {}
+
   /// In turn; a window of [#WINDOW] cells holds each as often.
   private enum Kind {
     DECLARATION,
@@ -48,27 +54,32 @@ public record LifeRun(int warmUp, List<Double> millis, Footprint warm, Footprint
   /// @param progress is told the number of each cell
   public static LifeRun of(Session session, int warmUp, int cells, IntConsumer progress) {
     var millis = new ArrayList<Double>();
+    var cpuMillis = new ArrayList<Double>();
     var warm = Footprint.now();
     for (int i = 0; i < warmUp + cells; i++) {
       progress.accept(i);
       if (i == warmUp) {
         warm = Footprint.now();
       }
-      double took = run(session, i);
+      var took = run(session, i);
       if (i >= warmUp) {
-        millis.add(took);
+        millis.add(took.millis);
+        cpuMillis.add(took.cpuMillis);
       }
     }
-    return new LifeRun(warmUp, List.copyOf(millis), warm, Footprint.now());
+    return new LifeRun(warmUp, List.copyOf(millis), List.copyOf(cpuMillis), warm, Footprint.now());
   }
 
-  private static double run(Session session, int number) {
+  private static Took run(Session session, int number) {
     var kind = Kind.values()[number % Kind.values().length];
     var text = new Captured();
     var cell = new Cell("cell " + (number + 1), kind.source(number));
+    var threads = ManagementFactory.getThreadMXBean();
+    long cpuStart = threads.getCurrentThreadCpuTime();
     long start = System.nanoTime();
     var outcome = session.run(cell, text);
     double millis = (System.nanoTime() - start) / 1e6;
+    double cpuMillis = (threads.getCurrentThreadCpuTime() - cpuStart) / 1e6;
     outcome.result().ifPresent(result -> text.stdout(result.text()));
     var failure = outcome.failure().map(f -> f.name()).orElse("");
     var said = text.printed() + failure.substring(failure.lastIndexOf('.') + 1);
@@ -77,20 +88,20 @@ public record LifeRun(int warmUp, List<Double> millis, Footprint warm, Footprint
           "%s should say \"%s\" but said \"%s\""
               .formatted(cell.source(), kind.expected(number).strip(), said));
     }
-    return millis;
+    return new Took(millis, cpuMillis);
   }
 
-  public double first() {
-    return median(millis.subList(0, WINDOW));
+  static double first(List<Double> cells) {
+    return median(cells.subList(0, WINDOW));
   }
 
-  public double last() {
-    return median(millis.subList(millis.size() - WINDOW, millis.size()));
+  static double last(List<Double> cells) {
+    return median(cells.subList(cells.size() - WINDOW, cells.size()));
   }
 
   /// The last cells' latency over the first's.
   public double growth() {
-    return last() / first();
+    return last(millis) / first(millis);
   }
 
   private static double median(List<Double> values) {
