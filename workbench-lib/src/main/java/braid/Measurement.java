@@ -2,6 +2,7 @@ package braid;
 
 import braid.internal.backend.Stream;
 import braid.internal.pipeline.ClockAlignment;
+import braid.internal.report.progress.Progress;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -11,6 +12,10 @@ import java.util.function.Supplier;
 
 /// Iterations of something that all ranks of a group run together, timed or looked at span by span.
 record Measurement(ProcessGroup group, Iteration iteration) {
+  private static final Progress.Task TIMING = new Progress.Task("timing", "timed", "iterations");
+  private static final Progress.Task PROFILING =
+      new Progress.Task("profiling", "profiled", "iterations");
+
   /// What is measured, from its beginning to its end on this rank.
   @FunctionalInterface
   interface Iteration {
@@ -20,18 +25,22 @@ record Measurement(ProcessGroup group, Iteration iteration) {
   /// Nanoseconds that each iteration took on this rank. All ranks begin together.
   long[] time(int iterations) {
     checkIterations("time", iterations);
-    return times(iterations);
+    return times(iterations, TIMING);
   }
 
-  private long[] times(int iterations) {
-    group.barrier();
-    var nanos = new long[iterations];
-    for (int i = 0; i < iterations; i++) {
-      long start = System.nanoTime();
-      iteration.run(i);
-      nanos[i] = System.nanoTime() - start;
+  private long[] times(int iterations, Progress.Task task) {
+    boolean speaks = group.rank() == 0;
+    try (var progress = Progress.of(task, iterations, group.context().outbox(), speaks)) {
+      group.barrier();
+      var nanos = new long[iterations];
+      for (int i = 0; i < iterations; i++) {
+        long start = System.nanoTime();
+        iteration.run(i);
+        nanos[i] = System.nanoTime() - start;
+        progress.done(i + 1);
+      }
+      return nanos;
     }
-    return nanos;
   }
 
   /// What this rank did on those streams, on the clock of the group's rank 0. The front gathers it.
@@ -47,7 +56,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     var nanos = new ArrayList<Long>();
     var spans = new ArrayList<Span>();
     try {
-      for (long each : times(iterations)) {
+      for (long each : times(iterations, PROFILING)) {
         nanos.add(each);
       }
     } finally {

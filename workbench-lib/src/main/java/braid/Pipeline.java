@@ -10,9 +10,11 @@ import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
 import braid.internal.pipeline.Tolerance;
 import braid.internal.pipeline.View;
+import braid.internal.report.progress.Progress;
 import braid.internal.resource.Access;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// A problem and a way to solve it, set up and ready to run as often as wanted:
@@ -31,6 +33,9 @@ import org.jspecify.annotations.Nullable;
 /// once; write your own over them if you like. Building, running and measuring are done by all
 /// ranks of the group together.
 public final class Pipeline implements AutoCloseable {
+  private static final Progress.Task VERIFYING =
+      new Progress.Task("verifying", "verified", "steps");
+
   private final ProcessGroup group;
   private final PlanCache cache;
   private final PlanCache.Key key;
@@ -334,7 +339,16 @@ public final class Pipeline implements AutoCloseable {
   }
 
   private void verify(@Nullable Tolerance tolerance) {
+    boolean speaks = group.rank() == 0;
+    try (var progress = Progress.of(VERIFYING, 2, group.context().outbox(), speaks)) {
+      verify(tolerance, progress::step);
+      progress.finished();
+    }
+  }
+
+  private void verify(@Nullable Tolerance tolerance, Consumer<String> progress) {
     checkOpen();
+    progress.accept("running once");
     // A value that no run writes must not look like one.
     for (var part : plan.views().keySet()) {
       if (!part.given() && !(part == Part.OUTPUT && spec().has(Feature.ACCUMULATE))) {
@@ -343,6 +357,7 @@ public final class Pipeline implements AutoCloseable {
     }
     try (var reference = Reference.before(plan, group, group.symmetric(key.kind()))) {
       run();
+      progress.accept("computing the unfused reference and comparing");
       var verdict = reference.compare(tolerance);
       for (var each : group.gather(verdict.orElse(""))) {
         if (!each.isEmpty()) {

@@ -3,6 +3,7 @@ package braid;
 import braid.SelfTest.Outcome;
 import braid.SelfTest.Row;
 import braid.SelfTest.Way;
+import braid.internal.report.progress.Progress;
 import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseFailed;
 import braid.internal.selftest.Trial;
@@ -81,10 +82,21 @@ final class SelfTestRun {
             .map(row -> withoutMissing(row, missing))
             .toList();
     SelfTestPlan.holes(overlaps, collectives).forEach(this::found);
-    plan.cases(kind, overlaps, collectives, group.size())
-        .forEach(
-            (way, cases) ->
-                add(way, cases.stream().map(each -> step(each, kind)).toList(), agreement));
+    var all = plan.cases(kind, overlaps, collectives, group.size());
+    int count = all.values().stream().mapToInt(List::size).sum();
+    var task = new Progress.Task("testing " + kind, "tested " + kind + ":", "cases");
+    boolean speaks = group.rank() == 0;
+    try (var progress = Progress.of(task, count, group.context().outbox(), speaks)) {
+      int before = 0;
+      for (var way : all.entrySet()) {
+        add(
+            way.getKey(),
+            way.getValue().stream().map(each -> step(each, kind)).toList(),
+            agreement);
+        before += way.getValue().size();
+        progress.done(before);
+      }
+    }
   }
 
   private void found(Row row) {

@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.memory.Call;
+import braid.internal.report.progress.Progress;
 import braid.internal.resource.Access;
 import braid.internal.resource.Attachment;
 import braid.internal.resource.Pieces;
@@ -9,6 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -25,6 +27,10 @@ import org.jspecify.annotations.Nullable;
 /// It begins as zeroes. Who reads another rank's part must know that it has been written: a barrier
 /// or a pipeline's signals say so, the tensor does not.
 public final class SymmetricTensor implements AutoCloseable {
+  private static final double BYTES_PER_GIB = 1 << 30;
+  private static final Progress.Task ALLOCATING =
+      new Progress.Task("allocating", "allocated", "tensor");
+
   static final int MAX_NAME_CHARACTERS = 64;
 
   private final ProcessGroup group;
@@ -123,7 +129,7 @@ public final class SymmetricTensor implements AutoCloseable {
           Call.of(
               "allocate `%s`".formatted(called),
               "%s %s %s".formatted(Tensor.text(shape()), dtype(), resolved));
-      var memory = group.pool().take(call, resolved, bytes);
+      var memory = take(call, resolved, called, bytes);
       try {
         var tensor = new SymmetricTensor(this, called, resolved, memory);
         group.own(tensor);
@@ -131,6 +137,17 @@ public final class SymmetricTensor implements AutoCloseable {
       } catch (BraidException e) {
         memory.close();
         throw e;
+      }
+    }
+
+    private SymmetricMemory take(Call call, MemoryKind resolved, String called, long bytes) {
+      boolean speaks = group.rank() == 0;
+      try (var progress = Progress.of(ALLOCATING, 1, group.context().outbox(), speaks)) {
+        progress.step(
+            String.format(Locale.ROOT, "`%s`, %.1f GiB a rank", called, bytes / BYTES_PER_GIB));
+        var memory = group.pool().take(call, resolved, bytes);
+        progress.finished();
+        return memory;
       }
     }
 

@@ -3,6 +3,7 @@ package braid;
 import braid.internal.context.RankContext;
 import braid.internal.evidence.TuningNews;
 import braid.internal.report.json.ReadingsJson;
+import braid.internal.report.progress.Progress;
 import braid.internal.report.statistics.Rounds;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -164,12 +165,15 @@ public final class Tuner {
     var rounds = new Rounds(orElse(repeats, DEFAULT_REPEATS), group.broadcast(shuffling, ROOT));
     var news = news(overlaps.size() + 1, rounds);
     var candidates = new ArrayList<Candidate>();
-    try {
+    try (var _ = Progress.toldElsewhere()) {
       candidates.add(new Candidate(problem, Overlap.unfused()));
       for (var overlap : overlaps) {
         candidates.add(new Candidate(problem, overlap));
       }
-      candidates.forEach(c -> c.pipeline.verify());
+      for (var candidate : candidates) {
+        news.ifPresent(n -> n.verifying(candidates.indexOf(candidate)));
+        candidate.pipeline.verify();
+      }
       var study = measure(candidates, rounds, news);
       news.ifPresent(n -> n.found(study));
       return study;

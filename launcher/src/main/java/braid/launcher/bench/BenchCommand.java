@@ -1,5 +1,6 @@
 package braid.launcher.bench;
 
+import braid.launcher.bench.life.LifeCommand;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
@@ -11,6 +12,7 @@ import picocli.CommandLine.Spec;
     description = "Measures Braid itself beside what people use today.",
     subcommands = {
       FrontCommand.class,
+      LifeCommand.class,
       StartProbe.class,
     },
     mixinStandardHelpOptions = true,
@@ -21,6 +23,6 @@ public final class BenchCommand implements Runnable {
 
   @Override
   public void run() {
-    throw new ParameterException(spec.commandLine(), "a command is missing: front");
+    throw new ParameterException(spec.commandLine(), "a command is missing: front or life");
   }
 }

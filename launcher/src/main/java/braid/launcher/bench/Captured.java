@@ -5,10 +5,10 @@ import braid.launcher.cell.CellOutput;
 import java.io.IOException;
 
 /// Keeps what a cell prints, so that a benchmark can tell that it really ran.
-final class Captured implements CellOutput {
+public final class Captured implements CellOutput {
   private final StringBuilder printed = new StringBuilder();
 
-  String printed() {
+  public String printed() {
     return printed.toString();
   }
 

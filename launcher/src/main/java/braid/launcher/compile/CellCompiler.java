@@ -1,7 +1,9 @@
 package braid.launcher.compile;
 
 import braid.launcher.cell.Cell;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -31,6 +33,9 @@ public final class CellCompiler implements AutoCloseable {
     record Magic(String line, int firstLine) implements Piece {}
   }
 
+  private static final int KEPT_VALUES = 8;
+
+  private final Deque<Snippet> values = new ArrayDeque<>();
   private final JShell shell;
   private final SourceCodeAnalysis analysis;
   private long evalNanos;
@@ -68,9 +73,27 @@ public final class CellCompiler implements AutoCloseable {
   public List<SnippetEvent> eval(String source) {
     long start = System.nanoTime();
     try {
-      return shell.eval(source);
+      var events = shell.eval(source);
+      events.stream().map(SnippetEvent::snippet).forEach(this::forgetOldValues);
+      return events;
     } finally {
       evalNanos += System.nanoTime() - start;
+    }
+  }
+
+  /// JShell keeps the value of every expression in a variable of its own, `$7`, which every later
+  /// compilation then has to import and every rank to hold. Only the newest are kept, and what
+  /// other declarations use.
+  private void forgetOldValues(Snippet snippet) {
+    if (snippet.subKind() != Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND) {
+      return;
+    }
+    values.addLast(snippet);
+    if (values.size() > KEPT_VALUES) {
+      var oldest = values.removeFirst();
+      if (shell.status(oldest).isActive() && analysis.dependents(oldest).isEmpty()) {
+        var _ = shell.drop(oldest);
+      }
     }
   }
 
@@ -92,6 +115,8 @@ public final class CellCompiler implements AutoCloseable {
     long start = System.nanoTime();
     try {
       return pieces(cell);
+    } catch (StackOverflowError e) {
+      throw CompileError.tooDeep(cell);
     } finally {
       splitNanos += System.nanoTime() - start;
     }

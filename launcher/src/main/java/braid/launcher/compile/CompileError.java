@@ -26,6 +26,13 @@ public final class CompileError extends Exception {
     return new CompileError(message, List.of(message, "    " + first));
   }
 
+  static CompileError tooDeep(Cell cell) {
+    var message =
+        cell.name()
+            + ": brackets or operators are nested deeper than the compiler can follow; take it apart";
+    return new CompileError(message, List.of(message));
+  }
+
   public static CompileError unresolved(Cell cell, CellCompiler.Piece.Java piece, String missing) {
     var message = cell.name() + ", line " + piece.firstLine() + ": error: cannot find " + missing;
     return new CompileError(

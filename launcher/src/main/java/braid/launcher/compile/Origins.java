@@ -1,10 +1,10 @@
 package braid.launcher.compile;
 
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 
 /// Where each snippet was written: JShell speaks of snippet `#12`, people of cell 3, line 2.
 public final class Origins {
@@ -34,7 +34,7 @@ public final class Origins {
 
   private static final int CONTEXT_LINES = 2;
 
-  private final Map<String, Origin> bySnippet = new HashMap<>();
+  private final Map<String, Origin> bySnippet = new ConcurrentHashMap<>();
   private Optional<Origin> running = Optional.empty();
 
   /// The snippet that runs next: its id is known only after it ran, but its stack is mapped before
@@ -50,6 +50,10 @@ public final class Origins {
 
   public void put(String snippetId, Origin origin) {
     bySnippet.put(snippetId, origin);
+  }
+
+  public Optional<Origin> ofSnippet(String id) {
+    return Optional.ofNullable(bySnippet.get(id));
   }
 
   /// The origin of a stack frame that JShell has mapped to a snippet.

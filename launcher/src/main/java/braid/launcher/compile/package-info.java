@@ -1,4 +1,4 @@
-/// The session's only compiler, and what it answers an editor.
+/// The session's only compiler, and whose line of which cell it speaks of.
 @NullMarked
 package braid.launcher.compile;
 

@@ -1,5 +1,6 @@
 package braid.launcher.kernel;
 
+import braid.launcher.editing.Completions;
 import braid.launcher.kernel.channels.MalformedMessage;
 import braid.launcher.kernel.channels.Message;
 import braid.launcher.kernel.output.DisplayContent;
@@ -26,13 +27,34 @@ final class Questions {
     content.add("matches", matches);
     content.addProperty("cursor_start", code.codePointCount(0, found.start()));
     content.addProperty("cursor_end", code.codePointCount(0, found.end()));
-    content.add("metadata", new JsonObject());
+    content.add("metadata", kinds(found, content));
     return content;
+  }
+
+  /// What each suggestion is, under the name that Jupyter's own kernel gave it: front ends show an
+  /// icon for it.
+  private static JsonObject kinds(Completions found, JsonObject content) {
+    var typed = new JsonArray();
+    for (var item : found.items()) {
+      var one = new JsonObject();
+      one.add("start", content.get("cursor_start"));
+      one.add("end", content.get("cursor_end"));
+      one.addProperty("text", item.text());
+      one.addProperty("type", item.kind().name().toLowerCase(Locale.ROOT));
+      typed.add(one);
+    }
+    var metadata = new JsonObject();
+    metadata.add("_jupyter_types_experimental", typed);
+    return metadata;
   }
 
   JsonObject inspect(Message request) throws MalformedMessage {
     var code = request.text("code");
-    var found = session().inspect(code, cursor(request, code));
+    int detail = request.number("detail_level", 0);
+    if (detail < 0 || detail > 1) {
+      throw new MalformedMessage("detail_level must be 0 or 1 but was " + detail);
+    }
+    var found = session().inspect(code, cursor(request, code), detail);
     var content = new JsonObject();
     content.addProperty("found", found.isPresent());
     content.add(

@@ -47,9 +47,12 @@ public final class TestedWays implements CellOutput {
     other.accept(text);
   }
 
+  /// What has a name would be updated in its place, such as a progress bar: the rows tell that.
   @Override
   public void display(MimeBundle bundle, String displayId) {
-    other.accept(bundle.text() + "\n");
+    if (displayId.isEmpty()) {
+      other.accept(bundle.text() + "\n");
+    }
   }
 
   @Override

@@ -4,14 +4,15 @@ import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellOutput;
+import braid.launcher.cell.MagicName;
 import braid.launcher.cell.Outcome;
-import braid.launcher.compile.Assistant;
 import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.CellCompiler.Piece;
 import braid.launcher.compile.CompileError;
-import braid.launcher.compile.Completeness;
-import braid.launcher.compile.Completions;
 import braid.launcher.compile.Origins;
+import braid.launcher.editing.Assistant;
+import braid.launcher.editing.Completeness;
+import braid.launcher.editing.Completions;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.fanout.Invocation;
 import braid.launcher.fanout.Invocation.Ending;
@@ -379,15 +380,19 @@ public final class Session implements AutoCloseable {
   }
 
   public Completions complete(String source, int cursor) {
-    return new Assistant(crew.compiler()).complete(source, cursor);
+    return assistant().complete(source, cursor);
   }
 
-  public Optional<MimeBundle> inspect(String source, int cursor) {
-    return new Assistant(crew.compiler()).inspect(source, cursor);
+  public Optional<MimeBundle> inspect(String source, int cursor, int detail) {
+    return assistant().inspect(source, cursor, detail);
   }
 
   public Completeness completeness(String source) {
-    return new Assistant(crew.compiler()).completeness(source);
+    return assistant().completeness(source);
+  }
+
+  private Assistant assistant() {
+    return new Assistant(crew.compiler(), crew.origins(), MagicName.help(), size());
   }
 
   /// Ends every rank and frees what the session holds. Twice is harmless.

@@ -6,7 +6,7 @@ import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Kind;
 import braid.launcher.cell.Outcome;
-import braid.launcher.compile.Completeness.Status;
+import braid.launcher.editing.Completeness.Status;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -258,7 +258,7 @@ class SessionTest {
     run("var quantity = new java.util.ArrayList<String>();");
     assertThat(session.complete("quantity.addA", 13).replacements()).contains("addAll(");
     assertThat(session.complete("%ra", 3).replacements()).contains("%ranks");
-    assertThat(session.inspect("Math.max(1, 2)", 8).orElseThrow().text()).contains("max");
+    assertThat(session.inspect("Math.max(1, 2)", 8, 0).orElseThrow().text()).contains("max");
     assertThat(session.completeness("int f() {").status()).isEqualTo(Status.INCOMPLETE);
     assertThat(session.completeness("int f() {").indent()).isNotEmpty();
     assertThat(session.completeness("1 + 1").status()).isEqualTo(Status.COMPLETE);

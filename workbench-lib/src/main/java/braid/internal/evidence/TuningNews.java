@@ -11,6 +11,7 @@ import braid.internal.report.json.StudyJson;
 public final class TuningNews {
   private final Outbox outbox;
   private final String displayId;
+  private final int configurations;
   private final ProgressBar bar;
   private boolean shown;
 
@@ -19,6 +20,7 @@ public final class TuningNews {
   public TuningNews(Outbox outbox, String displayId, int configurations, int measurements) {
     this.outbox = outbox;
     this.displayId = displayId;
+    this.configurations = configurations;
     this.bar =
         new ProgressBar(
             "tuning",
@@ -26,6 +28,11 @@ public final class TuningNews {
             "building and verifying " + configurations + " configurations",
             System::nanoTime,
             this::show);
+  }
+
+  /// @param done how many configurations are verified already
+  public void verifying(int done) {
+    bar.prepare("verified %d of %d configurations".formatted(done, configurations));
   }
 
   public void measuring(String configuration) {

@@ -34,6 +34,15 @@ public final class ProgressBar {
     show.accept(bundle(preparing, startedNanos));
   }
 
+  /// What goes on before the first step.
+  public void prepare(String state) {
+    long now = nanoClock.getAsLong();
+    if (now - shownNanos >= SHORTEST_PAUSE_NANOS) {
+      shownNanos = now;
+      show.accept(bundle(state, now));
+    }
+  }
+
   /// One step is beginning; those before it are done.
   public void step(String name) {
     long now = nanoClock.getAsLong();
@@ -54,11 +63,16 @@ public final class ProgressBar {
   }
 
   private MimeBundle bundle(String state, long now) {
+    return bundle(work, done, steps, state, now - startedNanos, now - firstStepNanos);
+  }
+
+  /// @param stepsNanos for how long there have been steps, from which what is left is guessed
+  public static MimeBundle bundle(
+      String work, int done, int steps, String state, long elapsedNanos, long stepsNanos) {
     double share = steps == 0 ? 1 : (double) done / steps;
-    double elapsedSeconds = (now - startedNanos) / 1e9;
-    var time = String.format(Locale.ROOT, "%.1f s", elapsedSeconds);
+    var time = String.format(Locale.ROOT, "%.1f s", elapsedNanos / 1e9);
     if (done > 0 && done < steps) {
-      double leftSeconds = (now - firstStepNanos) / 1e9 * (steps - done) / done;
+      double leftSeconds = stepsNanos / 1e9 * (steps - done) / done;
       time += String.format(Locale.ROOT, ", about %.0f s left", leftSeconds);
     }
     int filled = (int) Math.round(share * TEXT_BAR_WIDTH);

@@ -105,6 +105,8 @@ final class Declarations {
       }
     } catch (IOException e) {
       throw new UncheckedIOException("reading a text in memory failed", e);
+    } catch (IllegalStateException | StackOverflowError e) {
+      return Map.of(); // nested deeper than the parser can follow
     }
     return found;
   }
@@ -139,6 +141,9 @@ final class Declarations {
     }
     if (type instanceof ParameterizedTypeTree generic) {
       var arguments = generic.getTypeArguments();
+      if (arguments.isEmpty()) {
+        return new JavaType.Unsettable(type.toString());
+      }
       var last = named(arguments.getLast());
       if (last instanceof JavaType.Unsettable) {
         return new JavaType.Unsettable(type.toString());

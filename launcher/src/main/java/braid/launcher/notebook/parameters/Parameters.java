@@ -100,12 +100,12 @@ public final class Parameters {
       int equals = assignment.indexOf('=');
       if (equals < 1) {
         throw new BraidException(
-            "%s must be NAME=VALUE but was \"%s\"; try %s %s=VALUE"
+            "%s must be NAME=VALUE but was %s; try %s %s=VALUE"
                 .formatted(
                     flag.option,
-                    assignment,
+                    Yaml.shown(assignment),
                     flag.option,
-                    equals == 0 || assignment.isBlank() ? "NAME" : assignment));
+                    SourceVersion.isIdentifier(assignment) ? assignment : "NAME"));
       }
       return put(
           flag, assignment.substring(0, equals), flag.option, assignment.substring(equals + 1));
@@ -114,8 +114,8 @@ public final class Parameters {
     private Builder put(Flag flag, String name, String from, @Nullable Object value) {
       if (!SourceVersion.isName(name) || name.contains(".")) {
         throw new BraidException(
-            "parameter must be a Java name but was \"%s\" (%s); use letters, digits and _"
-                .formatted(name, from));
+            "parameter must be a Java name but was %s (%s); use letters, digits and _"
+                .formatted(Yaml.shown(name), from));
       }
       var values = byFlag.computeIfAbsent(flag, f -> new LinkedHashMap<>());
       var before = values.put(name, new Given(flag, from, value));

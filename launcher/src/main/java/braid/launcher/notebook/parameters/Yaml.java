@@ -111,7 +111,7 @@ final class Yaml {
   /// A value for a message.
   static String shown(@Nullable Object value) {
     var text = value instanceof String string ? '"' + string + '"' : String.valueOf(value);
-    text = text.replace("\n", "\\n");
+    text = text.replace("\n", "\\n").replace("\r", "\\r");
     return text.length() <= 60 ? text : text.substring(0, 57) + "...";
   }
 }

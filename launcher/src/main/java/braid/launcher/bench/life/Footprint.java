@@ -1,0 +1,39 @@
+package braid.launcher.bench.life;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+
+/// What the front and its ranks hold: threads and open files as Linux counts them, of the front
+/// first, then of each rank; and what of the front's heap is in use after a collection.
+///
+/// @param threads of each process
+/// @param files descriptors of each process
+public record Footprint(List<Integer> threads, List<Integer> files, double heapMiB) {
+  private static final double BYTES_PER_MIB = 1 << 20;
+
+  /// This process and those it started.
+  static Footprint now() {
+    var front = ProcessHandle.current();
+    var pids =
+        Stream.concat(Stream.of(front.pid()), front.children().map(ProcessHandle::pid).sorted())
+            .toList();
+    System.gc();
+    var memory = Runtime.getRuntime();
+    return new Footprint(
+        pids.stream().map(pid -> entries(pid, "task")).toList(),
+        pids.stream().map(pid -> entries(pid, "fd")).toList(),
+        (memory.totalMemory() - memory.freeMemory()) / BYTES_PER_MIB);
+  }
+
+  private static int entries(long pid, String directory) {
+    try (var entries = Files.list(Path.of("/proc", Long.toString(pid), directory))) {
+      return (int) entries.count();
+    } catch (IOException e) {
+      throw new UncheckedIOException("process " + pid + " has no /proc entry any more", e);
+    }
+  }
+}

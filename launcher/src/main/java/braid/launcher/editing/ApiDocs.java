@@ -1,0 +1,118 @@
+package braid.launcher.editing;
+
+import com.sun.source.tree.ClassTree;
+import com.sun.source.tree.MethodTree;
+import com.sun.source.tree.VariableTree;
+import com.sun.source.util.DocTrees;
+import com.sun.source.util.JavacTask;
+import com.sun.source.util.TreePathScanner;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import javax.tools.JavaFileObject;
+import javax.tools.SimpleJavaFileObject;
+import javax.tools.ToolProvider;
+import org.jspecify.annotations.Nullable;
+
+/// The comments of Braid's own API, read from its sources, which travel beside its classes: the
+/// compiler looks for comments only in the JDK's.
+final class ApiDocs {
+  private static final String SOURCES = "/sources/braid/";
+
+  private final Map<String, Map<String, String>> byType = new ConcurrentHashMap<>();
+
+  /// The comment of what a signature names; the first of its overloads that has one where no
+  /// parameters are known.
+  Optional<String> of(Signature signature) {
+    var comments = byType.computeIfAbsent(signature.outermost(), ApiDocs::read);
+    return Optional.ofNullable(comments.get(signature.key()))
+        .or(() -> Optional.ofNullable(comments.get(signature.key().replaceAll("\\(.*", "("))));
+  }
+
+  private static Map<String, String> read(String type) {
+    try (var stream = ApiDocs.class.getResourceAsStream(SOURCES + type + ".java")) {
+      return stream == null
+          ? Map.of()
+          : comments(type, new String(stream.readAllBytes(), StandardCharsets.UTF_8));
+    } catch (IOException e) {
+      throw new UncheckedIOException("the sources of " + type + " cannot be read", e);
+    }
+  }
+
+  private static Map<String, String> comments(String type, String source) throws IOException {
+    var file =
+        new SimpleJavaFileObject(
+            URI.create("string:///" + type + ".java"), JavaFileObject.Kind.SOURCE) {
+          @Override
+          public CharSequence getCharContent(boolean ignoreEncodingErrors) {
+            return source;
+          }
+        };
+    var compiler = ToolProvider.getSystemJavaCompiler();
+    if (!(compiler.getTask(null, null, _ -> {}, List.of("-proc:none"), null, List.of(file))
+        instanceof JavacTask task)) {
+      return Map.of();
+    }
+    var scanner = new Comments(DocTrees.instance(task));
+    for (var unit : task.parse()) {
+      scanner.scan(unit, "");
+    }
+    return scanner.found;
+  }
+
+  /// Keeps comments by `Outer.Inner.name(Type,Type)`. The names in a comment's record header and
+  /// compact constructors are the record's.
+  private static final class Comments extends TreePathScanner<@Nullable Void, String> {
+    final Map<String, String> found = new HashMap<>();
+    private final DocTrees trees;
+
+    Comments(DocTrees trees) {
+      this.trees = trees;
+    }
+
+    @Override
+    public @Nullable Void visitClass(ClassTree tree, String outer) {
+      var name = outer + tree.getSimpleName();
+      keep(name);
+      return super.visitClass(tree, name + ".");
+    }
+
+    @Override
+    public @Nullable Void visitMethod(MethodTree tree, String outer) {
+      var types = tree.getParameters().stream().map(p -> String.valueOf(p.getType())).toList();
+      var name =
+          tree.getName().contentEquals("<init>")
+              ? outer.substring(0, outer.length() - 1)
+              : outer + tree.getName();
+      keep(Signature.key(name, types));
+      keepFirst(name + "(");
+      return null;
+    }
+
+    @Override
+    public @Nullable Void visitVariable(VariableTree tree, String outer) {
+      keep(outer + tree.getName());
+      return null;
+    }
+
+    private void keep(String key) {
+      var comment = trees.getDocComment(getCurrentPath());
+      if (comment != null) {
+        found.put(key, comment);
+      }
+    }
+
+    private void keepFirst(String key) {
+      var comment = trees.getDocComment(getCurrentPath());
+      if (comment != null) {
+        found.putIfAbsent(key, comment);
+      }
+    }
+  }
+}

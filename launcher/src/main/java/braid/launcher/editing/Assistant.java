@@ -1,0 +1,69 @@
+package braid.launcher.editing;
+
+import braid.MimeBundle;
+import braid.launcher.compile.CellCompiler;
+import braid.launcher.compile.Origins;
+import java.util.Optional;
+
+/// Answers an editor's questions from the front's own compiler: no rank is asked.
+public final class Assistant {
+  private static final String INDENT = "    ";
+
+  private final CellCompiler compiler;
+  private final Origins origins;
+  private final MagicCompletion magics;
+
+  /// @param help what magics there are, as `%help` prints it
+  public Assistant(CellCompiler compiler, Origins origins, String help, int ranks) {
+    this.compiler = compiler;
+    this.origins = origins;
+    magics = new MagicCompletion(help, ranks);
+  }
+
+  public Completions complete(String source, int cursor) {
+    var line = source.substring(source.lastIndexOf('\n', cursor - 1) + 1, cursor);
+    return isMagic(line)
+        ? magics.complete(line, cursor)
+        : new JavaCompletion(compiler.analysis()).complete(source, cursor);
+  }
+
+  /// @param detail 0 for what fits beside the code, 1 for all there is
+  public Optional<MimeBundle> inspect(String source, int cursor, int detail) {
+    int start = source.lastIndexOf('\n', cursor - 1) + 1;
+    int end = source.indexOf('\n', cursor);
+    var line = source.substring(start, end < 0 ? source.length() : end);
+    if (line.startsWith("%") && (isMagic(source.substring(start, cursor)) || cursor == start)) {
+      return magics.explain(line.split("\\s+", 2)[0]).map(MimeBundle::text);
+    }
+    return new Inspection(compiler, origins).at(source, cursor, detail > 0);
+  }
+
+  /// After `%time` stands code like any other.
+  private static boolean isMagic(String line) {
+    return line.startsWith("%") && !line.startsWith("%time ");
+  }
+
+  public Completeness completeness(String source) {
+    var rest = CellText.withoutMagics(source);
+    while (true) {
+      var info = compiler.analysis().analyzeCompletion(rest);
+      switch (info.completeness()) {
+        case EMPTY -> {
+          return new Completeness(Completeness.Status.COMPLETE, "");
+        }
+        case UNKNOWN -> {
+          return new Completeness(Completeness.Status.INVALID, "");
+        }
+        case DEFINITELY_INCOMPLETE, CONSIDERED_INCOMPLETE -> {
+          return new Completeness(Completeness.Status.INCOMPLETE, indent(rest));
+        }
+        case COMPLETE, COMPLETE_WITH_SEMI -> rest = info.remaining();
+      }
+    }
+  }
+
+  /// One step per bracket that is still open.
+  private static String indent(String source) {
+    return INDENT.repeat(ScannedCode.of(source).open());
+  }
+}

@@ -1,0 +1,148 @@
+package braid.launcher.editing;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// A documentation comment, of either kind, as Markdown and as plain text: tags of HTML and of
+/// javadoc become what they mean.
+final class DocComment {
+  private static final Pattern RETURN = Pattern.compile("\\{@return\\s+([^{}]*)}");
+  private static final Pattern CODE = Pattern.compile("\\{@(?:code|literal|value)\\s*([^{}]*)}");
+  private static final Pattern LINK =
+      Pattern.compile("\\{@link(?:plain)?\\s+([^\\s{}]+(?:\\([^)]*\\))?)\\s*([^{}]*)}");
+  private static final Pattern INLINE = Pattern.compile("\\{@\\w+\\s*([^{}]*)}");
+  private static final Pattern REFERENCE =
+      Pattern.compile("(?<!])\\[([\\w.]*#?[\\w.]+(?:\\([^)]*\\))?)](?![(\\[])");
+  private static final Pattern PREFORMATTED = Pattern.compile("(?is)<pre[^>]*>(.*?)</pre>");
+  private static final Pattern FENCE = Pattern.compile("(?m)^\\s*```\\w*\\n?");
+  private static final Pattern TAG = Pattern.compile("</?[A-Za-z][^<>]*>");
+  private static final Pattern BLOCK_TAG = Pattern.compile("@(\\w+)\\s*(.*)", Pattern.DOTALL);
+  private static final Pattern FIRST_SENTENCE = Pattern.compile("(?s)(.*?[.:;])(?:\\s|$).*");
+
+  private final List<String> paragraphs = new ArrayList<>();
+  private final List<String> tags = new ArrayList<>();
+
+  private DocComment() {}
+
+  static DocComment of(String raw) {
+    var comment = new DocComment();
+    var body = new StringBuilder();
+    var tag = new StringBuilder();
+    for (var line : raw.lines().map(DocComment::unindented).toList()) {
+      if (line.strip().startsWith("@")) {
+        comment.addTag(tag.toString());
+        tag.setLength(0);
+        tag.append(line.strip()).append(' ');
+      } else if (!tag.isEmpty()) {
+        tag.append(line.strip()).append(' ');
+      } else {
+        body.append(line).append('\n');
+      }
+    }
+    comment.addTag(tag.toString());
+    comment.addBody(body.toString());
+    return comment;
+  }
+
+  private static String unindented(String line) {
+    return line.startsWith(" ") ? line.substring(1) : line;
+  }
+
+  private void addBody(String body) {
+    for (var paragraph : html(inline(body)).split("\n[ \t]*\n+", -1)) {
+      var text = paragraph.stripTrailing();
+      if (!text.isBlank()) {
+        paragraphs.add(text.startsWith("    ") ? text : text.strip());
+      }
+    }
+  }
+
+  private void addTag(String written) {
+    Matcher tag = BLOCK_TAG.matcher(written.strip());
+    if (!tag.matches()) {
+      return;
+    }
+    var said = html(inline(tag.group(2))).strip().replaceAll("\\s+", " ");
+    var words = said.split(" ", 2);
+    var rest = words.length > 1 ? ": " + words[1] : "";
+    switch (tag.group(1)) {
+      case "param" -> tags.add("`" + words[0] + "`" + rest);
+      case "return" -> tags.add("returns " + said);
+      case "throws", "exception" -> tags.add("throws `" + words[0] + "`" + rest);
+      case "see" -> tags.add("see " + said);
+      case "since", "author", "version", "serial", "spec", "jls" -> {}
+      default -> tags.add(said);
+    }
+  }
+
+  private static String inline(String text) {
+    var made = RETURN.matcher(text).replaceAll("Returns $1.");
+    made = CODE.matcher(made).replaceAll("`$1`");
+    made =
+        LINK.matcher(made)
+            .replaceAll(
+                link ->
+                    Matcher.quoteReplacement(
+                        link.group(2).isBlank() ? quoted(link.group(1)) : link.group(2)));
+    made = INLINE.matcher(made).replaceAll("$1");
+    return REFERENCE
+        .matcher(made)
+        .replaceAll(link -> Matcher.quoteReplacement(quoted(link.group(1))));
+  }
+
+  private static String quoted(String reference) {
+    var name = reference.startsWith("#") ? reference.substring(1) : reference.replace('#', '.');
+    return "`" + name + "`";
+  }
+
+  private static String html(String text) {
+    var made =
+        PREFORMATTED
+            .matcher(text)
+            .replaceAll(
+                block ->
+                    Matcher.quoteReplacement(
+                        "\n\n"
+                            + block.group(1).stripIndent().strip().indent(4).stripTrailing()
+                            + "\n\n"));
+    made = made.replaceAll("(?i)<(?:p|blockquote|/p|h[1-6])\\b[^>]*>", "\n\n");
+    made = made.replaceAll("(?i)</?(?:ul|ol|dl)\\b[^>]*>|</h[1-6]>", "\n\n");
+    made = made.replaceAll("(?i)\\s*<(?:li|dt|dd)\\b[^>]*>\\s*", "\n- ");
+    made = made.replaceAll("(?i)</?(?:code|tt)>", "`");
+    made = TAG.matcher(made).replaceAll("");
+    return made.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&nbsp;", " ")
+        .replace("&quot;", "\"")
+        .replace("&amp;", "&");
+  }
+
+  String markdown() {
+    return together("- ");
+  }
+
+  /// For a pager: nothing but text, set off from the signature.
+  String plain() {
+    return FENCE.matcher(together("  ")).replaceAll("").replace("`", "");
+  }
+
+  /// What it says first, where more than that would bury what stands beside it.
+  String firstSentence() {
+    if (paragraphs.isEmpty()) {
+      return "";
+    }
+    var text = paragraphs.getFirst().replaceAll("\\s+", " ");
+    var sentence = FIRST_SENTENCE.matcher(text);
+    return sentence.matches() ? sentence.group(1) : text;
+  }
+
+  private String together(String bullet) {
+    var all = new ArrayList<>(paragraphs);
+    if (!tags.isEmpty()) {
+      all.add(bullet + String.join("\n" + bullet, tags));
+    }
+    return String.join("\n\n", all);
+  }
+}

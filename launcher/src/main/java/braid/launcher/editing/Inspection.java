@@ -1,0 +1,109 @@
+package braid.launcher.editing;
+
+import braid.MimeBundle;
+import braid.launcher.compile.CellCompiler;
+import braid.launcher.compile.Origins;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import jdk.jshell.Snippet;
+import jdk.jshell.SourceCodeAnalysis.Documentation;
+
+/// What is known about what stands at the cursor: its signature, where a cell declared it, and its
+/// comment.
+final class Inspection {
+  static final String MARKDOWN = "text/markdown";
+
+  private static final ApiDocs API = new ApiDocs();
+
+  private record Found(Signature signature, Optional<DocComment> comment, String place) {}
+
+  private final CellCompiler compiler;
+  private final Origins origins;
+
+  Inspection(CellCompiler compiler, Origins origins) {
+    this.compiler = compiler;
+    this.origins = origins;
+  }
+
+  /// @param detailed all comments in full, where several things have that name
+  Optional<MimeBundle> at(String source, int cursor, boolean detailed) {
+    int at = cursor;
+    while (at < source.length() && Character.isJavaIdentifierPart(source.charAt(at))) {
+      at++;
+    }
+    var cell = CellText.of(source, at, compiler.analysis());
+    var found = new ArrayList<Found>();
+    var texts =
+        cell.before().isEmpty() ? List.of(cell.current()) : List.of(cell.joined(), cell.current());
+    for (var text : texts) {
+      if (found.isEmpty()) {
+        documentation(text).stream().map(this::found).forEach(found::add);
+      }
+    }
+    return found.isEmpty() ? Optional.empty() : Optional.of(shown(found, detailed));
+  }
+
+  /// It is found at the end of a class's name, and of a method's only inside its bracket: look from
+  /// the end of the name, then as if the bracket had been opened.
+  private List<Documentation> documentation(String code) {
+    var docs = compiler.analysis().documentation(code, code.length(), true);
+    return docs.isEmpty()
+        ? compiler.analysis().documentation(code + "(", code.length() + 1, true)
+        : docs;
+  }
+
+  private Found found(Documentation documentation) {
+    var signature = new Signature(documentation.signature());
+    var place = place(signature.name());
+    var raw =
+        documentation.javadoc() == null && place.isEmpty()
+            ? API.of(signature)
+            : Optional.ofNullable(documentation.javadoc());
+    return new Found(signature, raw.map(DocComment::of), place);
+  }
+
+  /// Where a cell declared it; empty where none did.
+  private String place(String name) {
+    var shell = compiler.shell();
+    return Stream.of(
+            shell.variables().filter(v -> v.name().equals(name)),
+            shell.methods().filter(m -> m.name().equals(name)),
+            shell.types().filter(t -> t.name().equals(name)))
+        .flatMap(all -> all)
+        .map(Snippet::id)
+        .flatMap(id -> origins.ofSnippet(id).stream())
+        .map(origin -> "declared in " + origin.place(1))
+        .findFirst()
+        .orElse("");
+  }
+
+  private static MimeBundle shown(List<Found> found, boolean detailed) {
+    boolean full = detailed || found.size() == 1;
+    var plain =
+        found.stream().map(one -> plain(one, full)).distinct().collect(Collectors.joining("\n\n"));
+    var markdown =
+        found.stream()
+            .map(one -> markdown(one, full))
+            .distinct()
+            .collect(Collectors.joining("\n\n"));
+    return MimeBundle.text(plain).with(MARKDOWN, markdown);
+  }
+
+  private static String plain(Found one, boolean full) {
+    var said = one.comment().map(c -> full ? c.plain() : c.firstSentence().replace("`", ""));
+    return lines(one.signature().shown(), one.place(), said.orElse("").indent(4).stripTrailing());
+  }
+
+  private static String markdown(Found one, boolean full) {
+    var said = one.comment().map(c -> full ? c.markdown() : c.firstSentence());
+    var code = "```java\n" + one.signature().shown() + "\n```";
+    return lines(code, one.place(), said.map(text -> "\n" + text).orElse(""));
+  }
+
+  private static String lines(String... parts) {
+    return Stream.of(parts).filter(part -> !part.isEmpty()).collect(Collectors.joining("\n"));
+  }
+}

@@ -1,0 +1,109 @@
+package braid.launcher.editing;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+
+/// A signature as JShell gives it, made readable: `int Math.max(int a, int b)`, `DType.BF16`,
+/// `word:java.lang.String`.
+record Signature(String raw) {
+  private static final Pattern PACKAGE = Pattern.compile("\\b(?:[a-z_][\\w$]*\\.)+(?=[A-Z])");
+  private static final Pattern TYPE_ARGUMENTS = Pattern.compile("<[^<>]*>");
+  private static final Pattern OWN_TYPE_PARAMETERS = Pattern.compile("\\.<[^<>]*>");
+  private static final Pattern ARRAY = Pattern.compile("\\s*\\[\\]");
+
+  /// As it is shown: without packages and without the components that JShell repeats after the name
+  /// of a record that is only mentioned.
+  String shown() {
+    var text = withoutHeaders(raw);
+    int colon = text.lastIndexOf(':');
+    if (colon > 0 && !text.contains("(")) {
+      text = text.substring(colon + 1).strip() + " " + text.substring(0, colon);
+    }
+    return OWN_TYPE_PARAMETERS.matcher(PACKAGE.matcher(text).replaceAll("")).replaceAll(".");
+  }
+
+  /// Drops every bracket that is not the last.
+  private static String withoutHeaders(String text) {
+    var kept = text;
+    while (true) {
+      int open = kept.indexOf('(');
+      int close = open < 0 ? -1 : closing(kept, open);
+      if (close < 0 || close + 1 >= kept.length() || !".(<".contains("" + kept.charAt(close + 1))) {
+        return kept;
+      }
+      kept = kept.substring(0, open) + kept.substring(close + 1);
+    }
+  }
+
+  private static int closing(String text, int open) {
+    int depth = 0;
+    for (int at = open; at < text.length(); at++) {
+      depth += text.charAt(at) == '(' ? 1 : text.charAt(at) == ')' ? -1 : 0;
+      if (depth == 0) {
+        return at;
+      }
+    }
+    return -1;
+  }
+
+  /// `Outer.Inner.name(Type,Type)`, without packages and type arguments; a type's is its name.
+  String key() {
+    var text = withoutTypeArguments(shown());
+    int open = text.indexOf('(');
+    if (open < 0) {
+      return text.substring(text.lastIndexOf(' ') + 1);
+    }
+    var head = text.substring(0, open).strip();
+    var name = head.substring(head.lastIndexOf(' ') + 1);
+    if (raw.startsWith("braid.")) {
+      return name; // a record: its components are its header
+    }
+    var inside = text.substring(open + 1, Math.max(open + 1, text.lastIndexOf(')')));
+    var types = new ArrayList<String>();
+    for (var parameter : inside.split(",", -1)) {
+      var written = parameter.strip();
+      int space = written.lastIndexOf(' ');
+      if (!written.isEmpty()) {
+        types.add(space < 0 ? written : written.substring(0, space));
+      }
+    }
+    return key(name, types);
+  }
+
+  static String key(String name, List<String> types) {
+    return types.stream()
+        .map(Signature::withoutTypeArguments)
+        .map(type -> PACKAGE.matcher(type).replaceAll("").replace("...", "[]"))
+        .map(type -> ARRAY.matcher(type).replaceAll("[]"))
+        .collect(Collectors.joining(",", name + "(", ")"));
+  }
+
+  /// The name of the file that declares it.
+  String outermost() {
+    var key = key();
+    int end = key.indexOf('(');
+    var name = end < 0 ? key : key.substring(0, end);
+    int dot = name.indexOf('.');
+    return dot < 0 ? name : name.substring(0, dot);
+  }
+
+  /// The last part of the name, without what it takes.
+  String name() {
+    var key = key();
+    var name = key.contains("(") ? key.substring(0, key.indexOf('(')) : key;
+    return name.substring(name.lastIndexOf('.') + 1);
+  }
+
+  private static String withoutTypeArguments(String text) {
+    var before = text;
+    while (true) {
+      var after = TYPE_ARGUMENTS.matcher(before).replaceAll("");
+      if (after.equals(before)) {
+        return after;
+      }
+      before = after;
+    }
+  }
+}

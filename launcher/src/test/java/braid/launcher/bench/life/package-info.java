@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.bench.life;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.compile;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,211 @@
+package braid.launcher.editing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.compile.CellCompiler;
+import braid.launcher.compile.Origins;
+import braid.launcher.editing.Completions.Item;
+import braid.launcher.editing.Completions.Kind;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import jdk.jshell.execution.LocalExecutionControl;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// The cursor stands at `|`, or at the end.
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class AssistantTest {
+  private static final String HELP =
+      """
+      %%rank 0,2      run this cell on some ranks only
+      %%front         run this cell in the front
+      %jars PATH...   add jars or folders
+      %output all|first|diff   whose output is shown
+      %%time          say how long; %time CODE times one line
+      """;
+
+  private final CellCompiler compiler = new CellCompiler(new LocalExecutionControl());
+  private final Origins origins = new Origins();
+  private final Assistant assistant = new Assistant(compiler, origins, HELP, 4);
+
+  @TempDir Path folder;
+
+  @BeforeAll
+  void declare() {
+    for (var source :
+        List.of(
+            "import java.util.*;",
+            "import java.util.stream.*;",
+            "import braid.*;",
+            "import static braid.DType.*;",
+            "var quantity = new ArrayList<String>();",
+            "int twice(int number) { return 2 * number; }",
+            "record Point(int left, String name) {}")) {
+      for (var event : compiler.eval(source)) {
+        origins.put(event.snippet().id(), new Origins.Origin("cell 3", 2, "\n" + source));
+      }
+    }
+  }
+
+  @AfterAll
+  void close() {
+    compiler.close();
+  }
+
+  private Completions complete(String marked) {
+    int cursor = marked.contains("|") ? marked.indexOf('|') : marked.length();
+    return assistant.complete(marked.replaceFirst("\\|", ""), cursor);
+  }
+
+  private String inspect(String marked, int detail) {
+    int cursor = marked.contains("|") ? marked.indexOf('|') : marked.length();
+    return assistant
+        .inspect(marked.replaceFirst("\\|", ""), cursor, detail)
+        .map(bundle -> bundle.text())
+        .orElse("nothing");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiterString = " => ",
+      quoteCharacter = '`',
+      value = {
+        "quantity.addA => addAll( FUNCTION",
+        "quantity.| => stream() FUNCTION",
+        "Math.ma => max( FUNCTION",
+        "Math.P => PI INSTANCE",
+        "BF => BF16 INSTANCE",
+        "GemmSpec.allG => allGatherGemm( FUNCTION",
+        "new ArrayL => ArrayList( CLASS",
+        "new Poi => Point( CLASS",
+        "import java.util.Arr => ArrayList CLASS",
+        "import java.util.conc => concurrent. MODULE",
+        "import jav => java. MODULE",
+        "import bra => braid. MODULE",
+        "import braid.Gem => GemmSpec CLASS",
+        "import static java.lang.Math.ma => max INSTANCE",
+        "Stream.of(`a`).map(s -> s.toUp => toUpperCase( FUNCTION",
+        "Stream.of(1).map(one -> { return on => one INSTANCE",
+        "Stream.of(1).reduce((left, right) -> ri => right INSTANCE",
+        "int f(int count) { System.out.println(cou => count INSTANCE",
+        "for (int index = 0; index < 3; index++) { ind => index INSTANCE",
+        "for (var word : List.of(\"a\")) { word.le => length() FUNCTION",
+        "int f(String given) { return given.le => length() FUNCTION",
+        "retu => return KEYWORD",
+        "tw => twice( FUNCTION",
+      })
+  void suggests(String code, String wanted) {
+    int space = wanted.lastIndexOf(' ');
+    var item = new Item(wanted.substring(0, space), Kind.valueOf(wanted.substring(space + 1)));
+    assertThat(complete(code.replace('`', '"')).items()).contains(item);
+  }
+
+  @Test
+  void whatACellDeclaresBeforeTheCursorIsKnownThoughItNeverRan() {
+    assertThat(complete("var fresh = \"\";\nfresh.subst").replacements()).contains("substring(");
+    assertThat(complete("int g() { return 1; }\nvar fresh = \"\";\nfresh.subst").replacements())
+        .contains("substring(");
+    assertThat(
+            complete("record Q(String left) {}\nvar q = new Q(\"\");\nq.left().subst")
+                .replacements())
+        .contains("substring(");
+    assertThat(complete("import java.net.URI;\nURI.crea").replacements()).contains("create(");
+    assertThat(complete("var fresh = 1;\nfre").replacements()).contains("fresh");
+    assertThat(complete("var quantity = \"\";\nquantity.subst").replacements())
+        .contains("substring(");
+    assertThat(complete("record Fresh(int a) {}\nnew Fre").replacements()).contains("Fresh(");
+    assertThat(
+            complete("%%rank 0\nvar fresh = \"\";\n%who\nfresh.subst|\nint after = 3;")
+                .replacements())
+        .contains("substring(");
+    assertThat(complete("%time Math.ma").replacements()).contains("max(");
+  }
+
+  @Test
+  void anOverloadIsListedOnceAndAnOpenBracketIsNotRepeated() {
+    assertThat(complete("Math.ma").replacements()).containsOnlyOnce("max(");
+    var found = complete("Math.ma|(1, 2)");
+    assertThat(found.replacements()).containsOnlyOnce("max").doesNotContain("max(");
+    assertThat(found.start()).isEqualTo(5);
+    assertThat(found.end()).isEqualTo(7);
+  }
+
+  @Test
+  void nothingIsSuggestedInsideCommentsAndQuotes() {
+    for (var code : List.of("// quant", "/* quant", "String s = \"quant", "\"\"\"\nquant", "'q")) {
+      assertThat(complete(code).items()).as(code).isEmpty();
+    }
+    assertThat(complete("/* quant */ quant").replacements()).contains("quantity");
+    assertThat(complete("String s = \"\\\"\" + quant").replacements()).contains("quantity");
+  }
+
+  @Test
+  void magicsAreCompletedFromTheirHelp() throws Exception {
+    assertThat(complete("%%f").replacements()).containsExactly("%%front");
+    assertThat(complete("%ti").replacements()).containsExactly("%time");
+    assertThat(complete("1;\n%o").replacements()).containsExactly("%output");
+    assertThat(complete("%output ").replacements()).containsExactly("all", "first", "diff");
+    assertThat(complete("%output d").replacements()).containsExactly("diff");
+    assertThat(complete("%%rank 0,").replacements()).containsExactly("0", "1", "2", "3");
+    assertThat(complete("%%rank 0,").start()).isEqualTo(9);
+    var jar = Files.createFile(folder.resolve("some.jar"));
+    Files.createDirectory(folder.resolve("someFolder"));
+    assertThat(complete("%jars " + folder + "/so").items())
+        .containsExactly(
+            new Item(jar.toString(), Kind.PATH), new Item(folder + "/someFolder/", Kind.PATH));
+    assertThat(complete("%jars /nowhere/").items()).isEmpty();
+    assertThat(inspect("%output", 0)).contains("whose output is shown");
+  }
+
+  @Test
+  void ourApiIsExplainedByItsOwnComments() {
+    assertThat(inspect("Overlap.spl|its(4)", 0))
+        .startsWith("Overlap Overlap.splits(int splits)")
+        .contains("A pipelined collective in that many chunks.");
+    assertThat(inspect("GemmSpec.allGatherGemm(1, |", 0)).contains("int m").contains("    ");
+    assertThat(inspect("Overlap.DEFAULT_SPLITS", 0))
+        .startsWith("int Overlap.DEFAULT_SPLITS")
+        .contains("Pieces of a pipelined collective");
+    assertThat(inspect("Pipeline", 0)).startsWith("Pipeline\n    ");
+    assertThat(inspect("Overl|ap", 0)).contains("splits: how many pieces");
+    assertThat(inspect("Pipeline.on(null).gemm", 0))
+        .startsWith("Pipeline.Builder Pipeline.Builder.gemm(");
+    var bundle = assistant.inspect("Overlap", 7, 0).orElseThrow();
+    assertThat(bundle.data().get(Inspection.MARKDOWN))
+        .startsWith("```java\n")
+        .contains("- `splits`:");
+  }
+
+  @Test
+  void overloadsAreToldBrieflyUnlessMoreIsAskedFor() {
+    var brief = inspect("Math.max", 0);
+    assertThat(brief).contains("int Math.max(int a, int b)", "double Math.max(double a, double b)");
+    assertThat(inspect("Math.max", 1).length()).isGreaterThanOrEqualTo(brief.length());
+    assertThat(inspect("nowhere", 0)).isEqualTo("nothing");
+  }
+
+  @Test
+  void whatCellsDeclaredIsToldWithItsPlace() {
+    assertThat(inspect("quantity", 0))
+        .isEqualTo("ArrayList<String> quantity\ndeclared in cell 3, line 2");
+    assertThat(inspect("twice", 0)).isEqualTo("int twice(int number)\ndeclared in cell 3, line 2");
+    assertThat(inspect("Point", 0)).contains("Point(int left, String name)").contains("cell 3");
+  }
+
+  @Test
+  void bracketsInQuotesAndCommentsDoNotIndent() {
+    assertThat(assistant.completeness("while (true) { // {\n  String s = \"((\";").indent())
+        .isEqualTo("    ");
+    assertThat(assistant.completeness("f(() -> {").indent()).isEqualTo("        ");
+    assertThat(assistant.completeness("%time 1 +").status())
+        .isEqualTo(Completeness.Status.INCOMPLETE);
+    assertThat(assistant.completeness("%%front\n1").status())
+        .isEqualTo(Completeness.Status.COMPLETE);
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.editing;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.kernel.channels;
+
+import org.jspecify.annotations.NullMarked;

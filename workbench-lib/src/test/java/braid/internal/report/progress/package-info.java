@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.report.progress;
+
+import org.jspecify.annotations.NullMarked;
