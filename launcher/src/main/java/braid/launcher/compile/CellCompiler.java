@@ -4,10 +4,13 @@ import braid.launcher.cell.Cell;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import jdk.jshell.DeclarationSnippet;
 import jdk.jshell.Diag;
@@ -16,6 +19,7 @@ import jdk.jshell.Snippet;
 import jdk.jshell.SnippetEvent;
 import jdk.jshell.SourceCodeAnalysis;
 import jdk.jshell.SourceCodeAnalysis.Completeness;
+import jdk.jshell.VarSnippet;
 import jdk.jshell.spi.ExecutionControl;
 import jdk.jshell.spi.ExecutionControlProvider;
 import jdk.jshell.spi.ExecutionEnv;
@@ -34,8 +38,10 @@ public final class CellCompiler implements AutoCloseable {
   }
 
   private static final int KEPT_VALUES = 8;
+  private static final Pattern VALUE = Pattern.compile("\\$\\d+");
 
-  private final Deque<Snippet> values = new ArrayDeque<>();
+  private final Deque<VarSnippet> values = new ArrayDeque<>();
+  private final Set<String> used = new HashSet<>();
   private final JShell shell;
   private final SourceCodeAnalysis analysis;
   private long evalNanos;
@@ -73,6 +79,7 @@ public final class CellCompiler implements AutoCloseable {
   public List<SnippetEvent> eval(String source) {
     long start = System.nanoTime();
     try {
+      VALUE.matcher(source).results().forEach(name -> used.add(name.group()));
       var events = shell.eval(source);
       events.stream().map(SnippetEvent::snippet).forEach(this::forgetOldValues);
       return events;
@@ -82,16 +89,17 @@ public final class CellCompiler implements AutoCloseable {
   }
 
   /// JShell keeps the value of every expression in a variable of its own, `$7`, which every later
-  /// compilation then has to import and every rank to hold. Only the newest are kept, and what
-  /// other declarations use.
+  /// compilation then has to import and every rank to hold. Only the newest are kept, and those
+  /// that some cell named.
   private void forgetOldValues(Snippet snippet) {
-    if (snippet.subKind() != Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND) {
+    if (!(snippet instanceof VarSnippet value)
+        || value.subKind() != Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND) {
       return;
     }
-    values.addLast(snippet);
+    values.addLast(value);
     if (values.size() > KEPT_VALUES) {
       var oldest = values.removeFirst();
-      if (shell.status(oldest).isActive() && analysis.dependents(oldest).isEmpty()) {
+      if (shell.status(oldest).isActive() && !used.contains(oldest.name())) {
         var _ = shell.drop(oldest);
       }
     }
