@@ -1,6 +1,5 @@
 package braid;
 
-import braid.internal.report.ComparisonTable;
 import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.HtmlTable;
 import braid.internal.report.statistics.OrderStatistics;
@@ -18,6 +17,8 @@ import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.Set;
 import java.util.stream.Stream;
+import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
 /// Two studies of one problem, configuration by configuration: is the second as fast as the first?
@@ -48,6 +49,8 @@ public record Comparison(
 
   /// With more noise than that nothing is called the same.
   public static final double MOST_MARGIN_OF_SAME = 0.10;
+
+  private static final double NANOS_PER_MILLI = 1e6;
 
   /// What says where a problem was solved, not which.
   private static final Set<String> WHERE = Set.of("backend", "link", "memory");
@@ -298,7 +301,23 @@ public record Comparison(
   }
 
   public Table table() {
-    return ComparisonTable.of(this);
+    var configuration = StringColumn.create("configuration");
+    var first = DoubleColumn.create("first ms");
+    var second = DoubleColumn.create("second ms");
+    var difference = DoubleColumn.create("difference %");
+    var low = DoubleColumn.create("from %");
+    var high = DoubleColumn.create("to %");
+    var verdicts = StringColumn.create("verdict");
+    for (var row : rows) {
+      configuration.append(row.configuration());
+      first.append(row.firstNanos() / NANOS_PER_MILLI);
+      second.append(row.secondNanos() / NANOS_PER_MILLI);
+      difference.append(100 * row.difference().value());
+      low.append(100 * row.difference().low());
+      high.append(100 * row.difference().high());
+      verdicts.append(row.verdict().toString());
+    }
+    return Table.create(setting, configuration, first, second, difference, low, high, verdicts);
   }
 
   /// The table as text, with what has to be known beside it.

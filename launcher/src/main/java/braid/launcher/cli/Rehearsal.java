@@ -63,7 +63,7 @@ public final class Rehearsal {
     try (var session = Session.start(options)) {
       for (int i = 0; i < CELLS.size(); i++) {
         var outcome = session.run(new Cell("cell " + (i + 1), CELLS.get(i)), new Unheard());
-        var _ = session.complete("System.out.pri", 14);
+        var _ = session.assistant().complete("System.out.pri", 14);
         System.out.println(CELLS.get(i) + " -> " + outcome);
       }
     }

@@ -20,7 +20,7 @@ final class Questions {
 
   JsonObject complete(Message request) throws MalformedMessage {
     var code = request.text("code");
-    var found = session().complete(code, cursor(request, code));
+    var found = session().assistant().complete(code, cursor(request, code));
     var matches = new JsonArray();
     found.replacements().forEach(matches::add);
     var content = new JsonObject();
@@ -54,7 +54,7 @@ final class Questions {
     if (detail < 0 || detail > 1) {
       throw new MalformedMessage("detail_level must be 0 or 1 but was " + detail);
     }
-    var found = session().inspect(code, cursor(request, code), detail);
+    var found = session().assistant().inspect(code, cursor(request, code), detail);
     var content = new JsonObject();
     content.addProperty("found", found.isPresent());
     content.add(
@@ -64,7 +64,7 @@ final class Questions {
   }
 
   JsonObject isComplete(Message request) throws MalformedMessage {
-    var completeness = session().completeness(request.text("code"));
+    var completeness = session().assistant().completeness(request.text("code"));
     var content = new JsonObject();
     content.addProperty("status", completeness.status().name().toLowerCase(Locale.ROOT));
     content.addProperty("indent", completeness.indent());

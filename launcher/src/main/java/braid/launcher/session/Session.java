@@ -11,8 +11,6 @@ import braid.launcher.compile.CellCompiler.Piece;
 import braid.launcher.compile.CompileError;
 import braid.launcher.compile.Origins;
 import braid.launcher.editing.Assistant;
-import braid.launcher.editing.Completeness;
-import braid.launcher.editing.Completions;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.fanout.Invocation;
 import braid.launcher.fanout.Invocation.Ending;
@@ -379,19 +377,8 @@ public final class Session implements AutoCloseable {
     return options.ranks();
   }
 
-  public Completions complete(String source, int cursor) {
-    return assistant().complete(source, cursor);
-  }
-
-  public Optional<MimeBundle> inspect(String source, int cursor, int detail) {
-    return assistant().inspect(source, cursor, detail);
-  }
-
-  public Completeness completeness(String source) {
-    return assistant().completeness(source);
-  }
-
-  private Assistant assistant() {
+  /// Answers what an editor asks about code.
+  public Assistant assistant() {
     return new Assistant(crew.compiler(), crew.origins(), MagicName.help(), size());
   }
 

@@ -73,7 +73,11 @@ class MagicsTest {
     var help = printed("%help");
     for (var magic : MagicName.values()) {
       assertThat(help).contains("  " + magic.spelling());
-      assertThat(session.complete(magic.spelling(), magic.spelling().length()).replacements())
+      assertThat(
+              session
+                  .assistant()
+                  .complete(magic.spelling(), magic.spelling().length())
+                  .replacements())
           .contains(magic.spelling());
       assertThat(failure(magic.ofCell() ? "%%nope" : "%nope").message()).contains(magic.spelling());
     }

@@ -256,12 +256,14 @@ class SessionTest {
   @Test
   void anEditorsQuestionsAreAnswered() {
     run("var quantity = new java.util.ArrayList<String>();");
-    assertThat(session.complete("quantity.addA", 13).replacements()).contains("addAll(");
-    assertThat(session.complete("%ra", 3).replacements()).contains("%ranks");
-    assertThat(session.inspect("Math.max(1, 2)", 8, 0).orElseThrow().text()).contains("max");
-    assertThat(session.completeness("int f() {").status()).isEqualTo(Status.INCOMPLETE);
-    assertThat(session.completeness("int f() {").indent()).isNotEmpty();
-    assertThat(session.completeness("1 + 1").status()).isEqualTo(Status.COMPLETE);
-    assertThat(session.completeness(")").status()).isEqualTo(Status.INVALID);
+    assertThat(session.assistant().complete("quantity.addA", 13).replacements())
+        .contains("addAll(");
+    assertThat(session.assistant().complete("%ra", 3).replacements()).contains("%ranks");
+    assertThat(session.assistant().inspect("Math.max(1, 2)", 8, 0).orElseThrow().text())
+        .contains("max");
+    assertThat(session.assistant().completeness("int f() {").status()).isEqualTo(Status.INCOMPLETE);
+    assertThat(session.assistant().completeness("int f() {").indent()).isNotEmpty();
+    assertThat(session.assistant().completeness("1 + 1").status()).isEqualTo(Status.COMPLETE);
+    assertThat(session.assistant().completeness(")").status()).isEqualTo(Status.INVALID);
   }
 }
