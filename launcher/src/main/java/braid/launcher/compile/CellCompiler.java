@@ -10,6 +10,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import jdk.jshell.DeclarationSnippet;
@@ -42,6 +43,7 @@ public final class CellCompiler implements AutoCloseable {
 
   private final Deque<VarSnippet> values = new ArrayDeque<>();
   private final Set<String> used = new HashSet<>();
+  private final Turns turns = new Turns();
   private final JShell shell;
   private final SourceCodeAnalysis analysis;
   private long evalNanos;
@@ -57,7 +59,7 @@ public final class CellCompiler implements AutoCloseable {
 
           @Override
           public ExecutionControl generate(ExecutionEnv env, Map<String, String> parameters) {
-            return control;
+            return turns.around(control);
           }
         };
     shell =
@@ -76,13 +78,21 @@ public final class CellCompiler implements AutoCloseable {
     return shell;
   }
 
+  /// Asks something of the analysis or the shell, in turn with cells that are compiled.
+  public <T> T ask(Supplier<T> question) {
+    return turns.take(question);
+  }
+
   public List<SnippetEvent> eval(String source) {
     long start = System.nanoTime();
     try {
-      VALUE.matcher(source).results().forEach(name -> used.add(name.group()));
-      var events = shell.eval(source);
-      events.stream().map(SnippetEvent::snippet).forEach(this::forgetOldValues);
-      return events;
+      return turns.take(
+          () -> {
+            VALUE.matcher(source).results().forEach(name -> used.add(name.group()));
+            var events = shell.eval(source);
+            events.stream().map(SnippetEvent::snippet).forEach(this::forgetOldValues);
+            return events;
+          });
     } finally {
       evalNanos += System.nanoTime() - start;
     }
@@ -150,7 +160,7 @@ public final class CellCompiler implements AutoCloseable {
       // A magic line ends the Java before it, whatever that looks like to a Java parser.
       int limit = nextMagic(source, at);
       var rest = source.substring(at, limit);
-      var info = analysis.analyzeCompletion(rest);
+      var info = analyse(rest);
       var completeness = info.completeness();
       if (completeness == Completeness.EMPTY) {
         at = limit;
@@ -174,8 +184,12 @@ public final class CellCompiler implements AutoCloseable {
     }
   }
 
+  private SourceCodeAnalysis.CompletionInfo analyse(String source) {
+    return turns.take(() -> analysis.analyzeCompletion(source));
+  }
+
   private boolean onlyComments(String rest) {
-    return analysis.analyzeCompletion(rest).completeness() == Completeness.EMPTY;
+    return analyse(rest).completeness() == Completeness.EMPTY;
   }
 
   private static int nextMagic(String source, int from) {

@@ -24,7 +24,7 @@ public final class Assistant {
     var line = source.substring(source.lastIndexOf('\n', cursor - 1) + 1, cursor);
     return isMagic(line)
         ? magics.complete(line, cursor)
-        : new JavaCompletion(compiler.analysis()).complete(source, cursor);
+        : compiler.ask(() -> new JavaCompletion(compiler.analysis()).complete(source, cursor));
   }
 
   /// @param detail 0 for what fits beside the code, 1 for all there is
@@ -35,7 +35,7 @@ public final class Assistant {
     if (line.startsWith("%") && (isMagic(source.substring(start, cursor)) || cursor == start)) {
       return magics.explain(line.split("\\s+", 2)[0]).map(MimeBundle::text);
     }
-    return new Inspection(compiler, origins).at(source, cursor, detail > 0);
+    return compiler.ask(() -> new Inspection(compiler, origins).at(source, cursor, detail > 0));
   }
 
   /// After `%time` stands code like any other.
@@ -44,7 +44,11 @@ public final class Assistant {
   }
 
   public Completeness completeness(String source) {
-    var rest = CellText.withoutMagics(source);
+    return compiler.ask(() -> completenessOf(CellText.withoutMagics(source)));
+  }
+
+  private Completeness completenessOf(String java) {
+    var rest = java;
     while (true) {
       var info = compiler.analysis().analyzeCompletion(rest);
       switch (info.completeness()) {
