@@ -25,9 +25,9 @@ import tech.tablesaw.api.Table;
 ///
 /// Two studies share no rounds, so times are compared each with each; the intervals of all rows
 /// hold together with 95% confidence, however many there are. A row is `SLOW` or `FAST` where its
-/// interval excludes no difference *and* it differs by more than the margin: the threshold, or the
-/// noise floor of either study if that is more. It is `SAME` where the whole interval lies within
-/// the margin and the margin is small enough for that to say something, else `UNDECIDED`.
+/// interval lies beyond the threshold *and* it differs by more than the margin: the threshold, or
+/// the noise floor of either study if that is more. It is `SAME` where the whole interval lies
+/// within the margin and the margin is small enough for that to say something, else `UNDECIDED`.
 ///
 /// @param setting what was tuned where, in one line
 /// @param rows the unfused reference first, then what both studies have
@@ -199,10 +199,10 @@ public record Comparison(
     if (difference.confidence() < confidence) {
       return Verdict.UNDECIDED;
     }
-    if (difference.low() > 0 && difference.value() > margin) {
+    if (difference.low() > threshold && difference.value() > margin) {
       return Verdict.SLOW;
     }
-    if (difference.high() < 0 && difference.value() < -margin) {
+    if (difference.high() < -threshold && difference.value() < -margin) {
       return Verdict.FAST;
     }
     boolean within = difference.low() >= -margin && difference.high() <= margin;
