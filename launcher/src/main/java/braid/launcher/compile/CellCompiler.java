@@ -1,8 +1,13 @@
 package braid.launcher.compile;
 
 import braid.launcher.cell.Cell;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
@@ -13,6 +18,8 @@ import java.util.Set;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.StandardLocation;
 import jdk.jshell.DeclarationSnippet;
 import jdk.jshell.Diag;
 import jdk.jshell.JShell;
@@ -65,9 +72,23 @@ public final class CellCompiler implements AutoCloseable {
     shell =
         JShell.builder()
             .executionEngine(provider, Map.of())
-            .compilerOptions("--class-path", System.getProperty("java.class.path"), "-Xlint:none")
+            .compilerOptions("-Xlint:none")
+            .fileManager(CellCompiler::withOurClasses)
             .build();
     analysis = shell.sourceCodeAnalysis();
+  }
+
+  /// The class path of this JVM, whatever the environment says. Not as an option of the compiler:
+  /// that would stand above all that is added later.
+  private static StandardJavaFileManager withOurClasses(StandardJavaFileManager files) {
+    var paths = System.getProperty("java.class.path").split(File.pathSeparator, -1);
+    try {
+      files.setLocationFromPaths(
+          StandardLocation.CLASS_PATH, Arrays.stream(paths).map(Path::of).toList());
+    } catch (IOException e) {
+      throw new UncheckedIOException("the class path could not be set", e);
+    }
+    return files;
   }
 
   public SourceCodeAnalysis analysis() {

@@ -15,6 +15,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import java.util.jar.JarEntry;
+import java.util.jar.JarOutputStream;
+import javax.tools.ToolProvider;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -66,6 +69,38 @@ class MagicsTest {
 
   private Path file(String name, String text) throws IOException {
     return Files.writeString(home.resolve(name), text);
+  }
+
+  /// A class that is on nobody's class path, in a folder of its own.
+  private Path compiled(String name, String value) throws IOException {
+    var folder = Files.createDirectories(home.resolve(name));
+    var source =
+        Files.writeString(
+            folder.resolve("Answer.java"),
+            "package %s; public class Answer { public static String of() { return \"%s\"; } }"
+                .formatted(name, value));
+    var code =
+        ToolProvider.getSystemJavaCompiler()
+            .run(null, null, null, "-d", folder.toString(), source.toString());
+    assertThat(code).isZero();
+    return folder;
+  }
+
+  @Test
+  void whatJarsAddsIsThereForTheCompilerAndEveryRank() throws IOException {
+    var folder = compiled("infolder", "of a folder");
+    var jar = home.resolve("answer.jar");
+    try (var packed = new JarOutputStream(Files.newOutputStream(jar))) {
+      packed.putNextEntry(new JarEntry("injar/Answer.class"));
+      Files.copy(compiled("injar", "of a jar").resolve("injar/Answer.class"), packed);
+    }
+    assertThat(failure("infolder.Answer.of()").message()).contains("does not exist");
+    assertThat(run("%jars " + folder).failure()).isEmpty();
+    assertThat(run("%jars " + jar).failure()).isEmpty();
+    assertThat(result("infolder.Answer.of() + world.rank()"))
+        .isEqualTo("[0] of a folder0\n[1] of a folder1");
+    assertThat(result("import injar.*;\nAnswer.of() + world.rank()"))
+        .isEqualTo("[0] of a jar0\n[1] of a jar1");
   }
 
   @Test

@@ -14,6 +14,9 @@ import java.util.stream.Collectors;
 
 /// `%maven`: the jars of artifacts and of what they need, as Maven itself resolves them.
 public final class MavenJars {
+  /// Maven leaves some of its colours in what is no terminal.
+  private static final Pattern COLOURS = Pattern.compile("\\u001b\\[[0-9;]*m");
+
   private static final Pattern COORDINATES = Pattern.compile("[\\w.-]+:[\\w.-]+:[\\w.-]+");
   private static final String PLUGIN =
       "org.apache.maven.plugins:maven-dependency-plugin:3.9.0:build-classpath";
@@ -155,12 +158,13 @@ public final class MavenJars {
   /// The first line that says what is missing, without Maven's own decoration.
   private static String reason(List<String> said) {
     return said.stream()
+        .map(line -> COLOURS.matcher(line).replaceAll(""))
         .filter(line -> line.startsWith("[ERROR]"))
         .map(line -> line.replaceFirst("^\\[ERROR]\\s*", ""))
         .map(line -> line.replaceFirst("^Failed to execute goal.*?: (?=Could|The following)", ""))
         .filter(line -> !line.isBlank())
         .map(line -> line.replaceAll(" -> \\[Help \\d+].*", ""))
         .findFirst()
-        .orElse(said.getFirst());
+        .orElse(COLOURS.matcher(said.getFirst()).replaceAll(""));
   }
 }
