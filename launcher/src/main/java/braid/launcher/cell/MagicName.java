@@ -3,6 +3,7 @@ package braid.launcher.cell;
 import braid.launcher.Nearest;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Collectors;
 
 /// All magics there are: help, completion and messages have them from here.
@@ -78,6 +79,26 @@ public enum MagicName {
     return spelling;
   }
 
+  /// What may follow it, `0,2` or `all|first|diff`.
+  public String arguments() {
+    return arguments;
+  }
+
+  /// How it is typed and what it does, in one line.
+  private String line() {
+    return "%-24s %s".formatted((spelling + " " + arguments).strip(), does);
+  }
+
+  /// The magic that is typed so.
+  public static Optional<MagicName> of(String typed) {
+    return Arrays.stream(values()).filter(magic -> magic.spelling.equals(typed)).findFirst();
+  }
+
+  /// What a magic does, as `%help` says it.
+  public static Optional<String> explain(String typed) {
+    return of(typed).map(MagicName::line);
+  }
+
   /// Whether it stands at the top of a cell and is about all of it.
   public boolean ofCell() {
     return spelling.startsWith(CELL_PREFIX);
@@ -106,8 +127,7 @@ public enum MagicName {
       text.append(group.title).append('\n');
       for (var magic : values()) {
         if (magic.group == group) {
-          var typed = (magic.spelling + " " + magic.arguments).strip();
-          text.append("  %-24s %s%n".formatted(typed, magic.does));
+          text.append("  ").append(magic.line()).append('\n');
         }
       }
     }

@@ -5,8 +5,8 @@ import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.ReportFacts;
+import braid.launcher.cli.run.ReportOptions;
 import braid.launcher.cli.run.RunInputs;
-import braid.launcher.cli.run.RunReports;
 import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Experiments;
@@ -26,6 +26,7 @@ import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
@@ -42,7 +43,7 @@ import picocli.CommandLine.Spec;
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:every cell ran",
-      " 1:a cell failed",
+      " 1:a cell failed, or what ran could not be saved",
       " 2:there is no such run, or it cannot be repeated here; nothing was run",
       " 3, 4, 130, 138, 143:as of run",
     },
@@ -63,17 +64,7 @@ final class RerunCommand implements Callable<Integer> {
       description = "Where to save it. Default: NAME.out.ipynb in the current directory.")
   private @Nullable Path output;
 
-  @Option(
-      names = "--junit",
-      paramLabel = "FILE",
-      description = "Writes a JUnit XML report for CI: one test case a cell.")
-  private @Nullable Path junit;
-
-  @Option(
-      names = "--report",
-      paramLabel = "FILE",
-      description = "Writes one HTML page with everything: environment, cells, charts, failures.")
-  private @Nullable Path report;
+  @Mixin private ReportOptions written = new ReportOptions();
 
   @Spec private CommandSpec spec = CommandSpec.create();
 
@@ -94,7 +85,7 @@ final class RerunCommand implements Callable<Integer> {
     var original = Path.of(before.text("notebook.path").orElse(kept.toString()));
     var notebook = Notebook.parse(Files.readString(kept), original.toString());
     var inputs = RunInputs.again(notebook, original, output);
-    var reports = RunReports.to(junit, report, inputs);
+    var reports = written.of(inputs);
     var cellTimeout = before.text("limits.cellTimeout");
     var timeout = before.text("limits.timeout");
     var limits =

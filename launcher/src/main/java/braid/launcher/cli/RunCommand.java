@@ -8,9 +8,9 @@ import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.ParameterList;
 import braid.launcher.cli.run.ReportFacts;
+import braid.launcher.cli.run.ReportOptions;
 import braid.launcher.cli.run.RunInput;
 import braid.launcher.cli.run.RunInputs;
-import braid.launcher.cli.run.RunReports;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.parameters.Parameters;
@@ -112,17 +112,7 @@ final class RunCommand implements Callable<Integer> {
       description = "Ends a notebook where one of its cells takes longer than this.")
   private @Nullable String cellTimeout;
 
-  @Option(
-      names = "--junit",
-      paramLabel = "FILE",
-      description = "Writes a JUnit XML report for CI: a suite a notebook, a test case a cell.")
-  private @Nullable Path junit;
-
-  @Option(
-      names = "--report",
-      paramLabel = "FILE",
-      description = "Writes one HTML page with everything: environment, cells, charts, failures.")
-  private @Nullable Path report;
+  @Mixin private ReportOptions written = new ReportOptions();
 
   @Option(
       names = "--check",
@@ -155,7 +145,7 @@ final class RunCommand implements Callable<Integer> {
     var env = Env.here();
     var machine = env.machine();
     var options = ranks.session(env, machine, home);
-    var reports = RunReports.to(junit, report, inputs);
+    var reports = written.of(inputs);
 
     var err = spec.commandLine().getErr();
     inputs.notes().forEach(note -> err.println("braid: note: " + note));

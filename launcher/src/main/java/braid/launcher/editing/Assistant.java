@@ -1,6 +1,7 @@
 package braid.launcher.editing;
 
 import braid.MimeBundle;
+import braid.launcher.cell.MagicName;
 import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.Origins;
 import java.util.Optional;
@@ -13,11 +14,10 @@ public final class Assistant {
   private final Origins origins;
   private final MagicCompletion magics;
 
-  /// @param help what magics there are, as `%help` prints it
-  public Assistant(CellCompiler compiler, Origins origins, String help, int ranks) {
+  public Assistant(CellCompiler compiler, Origins origins, int ranks) {
     this.compiler = compiler;
     this.origins = origins;
-    magics = new MagicCompletion(help, ranks);
+    magics = new MagicCompletion(ranks);
   }
 
   public Completions complete(String source, int cursor) {
@@ -33,7 +33,7 @@ public final class Assistant {
     int end = source.indexOf('\n', cursor);
     var line = source.substring(start, end < 0 ? source.length() : end);
     if (line.startsWith("%") && (isMagic(source.substring(start, cursor)) || cursor == start)) {
-      return magics.explain(line.split("\\s+", 2)[0]).map(MimeBundle::text);
+      return MagicName.explain(line.split("\\s+", 2)[0]).map(MimeBundle::text);
     }
     return compiler.ask(() -> new Inspection(compiler, origins).at(source, cursor, detail > 0));
   }

@@ -1,5 +1,6 @@
 package braid.launcher.editing;
 
+import braid.launcher.cell.MagicName;
 import braid.launcher.editing.Completions.Item;
 import braid.launcher.editing.Completions.Kind;
 import java.io.IOException;
@@ -10,26 +11,18 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
 import java.util.Set;
-import java.util.function.Predicate;
-import java.util.regex.MatchResult;
-import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 
-/// Lines that begin with `%`: their names and what may follow them, both from the text of `%help`,
-/// so that a magic that is explained is also completed.
+/// Lines that begin with `%`: their names and what may follow them.
 final class MagicCompletion {
-  private static final Pattern NAME = Pattern.compile("%%?[a-z]+");
   private static final Set<String> WANT_RANKS = Set.of("%%rank", "%%ranks");
   private static final Set<String> WANT_PATHS = Set.of("%jars", "%load");
   private static final int MOST_PATHS = 200;
 
-  private final String help;
   private final int ranks;
 
-  MagicCompletion(String help, int ranks) {
-    this.help = help;
+  MagicCompletion(int ranks) {
     this.ranks = ranks;
   }
 
@@ -37,9 +30,7 @@ final class MagicCompletion {
   Completions complete(String line, int cursor) {
     int space = line.indexOf(' ');
     if (space < 0) {
-      var names =
-          NAME.matcher(help).results().map(found -> found.group()).distinct().sorted().toList();
-      return of(names, Kind.MAGIC, line, cursor);
+      return of(MagicName.spellings(), Kind.MAGIC, line, cursor);
     }
     var name = line.substring(0, space);
     var written = line.substring(Math.max(line.lastIndexOf(' '), line.lastIndexOf(',')) + 1);
@@ -53,31 +44,10 @@ final class MagicCompletion {
     return of(choices(name), Kind.INSTANCE, written, cursor);
   }
 
-  /// What a magic does, as `%help` says it.
-  Optional<String> explain(String name) {
-    var lines = help.lines().map(String::strip).toList();
-    return lines.stream()
-        .filter(line -> line.startsWith(name + " "))
-        .findFirst()
-        .or(
-            () ->
-                lines.stream()
-                    .filter(line -> NAME.matcher(line).results().anyMatch(is(name)))
-                    .findFirst());
-  }
-
-  private static Predicate<MatchResult> is(String name) {
-    return found -> found.group().equals(name);
-  }
-
-  /// `%output all|first` says itself what may follow.
-  private List<String> choices(String name) {
-    return explain(name)
-        .filter(line -> line.startsWith(name + " "))
-        .map(line -> line.substring(name.length()).strip().split("\\s+", 2)[0])
-        .filter(argument -> argument.contains("|"))
-        .map(argument -> Arrays.asList(argument.split("\\|", -1)))
-        .orElse(List.of());
+  /// `%output` says itself what may follow.
+  private static List<String> choices(String name) {
+    var arguments = MagicName.of(name).map(MagicName::arguments).orElse("");
+    return arguments.contains("|") ? Arrays.asList(arguments.split("\\|", -1)) : List.of();
   }
 
   private static Completions paths(String written, int cursor) {

@@ -4,7 +4,6 @@ import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellOutput;
-import braid.launcher.cell.MagicName;
 import braid.launcher.cell.Outcome;
 import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.CellCompiler.Piece;
@@ -379,7 +378,7 @@ public final class Session implements AutoCloseable {
 
   /// Answers what an editor asks about code.
   public Assistant assistant() {
-    return new Assistant(crew.compiler(), crew.origins(), MagicName.help(), size());
+    return new Assistant(crew.compiler(), crew.origins(), size());
   }
 
   /// Ends every rank and frees what the session holds. Twice is harmless.

@@ -21,18 +21,9 @@ import org.junit.jupiter.params.provider.CsvSource;
 /// The cursor stands at `|`, or at the end.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class AssistantTest {
-  private static final String HELP =
-      """
-      %%rank 0,2      run this cell on some ranks only
-      %%front         run this cell in the front
-      %jars PATH...   add jars or folders
-      %output all|first|diff   whose output is shown
-      %%time          say how long; %time CODE times one line
-      """;
-
   private final CellCompiler compiler = new CellCompiler(new LocalExecutionControl());
   private final Origins origins = new Origins();
-  private final Assistant assistant = new Assistant(compiler, origins, HELP, 4);
+  private final Assistant assistant = new Assistant(compiler, origins, 4);
 
   @TempDir Path folder;
 
@@ -146,7 +137,7 @@ class AssistantTest {
   }
 
   @Test
-  void magicsAreCompletedFromTheirHelp() throws Exception {
+  void magicsAreCompletedWithWhatMayFollowThem() throws Exception {
     assertThat(complete("%%f").replacements()).containsExactly("%%front");
     assertThat(complete("%ti").replacements()).containsExactly("%time");
     assertThat(complete("1;\n%o").replacements()).containsExactly("%output");
@@ -160,7 +151,9 @@ class AssistantTest {
         .containsExactly(
             new Item(jar.toString(), Kind.PATH), new Item(folder + "/someFolder/", Kind.PATH));
     assertThat(complete("%jars /nowhere/").items()).isEmpty();
-    assertThat(inspect("%output", 0)).contains("whose output is shown");
+    assertThat(inspect("%output", 0))
+        .startsWith("%output all|first|diff ")
+        .contains("show every rank's lines");
   }
 
   @Test

@@ -100,7 +100,7 @@ public final class LifeCommand implements Callable<Integer> {
   }
 
   private static String times(String what, List<Double> cells) {
-    double growth = LifeRun.last(cells) / LifeRun.first(cells);
+    double growth = LifeRun.growth(cells);
     return String.format(
         Locale.ROOT,
         "%s, median of the first %d: %.1f ms, of the last: %.1f ms: × %.2f (limit %.1f: %s)",

@@ -91,6 +91,11 @@ public record LifeRun(
     return new Took(millis, cpuMillis);
   }
 
+  /// How much more the last take than the first.
+  static double growth(List<Double> cells) {
+    return last(cells) / first(cells);
+  }
+
   static double first(List<Double> cells) {
     return median(cells.subList(0, WINDOW));
   }
@@ -101,7 +106,7 @@ public record LifeRun(
 
   /// The last cells' latency over the first's.
   public double growth() {
-    return last(millis) / first(millis);
+    return growth(millis);
   }
 
   private static double median(List<Double> values) {

@@ -64,22 +64,6 @@ final class Declarations {
     return types;
   }
 
-  /// How a variable is declared, as text.
-  record Initial(String type, String value) {}
-
-  /// The same variables with the text of their initialisers; one without has none to tell.
-  static Map<String, Initial> initial(String cell) {
-    var initial = new LinkedHashMap<String, Initial>();
-    described(cell)
-        .forEach(
-            (name, declared) -> {
-              if (!declared.value().isEmpty()) {
-                initial.put(name, new Initial(declared.type().source(), declared.value()));
-              }
-            });
-    return initial;
-  }
-
   static Map<String, Declared> described(String cell) {
     var body = NOT_IN_A_METHOD.matcher(cell).replaceAll("");
     var source = new Source("class Parameters { void cell() {\n" + body + "\n;} }");

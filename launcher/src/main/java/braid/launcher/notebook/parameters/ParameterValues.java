@@ -20,14 +20,17 @@ public final class ParameterValues {
     for (var cell : notebook.cells()) {
       if (cell.isCode() && cell.hasTag(tag)) {
         boolean given = tag.equals(NotebookCell.INJECTED_PARAMETERS);
-        Declarations.initial(cell.source())
+        Declarations.described(cell.source())
             .forEach(
-                (name, initial) -> {
-                  var value = new JsonObject();
-                  value.addProperty("type", initial.type());
-                  value.addProperty("value", initial.value());
-                  value.addProperty("given", given);
-                  values.add(name, value);
+                (name, declared) -> {
+                  // One without an initialiser has no value to tell.
+                  if (!declared.value().isEmpty()) {
+                    var value = new JsonObject();
+                    value.addProperty("type", declared.type().source());
+                    value.addProperty("value", declared.value());
+                    value.addProperty("given", given);
+                    values.add(name, value);
+                  }
                 });
       }
     }

@@ -1,0 +1,25 @@
+package braid.launcher.cli.run;
+
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/// What is written of a run besides its notebooks.
+public final class ReportOptions {
+  @Option(
+      names = "--junit",
+      paramLabel = "FILE",
+      description = "Writes a JUnit XML report for CI: a suite a notebook, a test case a cell.")
+  private @Nullable Path junit;
+
+  @Option(
+      names = "--report",
+      paramLabel = "FILE",
+      description = "Writes one HTML page with everything: environment, cells, charts, failures.")
+  private @Nullable Path report;
+
+  /// Where they go, if that can be.
+  public RunReports of(RunInputs inputs) {
+    return RunReports.to(junit, report, inputs);
+  }
+}
