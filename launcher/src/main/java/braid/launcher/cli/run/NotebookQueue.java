@@ -58,7 +58,7 @@ public final class NotebookQueue {
         this::stop, this::endRanks, () -> ending.of(all(), List.copyOf(kept), options));
   }
 
-  private List<NotebookRun> all() throws IOException {
+  private List<NotebookRun> all() {
     var runs = new ArrayList<NotebookRun>();
     for (var input : inputs) {
       if (inputs.size() > 1) {
@@ -104,7 +104,7 @@ public final class NotebookQueue {
     return NotebookRunner.notRun(input.notebook(), input.output(), exitCode, why);
   }
 
-  private RunResult run(RunInput input) throws IOException {
+  private RunResult run(RunInput input) {
     try (var progress = progress()) {
       var runner = new NotebookRunner(input.notebook(), input.output(), limits, progress);
       var begun = experiment.apply(input);

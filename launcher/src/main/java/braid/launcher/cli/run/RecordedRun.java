@@ -37,12 +37,12 @@ final class RecordedRun {
     this.err = err;
   }
 
-  RunResult on(SessionOptions options) throws IOException {
+  RunResult on(SessionOptions options) {
     begin();
     try (var session = Session.start(options)) {
       running.set(session);
       return run(session);
-    } catch (IOException | RuntimeException | Error e) {
+    } catch (RuntimeException | Error e) {
       end(State.FAILED, Optional.empty(), String.valueOf(e.getMessage()));
       throw e;
     }
@@ -72,7 +72,7 @@ final class RecordedRun {
     }
   }
 
-  private RunResult run(Session session) throws IOException {
+  private RunResult run(Session session) {
     session.recordIn(experiment);
     var result = runner.run(session);
     boolean bySignal = stopped.get();
@@ -83,9 +83,20 @@ final class RecordedRun {
         bySignal ? Optional.empty() : Optional.of(result.exitCode().code()),
         RunSummary.line(result, session.size()));
     if (experiment.hasBegun() && result.trouble().isEmpty()) {
-      notebook().write(input.output());
+      saveWithManifest();
     }
     return result;
+  }
+
+  /// The runner has saved it; what is missing is how the run ended.
+  private void saveWithManifest() {
+    try {
+      notebook().write(input.output());
+    } catch (IOException e) {
+      err.println(
+          "braid: note: %s could not be saved again (%s); its metadata do not say how the run ended, %s does"
+              .formatted(input.output(), e.getClass().getSimpleName(), experiment.directory()));
+    }
   }
 
   private void end(State state, Optional<Integer> exitCode, String result) {
