@@ -2,7 +2,7 @@ package braid.launcher.rank;
 
 import braid.BraidException;
 import braid.internal.context.RankContext;
-import braid.internal.host.SharedFile;
+import braid.internal.host.SharedFileSweep;
 import braid.internal.rank.Env;
 import braid.launcher.InterruptSignal;
 import braid.launcher.wire.Connection;
@@ -193,7 +193,7 @@ public final class RankMain {
   /// The front can no longer tidy up: each rank removes what any of them left between making a
   /// shared file and unlinking it.
   private void gone() {
-    SharedFile.sweep(token);
+    var _ = SharedFileSweep.ofSession(token);
     Runtime.getRuntime().halt(1);
   }
 

@@ -1,7 +1,7 @@
 package braid.launcher.session;
 
 import braid.BraidException;
-import braid.internal.host.SharedFile;
+import braid.internal.host.SharedFileSweep;
 import braid.internal.rank.Env;
 import braid.internal.store.StoreServer;
 import braid.launcher.compile.CellCompiler;
@@ -46,6 +46,7 @@ final class Crew implements AutoCloseable {
 
   /// Starts the ranks, and while they start, the compiler.
   static Crew start(SessionOptions options, Consumer<RankEvent> events) {
+    SharedFileSweep.ofKilledSessions().line().ifPresent(Crew::warn);
     var token = token();
     var store = openStore(token);
     var environment = environment(options, store.port());
@@ -127,6 +128,10 @@ final class Crew implements AutoCloseable {
     return whole;
   }
 
+  private static void warn(String line) {
+    System.err.println("braid: " + line);
+  }
+
   private static String token() {
     var bytes = new byte[TOKEN_BYTES];
     new SecureRandom().nextBytes(bytes);
@@ -154,6 +159,6 @@ final class Crew implements AutoCloseable {
     compiler.close();
     ranks.close();
     store.close();
-    SharedFile.sweep(token);
+    SharedFileSweep.ofSession(token).failures().forEach(Crew::warn);
   }
 }

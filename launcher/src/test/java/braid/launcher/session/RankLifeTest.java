@@ -195,6 +195,21 @@ class RankLifeTest {
   }
 
   @Test
+  void aSessionRemovesWhatKilledSessionsLeftAndATroubledSweepFailsNothing() throws Exception {
+    var shared = Path.of("/dev/shm");
+    var left = Files.createTempFile(shared, "braid-000000000000-", "");
+    var stays = Files.createTempDirectory(shared, "braid-000000000001-");
+    try (var session = start()) {
+      assertThat(left).doesNotExist();
+      assertThat(stays).exists();
+      assertThat(session.run(new Cell("cell 1", "1 + 1"), new Recorded()).failure()).isEmpty();
+    } finally {
+      Files.deleteIfExists(left);
+      Files.delete(stays);
+    }
+  }
+
+  @Test
   void kernelTrap13_everyRankIsWaitedForSoThatAFastFirstCellLosesNothing() {
     try (var session = start()) {
       var output = new Recorded();

@@ -11,57 +11,64 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
-import java.util.ArrayList;
 import java.util.HexFormat;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /// Memory that several processes map: a file of /dev/shm which is unlinked as soon as all of them
-/// have it, so that it ends with the last of them however they end. A session whose ranks are
-/// killed in between finds what they left by the prefix that its token gives the names, and sweeps
-/// it.
+/// have it, so that it ends with the last of them however they end.
 ///
-/// One meeting sets it up. Every member makes or opens the file by a name all of them know, maps it
-/// and zeroes its part; then they tell each other how that went; then it is unlinked. What fails on
+/// One meeting sets it up. Every member makes or opens the file, maps it and zeroes its part; then
+/// they tell each other how that went and which file they mapped; then it is unlinked. A failure of
 /// one is undone on all, and the next try has another name.
+///
+/// The session's secret token makes a name that no stranger can create first. A member accepts only
+/// a file of its own user with mode 0600, and all members must have mapped the same inode, so a
+/// file that is replaced or deleted meanwhile is an error and never memory of another's.
+///
+/// A file has its name for as long as the meeting takes. [SharedFileSweep] removes what killed
+/// ranks left.
 public final class SharedFile {
-  private static final Path FOLDER = Path.of("/dev/shm");
+  static final Path FOLDER = Path.of("/dev/shm");
+  static final Path PROCESSES = Path.of("/proc");
+  private static final Path MAPPINGS = PROCESSES.resolve("self/maps");
+  static final String FAMILY = "braid-";
   private static final int PREFIX_DIGITS = 12;
+  private static final int NAME_DIGITS = 32;
+  private static final String MAPPED = "inode ";
+  private static final int PERMISSIONS = 07777;
+  private static final int ONLY_OWNER = 0600;
   private static final int ZEROES_BYTES = 1 << 20;
 
   private SharedFile() {}
 
-  /// What the names of all files begin with that ranks of that token make.
+  /// The prefix of all names that ranks of that token make.
   public static String prefix(String token) {
-    try {
-      var digest =
-          MessageDigest.getInstance("SHA-256").digest(token.getBytes(StandardCharsets.UTF_8));
-      return "braid-" + HexFormat.of().formatHex(digest).substring(0, PREFIX_DIGITS) + "-";
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every JDK has SHA-256", e);
-    }
+    return FAMILY + digest(token).substring(0, PREFIX_DIGITS) + "-";
   }
 
-  /// Removes what ranks of that token left behind, and says how many files that was. Only for when
-  /// none of them runs any more.
-  public static int sweep(String token) {
-    int removed = 0;
-    try (DirectoryStream<Path> left = Files.newDirectoryStream(FOLDER, prefix(token) + "*")) {
-      for (var file : left) {
-        if (Files.deleteIfExists(file)) {
-          removed++;
-        }
-      }
-      return removed;
-    } catch (IOException e) {
-      throw new BraidException("cannot sweep " + FOLDER + ": " + e.getMessage(), e);
+  private static Path path(String token, String unique) {
+    return FOLDER.resolve(prefix(token) + digest(token + "\n" + unique).substring(0, NAME_DIGITS));
+  }
+
+  private static String digest(String secret) {
+    try {
+      var digest =
+          MessageDigest.getInstance("SHA-256").digest(secret.getBytes(StandardCharsets.UTF_8));
+      return HexFormat.of().formatHex(digest);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every JDK has SHA-256", e);
     }
   }
 
@@ -69,17 +76,18 @@ public final class SharedFile {
   public static SymmetricMemory allocate(
       String token, String label, long bytesPerRank, Rendezvous rendezvous) {
     var place = rendezvous.place();
-    var file = FOLDER.resolve(prefix(token) + rendezvous.unique());
+    var file = path(token, rendezvous.unique());
     var arena = Arena.ofShared();
     try {
       var mapped = MemorySegment.NULL;
-      var failure = "";
+      var outcome = "";
       try {
         mapped = map(file, bytesPerRank, place.rank(), place.size(), arena);
+        outcome = MAPPED + identity(file, mapped);
       } catch (IOException | UncheckedIOException e) {
-        failure = e.getMessage() == null ? e.toString() : e.getMessage();
+        outcome = reason(e);
       }
-      agree(label, bytesPerRank, failure, rendezvous);
+      agree(label, bytesPerRank, outcome, rendezvous);
       unlink(file);
       return SymmetricMemory.sideBySide(mapped, bytesPerRank, new Once(arena::close));
     } catch (RuntimeException | Error e) {
@@ -118,20 +126,82 @@ public final class SharedFile {
     }
   }
 
+  /// The inode that was mapped, as the kernel knows it. Fails unless it is the file of that name,
+  /// this user's and nobody else's to open.
+  private static long identity(Path file, MemorySegment mapped) throws IOException {
+    long inode = mappedInode(mapped.address());
+    Map<String, Object> attributes;
+    try {
+      attributes = Files.readAttributes(file, "unix:ino,uid,mode", LinkOption.NOFOLLOW_LINKS);
+    } catch (NoSuchFileException e) {
+      throw new IOException("its file was deleted meanwhile", e);
+    }
+    int mode = (int) number(attributes, "mode") & PERMISSIONS;
+    if (number(attributes, "ino") != inode) {
+      throw new IOException("its file was replaced meanwhile");
+    }
+    if (number(attributes, "uid") != thisUser() || mode != ONLY_OWNER) {
+      throw new IOException(
+          "its file has user %s and mode %o, not this user and 600"
+              .formatted(attributes.get("uid"), mode));
+    }
+    return inode;
+  }
+
+  private static long number(Map<String, Object> attributes, String name) {
+    return ((Number) Objects.requireNonNull(attributes.get(name))).longValue();
+  }
+
+  static int thisUser() throws IOException {
+    return user(Path.of("/proc/self/status"));
+  }
+
+  static int user(Path file) throws IOException {
+    return (int) Files.getAttribute(file, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+  }
+
+  private static long mappedInode(long address) throws IOException {
+    try (var lines = Files.lines(MAPPINGS, StandardCharsets.ISO_8859_1)) {
+      // For example: 7f5c8a000000-7f5c8a100000 rw-s 00000000 00:1a 42   /dev/shm/name
+      return lines
+          .map(line -> line.split(" +", 6))
+          .filter(fields -> startsAt(fields[0], address))
+          .mapToLong(fields -> Long.parseLong(fields[4]))
+          .findFirst()
+          .orElseThrow(() -> new IOException("the mapping is missing in " + MAPPINGS));
+    }
+  }
+
+  private static boolean startsAt(String range, long address) {
+    return Long.parseUnsignedLong(range, 0, range.indexOf('-'), 16) == address;
+  }
+
+  static String reason(Exception e) {
+    return e.getMessage() == null ? e.toString() : e.getMessage();
+  }
+
   private static void agree(
-      String label, long bytesPerRank, String failure, Rendezvous rendezvous) {
-    var failures = rendezvous.exchange(label, failure);
-    var said = new ArrayList<String>();
-    for (int i = 0; i < failures.size(); i++) {
-      if (!failures.get(i).isEmpty()) {
-        said.add("rank " + rendezvous.ranks().get(i) + ": " + failures.get(i));
-      }
+      String label, long bytesPerRank, String outcome, Rendezvous rendezvous) {
+    var outcomes = rendezvous.exchange(label, outcome);
+    boolean allMapped = outcomes.stream().allMatch(SharedFile::isMapped);
+    if (allMapped && outcomes.stream().distinct().count() == 1) {
+      return;
     }
-    if (!said.isEmpty()) {
-      throw new AllocationFailed(
-          "%s needs %d bytes a rank of %s, where %d are free, and failed (%s); close what is not needed"
-              .formatted(label, bytesPerRank, FOLDER, free(), String.join("; ", said)));
-    }
+    var failures =
+        IntStream.range(0, outcomes.size())
+            .filter(i -> allMapped || !isMapped(outcomes.get(i)))
+            .mapToObj(i -> "rank %d: %s".formatted(rendezvous.ranks().get(i), outcomes.get(i)))
+            .collect(Collectors.joining("; "));
+    throw new AllocationFailed(
+        allMapped
+            ? "%s failed: its file in %s was replaced meanwhile, so ranks mapped different ones (%s); allocate again"
+                .formatted(label, FOLDER, failures)
+            : "%s needs %d bytes a rank of %s, where %d are free, and failed (%s); close what is not needed"
+                .formatted(label, bytesPerRank, FOLDER, free(), failures));
+  }
+
+  private static boolean isMapped(String outcome) {
+    return outcome.startsWith(MAPPED);
   }
 
   private static long total() {

@@ -2,6 +2,7 @@ package braid.launcher.cli.doctor;
 
 import braid.BraidException;
 import braid.Link;
+import braid.internal.host.SharedFileSweep;
 import braid.internal.report.chart.ChartImage;
 import braid.launcher.cli.home.Env;
 import braid.launcher.machine.BackendChoice;
@@ -87,10 +88,15 @@ final class MachineChecks {
   private static Check sharedMemory() {
     var id = "shared_memory";
     var title = SHARED_MEMORY.toString();
+    var swept = SharedFileSweep.ofKilledSessions();
     try {
       var store = Files.getFileStore(SHARED_MEMORY);
       long freeMiB = store.getUsableSpace() >> 20;
-      var value = mib(freeMiB) + " free of " + mib(store.getTotalSpace() >> 20);
+      var value =
+          mib(freeMiB)
+              + " free of "
+              + mib(store.getTotalSpace() >> 20)
+              + swept.line().map(line -> "; " + line).orElse("");
       if (!Files.isWritable(SHARED_MEMORY)) {
         return Check.missing(id, title, "cannot be written", "chmod 1777 " + SHARED_MEMORY);
       }
