@@ -1,6 +1,7 @@
 package braid.internal.host;
 
 import braid.BraidException;
+import braid.GroupAborted;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -22,6 +23,8 @@ import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.Set;
+import java.util.function.Function;
+import java.util.function.Supplier;
 
 /// Memory that several processes map: a file of /dev/shm which is unlinked as soon as all of them
 /// have it, so that it ends with the last of them however they end. A session whose ranks are
@@ -65,23 +68,62 @@ public final class SharedFile {
     }
   }
 
+  /// The file of that name of the ranks of that token.
+  static Path file(String token, String name) {
+    return FOLDER.resolve(prefix(token) + name);
+  }
+
   /// Allocates that many bytes for each member, zeroed. All members call it together.
   public static SymmetricMemory allocate(
       String token, String label, long bytesPerRank, Rendezvous rendezvous) {
+    return allocate(token, label, bytesPerRank, rendezvous, Supplier::get, () -> {});
+  }
+
+  /// The same out of memory that the ranks of a machine have in common.
+  public static SymmetricMemory allocate(
+      String token, String label, long bytesPerRank, Rendezvous rendezvous, FreeMemory memory) {
+    return allocate(
+        token,
+        label,
+        bytesPerRank,
+        rendezvous,
+        fill -> memory.take(bytesPerRank, fill),
+        () -> memory.gaveBack(bytesPerRank));
+  }
+
+  private static SymmetricMemory allocate(
+      String token,
+      String label,
+      long bytesPerRank,
+      Rendezvous rendezvous,
+      Function<Supplier<MemorySegment>, MemorySegment> filling,
+      Runnable freed) {
     var place = rendezvous.place();
-    var file = FOLDER.resolve(prefix(token) + rendezvous.unique());
+    var file = file(token, rendezvous.unique());
     var arena = Arena.ofShared();
     try {
       var mapped = MemorySegment.NULL;
       var failure = "";
       try {
-        mapped = map(file, bytesPerRank, place.rank(), place.size(), arena);
-      } catch (IOException | UncheckedIOException e) {
-        failure = e.getMessage() == null ? e.toString() : e.getMessage();
+        mapped =
+            filling.apply(() -> mapUnchecked(file, bytesPerRank, place.rank(), place.size(), arena));
+      } catch (GroupAborted released) {
+        throw released;
+      } catch (UncheckedIOException e) {
+        failure = String.valueOf(e.getCause().getMessage());
+      } catch (BraidException refused) {
+        failure = String.valueOf(refused.getMessage());
       }
       agree(label, bytesPerRank, failure, rendezvous);
       unlink(file);
-      return SymmetricMemory.sideBySide(mapped, bytesPerRank, new Once(arena::close));
+      return SymmetricMemory.sideBySide(
+          mapped,
+          bytesPerRank,
+          new Once(
+              () -> {
+                arena.close();
+                freed.run();
+              }));
     } catch (RuntimeException | Error e) {
       try {
         unlink(file);
@@ -90,6 +132,15 @@ public final class SharedFile {
       }
       arena.close();
       throw e;
+    }
+  }
+
+  private static MemorySegment mapUnchecked(
+      Path file, long bytesPerRank, int rank, int size, Arena arena) {
+    try {
+      return map(file, bytesPerRank, rank, size, arena);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 
