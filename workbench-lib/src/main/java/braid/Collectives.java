@@ -203,7 +203,8 @@ public final class Collectives {
     return filled(fit, x.shape(), y -> allToAll(x, y));
   }
 
-  /// The root's `x`, in everybody's. A rank that is not the root waits for the root alone.
+  /// The root's `x`, in everybody's. A rank that is not the root waits for the root alone, and so
+  /// may hear only in its next call that another made something else.
   public void broadcast(SymmetricTensor x, int root) {
     var fit = fit("broadcast", x);
     if (root < 0 || root >= group.size()) {

@@ -8,8 +8,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Runs a plan again and again. Once an iteration has broken off its ranks may be at different
-/// steps, so there is none after it until the next epoch begins. Where ranks called different things
-/// they agree, before the next iteration, whether it broke off on any of them.
+/// steps, so there is none after it until the next epoch begins. Where ranks called different
+/// things they agree, before the next iteration, whether it broke off on any of them.
 final class Iterations {
   private final ProcessGroup group;
   private final Plan plan;
@@ -84,8 +84,8 @@ final class Iterations {
     return enqueueNanos;
   }
 
-  /// Whether its ranks are known to be at the same step, so that another pipeline can go on with the
-  /// plan.
+  /// Whether its ranks are known to be at the same step, so that another pipeline can go on with
+  /// the plan.
   boolean inStep() {
     return broken == null
         && epoch == group.context().waits().epoch()

@@ -52,7 +52,8 @@ public final class ProcessGroup implements AutoCloseable {
     this.members = List.copyOf(members);
     this.rank = members.indexOf(context.place().rank());
     this.all = new Members(name, members, new Place(Math.max(rank, 0), members.size()));
-    this.calls = new Calls(
+    this.calls =
+        new Calls(
             all,
             context.waits(),
             counters,

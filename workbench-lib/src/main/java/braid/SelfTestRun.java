@@ -151,12 +151,7 @@ final class SelfTestRun {
     int run = 0;
     for (var each : cases) {
       if (!stopped.isEmpty()) {
-        found(
-            new Row(
-                way,
-                Outcome.NOT_RUN,
-                run,
-                "%s (%d of %d cases run)".formatted(stopped, run, cases.size())));
+        found(new Row(way, Outcome.NOT_RUN, run, stopped));
         return;
       }
       run++;

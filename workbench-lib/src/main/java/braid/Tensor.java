@@ -156,9 +156,7 @@ public final class Tensor {
     if (other.access.direct()) {
       return each(place -> access.write(from, place));
     }
-    return access.direct()
-        ? each(place -> other.access.read(from, place))
-        : copyWidened(other);
+    return access.direct() ? each(place -> other.access.read(from, place)) : copyWidened(other);
   }
 
   /// By way of the host's floats, in chunks: no array has room for all values of a large tensor.

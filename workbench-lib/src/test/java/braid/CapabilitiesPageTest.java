@@ -39,7 +39,13 @@ class CapabilitiesPageTest {
   @Test
   void everyRowHasATestOrTheReasonWhyNot() throws IOException {
     var expected =
-        Stream.of(rows("A", 9), rows("B", 8), rows("C", 6), rows("D", 11), rows("E", 4), List.of("F11"))
+        Stream.of(
+                rows("A", 9),
+                rows("B", 8),
+                rows("C", 6),
+                rows("D", 11),
+                rows("E", 4),
+                List.of("F11"))
             .flatMap(List::stream)
             .toList();
     assertThat(rows().stream().map(CapabilitiesPageTest::id)).containsExactlyElementsOf(expected);

@@ -167,8 +167,7 @@ class FarTensorTest {
       Tensor view;
       try (var lifetime = new Lifetime()) {
         var memory = lifetime.of(far.place(near));
-        view =
-            new Tensor(List.of(2L, 3L), DType.FP32, List.of(memory), () -> "it is closed", far);
+        view = new Tensor(List.of(2L, 3L), DType.FP32, List.of(memory), () -> "it is closed", far);
         view.fill(1);
       }
       var other = tensor(far, arena, DType.FP32, 2, 3);

@@ -72,8 +72,7 @@ public final class Commons implements AutoCloseable {
   }
 
   private void agree() {
-    var said =
-        meet(SET_UP, usable().map(Ground::name).orElse(NONE)).stream().distinct().toList();
+    var said = meet(SET_UP, usable().map(Ground::name).orElse(NONE)).stream().distinct().toList();
     if (said.size() > 1 || said.contains(NONE)) {
       free();
       ground = Ground.of(setting, setting.rendezvous().get());
@@ -220,8 +219,7 @@ public final class Commons implements AutoCloseable {
       if (!sent.letter().fits(in.letter())) {
         return Optional.of(Courier.misfit(in.peer(), sent.letter()));
       }
-      copyOwn(
-          over, in.letter(), memory.segment(), in.into().of(in.peer(), in.into().all()));
+      copyOwn(over, in.letter(), memory.segment(), in.into().of(in.peer(), in.into().all()));
       return Optional.empty();
     }
   }

@@ -106,7 +106,8 @@ public final class SharedFile {
       var failure = "";
       try {
         mapped =
-            filling.apply(() -> mapUnchecked(file, bytesPerRank, place.rank(), place.size(), arena));
+            filling.apply(
+                () -> mapUnchecked(file, bytesPerRank, place.rank(), place.size(), arena));
       } catch (GroupAborted released) {
         throw released;
       } catch (UncheckedIOException e) {

@@ -22,8 +22,8 @@ import org.jspecify.annotations.Nullable;
 /// Making memory costs a meeting of all ranks; using it again costs none. So every decision (is
 /// there a buffer to use again, which, what is freed) follows from this rank's own calls, which are
 /// the same in the same order on all ranks: that includes closing. Each rank says on the board what
-/// it decided, and nothing is handed out before all have said the same: ranks that ask for different
-/// memory, or closed in another order, are told, all of them.
+/// it decided, and nothing is handed out before all have said the same: ranks that ask for
+/// different memory, or closed in another order, are told, all of them.
 ///
 /// ```
 /// rank 0   close x ── take y (buffer 0 again, waits) ─────────── clean, goes on

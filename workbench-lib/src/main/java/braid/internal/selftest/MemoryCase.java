@@ -87,9 +87,7 @@ public record MemoryCase(DType dtype, int rows, int columns) implements Case {
           findings,
           "the last row",
           Arrays.copyOfRange(
-              all,
-              (group.rank() + 1) * elements - columns,
-              (group.rank() + 1) * elements),
+              all, (group.rank() + 1) * elements - columns, (group.rank() + 1) * elements),
           x.local().rows(rows - 1, 1));
       group.barrier();
       if (group.rank() == ranks - 1) {
@@ -107,8 +105,7 @@ public record MemoryCase(DType dtype, int rows, int columns) implements Case {
 
   private void same(Trial trial, Findings findings, String view, float[] wanted, Tensor got) {
     findings.same(
-        "%s %s on rank %s: %s"
-            .formatted(dtype, got.shape(), trial.group().place(), view),
+        "%s %s on rank %s: %s".formatted(dtype, got.shape(), trial.group().place(), view),
         wanted,
         got.toFloats());
   }
@@ -120,6 +117,10 @@ public record MemoryCase(DType dtype, int rows, int columns) implements Case {
   }
 
   private SymmetricTensor allocate(Trial trial) {
-    return SymmetricTensor.on(trial.group()).shape(rows, columns).dtype(dtype).memory(trial.kind()).allocate();
+    return SymmetricTensor.on(trial.group())
+        .shape(rows, columns)
+        .dtype(dtype)
+        .memory(trial.kind())
+        .allocate();
   }
 }

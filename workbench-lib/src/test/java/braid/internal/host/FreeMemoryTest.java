@@ -7,8 +7,10 @@ import braid.BraidException;
 import braid.Place;
 import braid.internal.rank.Waits;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
@@ -152,7 +154,7 @@ class FreeMemoryTest {
     }
     var said = new ArrayList<String>();
     for (var process : processes) {
-      said.add(new String(process.getInputStream().readAllBytes()).strip());
+      said.add(new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip());
       assertThat(process.waitFor()).as(said.toString()).isZero();
     }
     Files.deleteIfExists(ledger(token));
@@ -165,8 +167,7 @@ class FreeMemoryTest {
 
     public static void main(String[] args) throws IOException {
       try (var machine =
-          FileChannel.open(
-              Path.of(args[2]), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+          FileChannel.open(Path.of(args[2]), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
         var memory =
             new FreeMemory(
                 args[0],
@@ -188,7 +189,7 @@ class FreeMemoryTest {
         machine.read(bytes, 0);
         return bytes.getLong(0);
       } catch (IOException e) {
-        throw new java.io.UncheckedIOException(e);
+        throw new UncheckedIOException(e);
       }
     }
 
@@ -197,7 +198,7 @@ class FreeMemoryTest {
         machine.write(ByteBuffer.allocate(Long.BYTES).putLong(0, left(machine) - ASKED_BYTES), 0);
         return true;
       } catch (IOException e) {
-        throw new java.io.UncheckedIOException(e);
+        throw new UncheckedIOException(e);
       }
     }
   }
