@@ -147,6 +147,35 @@ class DifferingCallsTest {
             (_, message) -> assertThat(message).contains("broke off before").contains("rank 0"));
   }
 
+  private static Study tune(ProcessGroup world, int... splits) {
+    return Tuner.on(world)
+        .gemm(GemmSpec.allGatherGemm(24, 16, 8))
+        .splits(splits)
+        .methods(Method.PIPELINED)
+        .repeats(6)
+        .warmup(0)
+        .run();
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3})
+  void aTuningThatDiffersFailsOnAllRanksAndTheNextWorks(int ranks) {
+    var told = new ConcurrentHashMap<Integer, String>();
+    LocalRanks.run(
+        ranks,
+        world -> {
+          for (int i = 0; i < 2; i++) {
+            var failure = failure(() -> tune(world, 1, world.rank() == 0 ? 2 : 4));
+            told.put(world.rank() + ranks * i, failure);
+            assertThat(tune(world, 1, 2).trials()).hasSize(2);
+          }
+        });
+    assertThat(told)
+        .hasSize(2 * ranks)
+        .allSatisfy(
+            (_, message) -> assertThat(message).contains("ranks must agree but rank 0 has"));
+  }
+
   /// What a rank may call; two of them are never the same call.
   private enum Op {
     ALLOCATE_2,

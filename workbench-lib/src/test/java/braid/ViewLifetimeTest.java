@@ -13,36 +13,31 @@ import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// A view ends with the object it was taken from, also where the memory goes on to the next owner.
 @Timeout(120)
 class ViewLifetimeTest {
-  /// Problems that between them have every view that a pipeline hands out.
-  private enum Problem {
-    ALL_GATHER(
-        GemmSpec.allGatherGemm(12, 8, 4).bias().gelu().gatheredInput(),
-        List.of(
-            Pipeline::input,
-            Pipeline::weight,
-            Pipeline::bias,
-            Pipeline::output,
-            Pipeline::preActivation,
-            Pipeline::gatheredInput)),
-    REDUCE_SCATTER(
-        GemmSpec.gemmReduceScatter(12, 8, 12), List.of(Pipeline::input, Pipeline::output)),
-    ALL_REDUCE(GemmSpec.gemmAllReduce(12, 8, 12), List.of(Pipeline::weight, Pipeline::output)),
-    BESIDE(
-        GemmSpec.besideAllGather(8, 8, 8, 12),
-        List.of(Pipeline::output, Pipeline::besideInput, Pipeline::besideOutput));
+  private record Problem(GemmSpec spec, List<Function<Pipeline, Tensor>> views) {}
 
-    private final GemmSpec spec;
-    private final List<Function<Pipeline, Tensor>> views;
-
-    Problem(GemmSpec spec, List<Function<Pipeline, Tensor>> views) {
-      this.spec = spec;
-      this.views = views;
-    }
+  /// Between them they have every view that a pipeline hands out.
+  static List<Problem> problems() {
+    return List.of(
+        new Problem(
+            GemmSpec.allGatherGemm(12, 8, 4).bias().gelu().gatheredInput(),
+            List.of(
+                Pipeline::input,
+                Pipeline::weight,
+                Pipeline::bias,
+                Pipeline::output,
+                Pipeline::preActivation,
+                Pipeline::gatheredInput)),
+        new Problem(
+            GemmSpec.gemmReduceScatter(12, 8, 12), List.of(Pipeline::input, Pipeline::output)),
+        new Problem(GemmSpec.gemmAllReduce(12, 8, 12), List.of(Pipeline::weight, Pipeline::output)),
+        new Problem(
+            GemmSpec.besideAllGather(8, 8, 8, 12),
+            List.of(Pipeline::output, Pipeline::besideInput, Pipeline::besideOutput)));
   }
 
   private static void assertEnded(Tensor view, String message) {
@@ -69,15 +64,15 @@ class ViewLifetimeTest {
   }
 
   @ParameterizedTest
-  @EnumSource(Problem.class)
+  @MethodSource("problems")
   void aViewOfAClosedPipelineDoesNotReachThePipelineThatReusesItsPlan(Problem problem) {
     LocalRanks.run(
         3,
         world -> {
           var old = new ArrayList<Tensor>();
           var raw = new ArrayList<MemorySegment>();
-          var first = Pipeline.on(world).gemm(problem.spec).build();
-          for (var view : problem.views) {
+          var first = Pipeline.on(world).gemm(problem.spec()).build();
+          for (var view : problem.views()) {
             var tensor = view.apply(first);
             old.add(tensor);
             old.add(tensor.rows(0, 1));
@@ -88,10 +83,11 @@ class ViewLifetimeTest {
           for (var view : old) {
             assertEnded(view, "is closed; build it again");
           }
-          try (var second = Pipeline.on(world).gemm(problem.spec).build()) {
+          try (var second = Pipeline.on(world).gemm(problem.spec()).build()) {
             assertThat(world.counters()).containsEntry("plans reused", 1L);
             second.run();
-            var before = problem.views.stream().map(view -> view.apply(second).toFloats()).toList();
+            var before =
+                problem.views().stream().map(view -> view.apply(second).toFloats()).toList();
             for (var view : old) {
               assertEnded(view, "is closed; build it again");
             }
@@ -100,7 +96,7 @@ class ViewLifetimeTest {
                   .isInstanceOf(IllegalStateException.class);
             }
             for (int i = 0; i < before.size(); i++) {
-              assertThat(problem.views.get(i).apply(second).toFloats())
+              assertThat(problem.views().get(i).apply(second).toFloats())
                   .containsExactly(before.get(i));
             }
             second.verify();
