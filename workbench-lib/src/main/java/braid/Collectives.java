@@ -203,7 +203,8 @@ public final class Collectives {
     return filled(fit, x.shape(), y -> allToAll(x, y));
   }
 
-  /// The root's `x`, in everybody's. A rank that is not the root waits for the root alone.
+  /// The root's `x`, in everybody's. A rank that is not the root waits for the root alone, and so
+  /// may hear only in its next call that another made something else.
   public void broadcast(SymmetricTensor x, int root) {
     var fit = fit("broadcast", x);
     if (root < 0 || root >= group.size()) {
@@ -230,12 +231,17 @@ public final class Collectives {
 
   /// Sends `x` to that rank, and waits until it has received it: then `x` may be written again.
   /// Messages of a pair of ranks are matched in their order; other ranks need not call. Ranks that
-  /// all send first wait for each other, which is an error at once: they say [#sendReceive].
+  /// all send first wait for each other, which is an error at once: they say [#sendReceive]. What a
+  /// rank sends to itself is copied at once and kept until it receives it.
   public void send(SymmetricTensor x, int toRank) {
     var fit = fit("send", x);
-    var message = new Commons.Message(letter(x), peer(fit, toRank));
+    var message = message(fit, x, toRank);
     log(SEND_RECEIVE, x, x.shape());
-    commons.send(message);
+    commons.send(over(), message);
+  }
+
+  private Commons.Message message(Fit fit, SymmetricTensor x, int toRank) {
+    return new Commons.Message(letter(x), peer(fit, toRank), shared(x));
   }
 
   /// Waits for what that rank sends to this one next, in `y`, which has its shape and type; what
@@ -246,10 +252,11 @@ public final class Collectives {
     commons.receive(over(), landing);
   }
 
-  /// Sends `x` to one rank and receives `y` from another, or the same, at once: for rings.
+  /// Sends `x` to one rank and receives `y` from another, or the same, at once: for rings, also of
+  /// one rank.
   public void sendReceive(SymmetricTensor x, int toRank, SymmetricTensor y, int fromRank) {
     var fit = fit("sendReceive", x);
-    var message = new Commons.Message(letter(x), peer(fit, toRank));
+    var message = message(fit, x, toRank);
     var landing = landing(fit("sendReceive", y), y, fromRank);
     fit.other(y);
     log(SEND_RECEIVE, x, x.shape());
@@ -272,15 +279,10 @@ public final class Collectives {
   }
 
   private int peer(Fit fit, int rank) {
-    if (rank < 0 || rank >= group.size() || rank == group.rank()) {
+    if (rank < 0 || rank >= group.size()) {
       throw new BraidException(
-          "%s: the other rank must be 0..%d and not this one (%d) but was %d; %s"
-              .formatted(
-                  fit,
-                  group.size() - 1,
-                  group.rank(),
-                  rank,
-                  group.size() == 1 ? "there is no other" : "give another rank of the group"));
+          "%s: the other rank must be 0..%d but was %d; give a rank of the group, such as (rank + 1) %% ranks"
+              .formatted(fit, group.size() - 1, rank));
     }
     return rank;
   }

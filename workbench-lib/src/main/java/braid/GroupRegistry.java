@@ -21,6 +21,7 @@ final class GroupRegistry implements RankContext.Kept {
   private final RankContext context;
   private final Map<String, ProcessGroup> groups = new HashMap<>();
   private final Map<String, Integer> counts = new HashMap<>();
+  private final Map<String, Integer> renewals = new HashMap<>();
   private int epoch;
 
   GroupRegistry(RankContext context) {
@@ -97,13 +98,25 @@ final class GroupRegistry implements RankContext.Kept {
   /// It is kept by name and members, not in the group: a group that is closed and asked for again
   /// must not use a name twice, and groups of other ranks may go by the same name ("my half").
   synchronized String next(ProcessGroup group) {
+    var members = named(group);
+    var name = "%s.%d".formatted(members, renewals.getOrDefault(members, 0));
+    return name + "." + counts.merge(name, 1, Integer::sum);
+  }
+
+  /// Begins the count anew within an epoch: the members called different things, and may have
+  /// counted differently. All of them do it.
+  synchronized void renew(ProcessGroup group) {
+    renewals.merge(named(group), 1, Integer::sum);
+  }
+
+  private String named(ProcessGroup group) {
     int current = context.waits().epoch();
     if (epoch != current) {
       epoch = current;
       counts.clear();
+      renewals.clear();
     }
-    var name = "%s@%s.%d".formatted(group.name(), digits(group.members()), epoch);
-    return name + "." + counts.merge(name, 1, Integer::sum);
+    return "%s@%s.%d".formatted(group.name(), digits(group.members()), epoch);
   }
 
   private static String digits(List<Integer> members) {

@@ -12,7 +12,9 @@ import braid.internal.pipeline.Tolerance;
 import braid.internal.pipeline.View;
 import braid.internal.report.progress.Progress;
 import braid.internal.resource.Access;
+import braid.internal.resource.Lifetime;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.SequencedMap;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -41,6 +43,10 @@ public final class Pipeline implements AutoCloseable {
   private final PlanCache.Key key;
   private final Plan plan;
   private final Iterations iterations;
+
+  /// Of the views handed out: the plan, and its memory, may go on to another pipeline.
+  private final Lifetime views = new Lifetime();
+
   private boolean closed;
 
   private Pipeline(ProcessGroup group, PlanCache cache, PlanCache.Key key, Plan plan) {
@@ -125,10 +131,10 @@ public final class Pipeline implements AutoCloseable {
       var what = "%s, %s".formatted(spec, tuning);
       group
           .calls()
-          .enter(
+          .agree(
               Call.of(
                   "build a pipeline", "%s, %s memory, scale %s".formatted(what, resolved, scale)));
-      var idle = cache.take(key, context.waits().epoch());
+      var idle = cache.take(key, group.calls().round());
       var plan =
           idle.orElseGet(
               () ->
@@ -269,7 +275,8 @@ public final class Pipeline implements AutoCloseable {
   }
 
   private Tensor tensor(View view) {
-    return new Tensor(view.shape(), view.dtype(), view.memory(), access());
+    return new Tensor(
+        view.shape(), view.dtype(), List.of(views.of(view.memory())), this::ended, access());
   }
 
   private Access access() {
@@ -374,21 +381,26 @@ public final class Pipeline implements AutoCloseable {
 
   private void checkOpen() {
     if (closed) {
-      throw new BraidException("%s is closed; build it again".formatted(this));
+      throw new BraidException(ended());
     }
   }
 
+  private String ended() {
+    return "%s is closed; build it again".formatted(this);
+  }
+
   /// Ends it: what it was set up with is kept for the next pipeline of the same problem and tuning,
-  /// until its group is closed. Twice is harmless, and no rank waits for another.
+  /// until its group is closed. Views of it end. Twice is harmless, and no rank waits for another.
   @Override
   public void close() {
     if (!closed) {
+      views.close();
       closed = true;
       group.disown(this);
-      if (iterations.brokeOff()) {
-        plan.close();
+      if (iterations.inStep()) {
+        cache.put(key, plan, group.calls().round());
       } else {
-        cache.put(key, plan, iterations.epoch());
+        plan.close();
       }
     }
   }

@@ -52,7 +52,14 @@ public final class ProcessGroup implements AutoCloseable {
     this.members = List.copyOf(members);
     this.rank = members.indexOf(context.place().rank());
     this.all = new Members(name, members, new Place(Math.max(rank, 0), members.size()));
-    this.calls = new Calls(all, context.waits(), counters, context::backend, this::rendezvous);
+    this.calls =
+        new Calls(
+            all,
+            context.waits(),
+            counters,
+            context::backend,
+            this::rendezvous,
+            () -> registry.renew(this));
     this.pool =
         new BufferPool(all, context.waits(), calls, counters, context::backend, this::rendezvous);
   }
@@ -164,8 +171,7 @@ public final class ProcessGroup implements AutoCloseable {
 
   private List<byte[]> exchange(String call, byte[] value) {
     checkMember();
-    calls.meet(Call.of(call));
-    return meet(registry.next(this), call, value);
+    return calls.meet(Call.of(call), () -> meet(registry.next(this), call, value));
   }
 
   private List<byte[]> meet(String unique, String call, byte[] value) {

@@ -2,6 +2,7 @@ package braid;
 
 import braid.internal.selftest.Case;
 import braid.internal.selftest.CollectiveCase;
+import braid.internal.selftest.MemoryCase;
 import braid.internal.selftest.PipelineCases;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -14,8 +15,8 @@ import java.util.stream.Collectors;
 record SelfTestPlan(
     List<MemoryKind> kinds, List<DType> dtypes, boolean quick, List<SelfTest.Check> checks) {
 
-  /// What the backend says there is none of, in memory of that kind.
-  static List<SelfTest.Row> holes(
+  /// What the backend or a library says there is none of, in memory of that kind.
+  List<SelfTest.Row> holes(
       List<Capabilities.Row> rows, List<Capabilities.CollectiveRow> collectives) {
     var holes = new ArrayList<SelfTest.Row>();
     for (var row : rows) {
@@ -33,9 +34,31 @@ record SelfTestPlan(
       if (!row.supported()) {
         holes.add(
             hole(row.collective(), SelfTest.Way.ANY, row.way().toString(), row.kind(), row.note()));
+      } else if (CollectiveRules.adds(row.collective())) {
+        row.way()
+            .library()
+            .ifPresent(
+                library ->
+                    dtypes.stream()
+                        .filter(dtype -> !library.adds(dtype))
+                        .forEach(dtype -> holes.add(notAdded(row, library, dtype))));
       }
     }
     return holes;
+  }
+
+  private static SelfTest.Row notAdded(
+      Capabilities.CollectiveRow row, Library library, DType dtype) {
+    return new SelfTest.Row(
+        new SelfTest.Way(
+            row.collective(),
+            SelfTest.Way.ANY,
+            row.way().toString(),
+            row.kind().toString(),
+            dtype.toString()),
+        SelfTest.Outcome.NOT_AVAILABLE,
+        0,
+        "%s does not add %s; say over(COPY_ENGINE)".formatted(library, dtype));
   }
 
   private static SelfTest.Row hole(
@@ -57,11 +80,13 @@ record SelfTestPlan(
     if (quick) {
       all.addAll(PipelineCases.quick(rows, ranks));
       all.addAll(CollectiveCase.supported(CollectiveCase.quick(), collectives));
+      all.addAll(MemoryCase.quick());
     } else {
       all.addAll(PipelineCases.table(rows, ranks));
       all.addAll(PipelineCases.featuresAndOptions(rows, ranks));
       all.addAll(CollectiveCase.supported(CollectiveCase.table(), collectives));
       all.addAll(CollectiveCase.supported(CollectiveCase.large(), collectives));
+      all.addAll(MemoryCase.table());
     }
     var byWay = new LinkedHashMap<SelfTest.Way, List<Case>>();
     for (var each : all) {
@@ -76,7 +101,7 @@ record SelfTestPlan(
     return new SelfTest.Way(
         of.what(),
         of.method().isEmpty() ? SelfTest.Way.ANY : of.method(),
-        of.over(),
+        of.over().isEmpty() ? SelfTest.Way.ANY : of.over(),
         kind.toString(),
         of.dtype().toString());
   }

@@ -81,7 +81,7 @@ final class SelfTestRun {
             .filter(row -> row.kind() == kind)
             .map(row -> withoutMissing(row, missing))
             .toList();
-    SelfTestPlan.holes(overlaps, collectives).forEach(this::found);
+    plan.holes(overlaps, collectives).forEach(this::found);
     var all = plan.cases(kind, overlaps, collectives, group.size());
     int count = all.values().stream().mapToInt(List::size).sum();
     var task = new Progress.Task("testing " + kind, "tested " + kind + ":", "cases");
@@ -158,7 +158,15 @@ final class SelfTestRun {
       var verdict = agreement.run(each.body());
       stopped = verdict.stopped();
       if (!verdict.wrong().isEmpty()) {
-        found(new Row(way, Outcome.WRONG, run, verdict.wrong() + each.text()));
+        int left = cases.size() - run;
+        found(
+            new Row(
+                way,
+                Outcome.WRONG,
+                run,
+                verdict.wrong()
+                    + each.text()
+                    + (left == 0 ? "" : "; %d more cases of this way not run".formatted(left))));
         return;
       }
     }

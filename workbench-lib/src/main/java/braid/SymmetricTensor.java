@@ -117,8 +117,9 @@ public final class SymmetricTensor implements AutoCloseable {
     }
 
     /// Makes it, on all ranks of the group together. Memory comes from the group's pool: where a
-    /// tensor of as many bytes has been closed, this waits for nobody but for ranks that have not
-    /// closed that one yet; else all ranks meet once.
+    /// tensor of as many bytes has been closed, this waits in shared memory until all ranks have
+    /// asked and have closed that one; else all ranks meet once. Ranks that ask for different
+    /// tensors all get the error, and the next call works.
     public SymmetricTensor allocate() {
       group.checkMember();
       var context = group.context();

@@ -21,6 +21,11 @@ public final class Tensor {
 
   private static final int SHOWN_ELEMENTS = 8;
 
+  /// The longest array that every JVM makes.
+  private static final int MAX_ARRAY_ELEMENTS = Integer.MAX_VALUE - 8;
+
+  private static final int WIDENED_ELEMENTS = 1 << 20;
+
   private final List<Long> shape;
   private final DType dtype;
   private final List<MemorySegment> places;
@@ -85,10 +90,15 @@ public final class Tensor {
 
   /// The same also where it is only for streams.
   MemorySegment memory() {
+    checkAlive();
+    return places.getFirst();
+  }
+
+  /// An access to a device goes by addresses and would not notice.
+  private void checkAlive() {
     if (!alive.scope().isAlive()) {
       throw new BraidException(ended.get());
     }
-    return places.getFirst();
   }
 
   /// How many numbers it holds.
@@ -97,9 +107,8 @@ public final class Tensor {
   }
 
   public float get(long... index) {
-    var from = memory();
     long offset = offset(index);
-    return reach(() -> access.get(dtype, from, offset));
+    return reach(() -> access.get(dtype, places.getFirst(), offset));
   }
 
   public Tensor set(float value, long... index) {
@@ -119,6 +128,7 @@ public final class Tensor {
 
   /// Takes as many values as it holds, row by row, each rounded to the type.
   public Tensor copyFrom(float... values) {
+    checkAlive();
     if (values.length != elements()) {
       throw new BraidException(
           "copyFrom needs %d values for shape %s but was given %d"
@@ -129,13 +139,14 @@ public final class Tensor {
 
   /// Takes another's values, row by row, rounded where the types differ. Both are of as many.
   public Tensor copyFrom(Tensor other) {
+    checkAlive();
     if (other.elements() != elements()) {
       throw new BraidException(
           "copyFrom needs a tensor of %d values for shape %s but was given one of shape %s"
               .formatted(elements(), text(shape), text(other.shape)));
     }
     if (other.dtype != dtype) {
-      return copyFrom(other.toFloats());
+      return copyWidened(other);
     }
     var from = other.memory();
     if (other.access.equals(access)) {
@@ -145,28 +156,49 @@ public final class Tensor {
     if (other.access.direct()) {
       return each(place -> access.write(from, place));
     }
-    return access.direct()
-        ? each(place -> other.access.read(from, place))
-        : copyFrom(other.toFloats());
+    return access.direct() ? each(place -> other.access.read(from, place)) : copyWidened(other);
   }
 
-  /// All values, row by row, widened.
+  /// By way of the host's floats, in chunks: no array has room for all values of a large tensor.
+  private Tensor copyWidened(Tensor other) {
+    for (long start = 0; start < elements(); start += WIDENED_ELEMENTS) {
+      int count = (int) Math.min(WIDENED_ELEMENTS, elements() - start);
+      var values = other.values(start, count);
+      long first = start * dtype.bytes();
+      each(place -> access.store(dtype, values, place.asSlice(first, bytes(count))));
+    }
+    return this;
+  }
+
+  /// All values, row by row, widened; at most as many as an array of Java holds.
   public float[] toFloats() {
-    return first(Math.toIntExact(elements()));
+    checkAlive();
+    if (elements() > MAX_ARRAY_ELEMENTS) {
+      throw new BraidException(
+          "toFloats returns at most %d values but %s has %d; call it on rows(start, count)"
+              .formatted(MAX_ARRAY_ELEMENTS, text(shape), elements()));
+    }
+    return values(0, (int) elements());
   }
 
-  private float[] first(int count) {
-    var from = memory();
+  /// Values from that place on, widened.
+  private float[] values(long start, int count) {
     return reach(
         () -> {
           var values = new float[count];
+          var from = places.getFirst().asSlice(start * dtype.bytes(), bytes(count));
           access.load(dtype, from, values);
           return values;
         });
   }
 
+  private long bytes(int count) {
+    return (long) count * dtype.bytes();
+  }
+
   /// The rows from `start` on: a view of the first dimension.
   public Tensor rows(long start, long count) {
+    checkAlive();
     if (start < 0 || count < 0 || start + count > shape.getFirst()) {
       throw new BraidException(
           "rows must lie in 0..%d but were %d..%d"
@@ -192,6 +224,7 @@ public final class Tensor {
 
   /// Says what ended where the memory ends before or under the body.
   private <T> T reach(Supplier<T> body) {
+    checkAlive();
     try {
       return body.get();
     } catch (IllegalStateException e) {
@@ -233,7 +266,7 @@ public final class Tensor {
       return "%s %s [%s]".formatted(text(shape), dtype, ended.get());
     }
     int shown = (int) Math.min(elements(), SHOWN_ELEMENTS);
-    var taken = first(shown);
+    var taken = values(0, shown);
     var values =
         IntStream.range(0, shown)
             .mapToObj(i -> Float.toString(taken[i]))

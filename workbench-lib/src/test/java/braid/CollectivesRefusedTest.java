@@ -108,14 +108,13 @@ class CollectivesRefusedTest {
               "broadcast in group `world`: the root must be 0..1 but was 2; give a rank of the group",
               () -> comm.broadcast(x, 2));
           refused(
-              "send in group `world`: the other rank must be 0..1 and not this one (%d) but was -1;"
-                      .formatted(world.rank())
-                  + " give another rank of the group",
+              "send in group `world`: the other rank must be 0..1 but was -1; give a rank of the"
+                  + " group, such as (rank + 1) % ranks",
               () -> comm.send(x, -1));
           refused(
-              "receive in group `world`: the other rank must be 0..1 and not this one (%d) but was"
+              "receive into `x` 2 fp32 from rank %d in group `world`: this rank has sent nothing to"
                       .formatted(world.rank())
-                  + " %d; give another rank of the group".formatted(world.rank()),
+                  + " itself; send before it receives",
               () -> comm.receive(x, world.rank()));
           refused(
               "over was to be said but these collectives go workers already; say one of over,"

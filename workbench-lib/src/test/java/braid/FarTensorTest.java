@@ -5,11 +5,15 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.host.HostAccess;
 import braid.internal.resource.Inspection;
+import braid.internal.resource.Lifetime;
 import braid.internal.resource.Range;
+import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -152,5 +156,64 @@ class FarTensorTest {
                 .hasMessageContaining("copyFrom needs a tensor of 6 values");
           }
         });
+  }
+
+  /// As on a GPU, where what a view is of may be another's already.
+  @Test
+  void aViewThatEndedReachesNothingWhereAccessGoesByAddress() {
+    var far = new Far();
+    try (var arena = Arena.ofConfined()) {
+      var near = arena.allocate(24, Long.BYTES);
+      Tensor view;
+      try (var lifetime = new Lifetime()) {
+        var memory = lifetime.of(far.place(near));
+        view = new Tensor(List.of(2L, 3L), DType.FP32, List.of(memory), () -> "it is closed", far);
+        view.fill(1);
+      }
+      var other = tensor(far, arena, DType.FP32, 2, 3);
+      for (var use :
+          List.<ThrowingCallable>of(
+              () -> view.fill(2),
+              () -> view.fillIntegers(2),
+              () -> view.set(2, 0, 0),
+              () -> view.get(0, 0),
+              view::toFloats,
+              view::segment,
+              () -> view.rows(0, 1),
+              () -> view.copyFrom(1, 2, 3, 4, 5, 6),
+              () -> view.copyFrom(other),
+              () -> other.copyFrom(view))) {
+        assertThatThrownBy(use).isInstanceOf(BraidException.class);
+      }
+      assertThatThrownBy(() -> view.fill(2)).hasMessage("it is closed");
+      assertThat(view).hasToString("2x3 fp32 [it is closed]");
+      assertThat(near.toArray(ValueLayout.JAVA_FLOAT)).containsOnly(1);
+    }
+  }
+
+  @Test
+  @SuppressWarnings("restricted") // Nobody looks into it.
+  void moreValuesThanAnArrayHoldsAreRefusedInOneLine() {
+    var far = new Far();
+    var memory = MemorySegment.ofAddress(FAR).reinterpret(4L << 32);
+    var large = new Tensor(List.of(1L << 16, 1L << 16), DType.FP32, memory, far);
+    assertThatThrownBy(large::toFloats)
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "toFloats returns at most 2147483639 values but 65536x65536 has 4294967296; call it on"
+                + " rows(start, count)");
+    assertThatThrownBy(() -> large.copyFrom(1, 2))
+        .hasMessageStartingWith("copyFrom needs 4294967296 values");
+  }
+
+  @Test
+  void otherTypesAreCopiedInChunksWhereverTheyLie() {
+    int count = (1 << 20) + 7;
+    var far = new Far();
+    try (var arena = Arena.ofConfined()) {
+      var from = tensor(far, arena, DType.FP32, 1, count).fillIntegers(5);
+      var to = tensor(new Far(), arena, DType.BF16, 1, count).copyFrom(from);
+      assertThat(to.toFloats()).containsExactly(Integers.first(5, count));
+    }
   }
 }

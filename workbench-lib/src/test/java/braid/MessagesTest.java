@@ -8,6 +8,8 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Messages between two ranks.
 @Timeout(60)
@@ -286,5 +288,57 @@ class MessagesTest {
           }
         });
     assertThat(told).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void aRingOfAnySizeSendsToTheNextAndReceivesFromThePrevious(int ranks) {
+    LocalRanks.run(
+        ranks,
+        world -> {
+          var comm = Collectives.on(world);
+          int next = (world.rank() + 1) % ranks;
+          int previous = (world.rank() + ranks - 1) % ranks;
+          try (var x = SymmetricTensor.on(world).shape(5).name("x").allocate();
+              var y = SymmetricTensor.on(world).shape(5).name("y").allocate()) {
+            for (int round = 0; round < 3; round++) {
+              x.local().fill(10 * round + world.rank());
+              y.local().fill(Float.NaN);
+              comm.sendReceive(x, next, y, previous);
+              x.local().fill(Float.NaN);
+              assertThat(y.local().toFloats()).containsOnly(10 * round + previous);
+            }
+          }
+        });
+  }
+
+  @Test
+  void aRankAloneSendsAndReceivesInOrderAsTheRanksOfALargerRingDo() {
+    LocalRanks.run(
+        1,
+        world -> {
+          var comm = Collectives.on(world);
+          try (var x = SymmetricTensor.on(world).shape(5).name("x").allocate();
+              var y = SymmetricTensor.on(world).shape(5).name("y").allocate();
+              var other = SymmetricTensor.on(world).shape(4).name("other").allocate()) {
+            for (int i = 1; i <= 3; i++) {
+              x.local().fill(i);
+              comm.send(x, 0);
+            }
+            x.local().fill(Float.NaN);
+            for (int i = 1; i <= 2; i++) {
+              comm.receive(y, 0);
+              assertThat(y.local().toFloats()).containsOnly(i);
+            }
+            assertThatThrownBy(() -> comm.receive(other, 0))
+                .isInstanceOf(BraidException.class)
+                .hasMessageContaining("rank 0 sent `x` 5 fp32; receive into 5 fp32");
+            assertThatThrownBy(() -> comm.receive(y, 0))
+                .isInstanceOf(BraidException.class)
+                .hasMessageContaining("this rank has sent nothing to itself; send before");
+            // A message that is never received is freed with the group.
+            comm.send(x, 0);
+          }
+        });
   }
 }

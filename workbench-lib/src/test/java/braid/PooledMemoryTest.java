@@ -69,11 +69,11 @@ class PooledMemoryTest {
           var kept = SymmetricTensor.on(world).shape(4).allocate();
           take(world.pool(), 64).close();
           world.barrier();
+          RankContext.current().release("a cell failed");
           // Rank 0 gets one call further than rank 1.
           if (world.rank() == 0) {
-            take(world.pool(), 64).close();
+            assertThatThrownBy(() -> take(world.pool(), 64)).isInstanceOf(GroupAborted.class);
           }
-          RankContext.current().release("a cell failed");
           front.await(30, TimeUnit.SECONDS);
           RankContext.current().resume(2);
           // A tensor of the old epoch is closed in the new one, on one rank before the other.
@@ -84,7 +84,7 @@ class PooledMemoryTest {
           take(world.pool(), 64).close();
           kept.close();
           assertThat(count(world, "buffers allocated")).isEqualTo(3);
-          assertThat(count(world, "buffers reused")).isEqualTo(2 - world.rank());
+          assertThat(count(world, "buffers reused")).isEqualTo(1);
           world.barrier();
         });
   }

@@ -11,6 +11,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /// What a self-test says of a machine, the same on all ranks.
 @Timeout(120)
@@ -193,5 +195,64 @@ class SelfTestTest {
     assertThat(Capabilities.collectivesOf("host")).isEqualTo(Capabilities.hostCollectives());
     assertThatThrownBy(() -> Capabilities.of("abacus"))
         .hasMessage("a backend whose capabilities are known must be host or cuda but was abacus");
+  }
+
+  /// Whatever a backend's table has and the plan leaves out has a row that says why.
+  @ParameterizedTest
+  @CsvSource({"host,false", "host,true", "cuda,false", "cuda,true"})
+  void everyWayIsRunOrHasItsReason(String backend, boolean quick) {
+    var plan = new SelfTestPlan(Capabilities.kinds(), List.of(DType.values()), quick, List.of());
+    for (var kind : Capabilities.kinds()) {
+      var overlaps = Capabilities.of(backend).stream().filter(row -> row.kind() == kind).toList();
+      var collectives =
+          Capabilities.collectivesOf(backend).stream().filter(row -> row.kind() == kind).toList();
+      var run = plan.cases(kind, overlaps, collectives, 2).keySet();
+      var holes = plan.holes(overlaps, collectives);
+      assertThat(holes).allSatisfy(row -> assertThat(row.said()).isNotEmpty());
+      var reasons = holes.stream().map(SelfTest.Row::way).toList();
+      for (var dtype : DType.values()) {
+        for (var row : overlaps) {
+          var way =
+              new SelfTest.Way(
+                  row.pattern().toString(),
+                  row.method().toString(),
+                  row.transport().toString(),
+                  kind.toString(),
+                  dtype.toString());
+          assertThat(run.contains(way) != reasons.contains(ofAnyType(way))).as("%s", way).isTrue();
+        }
+        for (var row : collectives) {
+          var way =
+              new SelfTest.Way(
+                  row.collective(), "-", row.way().toString(), kind.toString(), dtype.toString());
+          boolean reason = reasons.contains(way) || reasons.contains(ofAnyType(way));
+          assertThat(run.contains(way) != reason).as("%s", way).isTrue();
+        }
+        assertThat(run)
+            .contains(
+                new SelfTest.Way("symmetric tensor", "-", "-", kind.toString(), dtype.toString()));
+      }
+    }
+  }
+
+  private static SelfTest.Way ofAnyType(SelfTest.Way way) {
+    return new SelfTest.Way(way.what(), way.method(), way.transport(), way.memory(), "-");
+  }
+
+  @Test
+  void aWayThatIsWrongSaysHowManyOfItsCasesWereNotRun() {
+    var report =
+        report(
+            1,
+            test ->
+                test.dtypes(DType.FP16)
+                    .kinds(MemoryKind.NATIVE)
+                    .handling(result -> result.set(100, new long[result.shape().size()])));
+    assertThat(rows(report, Outcome.WRONG))
+        .filteredOn(row -> row.way().what().equals("symmetric tensor"))
+        .singleElement()
+        .extracting(SelfTest.Row::result)
+        .asString()
+        .endsWith("; 4 more cases of this way not run");
   }
 }

@@ -43,6 +43,7 @@ public final class HostBackend implements Backend {
   private volatile Link link;
   private final int gemmThreads;
   private final Cores cores;
+  private final FreeMemory memory;
   private final Set<HostStream> streams = ConcurrentHashMap.newKeySet();
 
   public HostBackend(Env env, String token, Waits waits) {
@@ -52,6 +53,7 @@ public final class HostBackend implements Backend {
     this.link = env.link();
     this.engine = new CopyEngine(link, waits);
     this.cores = Cores.of(env.local());
+    this.memory = new FreeMemory(token, env.local(), waits);
     this.gemmThreads = Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
   }
 
@@ -107,7 +109,7 @@ public final class HostBackend implements Backend {
   public SymmetricMemory allocate(
       MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
     resolve(kind);
-    return SharedFile.allocate(token, label, bytesPerRank, rendezvous);
+    return SharedFile.allocate(token, label, bytesPerRank, rendezvous, memory);
   }
 
   @Override
@@ -122,10 +124,15 @@ public final class HostBackend implements Backend {
 
   @Override
   public PrivateMemory allocate(long bytes) {
-    FreeMemory.check(bytes);
     var arena = Arena.ofShared();
     try {
-      return new PrivateMemory(arena.allocate(bytes, ALIGNMENT_BYTES), new Once(arena::close));
+      return new PrivateMemory(
+          memory.take(bytes, () -> arena.allocate(bytes, ALIGNMENT_BYTES)),
+          new Once(
+              () -> {
+                arena.close();
+                memory.gaveBack(bytes);
+              }));
     } catch (RuntimeException | Error e) {
       arena.close();
       throw e;
@@ -209,5 +216,6 @@ public final class HostBackend implements Backend {
   @Override
   public void close() {
     List.copyOf(streams).forEach(HostStream::close);
+    memory.close();
   }
 }

@@ -227,7 +227,8 @@ final class HostStream implements Stream {
     return ended == null ? List.of() : List.copyOf(ended.spans());
   }
 
-  void rest() {
+  @Override
+  public void rest() {
     queue.rest();
     mover.rest();
   }

@@ -60,6 +60,10 @@ public sealed interface Stream extends AutoCloseable permits HostStream, CudaStr
   /// Waits until all work is done, and throws what failed.
   void synchronize(Supplier<String> description);
 
+  /// Drops what has not begun and waits for what has, ending its waits for other ranks where they
+  /// do not end by themselves. Then the stream is as new.
+  void rest();
+
   /// Keeps a span of each piece of work from here on, with times after `originNanos`.
   void record(long originNanos);
 

@@ -8,8 +8,11 @@ import braid.internal.collective.Courier.Refusal;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.memory.Call;
 import braid.internal.rank.Closing;
+import braid.internal.resource.PrivateMemory;
 import braid.internal.work.Work;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
@@ -36,11 +39,15 @@ public final class Commons implements AutoCloseable {
 
   private final Map<Over, Carriers> carriers = new HashMap<>();
   private final Map<Library, LibraryCollectives> libraries = new EnumMap<>(Library.class);
+
+  /// Messages of this rank to itself that it has not received, in their order.
+  private final Deque<Kept> kept = new ArrayDeque<>();
+
   private @Nullable Ground ground;
   private @Nullable Throwable broken;
 
   /// In which all ranks have last agreed that they have the same ground.
-  private int agreedEpoch;
+  private int agreedRound;
 
   private int epoch;
   private int step;
@@ -57,7 +64,7 @@ public final class Commons implements AutoCloseable {
         inTurn(
             () -> SET_UP,
             () -> {
-              if (ground == null || broken != null || agreedEpoch != epoch) {
+              if (ground == null || broken != null || agreedRound != round()) {
                 agree();
               }
               return Optional.empty();
@@ -65,17 +72,23 @@ public final class Commons implements AutoCloseable {
   }
 
   private void agree() {
-    var rendezvous = setting.rendezvous().get();
-    var said =
-        rendezvous.exchange(SET_UP, usable().map(Ground::name).orElse(NONE)).stream()
-            .distinct()
-            .toList();
+    var said = meet(SET_UP, usable().map(Ground::name).orElse(NONE)).stream().distinct().toList();
     if (said.size() > 1 || said.contains(NONE)) {
       free();
       ground = Ground.of(setting, setting.rendezvous().get());
       begin(epoch);
     }
-    agreedEpoch = epoch;
+    agreedRound = round();
+  }
+
+  private int round() {
+    return setting.calls().round();
+  }
+
+  private List<String> meet(String label, String value) {
+    return setting
+        .calls()
+        .meet(Call.of(label), () -> setting.rendezvous().get().exchange(label, value));
   }
 
   private Optional<Ground> usable() {
@@ -86,6 +99,9 @@ public final class Commons implements AutoCloseable {
   ///
   /// @param needsAll whether this rank waits for every other
   public void make(Call call, Over over, boolean needsAll, Consumer<Form> layOut) {
+    if (agreedRound != round() && ground != null) {
+      setUp();
+    }
     var _ =
         exclusively(
             call::name,
@@ -136,8 +152,7 @@ public final class Commons implements AutoCloseable {
   }
 
   private Optional<Refusal> missing(String label, Library which) {
-    var rendezvous = setting.rendezvous().get();
-    var said = rendezvous.exchange(label, setting.backend().missing(which).orElse(NONE));
+    var said = meet(label, setting.backend().missing(which).orElse(NONE));
     return IntStream.range(0, said.size())
         .filter(rank -> !said.get(rank).isEmpty())
         .mapToObj(rank -> new Refusal("rank %d: %s".formatted(rank, said.get(rank))))
@@ -153,24 +168,72 @@ public final class Commons implements AutoCloseable {
     return existing;
   }
 
-  /// A message's tensor and the other rank.
-  public record Message(Letter letter, int peer) {}
+  /// A message's tensor and the rank that it is for.
+  public record Message(Letter letter, int peer, Shared from) {}
+
+  /// A message of this rank to itself, from when it is sent until it is received.
+  private record Kept(Letter letter, PrivateMemory memory) {}
 
   /// Where a message is received into, and how what was sent is found by its identity.
   public record Landing(
       Letter letter, int peer, Shared into, Function<String, Optional<Shared>> tensors) {}
 
-  /// Sends that and waits until it is read.
-  public void send(Message out) {
+  /// Sends that and waits until it is read. A message of a rank to itself is copied at once, since
+  /// the rank could not receive it while it waits.
+  public void send(Over over, Message out) {
     var what = "send of %s to rank %d".formatted(out.letter(), out.peer());
     check(
         what,
         exclusively(
             () -> what,
             here -> {
-              here.courier().post(out.letter(), out.peer());
-              return here.courier().awaitRead(out.letter(), out.peer(), step);
+              post(here, over, out);
+              return awaitRead(here, out);
             }));
+  }
+
+  private void post(Ground here, Over over, Message out) {
+    if (!isOwn(out.peer())) {
+      here.courier().post(out.letter(), out.peer());
+      return;
+    }
+    var source = out.from().of(out.peer(), out.from().all());
+    var memory = setting.backend().allocate(source.byteSize());
+    kept.add(new Kept(out.letter(), memory));
+    copyOwn(over, out.letter(), source, memory.segment());
+  }
+
+  private Optional<Refusal> awaitRead(Ground here, Message out) {
+    return isOwn(out.peer())
+        ? Optional.empty()
+        : here.courier().awaitRead(out.letter(), out.peer(), step);
+  }
+
+  private Optional<Refusal> receiveOwn(Over over, Landing in) {
+    var sent = kept.poll();
+    if (sent == null) {
+      return Optional.of(
+          new Refusal("this rank has sent nothing to itself; send before it receives"));
+    }
+    try (var memory = sent.memory()) {
+      if (!sent.letter().fits(in.letter())) {
+        return Optional.of(Courier.misfit(in.peer(), sent.letter()));
+      }
+      copyOwn(over, in.letter(), memory.segment(), in.into().of(in.peer(), in.into().all()));
+      return Optional.empty();
+    }
+  }
+
+  private void copyOwn(Over over, Letter letter, MemorySegment from, MemorySegment to) {
+    var stream = carriers(over).communication();
+    stream.turn(iteration, step);
+    Supplier<String> what = () -> in("%s from this rank itself".formatted(letter));
+    stream.copyLocal(Work.of(what), from, to);
+    stream.synchronize(what);
+  }
+
+  private boolean isOwn(int rank) {
+    return rank == setting.place().rank();
   }
 
   /// Waits for what that rank sends next, and copies it.
@@ -189,14 +252,17 @@ public final class Commons implements AutoCloseable {
         exclusively(
             () -> what,
             here -> {
-              here.courier().post(out.letter(), out.peer());
+              post(here, over, out);
               var refused = receive(here, over, in);
-              var notTaken = here.courier().awaitRead(out.letter(), out.peer(), step);
+              var notTaken = awaitRead(here, out);
               return refused.isPresent() ? refused : notTaken;
             }));
   }
 
   private Optional<Refusal> receive(Ground here, Over over, Landing in) {
+    if (isOwn(in.peer())) {
+      return receiveOwn(over, in);
+    }
     return here.courier()
         .receive(
             in.letter(),
@@ -247,7 +313,21 @@ public final class Commons implements AutoCloseable {
             return body.apply(here);
           } catch (RuntimeException | Error e) {
             broken = e;
+            if (setting.calls().failed()) {
+              rest();
+            }
             throw e;
+          }
+        });
+  }
+
+  /// What the streams wait for does not come where ranks called different things, and the next
+  /// round will not tell them. A library is aborted when its communicators are given up.
+  private synchronized void rest() {
+    carriers.forEach(
+        (over, each) -> {
+          if (over.way().library().isEmpty()) {
+            each.streams().forEach(Stream::rest);
           }
         });
   }
@@ -287,10 +367,16 @@ public final class Commons implements AutoCloseable {
     epoch = current;
     step = 0;
     broken = null;
+    Closing.all(this::unreceived);
     var here = ground;
     if (here != null) {
       here.courier().beginEpoch(current);
     }
+  }
+
+  private @Nullable PrivateMemory unreceived() {
+    var sent = kept.poll();
+    return sent == null ? null : sent.memory();
   }
 
   private synchronized Carriers carriers(Over over) {
@@ -317,6 +403,7 @@ public final class Commons implements AutoCloseable {
       libraries.values().forEach(each -> all.add(each::abort));
     }
     libraries.clear();
+    all.add(() -> Closing.all(this::unreceived));
     all.addAll(carriers.values());
     carriers.clear();
     var here = ground;

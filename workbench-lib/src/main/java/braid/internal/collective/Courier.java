@@ -78,8 +78,7 @@ final class Courier {
     var letter = mailbox.letter(from);
     if (!letter.fits(into)) {
       mailbox.refuse(from, epoch, number, "rank %d receives into %s".formatted(place.rank(), into));
-      return Optional.of(
-          new Refusal("rank %d sent %s; receive into %s".formatted(from, letter, letter.type())));
+      return Optional.of(misfit(from, letter));
     }
     var trouble = receipt.take(letter);
     if (trouble.isPresent()) {
@@ -88,6 +87,11 @@ final class Courier {
     }
     mailbox.acknowledge(from, epoch, number);
     return Optional.empty();
+  }
+
+  /// What was sent has another shape or type than what it is received into.
+  static Refusal misfit(int from, Letter sent) {
+    return new Refusal("rank %d sent %s; receive into %s".formatted(from, sent, sent.type()));
   }
 
   @FunctionalInterface

@@ -1,6 +1,7 @@
 package braid.internal.host;
 
 import braid.BraidException;
+import braid.GroupAborted;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -23,6 +24,8 @@ import java.util.HexFormat;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -58,8 +61,9 @@ public final class SharedFile {
     return FAMILY + digest(token).substring(0, PREFIX_DIGITS) + "-";
   }
 
-  private static Path path(String token, String unique) {
-    return FOLDER.resolve(prefix(token) + digest(token + "\n" + unique).substring(0, NAME_DIGITS));
+  /// The file that all ranks of that token know by that name, and nobody else can guess.
+  static Path file(String token, String name) {
+    return FOLDER.resolve(prefix(token) + digest(token + "\n" + name).substring(0, NAME_DIGITS));
   }
 
   private static String digest(String secret) {
@@ -75,21 +79,56 @@ public final class SharedFile {
   /// Allocates that many bytes for each member, zeroed. All members call it together.
   public static SymmetricMemory allocate(
       String token, String label, long bytesPerRank, Rendezvous rendezvous) {
+    return allocate(token, label, bytesPerRank, rendezvous, Supplier::get, () -> {});
+  }
+
+  /// The same out of memory that the ranks of a machine have in common.
+  public static SymmetricMemory allocate(
+      String token, String label, long bytesPerRank, Rendezvous rendezvous, FreeMemory memory) {
+    return allocate(
+        token,
+        label,
+        bytesPerRank,
+        rendezvous,
+        fill -> memory.take(bytesPerRank, fill),
+        () -> memory.gaveBack(bytesPerRank));
+  }
+
+  private static SymmetricMemory allocate(
+      String token,
+      String label,
+      long bytesPerRank,
+      Rendezvous rendezvous,
+      Function<Supplier<MemorySegment>, MemorySegment> filling,
+      Runnable freed) {
     var place = rendezvous.place();
-    var file = path(token, rendezvous.unique());
+    var file = file(token, rendezvous.unique());
     var arena = Arena.ofShared();
     try {
       var mapped = MemorySegment.NULL;
       var outcome = "";
       try {
-        mapped = map(file, bytesPerRank, place.rank(), place.size(), arena);
+        mapped =
+            filling.apply(
+                () -> mapUnchecked(file, bytesPerRank, place.rank(), place.size(), arena));
         outcome = MAPPED + identity(file, mapped);
-      } catch (IOException | UncheckedIOException e) {
+      } catch (GroupAborted released) {
+        throw released;
+      } catch (IOException | BraidException e) {
         outcome = reason(e);
+      } catch (UncheckedIOException e) {
+        outcome = reason(e.getCause());
       }
       agree(label, bytesPerRank, outcome, rendezvous);
       unlink(file);
-      return SymmetricMemory.sideBySide(mapped, bytesPerRank, new Once(arena::close));
+      return SymmetricMemory.sideBySide(
+          mapped,
+          bytesPerRank,
+          new Once(
+              () -> {
+                arena.close();
+                freed.run();
+              }));
     } catch (RuntimeException | Error e) {
       try {
         unlink(file);
@@ -98,6 +137,15 @@ public final class SharedFile {
       }
       arena.close();
       throw e;
+    }
+  }
+
+  private static MemorySegment mapUnchecked(
+      Path file, long bytesPerRank, int rank, int size, Arena arena) {
+    try {
+      return map(file, bytesPerRank, rank, size, arena);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 

@@ -1,18 +1,32 @@
 package braid.internal.memory;
 
 import braid.BraidException;
+import braid.internal.host.SignalWord;
+import braid.internal.rank.Waits;
 import braid.internal.resource.SymmetricMemory;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /// Memory by which the members of a group see each other's calls without meeting: for each a
-/// [CallRing], and its share of the [Turnover] of pooled buffers. It is of one epoch; the ranks'
-/// calls are numbered from its making on.
+/// [CallRing], a signal for the calls in which it waits for all others, and its share of the
+/// [Turnover] of pooled buffers. It is of one epoch; the ranks' calls are numbered from its making
+/// on. Once the ranks have made different calls it serves for nothing but to tell all of them.
 ///
 /// Ranks that call different things where they wait in shared memory would wait for ever, since
 /// nobody sees both calls: here each sees the others'.
 final class Board implements AutoCloseable {
+  /// A cache line for a member's signal: the number of its latest call that waits for all others.
+  private static final long COME_BYTES = 64;
+
+  private static final long COME_OFFSET = CallRing.BYTES;
+  private static final long TURNOVER_OFFSET = COME_OFFSET + COME_BYTES;
+
+  /// Its words begin as zeroes in every epoch, so their epoch is a constant.
+  private static final int EPOCH = 1;
+
   private final Members members;
   private final int epoch;
   private final SymmetricMemory memory;
@@ -26,6 +40,10 @@ final class Board implements AutoCloseable {
   private final long[] digests = new long[CallRing.ENTRIES];
 
   private long calls;
+
+  /// Which calls differ; null as long as none do.
+  private @Nullable String difference;
+
   private boolean closed;
 
   Board(Members members, int epoch, SymmetricMemory memory) {
@@ -41,14 +59,14 @@ final class Board implements AutoCloseable {
         new Turnover(
             members,
             IntStream.range(0, size)
-                .mapToObj(i -> memory.on(i).asSlice(CallRing.BYTES, Turnover.BYTES))
+                .mapToObj(i -> memory.on(i).asSlice(TURNOVER_OFFSET, Turnover.BYTES))
                 .toList());
     this.compared = new long[size];
   }
 
   /// What a member needs for its part.
   static long bytesPerRank() {
-    return CallRing.BYTES + Turnover.BYTES;
+    return TURNOVER_OFFSET + Turnover.BYTES;
   }
 
   int epoch() {
@@ -70,11 +88,62 @@ final class Board implements AutoCloseable {
     check();
   }
 
+  /// Waits until every member has made this rank's latest call, and throws on all of them where
+  /// another made a different one. So a call that takes effect after it does so on all or on none.
+  void awaitAll(Waits waits, Call call) {
+    int number = announce();
+    for (int i = 0; i < compared.length; i++) {
+      var come = come(i);
+      waits.until(
+          () ->
+              "%s, which %s has not called"
+                  .formatted(members.in(call.name()), Members.numbered(missing(number))),
+          nanos -> {
+            check();
+            return SignalWord.await(come, 0, EPOCH, number, nanos) ? Boolean.TRUE : null;
+          });
+    }
+    check();
+  }
+
+  private synchronized int announce() {
+    int number = (int) calls;
+    SignalWord.raise(come(members.place().rank()), 0, EPOCH, number);
+    return number;
+  }
+
+  private MemorySegment come(int member) {
+    return memory.on(member).asSlice(COME_OFFSET, COME_BYTES);
+  }
+
+  private List<Integer> missing(int number) {
+    return IntStream.range(0, compared.length)
+        .filter(i -> !SignalWord.reached(come(i), 0, EPOCH, number))
+        .mapToObj(members.ranks()::get)
+        .toList();
+  }
+
+  /// Whether the ranks have made different calls.
+  synchronized boolean differs() {
+    if (!closed && difference == null) {
+      try {
+        check();
+      } catch (BraidException e) {
+        // Known from here on, and thrown by whatever looks next.
+        return true;
+      }
+    }
+    return difference != null;
+  }
+
   /// Throws where a member has made a different call than this rank. One that has not come as far
   /// yet may still make the same.
   synchronized void check() {
     if (closed) {
       return;
+    }
+    if (difference != null) {
+      throw new BraidException(difference);
     }
     for (int member = 0; member < compared.length; member++) {
       if (member != members.place().rank()) {
@@ -93,12 +162,16 @@ final class Board implements AutoCloseable {
           return;
         }
         case SAME, GONE -> compared[member] = number;
-        case OTHER -> report(number);
+        case OTHER -> {
+          var found = different(number);
+          difference = found.getMessage();
+          throw found;
+        }
       }
     }
   }
 
-  private void report(long number) {
+  private BraidException different(long number) {
     var said = new TreeMap<Integer, Call>();
     for (int member = 0; member < compared.length; member++) {
       var ring = rings.get(member);
@@ -109,8 +182,12 @@ final class Board implements AutoCloseable {
         }
       }
     }
-    members.requireSame(said);
-    throw new BraidException(
+    try {
+      members.requireSame(said);
+    } catch (BraidException named) {
+      return named;
+    }
+    return new BraidException(
         "%s: ranks must agree but their values differ beyond the first %d bytes, of %s"
             .formatted(
                 members.in(said.firstEntry().getValue().name()),

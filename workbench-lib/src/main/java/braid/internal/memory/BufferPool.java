@@ -22,7 +22,8 @@ import org.jspecify.annotations.Nullable;
 /// Making memory costs a meeting of all ranks; using it again costs none. So every decision (is
 /// there a buffer to use again, which, what is freed) follows from this rank's own calls, which are
 /// the same in the same order on all ranks: that includes closing. Each rank says on the board what
-/// it decided, so ranks that closed in another order are told.
+/// it decided, and nothing is handed out before all have said the same: ranks that ask for
+/// different memory, or closed in another order, are told, all of them.
 ///
 /// ```
 /// rank 0   close x ── take y (buffer 0 again, waits) ─────────── clean, goes on
@@ -68,20 +69,16 @@ public final class BufferPool implements AutoCloseable {
     this.rendezvous = rendezvous;
   }
 
-  /// Memory of that many bytes on every member, all zero: from the pool, where no rank waits but
-  /// for those that have not closed it yet, or new, where all meet once. All members call it
-  /// together. Closing it gives it back; what may still be written to is spoiled instead
+  /// Memory of that many bytes on every member, all zero: from the pool, where ranks wait until all
+  /// have asked and have closed it, in shared memory, or new, where all meet once. All members call
+  /// it together. Closing it gives it back; what may still be written to is spoiled instead
   /// ([SymmetricMemory#spoil]).
   ///
   /// The call's value must say all that decides about kind and size.
   public SymmetricMemory take(Call call, MemoryKind kind, long bytesPerRank) {
     var current = calls.board(call);
     var kept = choose(current, kind, bytesPerRank);
-    current.enter(
-        call.from(
-            kept == null
-                ? "new memory " + nextNumber()
-                : "memory " + kept.number() + " once more"));
+    agree(current, call, kept);
     for (; kept != null; kept = choose(current, kind, bytesPerRank)) {
       if (turnedOver(kept, call)) {
         counters.add(Counter.BUFFERS_REUSED);
@@ -91,6 +88,22 @@ public final class BufferPool implements AutoCloseable {
     return lend(make(current, call, kind, bytesPerRank));
   }
 
+  private void agree(Board current, Call call, @Nullable Buffer kept) {
+    try {
+      calls.agree(
+          current,
+          call.from(
+              kept == null
+                  ? "new memory " + nextNumber()
+                  : "memory " + kept.number() + " once more"));
+    } catch (RuntimeException | Error e) {
+      if (kept != null) {
+        drop(kept);
+      }
+      throw e;
+    }
+  }
+
   /// Takes a buffer that fits out of the idle ones. It is the lowest number, not the latest, since
   /// that is the same also where ranks closed several in another order.
   private synchronized @Nullable Buffer choose(Board current, MemoryKind kind, long bytesPerRank) {
@@ -98,7 +111,7 @@ public final class BufferPool implements AutoCloseable {
       throw new BraidException("the memory of group `%s` is closed".formatted(members.group()));
     }
     if (!current.equals(board)) {
-      // Of an earlier epoch: who broke off then may not have let go, and may still be written to.
+      // Of an earlier round: who broke off then may not have let go, and may still be written to.
       freeIdle();
       numbers.clear();
       board = current;
@@ -190,7 +203,7 @@ public final class BufferPool implements AutoCloseable {
   }
 
   private void giveBack(Buffer buffer, boolean spoiled) {
-    if (buffer.number() == Buffer.UNNUMBERED || buffer.board().epoch() != waits.epoch()) {
+    if (buffer.number() == Buffer.UNNUMBERED || !calls.isCurrent(buffer.board())) {
       buffer.free();
       return;
     }

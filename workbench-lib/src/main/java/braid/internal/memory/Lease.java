@@ -1,8 +1,7 @@
 package braid.internal.memory;
 
+import braid.internal.resource.Lifetime;
 import braid.internal.resource.SymmetricMemory;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 
 /// A buffer in somebody's hands: views of memory that end when it is given back, though the memory
 /// stays mapped. Else who still had a view would read what the next one writes.
@@ -13,7 +12,7 @@ final class Lease {
     void of(boolean spoiled);
   }
 
-  private final Arena arena = Arena.ofShared();
+  private final Lifetime lifetime = new Lifetime();
   private final SymmetricMemory memory;
   private final End end;
   private boolean over;
@@ -21,18 +20,13 @@ final class Lease {
   Lease(SymmetricMemory buffer, End end) {
     this.memory =
         new SymmetricMemory(
-            buffer.parts().stream().map(this::lent).toList(),
-            buffer.whole().map(this::lent),
+            buffer.parts().stream().map(lifetime::of).toList(),
+            buffer.whole().map(lifetime::of),
             buffer.inPieces(),
             buffer.attachment(),
             () -> end(false),
             () -> end(true));
     this.end = end;
-  }
-
-  @SuppressWarnings("restricted") // The pool unmaps a buffer only when nobody holds it.
-  private MemorySegment lent(MemorySegment of) {
-    return of.reinterpret(arena, null);
   }
 
   /// The buffer from its first byte on, for as long as the lease lasts.
@@ -43,7 +37,7 @@ final class Lease {
   /// Once; it fails, and can be tried again, while native code is at work on the memory.
   private synchronized void end(boolean spoiled) {
     if (!over) {
-      arena.close();
+      lifetime.close();
       over = true;
       end.of(spoiled);
     }

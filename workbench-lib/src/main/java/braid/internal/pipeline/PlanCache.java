@@ -21,11 +21,13 @@ public final class PlanCache implements AutoCloseable {
   private record Idle(Key key, Plan plan) {}
 
   private final List<Idle> idle = new ArrayList<>();
-  private int epoch;
+  private int round;
 
   /// The plan of that key that was put here last.
-  public synchronized Optional<Plan> take(Key key, int currentEpoch) {
-    enter(currentEpoch);
+  ///
+  /// @param currentRound of the group's calls
+  public synchronized Optional<Plan> take(Key key, int currentRound) {
+    enter(currentRound);
     for (int i = idle.size() - 1; i >= 0; i--) {
       if (idle.get(i).key().equals(key)) {
         return Optional.of(idle.remove(i).plan());
@@ -36,8 +38,8 @@ public final class PlanCache implements AutoCloseable {
 
   /// Keeps a plan that came to the end of all it began. The one that was put here first is closed
   /// where there are too many.
-  public synchronized void put(Key key, Plan plan, int currentEpoch) {
-    enter(currentEpoch);
+  public synchronized void put(Key key, Plan plan, int currentRound) {
+    enter(currentRound);
     idle.add(new Idle(key, plan));
     if (idle.size() > MAX_IDLE_PLANS) {
       idle.removeFirst().plan().close();
@@ -45,9 +47,9 @@ public final class PlanCache implements AutoCloseable {
   }
 
   /// After a failure ranks may have come to different points, and keep different plans.
-  private void enter(int currentEpoch) {
-    if (epoch != currentEpoch) {
-      epoch = currentEpoch;
+  private void enter(int currentRound) {
+    if (round != currentRound) {
+      round = currentRound;
       close();
     }
   }

@@ -4,16 +4,16 @@ import braid.DType;
 
 /// One thing that must come out right. It has a form as text, so that ranks that are processes can
 /// be given it, and a failure can be run again.
-public sealed interface Case permits PipelineCase, CollectiveCase {
+public sealed interface Case permits PipelineCase, CollectiveCase, MemoryCase {
   String text();
 
-  /// The pattern or the collective.
+  /// The pattern, the collective or the tensor.
   String what();
 
-  /// How it is overlapped; empty for a collective.
+  /// How it is overlapped; empty where nothing is.
   String method();
 
-  /// What it goes over.
+  /// What it goes over; empty where nothing is moved.
   String over();
 
   DType dtype();

@@ -33,7 +33,11 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     ALL_TO_ALL("all-to-all", false),
     BROADCAST("broadcast", false),
     /// Each rank sends to the next one and receives from the one before it.
-    RING("send", false);
+    RING("send", false),
+    /// The same in two calls: every second rank receives first.
+    TURNS("receive", false),
+    /// Between two barriers each rank reads what the next one has written.
+    BARRIER("barrier", false);
 
     private final String collective;
     private final boolean adds;
@@ -166,14 +170,14 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   private long rowsOfX(int ranks) {
     return switch (made) {
       case REDUCE_SCATTER, ALL_TO_ALL -> (long) rows * ranks;
-      case ALL_GATHER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING -> rows;
+      case ALL_GATHER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING, TURNS, BARRIER -> rows;
     };
   }
 
   private long rowsOfY(int ranks) {
     return switch (made) {
       case ALL_GATHER, ALL_TO_ALL -> (long) rows * ranks;
-      case REDUCE_SCATTER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING -> rows;
+      case REDUCE_SCATTER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING, TURNS, BARRIER -> rows;
     };
   }
 
@@ -183,9 +187,6 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   @Override
   public void check(Trial trial) {
     var group = trial.group();
-    if (made == What.RING && group.size() == 1) {
-      return;
-    }
     var comm = way.of(group);
     var findings = new Findings();
     try (var x = tensor(trial, "x", rowsOfX(group.size()));
@@ -239,6 +240,22 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
         int ranks = group.size();
         comm.sendReceive(x, (group.rank() + 1) % ranks, y, (group.rank() + ranks - 1) % ranks);
       }
+      case TURNS -> {
+        int next = (group.rank() + 1) % group.size();
+        int previous = (group.rank() + group.size() - 1) % group.size();
+        if (group.rank() % 2 == 0) {
+          comm.send(x, next);
+          comm.receive(y, previous);
+        } else {
+          comm.receive(y, previous);
+          comm.send(x, next);
+        }
+      }
+      case BARRIER -> {
+        comm.barrier();
+        y.local().copyFrom(x.on((group.rank() + 1) % group.size()));
+        comm.barrier();
+      }
     }
     return y;
   }
@@ -263,7 +280,8 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
       case ALL_TO_ALL ->
           joined(all.stream().map(each -> part(each, place.size(), place.rank())).toList());
       case BROADCAST -> all.get(root);
-      case RING -> all.get((place.rank() + place.size() - 1) % place.size());
+      case RING, TURNS -> all.get((place.rank() + place.size() - 1) % place.size());
+      case BARRIER -> all.get((place.rank() + 1) % place.size());
     };
   }
 

@@ -1,0 +1,126 @@
+package braid.internal.selftest;
+
+import braid.DType;
+import braid.SymmetricTensor;
+import braid.Tensor;
+import braid.natives.kernels.Integers;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+
+/// Symmetric tensors smaller than the piece in which a kind of memory is made (2 MiB on a GPU):
+/// every view holds exactly the tensor's numbers, without gaps between ranks' parts, and writing to
+/// one tensor changes no other.
+public record MemoryCase(DType dtype, int rows, int columns) implements Case {
+  private static final int SEED = 1000;
+
+  /// In every type, from one number to more than a page.
+  public static List<MemoryCase> table() {
+    return Arrays.stream(DType.values())
+        .flatMap(
+            dtype ->
+                Stream.of(
+                    new MemoryCase(dtype, 1, 1),
+                    new MemoryCase(dtype, 3, 1),
+                    new MemoryCase(dtype, 7, 5),
+                    new MemoryCase(dtype, 33, 127),
+                    new MemoryCase(dtype, 1, 8191)))
+        .toList();
+  }
+
+  /// One for each type.
+  public static List<MemoryCase> quick() {
+    return table().stream().filter(each -> each.rows == 7).toList();
+  }
+
+  @Override
+  public String text() {
+    return "symmetric tensor,%s,%d,%d".formatted(dtype.name(), rows, columns);
+  }
+
+  @Override
+  public String what() {
+    return "symmetric tensor";
+  }
+
+  @Override
+  public String method() {
+    return "";
+  }
+
+  @Override
+  public String over() {
+    return "";
+  }
+
+  @Override
+  public void check(Trial trial) {
+    var findings = new Findings();
+    var group = trial.group();
+    int ranks = group.size();
+    int elements = rows * columns;
+    try (var before = allocate(trial);
+        var x = allocate(trial);
+        var after = allocate(trial)) {
+      same(trial, findings, "a new tensor", new float[elements], x.local());
+      before.local().fill(1);
+      after.local().fill(2);
+      x.local().fillIntegers(SEED + group.rank());
+      group.barrier();
+      var all = new float[ranks * elements];
+      for (int rank = 0; rank < ranks; rank++) {
+        var part = Integers.first(SEED + rank, elements);
+        System.arraycopy(part, 0, all, rank * elements, elements);
+        same(trial, findings, "on(" + rank + ")", part, x.on(rank));
+      }
+      same(trial, findings, "all()", all, x.all());
+      for (int rank = 0; rank < ranks; rank++) {
+        same(
+            trial,
+            findings,
+            "all(), rows of rank " + rank,
+            Arrays.copyOfRange(all, rank * elements, (rank + 1) * elements),
+            x.all().rows(rank, 1));
+      }
+      same(
+          trial,
+          findings,
+          "the last row",
+          Arrays.copyOfRange(
+              all, (group.rank() + 1) * elements - columns, (group.rank() + 1) * elements),
+          x.local().rows(rows - 1, 1));
+      group.barrier();
+      if (group.rank() == ranks - 1) {
+        x.multicast().fillIntegers(SEED + ranks);
+      }
+      group.barrier();
+      trial.handled().accept(x.local());
+      same(trial, findings, "a multicast", Integers.first(SEED + ranks, elements), x.local());
+      same(trial, findings, "the tensor before", filled(elements, 1), before.local());
+      same(trial, findings, "the tensor after", filled(elements, 2), after.local());
+      group.barrier();
+    }
+    findings.orThrow();
+  }
+
+  private void same(Trial trial, Findings findings, String view, float[] wanted, Tensor got) {
+    findings.same(
+        "%s %s on rank %s: %s".formatted(dtype, got.shape(), trial.group().place(), view),
+        wanted,
+        got.toFloats());
+  }
+
+  private static float[] filled(int elements, float value) {
+    var values = new float[elements];
+    Arrays.fill(values, value);
+    return values;
+  }
+
+  private SymmetricTensor allocate(Trial trial) {
+    return SymmetricTensor.on(trial.group())
+        .shape(rows, columns)
+        .dtype(dtype)
+        .memory(trial.kind())
+        .allocate();
+  }
+}
