@@ -1,8 +1,8 @@
 package braid;
 
-import braid.internal.selftest.Case;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.PipelineCases;
+import braid.internal.selftest.TabledCase;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -48,12 +48,12 @@ record SelfTestPlan(
   }
 
   /// The cases of that kind of memory, by what they are of.
-  SequencedMap<SelfTest.Way, List<Case>> cases(
+  SequencedMap<SelfTest.Way, List<TabledCase>> cases(
       MemoryKind kind,
       List<Capabilities.Row> rows,
       List<Capabilities.CollectiveRow> collectives,
       int ranks) {
-    var all = new ArrayList<Case>();
+    var all = new ArrayList<TabledCase>();
     if (quick) {
       all.addAll(PipelineCases.quick(rows, ranks));
       all.addAll(CollectiveCase.supported(CollectiveCase.quick(), collectives));
@@ -63,7 +63,7 @@ record SelfTestPlan(
       all.addAll(CollectiveCase.supported(CollectiveCase.table(), collectives));
       all.addAll(CollectiveCase.supported(CollectiveCase.large(), collectives));
     }
-    var byWay = new LinkedHashMap<SelfTest.Way, List<Case>>();
+    var byWay = new LinkedHashMap<SelfTest.Way, List<TabledCase>>();
     for (var each : all) {
       if (dtypes.contains(each.dtype())) {
         byWay.computeIfAbsent(way(each, kind), _ -> new ArrayList<>()).add(each);
@@ -72,7 +72,7 @@ record SelfTestPlan(
     return byWay;
   }
 
-  private static SelfTest.Way way(Case of, MemoryKind kind) {
+  private static SelfTest.Way way(TabledCase of, MemoryKind kind) {
     return new SelfTest.Way(
         of.what(),
         of.method().isEmpty() ? SelfTest.Way.ANY : of.method(),

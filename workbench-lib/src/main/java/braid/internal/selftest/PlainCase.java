@@ -93,6 +93,11 @@ final class PlainCase {
     return product;
   }
 
+  /// A power of two, so that it rounds nothing.
+  private float scale() {
+    return spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
+  }
+
   /// The output before it is activated and rounded.
   float[] output() {
     var product =
@@ -112,7 +117,6 @@ final class PlainCase {
                   weight(place.rank(), spec.k(), spec.n()));
         };
     int columns = product[0].length;
-    float scale = spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
     var before =
         spec.has(Feature.ACCUMULATE)
             ? given(What.OUTPUT, place.rank(), product.length * columns)
@@ -120,7 +124,7 @@ final class PlainCase {
     var bias = spec.has(Feature.BIAS) ? given(What.BIAS, 0, columns) : new float[columns];
     var output = new float[product.length * columns];
     for (int i = 0; i < output.length; i++) {
-      output[i] = scale * product[i / columns][i % columns] + before[i] + bias[i % columns];
+      output[i] = scale() * product[i / columns][i % columns] + before[i] + bias[i % columns];
     }
     return output;
   }
@@ -146,6 +150,7 @@ final class PlainCase {
     return whole;
   }
 
+  /// Partial products travel in the output's type and are added in fp32.
   private float[][] sum() {
     var sum = new float[spec.m()][spec.n()];
     for (int rank = 0; rank < place.size(); rank++) {
@@ -153,7 +158,7 @@ final class PlainCase {
       var product = times(input(rank, spec.m(), depth), weight(rank, depth, spec.n()));
       for (int i = 0; i < sum.length; i++) {
         for (int j = 0; j < spec.n(); j++) {
-          sum[i][j] += product[i][j];
+          sum[i][j] += spec.outputDtype().round(product[i][j] * scale()) / scale();
         }
       }
     }
