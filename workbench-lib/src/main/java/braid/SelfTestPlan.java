@@ -12,7 +12,15 @@ import java.util.stream.Collectors;
 /// What a self-test runs: the same on all ranks, since it follows from what they all say and from
 /// the backend's capabilities.
 record SelfTestPlan(
-    List<MemoryKind> kinds, List<DType> dtypes, boolean quick, List<SelfTest.Check> checks) {
+    List<MemoryKind> kinds,
+    List<DType> dtypes,
+    boolean quick,
+    Random random,
+    List<SelfTest.Check> checks) {
+
+  /// @param programs how many
+  /// @param seed of the first; each next one has the next
+  record Random(int programs, long seed) {}
 
   /// What the backend says there is none of, in memory of that kind.
   static List<SelfTest.Row> holes(
@@ -83,11 +91,13 @@ record SelfTestPlan(
 
   @Override
   public String toString() {
-    return "kinds %s, dtypes %s, %s, checks %s"
+    return "kinds %s, dtypes %s, %s, %d random programs from seed %d, checks %s"
         .formatted(
             kinds,
             dtypes,
             quick ? "quick" : "whole",
+            random.programs,
+            random.seed,
             checks.stream().map(SelfTest.Check::name).collect(Collectors.joining(", ")));
   }
 }

@@ -2,6 +2,7 @@ package braid.launcher.cli;
 
 import braid.BraidException;
 import braid.MemoryKind;
+import braid.SelfTest;
 import braid.launcher.ExitCode;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
@@ -31,6 +32,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -43,7 +45,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "selftest",
     description =
-        "Runs every pattern and collective by every way on all ranks and compares with plain loops.",
+        "Runs every pattern and collective by every way, then random programs, on all ranks and"
+            + " compares with plain loops.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
@@ -62,8 +65,12 @@ import picocli.CommandLine.Spec;
       "  braid selftest",
       "  braid selftest -n 4 --backend cuda --memory native,nccl --json selftest.json",
       "  braid selftest --backend host --quick --timeout 300",
+      "  braid selftest -n 2 --quick --random 500 --seed 42",
     })
 final class SelfTestCommand implements Callable<Integer> {
+  /// Drawn seeds are below that, to be short.
+  private static final int DRAWN_SEEDS = 1_000_000_000;
+
   @Mixin private RankOptions ranks = new RankOptions();
 
   @Option(
@@ -76,6 +83,20 @@ final class SelfTestCommand implements Callable<Integer> {
 
   @Option(names = "--quick", description = "One size and no options of the tuning.")
   private boolean quick;
+
+  @Option(
+      names = "--random",
+      paramLabel = "N",
+      description = "Random programs after the fixed cases. Default: 200, with --quick 0.")
+  private @Nullable String random;
+
+  @Option(
+      names = "--seed",
+      paramLabel = "S",
+      description =
+          "Seed of the first random program; each next one has the next. Default: drawn and"
+              + " printed.")
+  private @Nullable String seed;
 
   @Option(
       names = "--timeout",
@@ -91,6 +112,8 @@ final class SelfTestCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     var limits = new TimeLimits(Optional.empty(), RunCommand.seconds("--timeout", timeout));
+    int programs = programs();
+    long first = seed(programs);
     var kinds = memory.stream().map(SelfTestCommand::kind).distinct().toList();
     var file =
         json == null ? Optional.<Path>empty() : Optional.of(OutputFile.writable("--json", json));
@@ -102,17 +125,65 @@ final class SelfTestCommand implements Callable<Integer> {
         err,
         "on %s, backend %s"
             .formatted(RunSummary.counted(options.ranks(), "rank"), options.backend()));
+    if (programs > 0) {
+      say(
+          err,
+          "%s from --seed %d".formatted(RunSummary.counted(programs, "random program"), first));
+    }
     var stop = new StopRequest();
     var result =
         SignalledSession.run(
             options,
             stop::request,
-            session -> run(session, SelfTestCell.source(kinds, quick), limits, stop, err));
+            session ->
+                run(
+                    session,
+                    SelfTestCell.source(kinds, quick, programs, first),
+                    limits,
+                    stop,
+                    err));
     if (file.isPresent()) {
       Files.writeString(file.get(), result.json(about(options)));
     }
     report(result, options, file);
     return result.exitCode().code();
+  }
+
+  private int programs() {
+    if (random == null) {
+      return quick ? 0 : SelfTest.DEFAULT_RANDOM_PROGRAMS;
+    }
+    var count = number(random);
+    if (count.isEmpty() || count.get() < 0 || count.get() > Integer.MAX_VALUE) {
+      throw new BraidException(
+          "--random must be a number of programs, 0 or more, but was %s; try --random %d"
+              .formatted(random, SelfTest.DEFAULT_RANDOM_PROGRAMS));
+    }
+    return Math.toIntExact(count.get());
+  }
+
+  private long seed(int programs) {
+    if (seed == null) {
+      return ThreadLocalRandom.current().nextInt(DRAWN_SEEDS);
+    }
+    if (programs == 0) {
+      throw new BraidException(
+          "--seed is for random programs but there are none; add --random %d"
+              .formatted(SelfTest.DEFAULT_RANDOM_PROGRAMS));
+    }
+    return number(seed)
+        .orElseThrow(
+            () ->
+                new BraidException(
+                    "--seed must be a whole number but was %s; try --seed 42".formatted(seed)));
+  }
+
+  private static Optional<Long> number(String text) {
+    try {
+      return Optional.of(Long.parseLong(text));
+    } catch (NumberFormatException e) {
+      return Optional.empty();
+    }
   }
 
   private static MemoryKind kind(String name) {

@@ -20,6 +20,7 @@ import java.util.stream.Collectors;
 /// A case's first turn sets it up, its last closes it, and each one between is a round. A case with
 /// one turn is set up and closed.
 ///
+/// @param ranks of its group
 /// @param turns indices of parts
 /// @param closesGroups whether it closes the groups that it made
 /// @param drawnAgain how many draws were infeasible while it was drawn
@@ -49,6 +50,37 @@ public record Program(List<Part> parts, List<Integer> turns, boolean closesGroup
             parts.stream().map(Part::text).collect(Collectors.joining("; ")),
             turns.stream().map(String::valueOf).collect(Collectors.joining(" ")),
             closesGroups ? ", closes its groups" : "");
+  }
+
+  /// What those programs are made of, in one line.
+  public static String counts(List<Program> programs) {
+    int pipelines = 0;
+    int collectives = 0;
+    int views = 0;
+    int mistakes = 0;
+    int subgroups = 0;
+    for (var program : programs) {
+      int ranks = program.ranks;
+      for (var part : program.parts) {
+        switch (part.of) {
+          case PipelineCase _ -> pipelines++;
+          case CollectiveCase _ -> collectives++;
+          case ViewCase _ -> views++;
+          case RefusedCase _ -> mistakes++;
+        }
+        if (part.ranks.size() < ranks) {
+          subgroups++;
+        }
+      }
+    }
+    return "%d pipelines, %d collectives, %d tensors with views, %d mistakes, %d of them on some of the ranks; %d infeasible draws were drawn again"
+        .formatted(
+            pipelines,
+            collectives,
+            views,
+            mistakes,
+            subgroups,
+            programs.stream().mapToInt(Program::drawnAgain).sum());
   }
 
   /// Runs it on this rank; all ranks of the group do. Throws [CaseFailed] where a result is wrong,
@@ -108,7 +140,7 @@ public record Program(List<Part> parts, List<Integer> turns, boolean closesGroup
     }
 
     private ProcessGroup group(List<Integer> ranks) {
-      if (ranks.size() == trial.group().size()) {
+      if (ranks.size() == program.ranks) {
         return trial.group();
       }
       var name = ranks.stream().map(String::valueOf).collect(Collectors.joining("-", "of-", ""));

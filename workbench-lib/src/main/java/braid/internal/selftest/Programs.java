@@ -16,6 +16,7 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.SplittableRandom;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /// Draws [Program]s: a seed decides all of a program, given the ranks and what is available to
@@ -34,6 +35,14 @@ public record Programs(
     pipelines = pipelines.stream().filter(Capabilities.Row::supported).toList();
     collectives = collectives.stream().filter(Capabilities.CollectiveRow::supported).toList();
     dtypes = List.copyOf(dtypes);
+  }
+
+  /// The kinds of memory that programs use.
+  public String kindNames() {
+    return pipelines.stream()
+        .map(row -> row.kind().toString())
+        .distinct()
+        .collect(Collectors.joining(" "));
   }
 
   /// The program of that seed.
@@ -77,7 +86,7 @@ public record Programs(
       for (int i = 0; i < count; i++) {
         parts.add(part());
       }
-      return new Program(parts, turns(), random.nextInt(3) == 0, drawnAgain);
+      return new Program(ranks, parts, turns(), random.nextInt(3) == 0, drawnAgain);
     }
 
     private List<Integer> turns() {
@@ -117,7 +126,7 @@ public record Programs(
         return all;
       }
       var some = all.stream().filter(_ -> random.nextBoolean()).toList();
-      return some.isEmpty() ? all : some;
+      return some.isEmpty() || kinds(some).isEmpty() ? all : some;
     }
 
     /// NVSHMEM and its memory are of the group that joined it first, which is the whole one.
@@ -139,8 +148,9 @@ public record Programs(
 
     private RefusedCase refused(List<Integer> members) {
       while (true) {
-        var mistake = any(List.of(RefusedCase.drawn()));
-        if (mistake.feasible(members.size())) {
+        var mistake = any(RefusedCase.possible());
+        // Builds are refused where one is drawn that is infeasible.
+        if (mistake != RefusedCase.Mistake.BUILD && mistake.feasible(members.size())) {
           return new RefusedCase(mistake, Optional.empty());
         }
         drawnAgain++;

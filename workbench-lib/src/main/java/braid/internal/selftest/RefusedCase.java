@@ -10,6 +10,7 @@ import braid.Pipeline;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
@@ -48,12 +49,11 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
     }
   }
 
-  /// Every mistake that is drawn by chance.
-  static Mistake[] drawn() {
+  /// The mistakes after which ranks can go on.
+  public static List<Mistake> possible() {
     return Arrays.stream(Mistake.values())
-        .filter(each -> each != Mistake.BUILD)
         .filter(each -> GROUPS_OUTLIVE_DIFFERENT_CALLS || each != Mistake.DIFFERENT_SHAPES)
-        .toArray(Mistake[]::new);
+        .toList();
   }
 
   @Override
