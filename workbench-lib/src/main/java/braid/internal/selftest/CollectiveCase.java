@@ -310,7 +310,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
       for (var each : all) {
         one += each[i];
       }
-      sum[i] = dtype.round(one);
+      sum[i] = PlainCase.rounded(dtype, one);
     }
     return sum;
   }

@@ -158,7 +158,7 @@ final class PlainCase {
       var product = times(input(rank, spec.m(), depth), weight(rank, depth, spec.n()));
       for (int i = 0; i < sum.length; i++) {
         for (int j = 0; j < spec.n(); j++) {
-          sum[i][j] += spec.outputDtype().round(product[i][j] * scale()) / scale();
+          sum[i][j] += rounded(spec.outputDtype(), product[i][j] * scale()) / scale();
         }
       }
     }
@@ -200,9 +200,27 @@ final class PlainCase {
   static float[] rounded(DType dtype, float[] values) {
     var rounded = new float[values.length];
     for (int i = 0; i < values.length; i++) {
-      rounded[i] = dtype.round(values[i]);
+      rounded[i] = rounded(dtype, values[i]);
     }
     return rounded;
+  }
+
+  /// To nearest, ties to even, in the type's significant bits; for sizes within the type's normal
+  /// range, as sums of integers are.
+  static float rounded(DType dtype, float value) {
+    int significantBits =
+        switch (dtype) {
+          case FP32, TF32 -> 24;
+          case FP16 -> 11;
+          case BF16 -> 8;
+          case FP8_E4M3 -> 4;
+          case FP8_E5M2 -> 3;
+        };
+    if (value == 0) {
+      return value;
+    }
+    double unit = Math.scalb(1.0, Math.getExponent(value) - significantBits + 1);
+    return (float) (Math.rint(value / unit) * unit);
   }
 
   static float largest(float[] values) {

@@ -24,7 +24,8 @@ import java.util.stream.Collectors;
 /// @param turns indices of parts
 /// @param closesGroups whether it closes the groups that it made
 /// @param drawnAgain how many draws were infeasible while it was drawn
-public record Program(List<Part> parts, List<Integer> turns, boolean closesGroups, int drawnAgain) {
+public record Program(
+    int ranks, List<Part> parts, List<Integer> turns, boolean closesGroups, int drawnAgain) {
   /// A case, and who runs it.
   ///
   /// @param ranks of the program's group, in ascending order
