@@ -1,12 +1,23 @@
 package braid;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.internal.selftest.CollectiveCase;
+import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
+import braid.internal.selftest.RefusedCase;
 import braid.internal.selftest.Trial;
+import braid.internal.selftest.ViewCase;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
