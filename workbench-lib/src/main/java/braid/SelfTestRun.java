@@ -29,7 +29,7 @@ final class SelfTestRun {
   private final List<Row> rows = new ArrayList<>();
   private final Map<Library, String> missing = new EnumMap<>(Library.class);
 
-  /// What random programs are drawn from: rows of every kind of memory that is available.
+  /// Rows of every kind of memory that is available, from which random programs are drawn.
   private final List<Capabilities.Row> pipelines = new ArrayList<>();
 
   private final List<Capabilities.CollectiveRow> collectives = new ArrayList<>();

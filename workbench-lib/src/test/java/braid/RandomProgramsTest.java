@@ -78,7 +78,7 @@ class RandomProgramsTest {
     }
   }
 
-  /// What each process does.
+  /// Runs on each process.
   static final class OnRank {
     private OnRank() {}
 
@@ -94,11 +94,11 @@ class RandomProgramsTest {
   void aSeedDecidesAllOfAProgram() {
     assertThat(drawn(3, 42, 20)).isEqualTo(drawn(3, 42, 20));
     assertThat(drawn(3, 42, 20)).isNotEqualTo(drawn(3, 62, 20));
-    // What a failure prints draws the failing program alone.
+    // The seed that a failure prints draws the failing program alone.
     assertThat(drawn(3, 42 + 7, 1)).containsExactly(drawn(3, 42, 20).get(7));
   }
 
-  /// Whatever there is comes up, and that at once, in groups of all ranks and of some.
+  /// Every way, type, option and mistake comes up, in every group of ranks.
   @Test
   void programsAreOfEverything() {
     var parts = drawn(4, 1, 500).stream().flatMap(each -> each.parts().stream()).toList();

@@ -53,7 +53,7 @@ public record Program(
             closesGroups ? ", closes its groups" : "");
   }
 
-  /// What those programs are made of, in one line.
+  /// Counts the parts of those programs, in one line.
   public static String counts(List<Program> programs) {
     int pipelines = 0;
     int collectives = 0;
@@ -152,7 +152,7 @@ public record Program(
       return group;
     }
 
-    /// What a failure left open is closed too.
+    /// Closes also what a failure left open.
     @Override
     public void close() {
       var left = new ArrayList<AutoCloseable>(open.values());

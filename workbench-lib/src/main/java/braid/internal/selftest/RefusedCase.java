@@ -23,7 +23,7 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
   /// of that sort are made in a group of their own, which is closed after it.
   static final boolean GROUPS_OUTLIVE_DIFFERENT_CALLS = false;
 
-  /// What is done wrong.
+  /// The mistakes.
   public enum Mistake {
     /// A problem or a tuning that so many ranks cannot have.
     BUILD,
