@@ -30,6 +30,9 @@ public final class SelfTest {
   /// Random programs of a self-test that is not [#quick], unless [#random] sets another number.
   public static final int DEFAULT_RANDOM_PROGRAMS = 200;
 
+  /// Names random programs among the ways of a report.
+  public static final String RANDOM_PROGRAMS = "random programs";
+
   /// Drawn seeds are below that, to be short.
   private static final int SEEDS = 1_000_000_000;
 

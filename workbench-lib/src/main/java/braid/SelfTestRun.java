@@ -114,7 +114,7 @@ final class SelfTestRun {
   /// Runs all programs, also after one that was wrong.
   private void runPrograms(SelfTestAgreement agreement) {
     var programs = new Programs(group.size(), pipelines, collectives, plan.dtypes());
-    var way = new Way("random programs", Way.ANY, Way.ANY, programs.kindNames(), Way.ANY);
+    var way = new Way(SelfTest.RANDOM_PROGRAMS, Way.ANY, Way.ANY, programs.kindNames(), Way.ANY);
     int count = plan.random().programs();
     var task = new Progress.Task("running random programs", "ran random programs:", "programs");
     var drawn = new ArrayList<Program>();

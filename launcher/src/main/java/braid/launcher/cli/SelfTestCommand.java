@@ -31,6 +31,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Consumer;
@@ -145,7 +146,7 @@ final class SelfTestCommand implements Callable<Integer> {
     if (file.isPresent()) {
       Files.writeString(file.get(), result.json(about(options)));
     }
-    report(result, options, file);
+    report(result, options, programs > 0 ? OptionalLong.of(first) : OptionalLong.empty(), file);
     return result.exitCode().code();
   }
 
@@ -245,13 +246,24 @@ final class SelfTestCommand implements Callable<Integer> {
     return about;
   }
 
-  private void report(SelfTestResult result, SessionOptions options, Optional<Path> file) {
+  private static String randomPrograms(List<TestedWay> ways, long first) {
+    var programs =
+        ways.stream().filter(way -> way.what().equals(SelfTest.RANDOM_PROGRAMS)).toList();
+    int run = programs.stream().mapToInt(TestedWay::cases).sum();
+    long wrong = programs.stream().filter(way -> way.outcome() == Outcome.WRONG).count();
+    return "random   %s from --seed %d: %d right, %d wrong"
+        .formatted(RunSummary.counted(run, "program"), first, run - wrong, wrong);
+  }
+
+  private void report(
+      SelfTestResult result, SessionOptions options, OptionalLong first, Optional<Path> file) {
     var out = spec.commandLine().getOut();
     SelfTestTable.lines(result.ways()).forEach(out::println);
     result.failure().map(CellFailure::traceback).ifPresent(lines -> lines.forEach(out::println));
     if (result.exitCode() == ExitCode.USAGE) {
       out.println("nothing that was asked for is available; see braid doctor");
     }
+    first.ifPresent(from -> out.println(randomPrograms(result.ways(), from)));
     out.println(
         "selftest %s, %s: %s"
             .formatted(
