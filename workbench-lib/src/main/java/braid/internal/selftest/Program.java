@@ -23,7 +23,7 @@ import java.util.stream.Collectors;
 /// @param ranks of its group
 /// @param turns indices of parts
 /// @param closesGroups whether it closes the groups that it made
-/// @param drawnAgain how many draws were infeasible while it was drawn
+/// @param drawnAgain how many pipelines were infeasible and drawn again
 public record Program(
     int ranks, List<Part> parts, List<Integer> turns, boolean closesGroups, int drawnAgain) {
   /// A case, and who runs it.
@@ -74,7 +74,7 @@ public record Program(
         }
       }
     }
-    return "%d pipelines, %d collectives, %d tensors with views, %d mistakes, %d of them on some of the ranks; %d infeasible draws were drawn again"
+    return "%d pipelines, %d collectives, %d tensors with views, %d mistakes, %d of them on some of the ranks; %d infeasible pipelines were drawn again"
         .formatted(
             pipelines,
             collectives,

@@ -146,35 +146,27 @@ public record Programs(
       return new ViewCase(any(dtypes), size(), size(), random.nextInt(1_000_000));
     }
 
+    /// Builds are refused where an infeasible one is drawn.
     private RefusedCase refused(List<Integer> members) {
-      while (true) {
-        var mistake = any(RefusedCase.possible());
-        // Builds are refused where one is drawn that is infeasible.
-        if (mistake != RefusedCase.Mistake.BUILD && mistake.feasible(members.size())) {
-          return new RefusedCase(mistake, Optional.empty());
-        }
-        drawnAgain++;
-      }
+      var possible =
+          RefusedCase.possible().stream()
+              .filter(each -> each != RefusedCase.Mistake.BUILD && each.feasible(members.size()))
+              .toList();
+      return new RefusedCase(any(possible), Optional.empty());
     }
 
     private Program.Part collective(List<Integer> members) {
-      while (true) {
-        var kind = any(kinds(members));
-        var drawn =
-            new CollectiveCase(
-                any(List.of(CollectiveCase.What.values())),
-                any(dtypes),
-                any(List.of(CollectiveCase.Way.values())),
-                size(),
-                size());
-        var rows = collectives.stream().filter(row -> row.kind() == kind).toList();
-        if (drawn.feasible(members.size())
-            && (drawn.way() != CollectiveCase.Way.NVSHMEM || members.size() == ranks)
-            && !CollectiveCase.supported(List.of(drawn), rows).isEmpty()) {
-          return new Program.Part(drawn, members, kind);
-        }
-        drawnAgain++;
-      }
+      var kind = any(kinds(members));
+      var rows = collectives.stream().filter(row -> row.kind() == kind).toList();
+      var one =
+          any(
+              CollectiveCase.supported(CollectiveCase.table(), rows).stream()
+                  .filter(each -> dtypes.contains(each.dtype()) && each.feasible(members.size()))
+                  .filter(
+                      each -> each.way() != CollectiveCase.Way.NVSHMEM || members.size() == ranks)
+                  .toList());
+      return new Program.Part(
+          new CollectiveCase(one.made(), one.dtype(), one.way(), size(), size()), members, kind);
     }
 
     /// An infeasible one is drawn again; the first of them become refused builds.
