@@ -8,9 +8,11 @@ import java.util.Comparator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import tech.tablesaw.api.Table;
 
 /// Whether everything comes out right on this machine: every way of every pattern and collective,
@@ -25,11 +27,22 @@ import tech.tablesaw.api.Table;
 /// All ranks of the group run it together and get the same report. What is wrong on one rank is
 /// wrong; a rank that breaks off keeps nobody waiting.
 public final class SelfTest {
+  /// Random programs of a self-test that is not [#quick], unless [#random] sets another number.
+  public static final int DEFAULT_RANDOM_PROGRAMS = 200;
+
+  /// Names random programs among the ways of a report.
+  public static final String RANDOM_PROGRAMS = "random programs";
+
+  /// Drawn seeds are below that, to be short.
+  private static final int SEEDS = 1_000_000_000;
+
   private final ProcessGroup group;
   private final Set<MemoryKind> kinds = new LinkedHashSet<>();
   private final Set<DType> dtypes = new LinkedHashSet<>();
   private final List<Check> checks = new ArrayList<>();
   private boolean quick;
+  private @Nullable Integer programs;
+  private @Nullable Long seed;
   private Consumer<Tensor> handled = _ -> {};
   private Consumer<Row> heard = _ -> {};
 
@@ -81,6 +94,29 @@ public final class SelfTest {
     return this;
   }
 
+  /// Runs that many random programs after all else, from a seed that is drawn: pipelines,
+  /// collectives, views, groups of some ranks and mistakes, in turns. 0 runs none.
+  public SelfTest random(int count) {
+    if (programs != null) {
+      throw new BraidException("random was said already: %d; say it once".formatted(programs));
+    }
+    if (count < 0) {
+      throw new BraidException(
+          "random programs must be 0 or more but were %d; try random(%d)"
+              .formatted(count, DEFAULT_RANDOM_PROGRAMS));
+    }
+    programs = count;
+    return this;
+  }
+
+  /// The same from that seed, which all ranks give alike. Program i follows from `from` + i, the
+  /// ranks, and the kinds of memory, libraries and types that are tested.
+  public SelfTest random(int count, long from) {
+    var _ = random(count);
+    seed = from;
+    return this;
+  }
+
   /// Runs that too, before all else. All ranks say the same checks.
   public SelfTest check(Check more) {
     checks.add(more);
@@ -116,6 +152,10 @@ public final class SelfTest {
             List.copyOf(kinds.isEmpty() ? all : kinds),
             List.copyOf(dtypes.isEmpty() ? Arrays.asList(DType.values()) : dtypes),
             quick,
+            new SelfTestPlan.Random(
+                programs != null ? programs : quick ? 0 : DEFAULT_RANDOM_PROGRAMS,
+                group.broadcast(
+                    seed != null ? seed : ThreadLocalRandom.current().nextInt(SEEDS), 0)),
             Stream.concat(group.context().backend().selfChecks().stream(), checks.stream())
                 .toList());
     group.agree("self-test", plan.toString());
@@ -140,12 +180,15 @@ public final class SelfTest {
   }
 
   /// @param cases that were run
-  /// @param said why it is not available, or what was wrong first
+  /// @param said why it is not available, or what was wrong first; of what is right, how to run the
+  ///   same again where a seed decided it
   public record Row(Way way, Outcome outcome, int cases, String said) {
     /// As it stands in the table.
     public String result() {
       return switch (outcome) {
-        case OK -> cases == 1 ? "ok (1 case)" : "ok (%d cases)".formatted(cases);
+        case OK ->
+            "ok (%d %s%s)"
+                .formatted(cases, cases == 1 ? "case" : "cases", said.isEmpty() ? "" : "; " + said);
         case NOT_AVAILABLE -> "not available: " + said;
         case WRONG -> "wrong: " + said;
         case NOT_RUN -> "not run: " + said;

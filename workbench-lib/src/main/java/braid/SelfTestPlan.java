@@ -1,9 +1,9 @@
 package braid;
 
-import braid.internal.selftest.Case;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.MemoryCase;
 import braid.internal.selftest.PipelineCases;
+import braid.internal.selftest.TabledCase;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -13,7 +13,15 @@ import java.util.stream.Collectors;
 /// What a self-test runs: the same on all ranks, since it follows from what they all say and from
 /// the backend's capabilities.
 record SelfTestPlan(
-    List<MemoryKind> kinds, List<DType> dtypes, boolean quick, List<SelfTest.Check> checks) {
+    List<MemoryKind> kinds,
+    List<DType> dtypes,
+    boolean quick,
+    Random random,
+    List<SelfTest.Check> checks) {
+
+  /// @param programs how many
+  /// @param seed of the first; each next one has the next
+  record Random(int programs, long seed) {}
 
   /// What the backend or a library says there is none of, in memory of that kind.
   List<SelfTest.Row> holes(
@@ -71,12 +79,12 @@ record SelfTestPlan(
   }
 
   /// The cases of that kind of memory, by what they are of.
-  SequencedMap<SelfTest.Way, List<Case>> cases(
+  SequencedMap<SelfTest.Way, List<TabledCase>> cases(
       MemoryKind kind,
       List<Capabilities.Row> rows,
       List<Capabilities.CollectiveRow> collectives,
       int ranks) {
-    var all = new ArrayList<Case>();
+    var all = new ArrayList<TabledCase>();
     if (quick) {
       all.addAll(PipelineCases.quick(rows, ranks));
       all.addAll(CollectiveCase.supported(CollectiveCase.quick(), collectives));
@@ -88,7 +96,7 @@ record SelfTestPlan(
       all.addAll(CollectiveCase.supported(CollectiveCase.large(), collectives));
       all.addAll(MemoryCase.table());
     }
-    var byWay = new LinkedHashMap<SelfTest.Way, List<Case>>();
+    var byWay = new LinkedHashMap<SelfTest.Way, List<TabledCase>>();
     for (var each : all) {
       if (dtypes.contains(each.dtype())) {
         byWay.computeIfAbsent(way(each, kind), _ -> new ArrayList<>()).add(each);
@@ -97,7 +105,7 @@ record SelfTestPlan(
     return byWay;
   }
 
-  private static SelfTest.Way way(Case of, MemoryKind kind) {
+  private static SelfTest.Way way(TabledCase of, MemoryKind kind) {
     return new SelfTest.Way(
         of.what(),
         of.method().isEmpty() ? SelfTest.Way.ANY : of.method(),
@@ -108,11 +116,13 @@ record SelfTestPlan(
 
   @Override
   public String toString() {
-    return "kinds %s, dtypes %s, %s, checks %s"
+    return "kinds %s, dtypes %s, %s, %d random programs from seed %d, checks %s"
         .formatted(
             kinds,
             dtypes,
             quick ? "quick" : "whole",
+            random.programs,
+            random.seed,
             checks.stream().map(SelfTest.Check::name).collect(Collectors.joining(", ")));
   }
 }

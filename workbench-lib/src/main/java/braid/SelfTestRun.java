@@ -6,6 +6,8 @@ import braid.SelfTest.Way;
 import braid.internal.report.progress.Progress;
 import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseFailed;
+import braid.internal.selftest.Program;
+import braid.internal.selftest.Programs;
 import braid.internal.selftest.Trial;
 import java.util.ArrayList;
 import java.util.EnumMap;
@@ -27,6 +29,11 @@ final class SelfTestRun {
   private final List<Row> rows = new ArrayList<>();
   private final Map<Library, String> missing = new EnumMap<>(Library.class);
 
+  /// Rows of every kind of memory that is available, from which random programs are drawn.
+  private final List<Capabilities.Row> pipelines = new ArrayList<>();
+
+  private final List<Capabilities.CollectiveRow> collectives = new ArrayList<>();
+
   /// Why the rest is not run; empty as long as it is.
   private String stopped = "";
 
@@ -43,6 +50,9 @@ final class SelfTestRun {
     try (var agreement = SelfTestAgreement.on(group)) {
       plan.checks().forEach(check -> run(check, agreement));
       plan.kinds().forEach(kind -> run(kind, agreement));
+      if (plan.random().programs() > 0 && !pipelines.isEmpty()) {
+        runPrograms(agreement);
+      }
     }
     return new SelfTest.Report(
         "%s, %d %s".formatted(backend, group.size(), group.size() == 1 ? "rank" : "ranks"), rows);
@@ -81,6 +91,8 @@ final class SelfTestRun {
             .filter(row -> row.kind() == kind)
             .map(row -> withoutMissing(row, missing))
             .toList();
+    pipelines.addAll(overlaps);
+    this.collectives.addAll(collectives);
     plan.holes(overlaps, collectives).forEach(this::found);
     var all = plan.cases(kind, overlaps, collectives, group.size());
     int count = all.values().stream().mapToInt(List::size).sum();
@@ -97,6 +109,43 @@ final class SelfTestRun {
         progress.done(before);
       }
     }
+  }
+
+  /// Runs all programs, also after one that was wrong.
+  private void runPrograms(SelfTestAgreement agreement) {
+    var programs = new Programs(group.size(), pipelines, collectives, plan.dtypes());
+    var way = new Way(SelfTest.RANDOM_PROGRAMS, Way.ANY, Way.ANY, programs.kindNames(), Way.ANY);
+    int count = plan.random().programs();
+    var task = new Progress.Task("running random programs", "ran random programs:", "programs");
+    var drawn = new ArrayList<Program>();
+    int right = 0;
+    try (var progress = Progress.of(task, count, group.context().outbox(), group.rank() == 0)) {
+      for (int i = 0; i < count && stopped.isEmpty(); i++) {
+        long seed = plan.random().seed() + i;
+        var program = programs.draw(seed);
+        drawn.add(program);
+        var verdict = agreement.run(on -> program.check(new Trial(on, MemoryKind.AUTO, handled)));
+        stopped = verdict.stopped();
+        if (verdict.wrong().isEmpty()) {
+          right++;
+        } else {
+          found(new Row(way, Outcome.WRONG, 1, wrongProgram(verdict.wrong(), seed, program)));
+        }
+        progress.done(i + 1);
+      }
+    }
+    if (right > 0) {
+      var said = "seed %d: %s".formatted(plan.random().seed(), Program.counts(drawn));
+      found(new Row(way, Outcome.OK, right, said));
+    }
+    if (drawn.size() < count) {
+      found(new Row(way, Outcome.NOT_RUN, 0, stopped));
+    }
+  }
+
+  private static String wrongProgram(String wrong, long seed, Program program) {
+    return "%s (program of seed %d, again by --random 1 --seed %d: %s)"
+        .formatted(wrong, seed, seed, program.text());
   }
 
   private void found(Row row) {

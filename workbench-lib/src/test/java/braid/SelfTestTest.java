@@ -104,6 +104,60 @@ class SelfTestTest {
     assertThat(report.table().getString(0, "result")).startsWith("wrong: ");
   }
 
+  @Test
+  void randomProgramsFollowWhatIsFixed() {
+    var report = report(3, test -> test.quick().random(12, 42).dtypes(DType.BF16, DType.FP8_E5M2));
+    assertThat(report.allRight()).as(report.toString()).isTrue();
+    var row = report.rows().getLast();
+    assertThat(row.way().what()).isEqualTo("random programs");
+    assertThat(row.way().memory()).isEqualTo("native");
+    assertThat(row.cases()).isEqualTo(12);
+    assertThat(row.result())
+        .startsWith("ok (12 cases; seed 42: ")
+        .containsPattern("\\d+ pipelines, \\d+ collectives, .* drawn again");
+  }
+
+  /// Each that is wrong has a row, and the others are run all the same.
+  @Test
+  void aProgramThatIsWrongSaysHowToRunItAgain() {
+    var report =
+        report(
+            2,
+            test ->
+                test.quick()
+                    .kinds(MemoryKind.NATIVE)
+                    .dtypes(DType.FP32)
+                    .random(8, 100)
+                    .handling(result -> spoilOnRank1(result)));
+    var wrong =
+        rows(report, Outcome.WRONG).stream()
+            .filter(row -> row.way().what().equals("random programs"))
+            .toList();
+    assertThat(wrong)
+        .hasSizeGreaterThan(3)
+        .extracting(SelfTest.Row::said)
+        .allMatch(
+            said -> said.matches("rank [01]: .* must be .*, again by --random 1 --seed 10\\d: .*"));
+    int right =
+        rows(report, Outcome.OK).stream()
+            .filter(row -> row.way().what().equals("random programs"))
+            .mapToInt(SelfTest.Row::cases)
+            .sum();
+    assertThat(wrong.size() + right).isEqualTo(8);
+  }
+
+  @Test
+  void aWholeSelfTestHasRandomProgramsAndAQuickOneHasNone() {
+    var whole = report(1, test -> test.dtypes(DType.FP32));
+    assertThat(whole.allRight()).as(whole.toString()).isTrue();
+    assertThat(whole.rows().getLast().cases()).isEqualTo(SelfTest.DEFAULT_RANDOM_PROGRAMS);
+    var quick = report(1, test -> test.quick().dtypes(DType.FP32));
+    assertThat(quick.rows())
+        .extracting(row -> row.way().what())
+        .isNotEmpty()
+        .doesNotContain("random programs");
+  }
+
   private static void spoilOnRank1(Tensor result) {
     if (Thread.currentThread().getName().equals("rank-1")) {
       result.set(100, new long[result.shape().size()]);
@@ -176,6 +230,10 @@ class SelfTestTest {
           var test = SelfTest.on(world).kinds(MemoryKind.NATIVE);
           assertThatThrownBy(() -> test.kinds(MemoryKind.IPC))
               .hasMessage("kinds were said already: [native]; say them once");
+          assertThatThrownBy(() -> SelfTest.on(world).random(-1))
+              .hasMessage("random programs must be 0 or more but were -1; try random(200)");
+          assertThatThrownBy(() -> SelfTest.on(world).random(3).random(4, 1))
+              .hasMessage("random was said already: 3; say it once");
           assertThatThrownBy(() -> SelfTest.on(world).kinds(MemoryKind.AUTO))
               .hasMessageStartingWith("kinds must be 1 or more of native,");
           assertThatThrownBy(

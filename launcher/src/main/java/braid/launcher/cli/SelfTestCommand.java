@@ -2,6 +2,7 @@ package braid.launcher.cli;
 
 import braid.BraidException;
 import braid.MemoryKind;
+import braid.SelfTest;
 import braid.launcher.ExitCode;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
@@ -30,7 +31,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -43,7 +46,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "selftest",
     description =
-        "Runs every pattern and collective by every way on all ranks and compares with plain loops.",
+        "Runs every pattern and collective by every way, then random programs, on all ranks and"
+            + " compares with plain loops.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
@@ -62,8 +66,12 @@ import picocli.CommandLine.Spec;
       "  braid selftest",
       "  braid selftest -n 4 --backend cuda --memory native,nccl --json selftest.json",
       "  braid selftest --backend host --quick --timeout 300",
+      "  braid selftest -n 2 --quick --random 500 --seed 42",
     })
 final class SelfTestCommand implements Callable<Integer> {
+  /// Drawn seeds are below that, to be short.
+  private static final int DRAWN_SEEDS = 1_000_000_000;
+
   @Mixin private RankOptions ranks = new RankOptions();
 
   @Option(
@@ -76,6 +84,20 @@ final class SelfTestCommand implements Callable<Integer> {
 
   @Option(names = "--quick", description = "One size and no options of the tuning.")
   private boolean quick;
+
+  @Option(
+      names = "--random",
+      paramLabel = "N",
+      description = "Random programs after the fixed cases. Default: 200, with --quick 0.")
+  private @Nullable String random;
+
+  @Option(
+      names = "--seed",
+      paramLabel = "S",
+      description =
+          "Seed of the first random program; each next one has the next. Default: drawn and"
+              + " printed.")
+  private @Nullable String seed;
 
   @Option(
       names = "--timeout",
@@ -91,6 +113,8 @@ final class SelfTestCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     var limits = new TimeLimits(Optional.empty(), RunCommand.seconds("--timeout", timeout));
+    int programs = programs();
+    long first = seed(programs);
     var kinds = memory.stream().map(SelfTestCommand::kind).distinct().toList();
     var file =
         json == null ? Optional.<Path>empty() : Optional.of(OutputFile.writable("--json", json));
@@ -102,17 +126,65 @@ final class SelfTestCommand implements Callable<Integer> {
         err,
         "on %s, backend %s"
             .formatted(RunSummary.counted(options.ranks(), "rank"), options.backend()));
+    if (programs > 0) {
+      say(
+          err,
+          "%s from --seed %d".formatted(RunSummary.counted(programs, "random program"), first));
+    }
     var stop = new StopRequest();
     var result =
         SignalledSession.run(
             options,
             stop::request,
-            session -> run(session, SelfTestCell.source(kinds, quick), limits, stop, err));
+            session ->
+                run(
+                    session,
+                    SelfTestCell.source(kinds, quick, programs, first),
+                    limits,
+                    stop,
+                    err));
     if (file.isPresent()) {
       Files.writeString(file.get(), result.json(about(options)));
     }
-    report(result, options, file);
+    report(result, options, programs > 0 ? OptionalLong.of(first) : OptionalLong.empty(), file);
     return result.exitCode().code();
+  }
+
+  private int programs() {
+    if (random == null) {
+      return quick ? 0 : SelfTest.DEFAULT_RANDOM_PROGRAMS;
+    }
+    var count = number(random);
+    if (count.isEmpty() || count.get() < 0 || count.get() > Integer.MAX_VALUE) {
+      throw new BraidException(
+          "--random must be a number of programs, 0 or more, but was %s; try --random %d"
+              .formatted(random, SelfTest.DEFAULT_RANDOM_PROGRAMS));
+    }
+    return Math.toIntExact(count.get());
+  }
+
+  private long seed(int programs) {
+    if (seed == null) {
+      return ThreadLocalRandom.current().nextInt(DRAWN_SEEDS);
+    }
+    if (programs == 0) {
+      throw new BraidException(
+          "--seed is for random programs but there are none; add --random %d"
+              .formatted(SelfTest.DEFAULT_RANDOM_PROGRAMS));
+    }
+    return number(seed)
+        .orElseThrow(
+            () ->
+                new BraidException(
+                    "--seed must be a whole number but was %s; try --seed 42".formatted(seed)));
+  }
+
+  private static Optional<Long> number(String text) {
+    try {
+      return Optional.of(Long.parseLong(text));
+    } catch (NumberFormatException e) {
+      return Optional.empty();
+    }
   }
 
   private static MemoryKind kind(String name) {
@@ -174,13 +246,24 @@ final class SelfTestCommand implements Callable<Integer> {
     return about;
   }
 
-  private void report(SelfTestResult result, SessionOptions options, Optional<Path> file) {
+  private static String randomPrograms(List<TestedWay> ways, long first) {
+    var programs =
+        ways.stream().filter(way -> way.what().equals(SelfTest.RANDOM_PROGRAMS)).toList();
+    int run = programs.stream().mapToInt(TestedWay::cases).sum();
+    long wrong = programs.stream().filter(way -> way.outcome() == Outcome.WRONG).count();
+    return "random   %s from --seed %d: %d right, %d wrong"
+        .formatted(RunSummary.counted(run, "program"), first, run - wrong, wrong);
+  }
+
+  private void report(
+      SelfTestResult result, SessionOptions options, OptionalLong first, Optional<Path> file) {
     var out = spec.commandLine().getOut();
     SelfTestTable.lines(result.ways()).forEach(out::println);
     result.failure().map(CellFailure::traceback).ifPresent(lines -> lines.forEach(out::println));
     if (result.exitCode() == ExitCode.USAGE) {
       out.println("nothing that was asked for is available; see braid doctor");
     }
+    first.ifPresent(from -> out.println(randomPrograms(result.ways(), from)));
     out.println(
         "selftest %s, %s: %s"
             .formatted(

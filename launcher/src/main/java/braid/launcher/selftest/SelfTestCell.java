@@ -9,7 +9,8 @@ public final class SelfTestCell {
   private SelfTestCell() {}
 
   /// @param kinds of symmetric memory; all where there are none
-  public static String source(List<MemoryKind> kinds, boolean quick) {
+  /// @param programs random ones, from that seed on
+  public static String source(List<MemoryKind> kinds, boolean quick, int programs, long seed) {
     var ofKinds =
         kinds.isEmpty()
             ? ""
@@ -17,7 +18,7 @@ public final class SelfTestCell {
                 .map(MemoryKind::name)
                 .collect(Collectors.joining(", ", ".kinds(", ")"));
     return """
-        SelfTest.on(world)%s%s.each(row -> {
+        SelfTest.on(world)%s%s.random(%d, %dL).each(row -> {
           if (world.rank() == 0) {
             var way = row.way();
             System.out.println(String.join("\\t", "%s", way.what(), way.method(), way.transport(),
@@ -26,6 +27,11 @@ public final class SelfTestCell {
           }
         }).run();
         """
-        .formatted(ofKinds, quick ? ".quick()" : "", TestedWay.MARK.replace("\u001e", "\\u001e"));
+        .formatted(
+            ofKinds,
+            quick ? ".quick()" : "",
+            programs,
+            seed,
+            TestedWay.MARK.replace("\u001e", "\\u001e"));
   }
 }

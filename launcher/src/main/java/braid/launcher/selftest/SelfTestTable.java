@@ -52,7 +52,11 @@ public final class SelfTestTable {
       group.parts.forEach(part -> cells.add(String.join(" ", part)));
       cells.add(
           outcome == Outcome.OK
-              ? group.cases + (group.cases == 1 ? " case" : " cases")
+              ? "%d %s%s"
+                  .formatted(
+                      group.cases,
+                      group.cases == 1 ? "case" : "cases",
+                      group.said.isEmpty() ? "" : "; " + group.said)
               : group.said);
       table.add(cells);
     }

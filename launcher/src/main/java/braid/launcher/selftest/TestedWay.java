@@ -8,7 +8,8 @@ import java.util.Optional;
 /// What came of one way, as a rank said it in a line of its output.
 ///
 /// @param parts what it is made of, by the names in [#PARTS]
-/// @param said why it is not available, or what was wrong first
+/// @param said why it is not available, or what was wrong first; of random programs that are right,
+///   their seed and what they were made of
 public record TestedWay(List<String> parts, Outcome outcome, int cases, String said) {
   public static final List<String> PARTS =
       List.of("what", "method", "transport", "memory", "dtype");

@@ -193,15 +193,27 @@ class BraidTest {
             "--memory",
             "native",
             "--quick",
+            "--random",
+            "5",
+            "--seed",
+            "42",
             "--json",
             found.toString());
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     assertThat(ran.err())
-        .startsWith("braid selftest: on 2 ranks, backend host (as --backend says)\n")
+        .startsWith(
+            """
+            braid selftest: on 2 ranks, backend host (as --backend says)
+            braid selftest: 5 random programs from --seed 42
+            """)
         .contains("braid selftest: all-gather-gemm in native memory\n")
         .doesNotContain("WRONG");
     assertThat(ran.out())
         .startsWith("ok             all-gather-gemm ")
+        .containsPattern(
+            "\nok +random programs  -  -  native  - +5 cases; seed 42: \\d+ pipelines, ")
+        .contains(
+            "\nrandom   5 programs from --seed 42: 5 right, 0 wrong\nselftest host, 2 ranks: ")
         .containsPattern("\nselftest host, 2 ranks: \\d+ ways right \\(\\d+ cases\\), 0 wrong, ")
         .endsWith("json     " + found + "\n");
     assertThat(json(found).get("ok").getAsBoolean()).isTrue();
@@ -226,6 +238,15 @@ class BraidTest {
             + " auto; leave it out for all",
         "selftest --memory ncc|braid: a memory kind must be one of auto, native, ipc, nccl, nvshmem"
             + " but was ncc",
+        "selftest --random -1|braid: --random must be a number of programs, 0 or more, but was -1; try"
+            + " --random 200",
+        "selftest --random abc|braid: --random must be a number of programs, 0 or more, but was abc;"
+            + " try --random 200",
+        "selftest --random 9999999999|braid: --random must be a number of programs, 0 or more, but"
+            + " was 9999999999; try --random 200",
+        "selftest --random 5 --seed x|braid: --seed must be a whole number but was x; try --seed 42",
+        "selftest --quick --seed 5|braid: --seed is for random programs but there are none; add"
+            + " --random 200",
         "selftest --timeout 0|braid: --timeout must be a positive number of seconds but was 0; try"
             + " --timeout 600",
         "selftest --json none/s.json|braid: --json must be a file to write but none/s.json is in a"

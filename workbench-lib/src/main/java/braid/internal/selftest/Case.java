@@ -1,24 +1,34 @@
 package braid.internal.selftest;
 
-import braid.DType;
+/// Work of a group whose results plain loops know. Its text tells a failure and lets ranks that are
+/// processes be given it.
+public sealed interface Case permits TabledCase, ViewCase, RefusedCase {
+  int ROUNDS = 2;
 
-/// One thing that must come out right. It has a form as text, so that ranks that are processes can
-/// be given it, and a failure can be run again.
-public sealed interface Case permits PipelineCase, CollectiveCase, MemoryCase {
   String text();
 
-  /// The pattern, the collective or the tensor.
-  String what();
-
-  /// How it is overlapped; empty where nothing is.
-  String method();
-
-  /// What it goes over; empty where nothing is moved.
-  String over();
-
-  DType dtype();
+  /// Sets it up on this rank; all ranks of the trial's group do. What is wrong goes to the
+  /// findings, since an exception would leave the other ranks waiting.
+  Opened open(Trial trial, Findings findings);
 
   /// Runs it on this rank; all ranks of the group do. Throws [CaseFailed] where a result is wrong,
   /// and that only after the last call that the ranks make together.
-  void check(Trial trial);
+  default void check(Trial trial) {
+    var findings = new Findings();
+    try (var opened = open(trial, findings)) {
+      for (int round = 0; round < ROUNDS; round++) {
+        opened.round(round, findings);
+      }
+    }
+    findings.orThrow();
+  }
+
+  /// A case that is set up.
+  interface Opened extends AutoCloseable {
+    /// Runs it once more, with other numbers than in the rounds before.
+    void round(int round, Findings findings);
+
+    @Override
+    void close();
+  }
 }

@@ -21,9 +21,7 @@ import java.util.stream.Stream;
 ///
 /// @param rows of each rank's part: the smaller of the two tensors
 public record CollectiveCase(What made, DType dtype, Way way, int rows, int columns)
-    implements Case {
-  private static final int ROUNDS = 2;
-
+    implements TabledCase {
   /// What is made.
   public enum What {
     ALL_GATHER("all-gather", false),
@@ -37,7 +35,10 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     /// The same in two calls: every second rank receives first.
     TURNS("receive", false),
     /// Between two barriers each rank reads what the next one has written.
-    BARRIER("barrier", false);
+    BARRIER("barrier", false),
+    /// Ranks 2i and 2i + 1 send each other their `x`, one after the other; a last rank alone keeps
+    /// its own.
+    PAIRS("send", false);
 
     private final String collective;
     private final boolean adds;
@@ -170,46 +171,66 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   private long rowsOfX(int ranks) {
     return switch (made) {
       case REDUCE_SCATTER, ALL_TO_ALL -> (long) rows * ranks;
-      case ALL_GATHER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING, TURNS, BARRIER -> rows;
+      case ALL_GATHER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING, TURNS, BARRIER, PAIRS ->
+          rows;
     };
   }
 
   private long rowsOfY(int ranks) {
     return switch (made) {
       case ALL_GATHER, ALL_TO_ALL -> (long) rows * ranks;
-      case REDUCE_SCATTER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING, TURNS, BARRIER -> rows;
+      case REDUCE_SCATTER,
+          ALL_REDUCE,
+          ALL_REDUCE_IN_PLACE,
+          BROADCAST,
+          RING,
+          TURNS,
+          BARRIER,
+          PAIRS ->
+          rows;
     };
   }
 
-  /// Holds it to what plain loops say, again and again with other contents. What was brought is
-  /// written over at once, which nobody may see; what is got is spoiled before, so that nothing of
-  /// an earlier call can pass for it.
   @Override
-  public void check(Trial trial) {
+  public Opened open(Trial trial, Findings findings) {
     var group = trial.group();
-    var comm = way.of(group);
-    var findings = new Findings();
-    try (var x = tensor(trial, "x", rowsOfX(group.size()));
-        var y = tensor(trial, "y", rowsOfY(group.size()))) {
-      for (int round = 0; round < ROUNDS; round++) {
-        for (int root = 0; root < (made == What.BROADCAST ? group.size() : 1); root++) {
-          int seed = 100 * round + 10 * root;
-          int elements = (int) x.local().elements();
-          x.local().fillIntegers(seed + group.rank());
-          y.local().fill(Float.NaN);
-          var result = make(group, comm, x, y, root).local();
-          trial.handled().accept(result);
-          var got = result.toFloats();
-          x.local().fill(Float.NaN);
-          findings.same(
-              "%s on rank %s, round %d, root %d: result"
-                  .formatted(this, group.place(), round, root),
-              wanted(group, root, rank -> Integers.first(seed + rank, elements)),
-              got);
-        }
+    return new Running(
+        this,
+        trial,
+        way.of(group),
+        tensor(trial, "x", rowsOfX(group.size())),
+        tensor(trial, "y", rowsOfY(group.size())));
+  }
+
+  private record Running(
+      CollectiveCase of, Trial trial, Collectives comm, SymmetricTensor x, SymmetricTensor y)
+      implements Opened {
+    /// Every root has its turn. The input is overwritten at once, which no rank may see; the output
+    /// is spoiled before, so that nothing of an earlier call can pass for it.
+    @Override
+    public void round(int round, Findings findings) {
+      var group = trial.group();
+      for (int root = 0; root < (of.made == What.BROADCAST ? group.size() : 1); root++) {
+        int seed = 100 * round + 10 * root;
+        int elements = (int) x.local().elements();
+        x.local().fillIntegers(seed + group.rank());
+        y.local().fill(Float.NaN);
+        var result = of.make(group, comm, x, y, root).local();
+        trial.handled().accept(result);
+        var got = result.toFloats();
+        x.local().fill(Float.NaN);
+        findings.same(
+            "%s on rank %s, round %d, root %d: result".formatted(of, group.place(), round, root),
+            of.wanted(group, root, rank -> Integers.first(seed + rank, elements)),
+            got);
       }
     }
-    findings.orThrow();
+
+    @Override
+    public void close() {
+      y.close();
+      x.close();
+    }
   }
 
   private SymmetricTensor tensor(Trial trial, String name, long first) {
@@ -256,8 +277,26 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
         y.local().copyFrom(x.on((group.rank() + 1) % group.size()));
         comm.barrier();
       }
+      case PAIRS -> {
+        int other = paired(group.place());
+        if (other > group.rank()) {
+          comm.send(x, other);
+          comm.receive(y, other);
+        } else if (other < group.rank()) {
+          comm.receive(y, other);
+          comm.send(x, other);
+        } else {
+          y.local().copyFrom(x.local());
+        }
+      }
     }
     return y;
+  }
+
+  /// The other rank of its pair, or itself.
+  private static int paired(Place place) {
+    int other = place.rank() % 2 == 0 ? place.rank() + 1 : place.rank() - 1;
+    return other < place.size() ? other : place.rank();
   }
 
   /// What a rank brought.
@@ -282,6 +321,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
       case BROADCAST -> all.get(root);
       case RING, TURNS -> all.get((place.rank() + place.size() - 1) % place.size());
       case BARRIER -> all.get((place.rank() + 1) % place.size());
+      case PAIRS -> all.get(paired(place));
     };
   }
 
@@ -292,7 +332,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
       for (var each : all) {
         one += each[i];
       }
-      sum[i] = dtype.round(one);
+      sum[i] = PlainCase.rounded(dtype, one);
     }
     return sum;
   }

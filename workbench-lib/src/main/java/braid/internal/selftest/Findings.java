@@ -4,8 +4,15 @@ import org.jspecify.annotations.Nullable;
 
 /// What a case found wrong first. It is thrown at the end: between calls that ranks make together
 /// it would leave the others waiting.
-final class Findings {
+public final class Findings {
   private @Nullable String first;
+
+  /// Keeps that, unless something was wrong before.
+  void found(String wrong) {
+    if (first == null) {
+      first = wrong;
+    }
+  }
 
   /// Every number must be equal; which zero it is does not matter.
   void same(String of, float[] wanted, float[] got) {
@@ -32,7 +39,7 @@ final class Findings {
     }
   }
 
-  void orThrow() {
+  public void orThrow() {
     if (first != null) {
       throw new CaseFailed(first);
     }

@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 /// Symmetric tensors smaller than the piece in which a kind of memory is made (2 MiB on a GPU):
 /// every view holds exactly the tensor's numbers, without gaps between ranks' parts, and writing to
 /// one tensor changes no other.
-public record MemoryCase(DType dtype, int rows, int columns) implements Case {
+public record MemoryCase(DType dtype, int rows, int columns) implements TabledCase {
   private static final int SEED = 1000;
 
   /// In every type, from one number to more than a page.
@@ -54,8 +54,19 @@ public record MemoryCase(DType dtype, int rows, int columns) implements Case {
   }
 
   @Override
-  public void check(Trial trial) {
-    var findings = new Findings();
+  public Opened open(Trial trial, Findings findings) {
+    return new Opened() {
+      @Override
+      public void round(int round, Findings found) {
+        hold(trial, found);
+      }
+
+      @Override
+      public void close() {}
+    };
+  }
+
+  private void hold(Trial trial, Findings findings) {
     var group = trial.group();
     int ranks = group.size();
     int elements = rows * columns;
@@ -100,7 +111,6 @@ public record MemoryCase(DType dtype, int rows, int columns) implements Case {
       same(trial, findings, "the tensor after", filled(elements, 2), after.local());
       group.barrier();
     }
-    findings.orThrow();
   }
 
   private void same(Trial trial, Findings findings, String view, float[] wanted, Tensor got) {

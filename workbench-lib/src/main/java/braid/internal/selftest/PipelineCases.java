@@ -14,8 +14,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
-import java.util.random.RandomGenerator;
-import java.util.stream.IntStream;
 
 /// The cases of the contract.
 public final class PipelineCases {
@@ -184,65 +182,27 @@ public final class PipelineCases {
     return options;
   }
 
-  private static int largestPart(GemmSpec spec, Method method, int ranks) {
+  static int largestPart(GemmSpec spec, Method method, int ranks) {
     long total = spec.pattern().beside() ? spec.besideElements() : spec.m();
     boolean ofAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && method != Method.RING;
     return Math.toIntExact(ofAll ? total : (total + ranks - 1) / ranks);
   }
 
-  /// Cases that a seed decides: anything of those rows with anything.
-  public static List<PipelineCase> random(
-      List<Capabilities.Row> rows, RandomGenerator random, int ranks, int count) {
-    var cells = rows.stream().filter(Capabilities.Row::supported).toList();
-    return IntStream.range(0, count).mapToObj(i -> random(cells, random, ranks)).toList();
-  }
-
-  @SafeVarargs
-  private static <T> T any(RandomGenerator random, T... values) {
-    return values[random.nextInt(values.length)];
-  }
-
-  private static PipelineCase random(
-      List<Capabilities.Row> cells, RandomGenerator random, int ranks) {
-    var cell = cells.get(random.nextInt(cells.size()));
-    var pattern = cell.pattern();
-    var dtype = any(random, DType.values());
-    // Depths whose sums the type holds, so that equal means equal.
-    var spec =
-        spec(
-                pattern,
-                random.nextInt(ranks, 40),
-                random.nextInt(ranks, 30),
-                random.nextInt(ranks, 12),
-                random.nextInt(ranks, 200))
-            .dtype(dtype);
-    if (random.nextInt(4) == 0) {
-      spec = spec.output(DType.FP32);
-    }
-    var sets = features(pattern);
-    if (random.nextBoolean()) {
-      spec = with(spec, sets.get(random.nextInt(sets.size())));
-    }
-    int most = Math.min(8, mostSplits(spec, cell.method(), ranks));
-    var how =
-        overlap(cell.method(), random.nextInt(1, most + 1))
-            .over(cell.transport())
-            .order(any(random, ChunkOrder.values()))
-            .priority(any(random, Priority.values()));
-    if (cell.method() != Method.BULK && cell.method() != Method.UNFUSED) {
-      how = how.streams(random.nextInt(1, 4));
-      int largest = largestPart(spec, cell.method(), ranks);
-      if (largest > 2 && random.nextInt(3) == 0) {
-        how = how.boundaries(0, random.nextInt(1, largest), largest);
-      }
-    }
-    if (random.nextBoolean()) {
-      how = how.replay();
-    }
-    boolean activatedByAll = pattern == Pattern.GEMM_ALL_REDUCE && spec.has(Feature.GELU);
-    if (!activatedByAll && random.nextInt(3) == 0) {
-      how = how.outputInSymmetricMemory();
-    }
-    return new PipelineCase(spec, how);
+  /// Whether so many ranks can solve that problem in that way.
+  static boolean feasible(PipelineCase of, int ranks) {
+    var spec = of.spec();
+    var how = of.how();
+    boolean ring = how.method() == Method.RING;
+    boolean enough =
+        switch (spec.pattern()) {
+          case ALL_GATHER_GEMM -> spec.m() >= ranks && spec.n() >= ranks;
+          case GEMM_REDUCE_SCATTER -> spec.m() >= ranks && spec.k() >= ranks;
+          case GEMM_ALL_REDUCE -> spec.k() >= ranks && (!ring || spec.m() >= ranks);
+          case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER -> spec.besideElements() >= ranks;
+        };
+    boolean activatedByAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && spec.has(Feature.GELU);
+    return enough
+        && how.splits() <= mostSplits(spec, how.method(), ranks)
+        && !(activatedByAll && how.symmetricOutput());
   }
 }

@@ -93,6 +93,11 @@ final class PlainCase {
     return product;
   }
 
+  /// A power of two, so that it rounds nothing.
+  private float scale() {
+    return spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
+  }
+
   /// The output before it is activated and rounded.
   float[] output() {
     var product =
@@ -112,7 +117,6 @@ final class PlainCase {
                   weight(place.rank(), spec.k(), spec.n()));
         };
     int columns = product[0].length;
-    float scale = spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
     var before =
         spec.has(Feature.ACCUMULATE)
             ? given(What.OUTPUT, place.rank(), product.length * columns)
@@ -120,7 +124,7 @@ final class PlainCase {
     var bias = spec.has(Feature.BIAS) ? given(What.BIAS, 0, columns) : new float[columns];
     var output = new float[product.length * columns];
     for (int i = 0; i < output.length; i++) {
-      output[i] = scale * product[i / columns][i % columns] + before[i] + bias[i % columns];
+      output[i] = scale() * product[i / columns][i % columns] + before[i] + bias[i % columns];
     }
     return output;
   }
@@ -146,6 +150,7 @@ final class PlainCase {
     return whole;
   }
 
+  /// Partial products travel in the output's type and are added in fp32.
   private float[][] sum() {
     var sum = new float[spec.m()][spec.n()];
     for (int rank = 0; rank < place.size(); rank++) {
@@ -153,7 +158,7 @@ final class PlainCase {
       var product = times(input(rank, spec.m(), depth), weight(rank, depth, spec.n()));
       for (int i = 0; i < sum.length; i++) {
         for (int j = 0; j < spec.n(); j++) {
-          sum[i][j] += product[i][j];
+          sum[i][j] += rounded(spec.outputDtype(), product[i][j] * scale()) / scale();
         }
       }
     }
@@ -195,9 +200,27 @@ final class PlainCase {
   static float[] rounded(DType dtype, float[] values) {
     var rounded = new float[values.length];
     for (int i = 0; i < values.length; i++) {
-      rounded[i] = dtype.round(values[i]);
+      rounded[i] = rounded(dtype, values[i]);
     }
     return rounded;
+  }
+
+  /// To nearest, ties to even, in the type's significant bits; for sizes within the type's normal
+  /// range, as sums of integers are.
+  static float rounded(DType dtype, float value) {
+    int significantBits =
+        switch (dtype) {
+          case FP32, TF32 -> 24;
+          case FP16 -> 11;
+          case BF16 -> 8;
+          case FP8_E4M3 -> 4;
+          case FP8_E5M2 -> 3;
+        };
+    if (value == 0) {
+      return value;
+    }
+    double unit = Math.scalb(1.0, Math.getExponent(value) - significantBits + 1);
+    return (float) (Math.rint(value / unit) * unit);
   }
 
   static float largest(float[] values) {

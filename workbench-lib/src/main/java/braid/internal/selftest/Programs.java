@@ -1,0 +1,287 @@
+package braid.internal.selftest;
+
+import braid.Capabilities;
+import braid.ChunkOrder;
+import braid.DType;
+import braid.GemmSpec;
+import braid.GemmSpec.Feature;
+import braid.GemmSpec.Pattern;
+import braid.MemoryKind;
+import braid.Method;
+import braid.Overlap;
+import braid.Priority;
+import braid.Transport;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.SplittableRandom;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/// Draws [Program]s: a seed decides all of a program, given the ranks and what is available to
+/// them.
+///
+/// @param pipelines only supported ones; a kind of memory is used where a row has it
+/// @param collectives likewise
+/// @param dtypes those that are used
+public record Programs(
+    int ranks,
+    List<Capabilities.Row> pipelines,
+    List<Capabilities.CollectiveRow> collectives,
+    List<DType> dtypes) {
+
+  public Programs {
+    pipelines = pipelines.stream().filter(Capabilities.Row::supported).toList();
+    collectives = collectives.stream().filter(Capabilities.CollectiveRow::supported).toList();
+    dtypes = List.copyOf(dtypes);
+  }
+
+  /// The kinds of memory that programs use.
+  public String kindNames() {
+    return pipelines.stream()
+        .map(row -> row.kind().toString())
+        .distinct()
+        .collect(Collectors.joining(" "));
+  }
+
+  /// The program of that seed.
+  public Program draw(long seed) {
+    return new Draw(new SplittableRandom(seed)).program();
+  }
+
+  /// A program in the making.
+  private final class Draw {
+    private static final int MOST_PARTS = 5;
+    private static final int MOST_ROUNDS = 3;
+    private static final int MOST_SPLITS = 8;
+    private static final int MOST_STREAMS = 4;
+    private static final int MOST_WORKERS = 3;
+    private static final int MOST_REFUSED_BUILDS = 2;
+
+    /// One, small ones, primes, multiples of 8 and neighbours of such.
+    private static final int[] SIZES = {
+      1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 23, 24, 31, 32, 40, 47, 49, 64, 97
+    };
+
+    private static final int LARGEST = 3;
+
+    /// Products of integers of up to 63 are rounded by bf16 and fp16, and yet exact in fp32.
+    private static final int WIDE_FACTOR = 21;
+
+    /// So deep that wide sums are still finite in fp16.
+    private static final int WIDE_FP16_DEPTH = 14;
+
+    private final SplittableRandom random;
+    private final List<Program.Part> parts = new ArrayList<>();
+    private int drawnAgain;
+    private int refusedBuilds;
+
+    Draw(SplittableRandom random) {
+      this.random = random;
+    }
+
+    Program program() {
+      int count = 1 + random.nextInt(MOST_PARTS);
+      for (int i = 0; i < count; i++) {
+        parts.add(part());
+      }
+      return new Program(ranks, parts, turns(), random.nextInt(3) == 0, drawnAgain);
+    }
+
+    private List<Integer> turns() {
+      var left = new ArrayList<Integer>();
+      for (int part = 0; part < parts.size(); part++) {
+        int turns =
+            parts.get(part).of() instanceof RefusedCase ? 1 : 3 + random.nextInt(MOST_ROUNDS);
+        for (int turn = 0; turn < turns; turn++) {
+          left.add(part);
+        }
+      }
+      for (int i = left.size() - 1; i > 0; i--) {
+        int other = random.nextInt(i + 1);
+        left.set(i, left.set(other, left.get(i)));
+      }
+      return left;
+    }
+
+    private Program.Part part() {
+      if (!parts.isEmpty() && random.nextInt(6) == 0) {
+        // The same again: beside the first, or with what the first left.
+        return parts.get(random.nextInt(parts.size()));
+      }
+      var members = members();
+      int which = random.nextInt(16);
+      return which < 8
+          ? pipeline(members)
+          : which < 12
+              ? collective(members)
+              : new Program.Part(
+                  which < 14 ? views() : refused(members), members, any(kinds(members)));
+    }
+
+    private List<Integer> members() {
+      var all = IntStream.range(0, ranks).boxed().toList();
+      if (random.nextBoolean()) {
+        return all;
+      }
+      var some = all.stream().filter(_ -> random.nextBoolean()).toList();
+      return some.isEmpty() || kinds(some).isEmpty() ? all : some;
+    }
+
+    /// NVSHMEM and its memory are of the group that joined it first, which is the whole one.
+    private boolean canHave(List<Integer> members, MemoryKind kind) {
+      return kind != MemoryKind.NVSHMEM || members.size() == ranks;
+    }
+
+    private List<MemoryKind> kinds(List<Integer> members) {
+      return pipelines.stream()
+          .map(Capabilities.Row::kind)
+          .distinct()
+          .filter(kind -> canHave(members, kind))
+          .toList();
+    }
+
+    private ViewCase views() {
+      return new ViewCase(any(dtypes), size(), size(), random.nextInt(1_000_000));
+    }
+
+    /// Builds are refused where an infeasible one is drawn.
+    private RefusedCase refused(List<Integer> members) {
+      var possible =
+          RefusedCase.possible().stream()
+              .filter(each -> each != RefusedCase.Mistake.BUILD && each.feasible(members.size()))
+              .toList();
+      return new RefusedCase(any(possible), Optional.empty());
+    }
+
+    private Program.Part collective(List<Integer> members) {
+      var kind = any(kinds(members));
+      var rows = collectives.stream().filter(row -> row.kind() == kind).toList();
+      var one =
+          any(
+              CollectiveCase.supported(CollectiveCase.table(), rows).stream()
+                  .filter(each -> dtypes.contains(each.dtype()))
+                  .filter(
+                      each -> each.way() != CollectiveCase.Way.NVSHMEM || members.size() == ranks)
+                  .toList());
+      return new Program.Part(
+          new CollectiveCase(one.made(), one.dtype(), one.way(), size(), size()), members, kind);
+    }
+
+    /// An infeasible one is drawn again; the first of them become refused builds.
+    private Program.Part pipeline(List<Integer> members) {
+      var cells = pipelines.stream().filter(row -> canHave(members, row.kind())).toList();
+      while (true) {
+        var cell = any(cells);
+        var drawn = pipeline(cell, members.size());
+        if (PipelineCases.feasible(drawn, members.size())) {
+          return new Program.Part(drawn, members, cell.kind());
+        }
+        drawnAgain++;
+        if (refusedBuilds < MOST_REFUSED_BUILDS) {
+          refusedBuilds++;
+          parts.add(
+              new Program.Part(
+                  new RefusedCase(RefusedCase.Mistake.BUILD, Optional.of(drawn)),
+                  members,
+                  cell.kind()));
+        }
+      }
+    }
+
+    private PipelineCase pipeline(Capabilities.Row cell, int members) {
+      var dtype = any(dtypes);
+      var pattern = cell.pattern();
+      var spec =
+          PipelineCases.spec(
+                  pattern, size(), size(), size(), size() * (long) any(List.of(1, 1, 11)))
+              .dtype(dtype);
+      if (random.nextInt(4) == 0) {
+        spec = spec.output(any(List.of(DType.FP32, DType.BF16, DType.FP16)));
+      }
+      spec = PipelineCases.with(spec, features(pattern));
+      // A ring rounds at every hop, where plain loops round once.
+      boolean rounds =
+          cell.method() == Method.RING
+              && (pattern.reduces() || pattern == Pattern.GEMM_BESIDE_REDUCE_SCATTER);
+      boolean wide = !dtype.isFp8() && !rounds && random.nextInt(3) == 0;
+      return new PipelineCase(
+          shallow(spec, wide), how(cell, spec, members), wide ? WIDE_FACTOR : 1);
+    }
+
+    /// As deep as equal still means equal.
+    private GemmSpec shallow(GemmSpec spec, boolean wide) {
+      var out = spec.outputDtype();
+      double exact = out.isStoredAsFp32() ? 0x1p24 : 2 / out.epsilon();
+      float scale = spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
+      double most =
+          wide
+              ? out == DType.FP16 ? WIDE_FP16_DEPTH : Integer.MAX_VALUE
+              : (exact - 2 * LARGEST) / (LARGEST * LARGEST * scale);
+      return new GemmSpec(
+          spec.pattern(),
+          spec.m(),
+          spec.n(),
+          (int) Math.min(spec.k(), most),
+          spec.besideElements(),
+          spec.dtype(),
+          out,
+          spec.features());
+    }
+
+    private EnumSet<Feature> features(Pattern pattern) {
+      var features = EnumSet.noneOf(Feature.class);
+      for (var feature : Feature.values()) {
+        boolean legal =
+            switch (feature) {
+              case GATHERED_INPUT -> pattern == Pattern.ALL_GATHER_GEMM;
+              case TRANSPOSED_INPUT -> pattern != Pattern.ALL_GATHER_GEMM;
+              case GELU -> !features.contains(Feature.ACCUMULATE);
+              case TRANSPOSED_WEIGHT, ACCUMULATE, BIAS -> true;
+            };
+        if (legal && random.nextInt(3) == 0) {
+          features.add(feature);
+        }
+      }
+      return features;
+    }
+
+    private Overlap how(Capabilities.Row cell, GemmSpec spec, int members) {
+      var method = cell.method();
+      var how =
+          PipelineCases.overlap(method, 1 + random.nextInt(MOST_SPLITS))
+              .over(cell.transport())
+              .order(any(List.of(ChunkOrder.values())))
+              .priority(any(List.of(Priority.values())));
+      if (cell.transport() == Transport.WORKERS) {
+        how = how.workers(1 + random.nextInt(MOST_WORKERS));
+      }
+      if (method != Method.BULK && method != Method.UNFUSED) {
+        how = how.streams(1 + random.nextInt(MOST_STREAMS));
+        int largest = PipelineCases.largestPart(spec, method, members);
+        if (largest > 1 && random.nextInt(3) == 0) {
+          how = how.boundaries(cuts(largest));
+        }
+      }
+      if (random.nextInt(3) == 0) {
+        how = how.replay();
+      }
+      return random.nextInt(3) == 0 ? how.outputInSymmetricMemory() : how;
+    }
+
+    private int[] cuts(int end) {
+      int inner = 1 + random.nextInt(MOST_SPLITS - 1);
+      var cuts = random.ints(inner, 1, end).sorted().distinct();
+      return IntStream.concat(IntStream.concat(IntStream.of(0), cuts), IntStream.of(end)).toArray();
+    }
+
+    private int size() {
+      return SIZES[random.nextInt(SIZES.length)];
+    }
+
+    private <T> T any(List<T> of) {
+      return of.get(random.nextInt(of.size()));
+    }
+  }
+}

@@ -1,0 +1,17 @@
+package braid.internal.selftest;
+
+import braid.DType;
+
+/// A case of one way to compute or communicate, which has a row in the self-test's table.
+public sealed interface TabledCase extends Case permits PipelineCase, CollectiveCase, MemoryCase {
+  /// The pattern, the collective or the tensor.
+  String what();
+
+  /// How it is overlapped; empty for a collective or a tensor.
+  String method();
+
+  /// The transport or library; empty for a tensor.
+  String over();
+
+  DType dtype();
+}
