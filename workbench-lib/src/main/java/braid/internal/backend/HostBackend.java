@@ -52,6 +52,7 @@ public final class HostBackend implements Backend {
     this.link = env.link();
     this.engine = new CopyEngine(link, waits);
     this.cores = Cores.of(env.local());
+    waits.watch(this::checkDeparted);
     this.gemmThreads = Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
   }
 
@@ -199,6 +200,18 @@ public final class HostBackend implements Backend {
   @Override
   public long clockErrorNanos() {
     return 0;
+  }
+
+  private void checkDeparted() {
+    var departed = waits.departed();
+    if (!departed.isEmpty()) {
+      streams.forEach(stream -> stream.checkDeparted(departed));
+    }
+  }
+
+  @Override
+  public boolean atRest() {
+    return streams.stream().allMatch(HostStream::atRest);
   }
 
   @Override
