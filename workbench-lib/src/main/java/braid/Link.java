@@ -36,9 +36,9 @@ public record Link(double bytesPerSecond, long latencyNanos) {
     }
   }
 
-  /// Reads `0.3GB/s,20us`, `2GB/s` or `unlimited`. Bandwidths are in bytes (`GB/s`, `GiB/s`) or bits
-  /// (`Gb/s`, `Gbps`), with K, M, G or T; latencies in `ns`, `us`, `µs`, `ms` or `s`. Case counts: a
-  /// `B` is eight `b`.
+  /// Reads `0.3GB/s,20us`, `2GB/s` or `unlimited`. Bandwidths are in bytes (`GB/s`, `GiB/s`) or
+  /// bits (`Gb/s`, `Gbps`), with K, M, G or T; latencies in `ns`, `us`, `µs`, `ms` or `s`. Case
+  /// counts: a `B` is eight `b`.
   public static Link parse(String text) {
     var stripped = text.strip();
     if (stripped.equalsIgnoreCase("unlimited")) {

@@ -103,9 +103,31 @@ class RecordsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"", "fast", "1GB", "0GB/s", "1..2GB/s", "1GB/s,-3us", "1GB/s,3", "1gb/s", "1Gb",
-        "1GBps", "1GBPS", "1GBit/s", "1Gib/s", "1kB/s", "1B/s", "1GB/S", "1GB/s,20US", "1GB/s,20Ms",
-        "1GB/s,20m", "1GB/s 20us", "1GB/s,20us,", "1GB/s,99999999999999999999s", "1e3GB/s"
+  @ValueSource(
+      strings = {
+        "",
+        "fast",
+        "1GB",
+        "0GB/s",
+        "1..2GB/s",
+        "1GB/s,-3us",
+        "1GB/s,3",
+        "1gb/s",
+        "1Gb",
+        "1GBps",
+        "1GBPS",
+        "1GBit/s",
+        "1Gib/s",
+        "1kB/s",
+        "1B/s",
+        "1GB/S",
+        "1GB/s,20US",
+        "1GB/s,20Ms",
+        "1GB/s,20m",
+        "1GB/s 20us",
+        "1GB/s,20us,",
+        "1GB/s,99999999999999999999s",
+        "1e3GB/s"
       })
   void linksThatMakeNoSenseAreRefused(String text) {
     assertThatThrownBy(() -> Link.parse(text))

@@ -55,9 +55,7 @@ public enum TimeScale {
   public static String digits(double value) {
     double size = Math.abs(value);
     int decimals =
-        size == 0
-            ? 3
-            : Math.clamp(2 - (long) Math.floor(Math.log10(size)), 0, MOST_DECIMALS);
+        size == 0 ? 3 : Math.clamp(2 - (long) Math.floor(Math.log10(size)), 0, MOST_DECIMALS);
     return String.format(Locale.ROOT, "%." + decimals + "f", value);
   }
 
