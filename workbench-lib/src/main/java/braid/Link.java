@@ -20,7 +20,7 @@ public record Link(double bytesPerSecond, long latencyNanos) {
 
   private static final Pattern FORM =
       Pattern.compile(
-          "([0-9]+|[0-9]*\\.[0-9]+) *([KMGT])(B/s|iB/s|b/s|bps)"
+          "([0-9]+|[0-9]*\\.[0-9]+) *([KMGT]?)(B/s|(?<=[KMGT])iB/s|b/s|bps)"
               + "(?: *, *([0-9]+|[0-9]*\\.[0-9]+) *(ns|us|\u00b5s|\u03bcs|ms|s))?");
 
   public Link {
@@ -67,7 +67,7 @@ public record Link(double bytesPerSecond, long latencyNanos) {
   }
 
   private static BigDecimal bytes(String prefix, String unit) {
-    int power = "KMGT".indexOf(prefix) + 1;
+    int power = prefix.isEmpty() ? 0 : "KMGT".indexOf(prefix) + 1;
     var bytes = BigDecimal.valueOf(unit.equals("iB/s") ? 1024 : 1000).pow(power);
     return unit.startsWith("b") ? bytes.divide(BigDecimal.valueOf(Byte.SIZE)) : bytes;
   }

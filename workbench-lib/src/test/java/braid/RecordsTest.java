@@ -88,6 +88,7 @@ class RecordsTest {
           .25GB/s,1.5\u00b5s | 250000000 | 1500
           0.1GB/s,3\u03bcs | 100000000 | 3000
           0.000001KB/s | 0.001 | 0
+          16bps        | 2 | 0
           """)
   void linksAreParsedAndPrintWhatCanBeParsed(String text, double bandwidth, long latency) {
     var link = Link.parse(text);
@@ -119,7 +120,7 @@ class RecordsTest {
         "1GBit/s",
         "1Gib/s",
         "1kB/s",
-        "1B/s",
+        "1iB/s",
         "1GB/S",
         "1GB/s,20US",
         "1GB/s,20Ms",

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Ranks that wait for ranks which have ended the cell. Waits last 300 s here, so a cell that ends
 /// within the limit of a test ended because the front saw that nobody could come.
@@ -115,5 +116,69 @@ class DepartedTest {
     assertNames(failure, "rank 0", 2, name);
     assertThat(failure.message()).containsPattern("but ranks? 1(, 2)? ended");
     assertThat(result("pipe.run(); pipe.verify(); world.rank()")).startsWith("0");
+  }
+
+  /// The calls of the ranks no longer match then, so the cell may not end well.
+  @Test
+  void aCellThatCatchesItFailsAllTheSame() {
+    var failure =
+        fails("if (world.rank() == 0) try { world.barrier(); } catch (BraidException e) { }");
+    assertThat(failure.message()).contains("barrier in group `world` but ranks 1, 2 ended");
+  }
+
+  /// Rank 1 has ended the cell, and comes.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "Thread.startVirtualThread(late);",
+        "new Thread(late).start();",
+        "CompletableFuture.runAsync(late);",
+        "Executors.newScheduledThreadPool(1).schedule(world::barrier, 700, TimeUnit.MILLISECONDS);",
+        "CompletableFuture.runAsync(world::barrier, CompletableFuture.delayedExecutor(700, TimeUnit.MILLISECONDS));",
+      })
+  void aThreadThatTheCellLeavesBehindMayStillCome(String start) {
+    result(
+        """
+        Runnable late = () -> {
+          try { Thread.sleep(700); } catch (InterruptedException e) { return; }
+          world.barrier();
+        };
+        """);
+    result("if (world.rank() == 1) { " + start + " } else { world.barrier(); }");
+    result("world.barrier();");
+  }
+
+  /// A rank that is late is none that has left, whatever the others do meanwhile.
+  @Test
+  void ranksThatAreLateAreWaitedFor() {
+    long seed = 20261122;
+    var random = new Random(seed);
+    result(
+        """
+        var pairs = new ProcessGroup[] {
+          world.subset("without0", 1, 2), world.subset("without1", 0, 2), world.subset("without2", 0, 1)};
+        """);
+    for (int i = 0; i < 60; i++) {
+      int gone = random.nextInt(RANKS);
+      int late = (gone + 1 + random.nextInt(RANKS - 1)) % RANKS;
+      int skew = random.nextInt(400);
+      var source =
+          """
+          if (world.rank() != %1$d) {
+            if (world.rank() == %2$d) Thread.sleep(%3$d);
+            var pair = pairs[%1$d];
+            pair.barrier();
+            var t = SymmetricTensor.on(pair).shape(2, 4).dtype(FP32).allocate();
+            Collectives.on(pair).allReduce(t);
+            if (world.rank() == %2$d) Thread.sleep(%3$d / 2);
+            Collectives.on(pair).allReduce(t);
+            t.close();
+          }
+          """
+              .formatted(gone, late, skew);
+      var outcome = session.run(new Cell("cell " + i, source), new Recorded());
+      assertThat(outcome.failure()).as("seed %d, cell %d:\n%s", seed, i, source).isEmpty();
+    }
+    result("world.barrier();");
   }
 }
