@@ -10,8 +10,9 @@ import java.util.function.Predicate;
 import java.util.regex.Pattern;
 
 /// Threads that cells have started and that may still call the library: those with code of a cell
-/// on their stack, and those that wait for the time of a scheduled task. Virtual threads are among
-/// them, which only a thread dump lists. A pool's thread without a task does not count.
+/// or of the library on their stack, and those that wait for the time of a scheduled task. Virtual
+/// threads are among them, which only a thread dump lists. A pool's thread without a task does not
+/// count.
 final class CellThreads {
   /// ` at java.base/java.lang.Thread.run(Thread.java:1474)`.
   private static final Pattern FRAME =
@@ -20,7 +21,7 @@ final class CellThreads {
   /// `#28 "Timer-0" TIMED_WAITING 2026-11-22T02:20:18Z`.
   private static final Pattern TIMED = Pattern.compile("#\\d+ \".*\".* TIMED_WAITING .*");
 
-  /// A thread of the library's own, whose schedules are no cell's.
+  /// A thread of the library's own, which runs nothing of a cell's.
   private static final Pattern OWN = Pattern.compile("#\\d+ \"braid-.*");
 
   /// In which threads wait for a time that a task was scheduled for.
@@ -42,19 +43,26 @@ final class CellThreads {
   }
 
   static boolean find(List<String> dump, Predicate<String> isOfCell) {
-    boolean scheduling = false;
+    boolean own = false;
+    boolean timed = false;
     for (var line : dump) {
       var frame = FRAME.matcher(line);
       if (frame.matches()) {
         var name = frame.group(1);
-        if (isOfCell.test(name) || scheduling && SCHEDULES.contains(name)) {
+        if (isOfCell.test(name)
+            || !own && (isOfLibrary(name) || timed && SCHEDULES.contains(name))) {
           return true;
         }
       } else if (line.startsWith("#")) {
-        scheduling = TIMED.matcher(line).matches() && !OWN.matcher(line).matches();
+        own = OWN.matcher(line).matches();
+        timed = TIMED.matcher(line).matches();
       }
     }
     return false;
+  }
+
+  private static boolean isOfLibrary(String name) {
+    return name.startsWith("braid.") && !name.startsWith("braid.launcher.");
   }
 
   private static List<String> dump() throws IOException {
