@@ -87,6 +87,7 @@ public final class Collectives {
     return new Setting(
         group.name(),
         group.place(),
+        group.members(),
         backend,
         context.waits(),
         group.calls(),

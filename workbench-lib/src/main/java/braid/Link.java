@@ -1,13 +1,14 @@
 package braid;
 
-import java.util.Locale;
+import java.math.BigDecimal;
+import java.math.RoundingMode;
 import java.util.regex.Pattern;
 
 /// The link that the host backend plays: what a rank receives passes it one copy after the other,
 /// and every copy takes `latency` and then its bytes at `bytesPerSecond`. What a rank's peers read
 /// from it costs it nothing, as with a copy engine that pulls.
 ///
-/// It is written `0.3GB/s,20us`; units are powers of ten. A link without limits is `unlimited`.
+/// Written `0.3GB/s,20us`, see [#parse]. A link without limits is `unlimited`.
 public record Link(double bytesPerSecond, long latencyNanos) {
   /// Chosen so that in the notebooks' problem, on a machine of two cores with four ranks, the
   /// communication takes about half as long as the GEMM. A GPU's link is a thousand times faster,
@@ -18,7 +19,9 @@ public record Link(double bytesPerSecond, long latencyNanos) {
   public static final Link UNLIMITED = new Link(Double.POSITIVE_INFINITY, 0);
 
   private static final Pattern FORM =
-      Pattern.compile("([0-9.]+)(B|KB|MB|GB|TB)/S(?:,([0-9.]+)(NS|US|MS|S))?");
+      Pattern.compile(
+          "([0-9]+|[0-9]*\\.[0-9]+) *([KMGT]?)(B/s|(?<=[KMGT])iB/s|b/s|bps)"
+              + "(?: *, *([0-9]+|[0-9]*\\.[0-9]+) *(ns|us|\u00b5s|\u03bcs|ms|s))?");
 
   public Link {
     if (!(bytesPerSecond > 0)) {
@@ -33,53 +36,50 @@ public record Link(double bytesPerSecond, long latencyNanos) {
     }
   }
 
-  /// Reads `0.3GB/s,20us`, `2GB/s` or `unlimited`.
+  /// Reads `0.3GB/s,20us`, `2GB/s` or `unlimited`. Bandwidths are in bytes (`GB/s`, `GiB/s`) or
+  /// bits (`Gb/s`, `Gbps`), with K, M, G or T; latencies in `ns`, `us`, `µs`, `ms` or `s`. Case
+  /// counts: a `B` is eight `b`.
   public static Link parse(String text) {
-    var compact = text.replace(" ", "").toUpperCase(Locale.ROOT);
-    if (compact.equals("UNLIMITED")) {
+    var stripped = text.strip();
+    if (stripped.equalsIgnoreCase("unlimited")) {
       return UNLIMITED;
     }
-    var form = FORM.matcher(compact);
-    if (form.matches()) {
-      try {
-        double bandwidth = Double.parseDouble(form.group(1)) * bytes(form.group(2));
-        double latency =
-            form.group(3) == null ? 0 : Double.parseDouble(form.group(3)) * nanos(form.group(4));
-        return new Link(bandwidth, Math.round(latency));
-      } catch (NumberFormatException e) {
-        throw malformed(text, e);
-      }
+    var form = FORM.matcher(stripped);
+    if (!form.matches()) {
+      throw malformed(text);
     }
-    throw malformed(text, null);
+    var bandwidth = new BigDecimal(form.group(1)).multiply(bytes(form.group(2), form.group(3)));
+    var latency =
+        form.group(4) == null
+            ? BigDecimal.ZERO
+            : new BigDecimal(form.group(4)).multiply(nanos(form.group(5)));
+    if (latency.compareTo(BigDecimal.valueOf(Long.MAX_VALUE)) > 0) {
+      throw malformed(text);
+    }
+    return new Link(
+        bandwidth.doubleValue(), latency.setScale(0, RoundingMode.HALF_UP).longValueExact());
   }
 
-  private static BraidException malformed(
-      String text, @org.jspecify.annotations.Nullable NumberFormatException cause) {
-    var message =
-        "a link must be written bandwidth,latency or unlimited but was %s; for example 0.25GB/s,20us"
-            .formatted(text);
-    return cause == null ? new BraidException(message) : new BraidException(message, cause);
+  private static BraidException malformed(String text) {
+    return new BraidException(
+        "a link must be written bandwidth,latency or unlimited but was %s; bandwidth in GB/s, GiB/s, Gb/s or Gbps (also K, M, T), latency in ns, us, µs, ms or s, for example 0.25GB/s,20us"
+            .formatted(text));
   }
 
-  private static double bytes(String unit) {
-    return switch (unit) {
-      case "B" -> 1;
-      case "KB" -> 1e3;
-      case "MB" -> 1e6;
-      case "GB" -> 1e9;
-      case "TB" -> 1e12;
-      default -> throw new IllegalArgumentException(unit);
-    };
+  private static BigDecimal bytes(String prefix, String unit) {
+    int power = prefix.isEmpty() ? 0 : "KMGT".indexOf(prefix) + 1;
+    var bytes = BigDecimal.valueOf(unit.equals("iB/s") ? 1024 : 1000).pow(power);
+    return unit.startsWith("b") ? bytes.divide(BigDecimal.valueOf(Byte.SIZE)) : bytes;
   }
 
-  private static double nanos(String unit) {
-    return switch (unit) {
-      case "NS" -> 1;
-      case "US" -> 1e3;
-      case "MS" -> 1e6;
-      case "S" -> 1e9;
-      default -> throw new IllegalArgumentException(unit);
-    };
+  private static BigDecimal nanos(String unit) {
+    return BigDecimal.valueOf(
+        switch (unit) {
+          case "ns" -> 1;
+          case "ms" -> 1_000_000;
+          case "s" -> 1_000_000_000;
+          default -> 1_000;
+        });
   }
 
   /// How long one copy of that many bytes occupies the link.
@@ -95,8 +95,8 @@ public record Link(double bytesPerSecond, long latencyNanos) {
     }
     var bandwidth =
         bytesPerSecond >= 1e9
-            ? number(bytesPerSecond / 1e9) + "GB/s"
-            : number(bytesPerSecond / 1e6) + "MB/s";
+            ? number(bytesPerSecond, 9) + "GB/s"
+            : number(bytesPerSecond, 6) + "MB/s";
     return latencyNanos == 0
         ? bandwidth
         : latencyNanos % 1000 == 0
@@ -104,9 +104,7 @@ public record Link(double bytesPerSecond, long latencyNanos) {
             : bandwidth + "," + latencyNanos + "ns";
   }
 
-  private static String number(double value) {
-    return value == Math.rint(value) && value < 1e15
-        ? Long.toString((long) value)
-        : Double.toString(value);
+  private static String number(double value, int digits) {
+    return BigDecimal.valueOf(value).movePointLeft(digits).stripTrailingZeros().toPlainString();
   }
 }

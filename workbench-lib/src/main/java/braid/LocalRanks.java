@@ -8,8 +8,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Queue;
+import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.stream.Collectors;
 
 /// Ranks that are threads of this process: the same groups, memory, streams and signals as ranks
 /// that are processes have, for tests.
@@ -17,6 +20,9 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 /// ```java
 /// LocalRanks.run(4, world -> assertThat(world.gather(1L)).hasSize(4));
 /// ```
+///
+/// A rank that waits only for ranks whose bodies have ended fails at once: they cannot come any
+/// more.
 public final class LocalRanks {
   private LocalRanks() {}
 
@@ -64,13 +70,14 @@ public final class LocalRanks {
 
   private static void run(List<RankContext> contexts, Body body) {
     var failures = new ConcurrentLinkedQueue<Throwable>();
+    var ended = ConcurrentHashMap.<RankContext>newKeySet();
     var threads =
         contexts.stream()
             .map(
                 context ->
                     Thread.ofPlatform()
                         .name("rank-" + context.place().rank())
-                        .start(() -> run(context, contexts, body, failures)))
+                        .start(() -> run(context, contexts, body, ended, failures)))
             .toList();
     try {
       for (var thread : threads) {
@@ -91,11 +98,17 @@ public final class LocalRanks {
   }
 
   private static void run(
-      RankContext context, List<RankContext> all, Body body, Queue<Throwable> failures) {
+      RankContext context,
+      List<RankContext> all,
+      Body body,
+      Set<RankContext> ended,
+      Queue<Throwable> failures) {
     try {
       context.run(
           () -> {
+            context.waits().begin(() -> departed(ended));
             body.run(GroupRegistry.of(context).world());
+            ended.add(context);
             return true;
           });
     } catch (Throwable e) {
@@ -103,6 +116,14 @@ public final class LocalRanks {
       var reason = "rank %d failed: %s".formatted(context.place().rank(), e);
       all.forEach(each -> each.release(reason));
     }
+  }
+
+  /// The ranks that can do nothing for the others any more.
+  private static Set<Integer> departed(Set<RankContext> ended) {
+    return ended.stream()
+        .filter(RankContext::atRest)
+        .map(context -> context.place().rank())
+        .collect(Collectors.toSet());
   }
 
   private static void rethrow(Queue<Throwable> failures) {

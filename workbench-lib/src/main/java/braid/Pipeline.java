@@ -139,7 +139,13 @@ public final class Pipeline implements AutoCloseable {
           idle.orElseGet(
               () ->
                   Plan.of(
-                      new Rig(backend, group.place(), what, tuning, group.symmetric(resolved)),
+                      new Rig(
+                          backend,
+                          group.place(),
+                          group.members(),
+                          what,
+                          tuning,
+                          group.symmetric(resolved)),
                       key.spec()));
       group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
       plan.scale(scale);

@@ -76,6 +76,19 @@ class RecordsTest {
           1.5 TB/s, 2 us | 1500000000000 | 2000
           350MB/s,1ms  | 350000000 | 1000000
           10KB/s,5ns   | 10000 | 5
+          1Gb/s        | 125000000 | 0
+          400Gbps,1us  | 50000000000 | 1000
+          800 Kb/s     | 100000 | 0
+          2.4Tbps      | 300000000000 | 0
+          8Mb/s, 2s    | 1000000 | 2000000000
+          1KiB/s       | 1024 | 0
+          1.5MiB/s     | 1572864 | 0
+          1GiB/s,0.5us | 1073741824 | 500
+          1TiB/s       | 1099511627776 | 0
+          .25GB/s,1.5\u00b5s | 250000000 | 1500
+          0.1GB/s,3\u03bcs | 100000000 | 3000
+          0.000001KB/s | 0.001 | 0
+          16bps        | 2 | 0
           """)
   void linksAreParsedAndPrintWhatCanBeParsed(String text, double bandwidth, long latency) {
     var link = Link.parse(text);
@@ -91,7 +104,32 @@ class RecordsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"", "fast", "1GB", "0GB/s", "1..2GB/s", "1GB/s,-3us", "1GB/s,3"})
+  @ValueSource(
+      strings = {
+        "",
+        "fast",
+        "1GB",
+        "0GB/s",
+        "1..2GB/s",
+        "1GB/s,-3us",
+        "1GB/s,3",
+        "1gb/s",
+        "1Gb",
+        "1GBps",
+        "1GBPS",
+        "1GBit/s",
+        "1Gib/s",
+        "1kB/s",
+        "1iB/s",
+        "1GB/S",
+        "1GB/s,20US",
+        "1GB/s,20Ms",
+        "1GB/s,20m",
+        "1GB/s 20us",
+        "1GB/s,20us,",
+        "1GB/s,99999999999999999999s",
+        "1e3GB/s"
+      })
   void linksThatMakeNoSenseAreRefused(String text) {
     assertThatThrownBy(() -> Link.parse(text))
         .isInstanceOf(BraidException.class)

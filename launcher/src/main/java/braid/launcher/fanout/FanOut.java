@@ -26,6 +26,7 @@ public final class FanOut implements ExecutionControl {
   private Optional<List<Integer>> selected = Optional.empty();
   private boolean render;
   private int epoch = FIRST_EPOCH;
+  private long steps;
   private long ranNanos;
   private long loadNanos;
   private @Nullable Invocation running;
@@ -144,7 +145,7 @@ public final class FanOut implements ExecutionControl {
 
   private Map<Integer, Ending> ask(List<RankProcess> whom, ToRank message)
       throws InterruptedException {
-    var invocation = new Invocation(whom, message);
+    var invocation = new Invocation(whom, ranks().all(), message);
     synchronized (this) {
       running = invocation;
       if (stopWanted && message instanceof ToRank.Invoke) {
@@ -202,7 +203,8 @@ public final class FanOut implements ExecutionControl {
   public String invoke(String className, String methodName)
       throws RunException, EngineTerminationException {
     long start = System.nanoTime();
-    var ended = askUninterrupted(selected(), new ToRank.Invoke(className, methodName, render));
+    var ended =
+        askUninterrupted(selected(), new ToRank.Invoke(className, methodName, render, ++steps));
     ranNanos += System.nanoTime() - start;
     last = Optional.of(ended);
     var failure = rootCause(ended);

@@ -15,6 +15,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 
 /// One step of a cell on all its ranks, from the request to the last answer. When a rank fails, the
@@ -43,19 +44,29 @@ public final class Invocation {
   /// What a rank that was told to stop before may still take once the user insists.
   private static final Duration LAST_CHANCE = Duration.ofSeconds(1);
 
+  /// How often it is looked for ranks that have departed, once a rank waits.
+  private static final Duration LOOK_AGAIN = Duration.ofMillis(100);
+
   private final Map<Integer, RankProcess> asked = new TreeMap<>();
   private final Map<Integer, Ending> endings = new TreeMap<>();
   private final Set<Integer> givenUp = new TreeSet<>();
+  private final List<RankProcess> all;
+  private final Map<Integer, CompletableFuture<Boolean>> resting = new TreeMap<>();
+  private final Set<Integer> departed = new TreeSet<>();
   private final boolean ofCell;
+  private final long step;
   private String trouble = "";
   private long troubleNanos;
   private long insistedNanos;
   private boolean interrupted;
   private boolean disturbed;
 
-  /// Asks the same of every rank of the list; the caller then waits.
-  public Invocation(List<RankProcess> ranks, ToRank message) {
+  /// Asks the same of every rank of the list; the caller then waits. `all` are the ranks of the
+  /// session: those that are not asked cannot come either.
+  public Invocation(List<RankProcess> ranks, List<RankProcess> all, ToRank message) {
+    this.all = all;
     ofCell = message instanceof ToRank.Invoke;
+    step = message instanceof ToRank.Invoke invoke ? invoke.step() : 0;
     ranks.forEach(r -> asked.put(r.rank(), r));
     for (var rank : ranks) {
       var _ =
@@ -142,7 +153,12 @@ public final class Invocation {
         stopNow();
       }
       if (troubleNanos == 0) {
-        wait();
+        if (ofCell && pending().size() < all.size()) {
+          lookForDeparted();
+          wait(LOOK_AGAIN.toMillis());
+        } else {
+          wait();
+        }
         continue;
       }
       long since = System.nanoTime() - troubleNanos;
@@ -165,6 +181,31 @@ public final class Invocation {
       wait((next - since) / 1_000_000 + 1);
     }
     return Map.copyOf(endings);
+  }
+
+  /// Tells the ranks that still run which of the others have ended the step and are at rest, so
+  /// that none waits for those. No rank is bothered with this before one waits.
+  private void lookForDeparted() {
+    var running = pending().stream().map(this::process).toList();
+    if (running.stream().noneMatch(rank -> rank.isWaiting(step))) {
+      return;
+    }
+    int before = departed.size();
+    for (var rank : all) {
+      if (!running.contains(rank) && !departed.contains(rank.rank())) {
+        var answer = resting.computeIfAbsent(rank.rank(), _ -> rank.resting());
+        if (answer.isDone()) {
+          resting.remove(rank.rank());
+          if (answer.join()) {
+            departed.add(rank.rank());
+          }
+        }
+      }
+    }
+    if (departed.size() > before) {
+      var told = new ToRank.Departed(step, List.copyOf(departed));
+      running.forEach(rank -> rank.tell(told));
+    }
   }
 
   /// From here on it is as if a rank had failed so long ago that the others are to be stopped.

@@ -38,6 +38,12 @@ final class CellClasses extends URLClassLoader {
     addURL(Path.of(path).toUri().toURL());
   }
 
+  /// Whether the class of that name is a cell's, or of a jar that a cell added.
+  boolean has(String name) {
+    var loaded = findLoadedClass(name);
+    return loaded != null && loaded.getClassLoader() == this;
+  }
+
   @Override
   protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
     synchronized (getClassLoadingLock(name)) {

@@ -93,6 +93,11 @@ final class CellEngine {
     }
   }
 
+  /// Whether code of a cell runs in this rank, in the cell or after it in a thread that it started.
+  boolean runsCode() {
+    return CellThreads.any(classes::has);
+  }
+
   /// Stops the cell that runs, from another thread.
   void interrupt() {
     synchronized (stopping) {

@@ -9,6 +9,7 @@ import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.Hello;
 import braid.launcher.wire.OutputMark;
+import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.ToRank;
 import braid.natives.LibC;
 import java.io.EOFException;
@@ -23,6 +24,7 @@ import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Set;
 
 /// A rank's JVM: `RankMain FRONT_PORT`, with the rest in the environment. The main thread answers
 /// requests and so runs the cells; a second thread hears what must be heard while a cell runs, and
@@ -34,12 +36,20 @@ public final class RankMain {
 
   private static final long EXIT_GRACE_OF_GPU_MILLIS = 3000;
 
+  /// The ranks that have ended a step and cannot come to anything in it.
+  private record Departed(long step, Set<Integer> ranks) {}
+
+  private static final long NO_STEP = 0;
+
   private final Connection execution;
   private final Connection control;
   private final CellEngine engine;
   private final StandardInput input;
   private final String token;
   private final RankContext context = RankContext.current();
+  private volatile Departed departed = new Departed(NO_STEP, Set.of());
+  private volatile long step = NO_STEP;
+  private volatile long toldWaiting = NO_STEP;
   private final FileOutputStream out = new FileOutputStream(FileDescriptor.out);
   private final FileOutputStream err = new FileOutputStream(FileDescriptor.err);
 
@@ -75,6 +85,7 @@ public final class RankMain {
     System.setErr(print(FileDescriptor.err, "err"));
     System.setIn(input);
     context.outbox(new FrontOutbox(execution));
+    context.waits().watch(this::tellWaiting);
     Thread.ofPlatform().daemon().name("braid-control").start(this::hearControl);
     while (true) {
       var answer = answer(ToRank.read(execution.in()));
@@ -85,7 +96,7 @@ public final class RankMain {
   private FromRank.Answer answer(ToRank message) throws IOException {
     return switch (message) {
       case ToRank.Load load -> engine.load(load);
-      case ToRank.Invoke invoke -> engine.invoke(invoke);
+      case ToRank.Invoke invoke -> invoke(invoke);
       case ToRank.VarValue value -> engine.varValue(value);
       case ToRank.AddToClasspath add -> engine.classpath(add);
       case ToRank.Resume resume -> {
@@ -101,7 +112,29 @@ public final class RankMain {
       case ToRank.Release ignored -> throw misplaced(message);
       case ToRank.Input ignored -> throw misplaced(message);
       case ToRank.Exit ignored -> throw misplaced(message);
+      case ToRank.Rest ignored -> throw misplaced(message);
+      case ToRank.Departed ignored -> throw misplaced(message);
     };
+  }
+
+  /// A step in which a wait ended because ranks had departed fails even if its code caught that:
+  /// the ranks stand at different calls, which only a new epoch mends.
+  private FromRank.Answer invoke(ToRank.Invoke invoke) {
+    step = invoke.step();
+    context.waits().begin(() -> departed.step() == invoke.step() ? departed.ranks() : Set.of());
+    var answer = engine.invoke(invoke);
+    var hopeless = context.waits().end();
+    return hopeless == null || answer instanceof FromRank.Failed
+        ? answer
+        : new FromRank.Failed(RankFailure.of(RankFailure.Kind.THROWN, -1, hopeless));
+  }
+
+  /// Lets the front know that the step waits, once: it then looks which ranks have departed.
+  private void tellWaiting() {
+    if (toldWaiting != step) {
+      toldWaiting = step;
+      tellControl(new FromRank.Waiting(step));
+    }
   }
 
   /// What keeps a rank from going on, such as a GPU whose context is lost, follows from what its
@@ -137,6 +170,11 @@ public final class RankMain {
           case ToRank.Interrupt() -> engine.interrupt();
           case ToRank.Release release -> context.release(release.reason());
           case ToRank.Input line -> input.answer(line.line(), line.end());
+          case ToRank.Rest question ->
+              control.send(
+                  new FromRank.Resting(question.number(), !engine.runsCode() && context.atRest()));
+          case ToRank.Departed gone ->
+              departed = new Departed(gone.step(), Set.copyOf(gone.ranks()));
           case ToRank.Exit() -> exit();
           case ToRank other -> throw misplaced(other);
         }

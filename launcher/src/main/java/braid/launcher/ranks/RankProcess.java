@@ -11,7 +11,9 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -38,6 +40,9 @@ public final class RankProcess {
   private volatile @Nullable Death death;
   private volatile @Nullable Heartbeat heartbeat;
   private final Map<Long, CompletableFuture<Void>> hearings = new HashMap<>();
+  private final Map<Long, CompletableFuture<Boolean>> restings = new ConcurrentHashMap<>();
+  private final AtomicLong lastResting = new AtomicLong();
+  private volatile long waitingStep;
   private long lastHearing;
 
   /// What a rank last said of itself, and when (`System.nanoTime`).
@@ -155,6 +160,21 @@ public final class RankProcess {
     return heard;
   }
 
+  /// Whether nothing of a cell runs in the rank and its streams are done; a rank that dies does not
+  /// say.
+  public CompletableFuture<Boolean> resting() {
+    var answer = new CompletableFuture<Boolean>();
+    long number = lastResting.incrementAndGet();
+    restings.put(number, answer);
+    tell(new ToRank.Rest(number));
+    return answer;
+  }
+
+  /// Whether the rank has waited in that step for long enough to say so.
+  public boolean isWaiting(long step) {
+    return waitingStep == step;
+  }
+
   private void heardAll() {
     synchronized (hearings) {
       hearings.values().forEach(heard -> heard.complete(null));
@@ -210,11 +230,19 @@ public final class RankProcess {
   }
 
   private void heardOnControl(FromRank message) {
-    if (message instanceof FromRank.Pong pong) {
-      heartbeat = new Heartbeat(pong, System.nanoTime());
-      heard(pong.number());
-    } else {
-      heardByItself(message);
+    switch (message) {
+      case FromRank.Pong pong -> {
+        heartbeat = new Heartbeat(pong, System.nanoTime());
+        heard(pong.number());
+      }
+      case FromRank.Waiting waiting -> waitingStep = waiting.step();
+      case FromRank.Resting resting -> {
+        var asked = restings.remove(resting.number());
+        if (asked != null) {
+          asked.complete(resting.atRest());
+        }
+      }
+      case FromRank other -> heardByItself(other);
     }
   }
 
@@ -227,8 +255,8 @@ public final class RankProcess {
           events.accept(new RankEvent.Published(rank, published.bundle()));
       case FromRank.InputRequest request ->
           events.accept(new RankEvent.InputRequested(rank, request.prompt()));
-      case FromRank.Pong ignored ->
-          throw new IllegalStateException("a pong on the wrong connection");
+      case FromRank.Pong _, FromRank.Waiting _, FromRank.Resting _ ->
+          throw new IllegalStateException("on the wrong connection: " + message);
       case FromRank.Answer ignored ->
           throw new IllegalStateException("an answer on the wrong connection");
     }

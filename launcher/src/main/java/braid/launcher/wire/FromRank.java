@@ -31,6 +31,12 @@ public sealed interface FromRank {
   record Pong(long number, long residentBytes, long heapBytes, List<String> waits)
       implements FromRank {}
 
+  /// The rank waits in that step, perhaps for another rank; said once in a step.
+  record Waiting(long step) implements FromRank {}
+
+  /// Whether the rank is at rest, as that question asked.
+  record Resting(long number, boolean atRest) implements FromRank {}
+
   default void write(DataOutput out) throws IOException {
     switch (this) {
       case Done() -> out.writeByte(0);
@@ -66,6 +72,15 @@ public sealed interface FromRank {
           Wire.writeText(out, wait);
         }
       }
+      case Waiting waiting -> {
+        out.writeByte(7);
+        out.writeLong(waiting.step);
+      }
+      case Resting resting -> {
+        out.writeByte(8);
+        out.writeLong(resting.number);
+        out.writeBoolean(resting.atRest);
+      }
     }
   }
 
@@ -89,6 +104,8 @@ public sealed interface FromRank {
         }
         yield new Pong(number, resident, heap, waits);
       }
+      case 7 -> new Waiting(in.readLong());
+      case 8 -> new Resting(in.readLong(), in.readBoolean());
       default -> throw new IOException("a rank sent a message of unknown kind " + kind);
     };
   }

@@ -16,9 +16,9 @@ public sealed interface ToRank {
   @SuppressWarnings("ArrayRecordComponent")
   record ClassBytes(String name, byte[] bytes) {}
 
-  /// Runs a static method. `render` asks for its value in every form; without it the value stays in
-  /// the rank.
-  record Invoke(String className, String methodName, boolean render) implements ToRank {}
+  /// Runs a static method, as that step of the session. `render` asks for its value in every form;
+  /// without it the value stays in the rank.
+  record Invoke(String className, String methodName, boolean render, long step) implements ToRank {}
 
   record VarValue(String className, String varName) implements ToRank {}
 
@@ -37,6 +37,12 @@ public sealed interface ToRank {
 
   /// Frees whoever waits for another rank, because the wait can no longer end well.
   record Release(String reason) implements ToRank {}
+
+  /// Asks whether the rank is at rest: nothing of a cell runs in it, and its streams are done.
+  record Rest(long number) implements ToRank {}
+
+  /// Names the ranks that have ended that step, are at rest, and so cannot come to anything in it.
+  record Departed(long step, List<Integer> ranks) implements ToRank {}
 
   /// A line for `System.in`, or its end.
   record Input(String line, boolean end) implements ToRank {}
@@ -58,6 +64,7 @@ public sealed interface ToRank {
         Wire.writeText(out, invoke.className);
         Wire.writeText(out, invoke.methodName);
         out.writeBoolean(invoke.render);
+        out.writeLong(invoke.step);
       }
       case VarValue value -> {
         out.writeByte(2);
@@ -91,6 +98,18 @@ public sealed interface ToRank {
         out.writeBoolean(input.end);
       }
       case Exit() -> out.writeByte(10);
+      case Rest rest -> {
+        out.writeByte(11);
+        out.writeLong(rest.number);
+      }
+      case Departed departed -> {
+        out.writeByte(12);
+        out.writeLong(departed.step);
+        out.writeInt(departed.ranks.size());
+        for (int rank : departed.ranks) {
+          out.writeInt(rank);
+        }
+      }
     }
   }
 
@@ -105,7 +124,7 @@ public sealed interface ToRank {
         }
         yield new Load(classes);
       }
-      case 1 -> new Invoke(Wire.readText(in), Wire.readText(in), in.readBoolean());
+      case 1 -> new Invoke(Wire.readText(in), Wire.readText(in), in.readBoolean(), in.readLong());
       case 2 -> new VarValue(Wire.readText(in), Wire.readText(in));
       case 3 -> new AddToClasspath(Wire.readText(in));
       case 4 -> new Resume(in.readInt());
@@ -115,6 +134,15 @@ public sealed interface ToRank {
       case 8 -> new Release(Wire.readText(in));
       case 9 -> new Input(Wire.readText(in), in.readBoolean());
       case 10 -> new Exit();
+      case 11 -> new Rest(in.readLong());
+      case 12 -> {
+        long step = in.readLong();
+        var ranks = new ArrayList<Integer>();
+        for (int left = in.readInt(); left > 0; left--) {
+          ranks.add(in.readInt());
+        }
+        yield new Departed(step, ranks);
+      }
       default -> throw new IOException("the front sent a message of unknown kind " + kind);
     };
   }

@@ -19,7 +19,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 class WireTest {
   static List<ToRank> toRank() {
     return List.of(
-        new ToRank.Invoke("REPL.$JShell$1", "do_it$", true),
+        new ToRank.Invoke("REPL.$JShell$1", "do_it$", true, 7),
+        new ToRank.Rest(3),
+        new ToRank.Departed(8, List.of(0, 2)),
         new ToRank.VarValue("a", "b"),
         new ToRank.AddToClasspath("/tmp/ü.jar"),
         new ToRank.Resume(7),
@@ -38,6 +40,8 @@ class WireTest {
         new FromRank.Display(MimeBundle.text(""), "id", true),
         new FromRank.Published(MimeBundle.text("x")),
         new FromRank.InputRequest("?"),
+        new FromRank.Waiting(5),
+        new FromRank.Resting(6, true),
         new FromRank.Pong(1, 2, 3, List.of("all-gather `x`, chunk 3")));
   }
 

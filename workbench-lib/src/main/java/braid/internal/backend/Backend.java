@@ -86,6 +86,9 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// What else a self-test is to hold this machine to.
   List<SelfTest.Check> selfChecks();
 
+  /// Whether no stream has anything to do. Asked from any thread.
+  boolean atRest();
+
   /// Drops what streams have not begun and waits for what they have.
   void quiesce();
 

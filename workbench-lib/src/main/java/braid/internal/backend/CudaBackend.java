@@ -73,6 +73,7 @@ public final class CudaBackend implements Backend {
     this.workerCopies = new WorkerCopies(device.kernels(), env.bulkCopies());
     this.recorder = new Recorder(device.gpu());
     this.hardware = new Hardware(device.gpu().pciBusId());
+    waits.watch(this::checkDeparted);
   }
 
   /// Opens this rank's GPU, which is the one of its number among the ranks of this machine.
@@ -243,6 +244,20 @@ public final class CudaBackend implements Backend {
   public Operand operand(Matrix source) {
     long bytes = Multiplier.formBytes(source);
     return new Operand(source, bytes == 0 ? Optional.empty() : Optional.of(allocate(bytes)));
+  }
+
+  private void checkDeparted() {
+    var departed = waits.departed();
+    if (!departed.isEmpty()) {
+      device.gpu().use();
+      streams.forEach(stream -> stream.checkDeparted(departed));
+    }
+  }
+
+  @Override
+  public boolean atRest() {
+    device.gpu().use();
+    return allDone();
   }
 
   @Override

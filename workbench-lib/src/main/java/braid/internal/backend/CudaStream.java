@@ -28,6 +28,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -56,6 +57,9 @@ final class CudaStream implements Stream {
   private boolean launching;
   private int parity;
   private int step;
+
+  /// Whether work was given that nobody has waited for yet.
+  private volatile boolean inTurn;
 
   /// A stream of the GPU, which all lanes of one name and priority share, with what multiplications
   /// on it need: the GPU has fewer queues than a session has pipelines, and two streams in one
@@ -96,6 +100,7 @@ final class CudaStream implements Stream {
     device.gpu().use();
     recorder.turn(nextIteration);
     step = nextStep;
+    inTurn = true;
     usedEvents = 0;
     awaited.turn();
   }
@@ -223,12 +228,13 @@ final class CudaStream implements Stream {
   }
 
   @Override
-  public void await(Work work, Signals signals, int slot) {
+  public void await(Work work, Signals signals, int slot, int from) {
+    int raiser = signals.ranks().get(from);
     long word = signals.word(signals.self(), slot).address();
     give(
         () -> {
           long value = value();
-          awaited.add(word, value, work);
+          awaited.add(word, value, work, raiser);
           recorder.waits(name(), work);
           operate(
               new MemoryOperation(
@@ -304,6 +310,7 @@ final class CudaStream implements Stream {
     device.gpu().use();
     flush();
     Polling.until(waits, () -> waitingFor(description), gpu::isDone);
+    inTurn = false;
   }
 
   /// What the stream waits for on the GPU, where it does: the first signal that is not there.
@@ -312,6 +319,20 @@ final class CudaStream implements Stream {
         .firstMissing()
         .map(first -> "%s (%s)".formatted(first.work(), description.get()))
         .orElseGet(description);
+  }
+
+  /// Fails where the stream waits, or will, for a signal of a rank that has departed; called by a
+  /// thread that waits for the stream.
+  void checkDeparted(Set<Integer> departed) {
+    if (!inTurn) {
+      return;
+    }
+    awaited
+        .firstMissing(departed)
+        .ifPresent(
+            first -> {
+              throw waits.hopeless(first.work().toString(), List.of(first.raiser()));
+            });
   }
 
   AwaitedWords awaited() {

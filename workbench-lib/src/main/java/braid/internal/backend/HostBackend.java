@@ -54,6 +54,7 @@ public final class HostBackend implements Backend {
     this.engine = new CopyEngine(link, waits);
     this.cores = Cores.of(env.local());
     this.memory = new FreeMemory(token, env.local(), waits);
+    waits.watch(this::checkDeparted);
     this.gemmThreads = Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
   }
 
@@ -206,6 +207,18 @@ public final class HostBackend implements Backend {
   @Override
   public long clockErrorNanos() {
     return 0;
+  }
+
+  private void checkDeparted() {
+    var departed = waits.departed();
+    if (!departed.isEmpty()) {
+      streams.forEach(stream -> stream.checkDeparted(departed));
+    }
+  }
+
+  @Override
+  public boolean atRest() {
+    return streams.stream().allMatch(HostStream::atRest);
   }
 
   @Override

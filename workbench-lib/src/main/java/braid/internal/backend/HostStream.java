@@ -20,6 +20,8 @@ import braid.internal.work.Work;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -39,6 +41,11 @@ final class HostStream implements Stream {
   /// When the previous work would have ended on a machine whose threads never oversleep; of the
   /// queue's thread alone.
   private long previousEndNanos = Long.MIN_VALUE;
+
+  private volatile @Nullable Awaited awaited;
+
+  /// A signal that is not there, and the rank of the world that raises it.
+  private record Awaited(Work work, int raiser, BooleanSupplier reached) {}
 
   private record Turn(int iteration, int step) {}
 
@@ -168,16 +175,23 @@ final class HostStream implements Stream {
   }
 
   @Override
-  public void await(Work work, Signals signals, int slot) {
+  public void await(Work work, Signals signals, int slot, int from) {
     var word = signals.word(signals.self(), slot);
+    int raiser = signals.ranks().get(from);
     add(
         work,
         () -> {
           int epoch = waits.epoch();
           int step = turn.step();
           if (!SignalWord.reached(word, 0, epoch, step)) {
-            awaiting(
-                work, nanos -> SignalWord.await(word, 0, epoch, step, nanos) ? Boolean.TRUE : null);
+            awaited = new Awaited(work, raiser, () -> SignalWord.reached(word, 0, epoch, step));
+            try {
+              awaiting(
+                  work,
+                  nanos -> SignalWord.await(word, 0, epoch, step, nanos) ? Boolean.TRUE : null);
+            } finally {
+              awaited = null;
+            }
           }
         });
   }
@@ -225,6 +239,21 @@ final class HostStream implements Stream {
     var ended = recording;
     recording = null;
     return ended == null ? List.of() : List.copyOf(ended.spans());
+  }
+
+  /// Fails where the stream waits for a signal of a rank that has departed; called by a thread that
+  /// waits for the stream.
+  void checkDeparted(Set<Integer> departed) {
+    var waiting = awaited;
+    if (waiting != null
+        && departed.contains(waiting.raiser())
+        && !waiting.reached().getAsBoolean()) {
+      throw waits.hopeless(waiting.work().toString(), List.of(waiting.raiser()));
+    }
+  }
+
+  boolean atRest() {
+    return queue.isEmpty();
   }
 
   @Override

@@ -2,10 +2,13 @@ package braid.internal.backend;
 
 import braid.internal.resource.SymmetricMemory;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /// Words by which ranks tell each other how far they are. Every member holds `slots` of them in
 /// symmetric memory; each is raised by one other member and waited for by its holder, here `self`.
-public record Signals(SymmetricMemory memory, int self, int slots) implements AutoCloseable {
+/// `ranks` are the members' ranks in the world.
+public record Signals(SymmetricMemory memory, List<Integer> ranks, int self, int slots)
+    implements AutoCloseable {
   /// A word has its cache line, so that raising one does not slow a wait for its neighbour.
   private static final int BYTES_PER_SLOT = 64;
 

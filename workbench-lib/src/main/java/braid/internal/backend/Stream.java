@@ -48,8 +48,9 @@ public sealed interface Stream extends AutoCloseable permits HostStream, CudaStr
   /// Sets `rank`'s word to this epoch and step, after all work given before.
   void raise(Work work, Signals signals, int rank, int slot);
 
-  /// Holds further work until this rank's word `slot` has come to this step of this epoch.
-  void await(Work work, Signals signals, int slot);
+  /// Holds further work until this rank's word `slot` has come to this step of this epoch. The
+  /// member `from` raises it.
+  void await(Work work, Signals signals, int slot, int from);
 
   /// The point that all work given so far is done.
   Event mark();

@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.Place;
 import braid.internal.rank.Waits;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
@@ -28,15 +29,18 @@ final class Courier {
   private final Standstill standstill;
   private final Waits waits;
   private final Place place;
+  private final List<Integer> ranks;
   private final int[] sent;
   private final int[] received;
   private int epoch;
 
-  Courier(Mailbox mailbox, Place place, Waits waits) {
+  /// @param ranks the members' ranks in the world
+  Courier(Mailbox mailbox, Place place, List<Integer> ranks, Waits waits) {
     this.mailbox = mailbox;
     this.standstill = new Standstill(mailbox, place);
     this.waits = waits;
     this.place = place;
+    this.ranks = ranks;
     this.sent = new int[place.size()];
     this.received = new int[place.size()];
   }
@@ -104,6 +108,7 @@ final class Courier {
     var _ =
         waits.<Boolean>until(
             what,
+            () -> List.of(ranks.get(standing.peer())),
             nanos -> {
               if (look.within(nanos)) {
                 return Boolean.TRUE;

@@ -11,14 +11,19 @@ record Ground(String name, Words words, Mailbox mailbox, Courier courier) implem
     var place = setting.place();
     var words =
         new Words(
-            place, setting.symmetric().take("signals of collectives", Words.bytes(place.size())));
+            place,
+            setting.ranks(),
+            setting.symmetric().take("signals of collectives", Words.bytes(place.size())));
     try {
       var memory =
           setting.backend().control("mail of collectives", Mailbox.bytes(place.size()), rendezvous);
       setting.counters().add(Counter.RENDEZVOUS);
       var mailbox = new Mailbox(place, memory);
       return new Ground(
-          rendezvous.unique(), words, mailbox, new Courier(mailbox, place, setting.waits()));
+          rendezvous.unique(),
+          words,
+          mailbox,
+          new Courier(mailbox, place, setting.ranks(), setting.waits()));
     } catch (RuntimeException | Error e) {
       words.spoil();
       throw e;

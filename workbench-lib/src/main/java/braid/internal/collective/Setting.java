@@ -7,14 +7,17 @@ import braid.internal.memory.Calls;
 import braid.internal.memory.Counters;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
+import java.util.List;
 import java.util.function.Supplier;
 
 /// The group that collectives are made on, as far as they need it.
 ///
+/// @param ranks the members' ranks in the world
 /// @param symmetric where memory comes from that streams of all ranks reach
 public record Setting(
     String group,
     Place place,
+    List<Integer> ranks,
     Backend backend,
     Waits waits,
     Calls calls,

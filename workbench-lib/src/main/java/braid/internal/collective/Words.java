@@ -5,6 +5,7 @@ import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Work;
+import java.util.List;
 import java.util.Locale;
 import java.util.function.Supplier;
 
@@ -42,9 +43,10 @@ final class Words implements AutoCloseable {
   private final Signals signals;
 
   /// @param memory of [#bytes] on each rank
-  Words(Place place, SymmetricMemory memory) {
+  /// @param ranks the members' ranks in the world
+  Words(Place place, List<Integer> ranks, SymmetricMemory memory) {
     this.place = place;
-    this.signals = new Signals(memory, place.rank(), slots(place.size()));
+    this.signals = new Signals(memory, ranks, place.rank(), slots(place.size()));
   }
 
   /// What a rank needs for its words.
@@ -70,7 +72,8 @@ final class Words implements AutoCloseable {
     stream.await(
         Work.of(() -> "signal %s from rank %d of %s".formatted(signal, from, what.get())),
         signals,
-        slot(signal, from));
+        slot(signal, from),
+        from);
   }
 
   private int slot(Signal signal, int raiser) {

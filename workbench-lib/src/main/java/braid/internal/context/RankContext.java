@@ -1,6 +1,7 @@
 package braid.internal.context;
 
 import braid.BraidException;
+import braid.GroupAborted;
 import braid.MemoryKind;
 import braid.Place;
 import braid.internal.backend.Backend;
@@ -13,14 +14,18 @@ import braid.internal.rank.Waits;
 import braid.internal.store.LocalStore;
 import braid.internal.store.Meeting;
 import braid.internal.store.MeetingTable;
+import braid.internal.store.Reply;
 import braid.internal.store.Store;
 import braid.internal.store.StoreClient;
+import braid.internal.store.Ticket;
 import braid.natives.cuda.Gpu;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.function.Function;
@@ -158,14 +163,14 @@ public final class RankContext implements AutoCloseable {
     waits.check(meeting::label);
     var ticket = store.join(meeting, value);
     try {
-      var values = waits.within(env.timeout(), meeting::label, ticket.values());
-      if (values != null) {
-        return values;
+      var reply = waits.within(env.timeout(), meeting::label, looking(ticket));
+      if (reply != null) {
+        return values(meeting, reply);
       }
       ticket.giveUp().run();
-      values = waits.within(LAST_WORD, meeting::label, ticket.values());
-      if (values != null) {
-        return values;
+      reply = waits.within(LAST_WORD, meeting::label, ticket.reply());
+      if (reply != null) {
+        return values(meeting, reply);
       }
       throw new BraidException(
           "waited %d s for %s and the store does not answer; raise BRAID_TIMEOUT_SECONDS"
@@ -175,6 +180,28 @@ public final class RankContext implements AutoCloseable {
       ticket.giveUp().run();
       throw e;
     }
+  }
+
+  /// Looks for the reply, and tells the store once of each set of ranks that cannot come any more.
+  private Waits.Attempt<Reply> looking(Ticket ticket) {
+    var told = new HashSet<Set<Integer>>();
+    return nanos -> {
+      var departed = waits.departed();
+      if (!departed.isEmpty() && told.add(departed)) {
+        ticket.departed().accept(departed);
+      }
+      return waits.poll(ticket.reply(), nanos);
+    };
+  }
+
+  /// Failures are made here, so that their stack is that of the rank that waited.
+  private List<byte[]> values(Meeting meeting, Reply reply) {
+    return switch (reply) {
+      case Reply.Values(var all) -> all;
+      case Reply.Failed(var message) -> throw new BraidException(message);
+      case Reply.Departed(var missing) -> throw waits.hopeless(meeting.label(), missing);
+      case Reply.Aborted(var reason) -> throw new GroupAborted(meeting.label(), reason);
+    };
   }
 
   /// Something a higher room keeps for each rank.
@@ -199,6 +226,12 @@ public final class RankContext implements AutoCloseable {
   /// stopped the cell. May be called from any thread.
   public void release(String reason) {
     waits.release(reason);
+  }
+
+  /// Whether no stream of this rank has anything to do. Asked from any thread, while the rank runs
+  /// no body.
+  public synchronized boolean atRest() {
+    return backend == null || backend.atRest();
   }
 
   /// Goes on after a release: what streams have not done is dropped, and with the epoch all

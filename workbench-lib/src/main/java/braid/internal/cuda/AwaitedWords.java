@@ -5,12 +5,13 @@ import braid.natives.cuda.Gpu;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 
 /// The words that a stream waits for on the GPU in this turn, as the host sees them: to say which
 /// signal is not there, and to end waits for what does not come any more.
 public final class AwaitedWords {
-  /// What a word must come to, and for what.
-  public record Awaited(long value, Work work) {}
+  /// What a word must come to, for what, and the rank of the world that raises it.
+  public record Awaited(long value, Work work, int raiser) {}
 
   private final Gpu gpu;
   private final Map<Long, Awaited> given = new LinkedHashMap<>();
@@ -28,9 +29,9 @@ public final class AwaitedWords {
     replayed = Map.of();
   }
 
-  public void add(long word, long value, Work work) {
+  public void add(long word, long value, Work work, int raiser) {
     synchronized (given) {
-      given.put(word, new Awaited(value, work));
+      given.put(word, new Awaited(value, work, raiser));
     }
   }
 
@@ -51,6 +52,11 @@ public final class AwaitedWords {
   /// The first that is not there.
   public Optional<Awaited> firstMissing() {
     return missing().values().stream().findFirst();
+  }
+
+  /// The first that is not there and that one of these ranks raises.
+  public Optional<Awaited> firstMissing(Set<Integer> raisers) {
+    return missing().values().stream().filter(each -> raisers.contains(each.raiser())).findFirst();
   }
 
   /// Ends waits for words that will not come any more.

@@ -177,7 +177,7 @@ public final class Gathering {
           fetch(piece, source, some);
         } else {
           // Raised below, by the rank before this one.
-          handshake.awaitLanded(communication, source, chunk);
+          handshake.awaitLanded(communication, source, chunk, rig.previous());
           copy(piece, source, rows.of(landing.apply(rig.previous()), some), some);
         }
         if (step < rig.place.size() - 1) {

@@ -32,7 +32,8 @@ public final class Handshake {
     int ranks = rig.place.size();
     int words = 2 * ranks + 2 * ranks * chunks;
     this.signals =
-        new Signals(rig.symmetric("signals", Signals.bytes(words)), rig.place.rank(), words);
+        new Signals(
+            rig.symmetric("signals", Signals.bytes(words)), rig.ranks, rig.place.rank(), words);
   }
 
   /// Matches [#awaitBegun] on every other rank.
@@ -44,7 +45,7 @@ public final class Handshake {
 
   /// Matches [#begin] on that rank.
   public void awaitBegun(Stream stream, int peer) {
-    await(stream, () -> BEGUN + " from rank " + peer, peer);
+    await(stream, () -> BEGUN + " from rank " + peer, peer, peer);
   }
 
   /// Matches [#awaitRead] on that rank.
@@ -54,7 +55,7 @@ public final class Handshake {
 
   /// Matches [#read] on that rank.
   void awaitRead(Stream stream, int reader) {
-    await(stream, () -> READ + " from rank " + reader, rig.place.size() + reader);
+    await(stream, () -> READ + " from rank " + reader, rig.place.size() + reader, reader);
   }
 
   /// Matches [#awaitLanded] on that rank.
@@ -62,9 +63,9 @@ public final class Handshake {
     raise(stream, LANDED, to, landedSlot(part, chunk));
   }
 
-  /// Matches [#landed] on the rank that had or wrote it.
-  void awaitLanded(Stream stream, int part, int chunk) {
-    await(stream, () -> described(LANDED, part, chunk), landedSlot(part, chunk));
+  /// Matches [#landed] on `from`, the rank that had or wrote it.
+  void awaitLanded(Stream stream, int part, int chunk, int from) {
+    await(stream, () -> described(LANDED, part, chunk), landedSlot(part, chunk), from);
   }
 
   /// Matches [#awaitSpread] on that rank.
@@ -72,9 +73,9 @@ public final class Handshake {
     raise(stream, SPREAD, to, spreadSlot(part, chunk));
   }
 
-  /// Matches [#spread] on the rank that wrote it.
-  void awaitSpread(Stream stream, int part, int chunk) {
-    await(stream, () -> described(SPREAD, part, chunk), spreadSlot(part, chunk));
+  /// Matches [#spread] on `from`, the rank that wrote it.
+  void awaitSpread(Stream stream, int part, int chunk, int from) {
+    await(stream, () -> described(SPREAD, part, chunk), spreadSlot(part, chunk), from);
   }
 
   private static String described(String signal, int part, int chunk) {
@@ -93,7 +94,7 @@ public final class Handshake {
     stream.raise(rig.work(() -> "signal %s to rank %d".formatted(signal, to)), signals, to, slot);
   }
 
-  private void await(Stream stream, Supplier<String> signal, int slot) {
-    stream.await(rig.work(() -> "signal " + signal.get()), signals, slot);
+  private void await(Stream stream, Supplier<String> signal, int slot, int from) {
+    stream.await(rig.work(() -> "signal " + signal.get()), signals, slot, from);
   }
 }

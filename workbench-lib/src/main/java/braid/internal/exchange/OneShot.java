@@ -74,7 +74,7 @@ public final class OneShot {
     var copies = new ArrayList<Copy>();
     for (int source : rig.peers()) {
       // Matches the signal in [#announce] on the source.
-      handshake.awaitLanded(communication, source, chunk);
+      handshake.awaitLanded(communication, source, chunk, source);
       copies.add(
           new Copy(
               rig.work(chunk, () -> "all-reduce, chunk %d of rank %d,".formatted(chunk, source)),

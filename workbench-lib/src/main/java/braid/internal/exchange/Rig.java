@@ -30,6 +30,9 @@ public final class Rig implements AutoCloseable {
   public final Backend backend;
   public final Place place;
 
+  /// The members' ranks in the world.
+  public final List<Integer> ranks;
+
   /// What it is for, as messages call it.
   public final String what;
 
@@ -39,9 +42,16 @@ public final class Rig implements AutoCloseable {
   private final List<Stream> streams = new ArrayList<>();
   private boolean spoiled;
 
-  public Rig(Backend backend, Place place, String what, Overlap how, SymmetricSource source) {
+  public Rig(
+      Backend backend,
+      Place place,
+      List<Integer> ranks,
+      String what,
+      Overlap how,
+      SymmetricSource source) {
     this.backend = backend;
     this.place = place;
+    this.ranks = ranks;
     this.what = what;
     this.how = how;
     this.source = source;

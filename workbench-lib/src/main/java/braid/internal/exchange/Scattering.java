@@ -160,7 +160,7 @@ public final class Scattering {
         if (step > 0) {
           adder.await(rig.work(chunk, () -> "the product"), made);
           // Raised below, by the rank before this one.
-          handshake.awaitLanded(adder, owner, chunk);
+          handshake.awaitLanded(adder, owner, chunk, rig.previous());
           parts.add(rows.matrix(inbox(rig.place.rank(), step - 1), packed(owner, chunk, some)));
         }
         if (last) {
@@ -223,7 +223,7 @@ public final class Scattering {
         parts.add(rows.matrix(partial, some));
       } else {
         // Raised in [#send] on the source.
-        handshake.awaitLanded(adder, source, chunk);
+        handshake.awaitLanded(adder, source, chunk, source);
         parts.add(rows.matrix(inbox(mine, source), packed(mine, chunk, some)));
       }
     }

@@ -68,7 +68,7 @@ public final class Spreading {
         var some = layout.rows(owner, chunk);
         if (some.length() > 0) {
           // Raised in [#send] on the owner.
-          handshake.awaitSpread(finisher, owner, chunk);
+          handshake.awaitSpread(finisher, owner, chunk, owner);
           finish.arrived(chunk, some, finisher);
         }
       }
@@ -84,7 +84,7 @@ public final class Spreading {
           continue;
         }
         // Raised by the rank before this one, in [#send] or here.
-        handshake.awaitSpread(communication, owner, chunk);
+        handshake.awaitSpread(communication, owner, chunk, rig.previous());
         finished(chunk, some, communication.mark(), finish);
         if (step < rig.place.size() - 1) {
           send(chunk, owner, some, rig.next());

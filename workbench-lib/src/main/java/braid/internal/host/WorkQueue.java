@@ -10,6 +10,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -36,6 +37,7 @@ public final class WorkQueue {
   private final String name;
   private final Waits waits;
   private final LinkedBlockingQueue<Entry> entries = new LinkedBlockingQueue<>();
+  private final AtomicInteger undone = new AtomicInteger();
   private final Thread thread;
   private volatile @Nullable RuntimeException failure;
   private volatile @Nullable Supplier<String> doing;
@@ -115,6 +117,11 @@ public final class WorkQueue {
     }
   }
 
+  /// Whether all tasks added so far are done.
+  public boolean isEmpty() {
+    return undone.get() == 0;
+  }
+
   /// Drops the tasks that have not begun and waits for the one that has; then the queue is as new.
   public void rest() {
     if (closed) {
@@ -150,6 +157,7 @@ public final class WorkQueue {
     }
     closed = true;
     drop();
+    undone.incrementAndGet();
     entries.add(new Entry(() -> "the end", () -> {}, true));
     try {
       // A thread that has ended may be called alive for a moment more, so join is what to ask.
@@ -172,6 +180,7 @@ public final class WorkQueue {
     if (closed) {
       throw new BraidException("stream " + name + " is closed; make a new one");
     }
+    undone.incrementAndGet();
     entries.add(entry);
   }
 
@@ -179,6 +188,7 @@ public final class WorkQueue {
     try {
       while (!closed || !entries.isEmpty()) {
         perform(entries.take());
+        undone.decrementAndGet();
       }
     } catch (InterruptedException e) {
       // Nobody but an ending JVM interrupts this thread.

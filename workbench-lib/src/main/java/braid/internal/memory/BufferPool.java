@@ -142,6 +142,7 @@ public final class BufferPool implements AutoCloseable {
                   .formatted(
                       members.in(call.name()),
                       Members.numbered(turnover.holders(buffer.number(), generation))),
+          () -> turnover.holders(buffer.number(), generation),
           nanos -> turnover.over(buffer.number(), generation, nanos) ? Boolean.TRUE : null);
       usable = !turnover.spoiled(buffer.number(), generation);
       return usable;

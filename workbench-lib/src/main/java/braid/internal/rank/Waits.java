@@ -5,6 +5,7 @@ import braid.GroupAborted;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -13,6 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// Every wait of a rank, so that all of them can be ended at once and asked what they are for.
@@ -29,11 +31,17 @@ public final class Waits {
 
   private record Going(Supplier<String> description) {}
 
+  /// What a rank runs at the moment: its thread, and the ranks (of the world) that have ended
+  /// theirs.
+  private record Body(Thread thread, Supplier<Set<Integer>> departed) {}
+
   private final Duration timeout;
   private final Map<Long, Going> going = new ConcurrentSkipListMap<>();
   private final AtomicLong ids = new AtomicLong();
   private final List<Runnable> watches = new CopyOnWriteArrayList<>();
   private volatile @Nullable String reason;
+  private volatile @Nullable Body body;
+  private volatile @Nullable BraidException hopeless;
   private volatile int epoch = 1;
 
   public Waits(Duration timeout) {
@@ -57,6 +65,26 @@ public final class Waits {
               .formatted(timeout.toSeconds(), description.get()));
     }
     return result;
+  }
+
+  /// As `until`, for what other ranks must do: the wait ends with [#hopeless] where all that
+  /// `missing` names have [#departed]. `missing` looks anew each time it is asked; ranks are of the
+  /// world.
+  public <T> T until(
+      Supplier<String> description, Supplier<List<Integer>> missing, Attempt<T> attempt) {
+    return until(
+        description,
+        nanos -> {
+          var departed = departed();
+          var result = attempt.within(nanos);
+          if (result == null && !departed.isEmpty()) {
+            var absent = missing.get();
+            if (!absent.isEmpty() && departed.containsAll(absent)) {
+              throw hopeless(description.get(), absent);
+            }
+          }
+          return result;
+        });
   }
 
   /// As `until`, but null where it has not come in that time.
@@ -138,6 +166,45 @@ public final class Waits {
 
   public void unwatch(Runnable check) {
     watches.remove(check);
+  }
+
+  /// Begins a cell or another body on the calling thread. A wait of that thread ends where it waits
+  /// only for ranks that `departed` names: they have ended theirs, have nothing going on, and so
+  /// cannot come. Waits of other threads may be satisfied by a later body, so they go on.
+  public void begin(Supplier<Set<Integer>> departed) {
+    hopeless = null;
+    body = new Body(Thread.currentThread(), departed);
+  }
+
+  /// Ends the body. Returns what ended a wait of its because ranks had departed, even if the body
+  /// caught that: the ranks then stand at different steps. Null if nothing did.
+  public @Nullable BraidException end() {
+    body = null;
+    return hopeless;
+  }
+
+  /// The ranks that have ended their body while this thread still runs this rank's; empty on all
+  /// other threads. What such a rank did is visible to whoever looks after asking this.
+  public Set<Integer> departed() {
+    var current = body;
+    return current != null && current.thread().equals(Thread.currentThread())
+        ? current.departed().get()
+        : Set.of();
+  }
+
+  /// The failure of a wait for ranks that have departed.
+  public BraidException hopeless(String description, List<Integer> departed) {
+    var failure =
+        new BraidException(
+            "waited for %s but %s ended the cell and cannot come any more; make the matching call there too"
+                .formatted(
+                    description,
+                    (departed.size() == 1 ? "rank " : "ranks ")
+                        + departed.stream()
+                            .map(String::valueOf)
+                            .collect(Collectors.joining(", "))));
+    hopeless = failure;
+    return failure;
   }
 
   /// Ends all waits of this epoch, those going on and those to come. The first reason stays.

@@ -3,6 +3,7 @@ package braid.internal.report;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.regex.Pattern;
 import tech.tablesaw.api.ColumnType;
 import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.NumericColumn;
@@ -16,6 +17,19 @@ public final class HtmlTable {
 
   private static final String CELL = "padding:2px 10px;";
   private static final String MISSING = "–";
+
+  /// Significant digits of a number that is no integer.
+  private static final int DIGITS = 4;
+
+  /// What is nearer to 0 is written with an exponent.
+  private static final double SMALLEST_PLAIN = 1e-6;
+
+  /// From here on a double may stand for several integers.
+  private static final double EXACT_INTEGERS = 1L << 53;
+
+  private static final Pattern PLAIN = Pattern.compile("-?[0-9.]+");
+  private static final String DIGIT_SPACE = "\u2007";
+  private static final String POINT_SPACE = "\u2008";
 
   private HtmlTable() {}
 
@@ -60,7 +74,7 @@ public final class HtmlTable {
     for (int row = -1; row < shown; row++) {
       var line = new StringBuilder();
       for (var column : columns) {
-        var cell = row < 0 ? column.name : column.cells.get(row);
+        var cell = row < 0 ? column.name : plain(column.cells.get(row));
         var padding = " ".repeat(column.width() - cell.length());
         line.append(column.number ? padding + cell : cell + padding).append("  ");
       }
@@ -70,6 +84,11 @@ public final class HtmlTable {
       lines.add(more(table, shown));
     }
     return String.join("\n", lines);
+  }
+
+  /// The same in characters that are all equally wide.
+  private static String plain(String cell) {
+    return cell.replace(DIGIT_SPACE, " ").replace(POINT_SPACE, " ");
   }
 
   /// How large the table is and what its columns are of; where it is cut, how to see the rest.
@@ -114,28 +133,57 @@ public final class HtmlTable {
   private static Shown shown(Column<?> column, int rows) {
     boolean number = column instanceof NumericColumn<?>;
     var cells = new ArrayList<String>();
-    int decimals = column instanceof DoubleColumn d ? decimals(d) : 0;
     for (int row = 0; row < rows; row++) {
       if (column.isMissing(row)) {
         cells.add(MISSING);
       } else if (column instanceof DoubleColumn numbers) {
-        cells.add(String.format(Locale.ROOT, "%." + decimals + "f", numbers.getDouble(row)));
+        cells.add(number(numbers.getDouble(row)));
       } else {
         cells.add(column.getString(row));
       }
     }
-    return new Shown(column.name(), type(column.type()), number, cells);
+    return new Shown(
+        column.name(),
+        type(column.type()),
+        number,
+        column instanceof DoubleColumn ? alignPoints(cells) : cells);
   }
 
-  /// So many decimals that the column's largest value shows four significant digits.
-  private static int decimals(DoubleColumn column) {
-    double largest = 0;
-    for (int row = 0; row < column.size(); row++) {
-      if (!column.isMissing(row)) {
-        largest = Math.max(largest, Math.abs(column.getDouble(row)));
-      }
+  /// A number as people read it: integers whole, others to [#DIGITS] significant digits and at
+  /// least one decimal. Has an exponent only where plain digits would be mostly zeroes.
+  static String number(double value) {
+    double size = Math.abs(value);
+    if (!Double.isFinite(value) || size >= EXACT_INTEGERS) {
+      return Double.toString(value);
     }
-    return largest == 0 ? 0 : Math.clamp(3 - (int) Math.floor(Math.log10(largest)), 0, 9);
+    if (value == Math.rint(value)) {
+      return Long.toString((long) value);
+    }
+    if (size < SMALLEST_PLAIN) {
+      return String.format(Locale.ROOT, "%." + (DIGITS - 1) + "e", value);
+    }
+    int decimals = Math.max(1, DIGITS - 1 - (int) Math.floor(Math.log10(size)));
+    return String.format(Locale.ROOT, "%." + decimals + "f", value);
+  }
+
+  /// Fills the right side with spaces as wide as a digit or a point, so that points stand below
+  /// each other in a column that is aligned at its right.
+  private static List<String> alignPoints(List<String> cells) {
+    int widest = cells.stream().mapToInt(HtmlTable::fraction).max().orElse(0);
+    return cells.stream().map(cell -> filled(cell, widest - fraction(cell), widest)).toList();
+  }
+
+  private static String filled(String cell, int missing, int widest) {
+    boolean pointless = missing == widest && widest > 0;
+    return PLAIN.matcher(cell).matches() && missing > 0
+        ? cell + (pointless ? POINT_SPACE : DIGIT_SPACE) + DIGIT_SPACE.repeat(missing - 1)
+        : cell;
+  }
+
+  /// The point and the digits behind it.
+  private static int fraction(String cell) {
+    int point = cell.indexOf('.');
+    return point < 0 || !PLAIN.matcher(cell).matches() ? 0 : cell.length() - point;
   }
 
   private static String type(ColumnType type) {

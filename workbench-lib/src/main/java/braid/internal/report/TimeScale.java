@@ -8,6 +8,8 @@ public enum TimeScale {
   MILLIS("ms", 1e6),
   SECONDS("s", 1e9);
 
+  private static final int MOST_DECIMALS = 12;
+
   private final String unit;
   private final double nanosPerUnit;
 
@@ -49,10 +51,11 @@ public enum TimeScale {
     return digits(scale.from(nanos)) + " " + scale.unit;
   }
 
-  /// Three significant digits, without an exponent.
+  /// At least three significant digits, without an exponent.
   public static String digits(double value) {
     double size = Math.abs(value);
-    int decimals = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+    int decimals =
+        size == 0 ? 3 : Math.clamp(2 - (long) Math.floor(Math.log10(size)), 0, MOST_DECIMALS);
     return String.format(Locale.ROOT, "%." + decimals + "f", value);
   }
 

@@ -11,6 +11,7 @@ import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -138,21 +139,29 @@ final class Frames {
     out.writeInt(meeting.epoch());
     put(out, meeting.key());
     put(out, meeting.label());
-    out.writeInt(meeting.members().size());
-    for (int member : meeting.members()) {
-      out.writeInt(member);
+    put(out, meeting.members());
+  }
+
+  static void put(DataOutputStream out, Collection<Integer> ranks) throws IOException {
+    out.writeInt(ranks.size());
+    for (int rank : ranks) {
+      out.writeInt(rank);
     }
+  }
+
+  static List<Integer> ranks(ByteBuffer in) throws IOException {
+    var ranks = new ArrayList<Integer>();
+    for (int left = count(in, Integer.BYTES); left > 0; left--) {
+      ranks.add(in.getInt());
+    }
+    return ranks;
   }
 
   static Meeting meeting(ByteBuffer in) throws IOException {
     int epoch = in.getInt();
     var key = text(in);
     var label = text(in);
-    var members = new ArrayList<Integer>();
-    for (int left = count(in, Integer.BYTES); left > 0; left--) {
-      members.add(in.getInt());
-    }
-    return new Meeting(epoch, key, label, members);
+    return new Meeting(epoch, key, label, ranks(in));
   }
 
   static void put(DataOutputStream out, Reply reply) throws IOException {
@@ -167,6 +176,10 @@ final class Frames {
       case Reply.Failed(var message) -> {
         out.writeByte('f');
         put(out, message);
+      }
+      case Reply.Departed(var missing) -> {
+        out.writeByte('d');
+        put(out, missing);
       }
       case Reply.Aborted(var reason) -> {
         out.writeByte('a');
@@ -186,6 +199,7 @@ final class Frames {
         yield new Reply.Values(values);
       }
       case 'f' -> new Reply.Failed(text(in));
+      case 'd' -> new Reply.Departed(ranks(in));
       case 'a' -> new Reply.Aborted(text(in));
       default -> throw new IOException("the store sent a reply of unknown kind " + kind);
     };

@@ -1,8 +1,5 @@
 package braid.internal.store;
 
-import braid.BraidException;
-import braid.GroupAborted;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
 
 /// A rank's seat at a table in its own process: for ranks that are threads, and for a rank alone.
@@ -18,19 +15,17 @@ public final class LocalStore implements Store {
   @Override
   public Ticket join(Meeting meeting, byte[] value) {
     Meeting.checkValue(meeting.label(), value);
-    var values = new CompletableFuture<List<byte[]>>();
+    var reply = new CompletableFuture<Reply>();
     // A thread's values must not be another thread's arrays.
-    table.join(meeting, rank, value.clone(), reply -> complete(values, meeting.label(), reply));
-    return new Ticket(values, () -> table.giveUp(meeting, rank));
+    table.join(meeting, rank, value.clone(), each -> reply.complete(copy(each)));
+    return new Ticket(
+        reply, () -> table.giveUp(meeting, rank), gone -> table.departed(meeting, gone));
   }
 
-  static void complete(CompletableFuture<List<byte[]>> values, String label, Reply reply) {
-    switch (reply) {
-      case Reply.Values(var all) -> values.complete(all.stream().map(byte[]::clone).toList());
-      case Reply.Failed(var message) -> values.completeExceptionally(new BraidException(message));
-      case Reply.Aborted(var reason) ->
-          values.completeExceptionally(new GroupAborted(label, reason));
-    }
+  private static Reply copy(Reply reply) {
+    return reply instanceof Reply.Values(var all)
+        ? new Reply.Values(all.stream().map(byte[]::clone).toList())
+        : reply;
   }
 
   @Override

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Consumer;
@@ -170,6 +171,23 @@ public final class MeetingTable {
                                 .formatted(missing, meeting.label(), rank)
                             + " BRAID_TIMEOUT_SECONDS")));
         deliveries.tell(entry, entry.failure);
+      }
+    }
+    deliveries.deliver();
+  }
+
+  /// Ends that meeting for all who wait in it, if all who are missing have departed: they have
+  /// ended the cell in which the others wait. Does nothing if one of the missing may still come.
+  void departed(Meeting meeting, Set<Integer> gone) {
+    var deliveries = new Deliveries();
+    synchronized (this) {
+      var entry = entries.get(meeting.key());
+      if (entry != null && meeting.epoch() == epoch && entry.failure == null) {
+        var missing = entry.missing();
+        if (!missing.isEmpty() && gone.containsAll(missing)) {
+          entry.failure = new Reply.Departed(missing);
+          deliveries.tell(entry, entry.failure);
+        }
       }
     }
     deliveries.deliver();

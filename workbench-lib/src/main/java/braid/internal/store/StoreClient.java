@@ -1,7 +1,6 @@
 package braid.internal.store;
 
 import braid.BraidException;
-import braid.GroupAborted;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
@@ -18,13 +17,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 public final class StoreClient implements Store {
   private static final Duration CONNECT = Duration.ofSeconds(10);
 
-  private record Going(String label, CompletableFuture<List<byte[]>> values) {}
-
   private final Socket socket;
   private final Frames frames;
   private final String address;
   private final AtomicInteger ids = new AtomicInteger();
-  private final Map<Integer, Going> going = new ConcurrentHashMap<>();
+  private final Map<Integer, CompletableFuture<Reply>> going = new ConcurrentHashMap<>();
   private volatile boolean closed;
 
   private StoreClient(Socket socket, Frames frames, String address) {
@@ -71,8 +68,8 @@ public final class StoreClient implements Store {
   public Ticket join(Meeting meeting, byte[] value) {
     Meeting.checkValue(meeting.label(), value);
     int id = ids.incrementAndGet();
-    var values = new CompletableFuture<List<byte[]>>();
-    going.put(id, new Going(meeting.label(), values));
+    var reply = new CompletableFuture<Reply>();
+    going.put(id, reply);
     send(
         'j',
         id,
@@ -80,7 +77,8 @@ public final class StoreClient implements Store {
           Frames.put(out, meeting);
           Frames.put(out, value);
         });
-    return new Ticket(values, () -> send('g', id, out -> {}));
+    return new Ticket(
+        reply, () -> send('g', id, out -> {}), gone -> send('d', id, out -> Frames.put(out, gone)));
   }
 
   private void send(char request, int id, Frames.Writer rest) {
@@ -107,7 +105,7 @@ public final class StoreClient implements Store {
         var waiting = going.remove(frame.getInt());
         var reply = Frames.reply(frame);
         if (waiting != null) {
-          LocalStore.complete(waiting.values(), waiting.label(), reply);
+          waiting.complete(reply);
         }
       }
       lost("it hung up");
@@ -122,11 +120,7 @@ public final class StoreClient implements Store {
     for (var id : List.copyOf(going.keySet())) {
       var waiting = going.remove(id);
       if (waiting != null) {
-        waiting
-            .values()
-            .completeExceptionally(
-                new GroupAborted(
-                    waiting.label(), "lost the store at %s: %s".formatted(address, reason)));
+        waiting.complete(new Reply.Aborted("lost the store at %s: %s".formatted(address, reason)));
       }
     }
   }

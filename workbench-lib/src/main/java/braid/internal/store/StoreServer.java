@@ -151,6 +151,13 @@ public final class StoreServer implements AutoCloseable {
             table.giveUp(meeting, rank);
           }
         }
+        case 'd' -> {
+          var meeting = going.get(id);
+          var gone = Set.copyOf(Frames.ranks(frame));
+          if (meeting != null) {
+            table.departed(meeting, gone);
+          }
+        }
         default -> throw new IOException("rank " + rank + " sent an unknown request " + request);
       }
     }

@@ -1,9 +1,11 @@
 package braid.internal.store;
 
-import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 
-/// A rank's part in a meeting. `values` holds every member's value once all have come, or the
-/// reason why it will not be so: a [braid.GroupAborted] or another [braid.BraidException]. `giveUp`
-/// leaves the meeting; `values` then fails with the names of those who had not come.
-public record Ticket(CompletableFuture<List<byte[]>> values, Runnable giveUp) {}
+/// A rank's part in a meeting. `reply` comes once all members have come, or when that cannot be any
+/// more. `giveUp` leaves the meeting; the reply then names those who had not come. `departed` ends
+/// the meeting for all who wait in it, if only ranks of that set are missing.
+public record Ticket(
+    CompletableFuture<Reply> reply, Runnable giveUp, Consumer<Set<Integer>> departed) {}

@@ -49,7 +49,8 @@ class ReferenceTest {
     var backend = RankContext.current().backend();
     var memory = new Memory(backend, new AtomicInteger());
     try (var plan =
-        Plan.of(new Rig(backend, new Place(0, 1), spec + ", " + HOW, HOW, memory), spec)) {
+        Plan.of(
+            new Rig(backend, new Place(0, 1), List.of(0), spec + ", " + HOW, HOW, memory), spec)) {
       fill(plan, Part.INPUT, 1);
       fill(plan, Part.WEIGHT, 1);
       fill(plan, Part.OUTPUT, 8);

@@ -82,7 +82,7 @@ class EnvTest {
           BRAID_SYMMETRIC_MEMORY| ncc   | a memory kind must be one of auto, native, ipc, nccl, nvshmem but was ncc
           BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu
           BRAID_WORKER_COPIES   | tma   | BRAID_WORKER_COPIES must be bulk or loads but was tma
-          BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; for example 0.25GB/s,20us
+          BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; bandwidth in GB/s, GiB/s, Gb/s or Gbps (also K, M, T), latency in ns, us, µs, ms or s, for example 0.25GB/s,20us
           """)
   void whatIsWrongIsAnErrorOfOneLine(String name, String value, String message) {
     var variables = new HashMap<>(COMPLETE);

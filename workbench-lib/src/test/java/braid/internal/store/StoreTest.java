@@ -12,8 +12,8 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -74,15 +74,15 @@ class StoreTest {
   }
 
   private static List<byte[]> get(Ticket ticket) throws Exception {
-    return ticket.values().get(30, TimeUnit.SECONDS);
+    return ((Reply.Values) reply(ticket)).values();
   }
 
-  private static void assertFails(Ticket ticket, Class<?> type, String message) {
-    assertThatThrownBy(() -> get(ticket))
-        .isInstanceOf(ExecutionException.class)
-        .cause()
-        .isInstanceOf(type)
-        .hasMessage(message);
+  private static Reply reply(Ticket ticket) throws Exception {
+    return ticket.reply().get(30, TimeUnit.SECONDS);
+  }
+
+  private static void assertEnds(Ticket ticket, Reply with) throws Exception {
+    assertThat(reply(ticket)).isEqualTo(with);
   }
 
   @Test
@@ -94,7 +94,7 @@ class StoreTest {
           CompletableFuture.supplyAsync(
               () -> {
                 for (int i = 0; i < exchanges; i++) {
-                  one.join(meeting(1, "k" + i, "gather", 2), bytes(i)).values().join();
+                  one.join(meeting(1, "k" + i, "gather", 2), bytes(i)).reply().join();
                 }
                 return true;
               });
@@ -159,28 +159,43 @@ class StoreTest {
       var second = one.join(meeting(1, "k", "gather of longs", 2), bytes(0));
       var message =
           "all ranks of a group must make the same calls in the same order but rank 0 called barrier where rank 1 called gather of longs";
-      assertFails(first, BraidException.class, message);
-      assertFails(second, BraidException.class, message);
+      assertEnds(first, new Reply.Failed(message));
+      assertEnds(second, new Reply.Failed(message));
     }
     assertThat(server.pending()).isZero();
   }
 
   @Test
-  void whoGivesUpIsToldWhoWasMissingAndForOthersThatIsAConsequence() {
+  void aMeetingEndsForAllWhoWaitWhenAllWhoAreMissingHaveDeparted() throws Exception {
+    try (var zero = client(0);
+        var two = client(2)) {
+      var mine = zero.join(meeting(1, "k", "barrier", 4), bytes(0));
+      mine.departed().accept(Set.of(1, 3));
+      // Rank 2 may still come, and does.
+      var other = two.join(meeting(1, "k", "barrier", 4), bytes(2));
+      other.departed().accept(Set.of(1));
+      assertThat(mine.reply()).isNotDone();
+      other.departed().accept(Set.of(1, 3));
+      assertEnds(mine, new Reply.Departed(List.of(1, 3)));
+      assertEnds(other, new Reply.Departed(List.of(1, 3)));
+    }
+  }
+
+  @Test
+  void whoGivesUpIsToldWhoWasMissingAndForOthersThatIsAConsequence() throws Exception {
     try (var zero = client(0);
         var two = client(2)) {
       var mine = zero.join(meeting(1, "k", "barrier", 3), bytes(0));
       mine.giveUp().run();
       var message =
           "ranks 1, 2 did not come to barrier and rank 0 gave up; see what kept them, or raise BRAID_TIMEOUT_SECONDS";
-      assertFails(mine, BraidException.class, message);
-      var consequence =
-          "waited for barrier and was released: rank 0 gave up waiting for ranks 1, 2";
+      assertEnds(mine, new Reply.Failed(message));
+      var consequence = new Reply.Aborted("rank 0 gave up waiting for ranks 1, 2");
       var late = two.join(meeting(1, "k", "barrier", 3), bytes(0));
-      assertFails(late, GroupAborted.class, consequence);
+      assertEnds(late, consequence);
       try (var one = client(1)) {
         var later = one.join(meeting(1, "k", "barrier", 3), bytes(0));
-        assertFails(later, GroupAborted.class, consequence);
+        assertEnds(later, consequence);
       }
     }
     assertThat(server.pending()).isZero();
@@ -192,10 +207,7 @@ class StoreTest {
       var one = client(1);
       var waiting = zero.join(meeting(1, "k", "barrier", 2), bytes(0));
       one.close();
-      assertFails(
-          waiting,
-          GroupAborted.class,
-          "waited for barrier and was released: rank 1 left before it came");
+      assertEnds(waiting, new Reply.Aborted("rank 1 left before it came"));
     }
   }
 
@@ -207,19 +219,16 @@ class StoreTest {
       // Another meeting that ends shows that the server has the first.
       get(zero.join(meeting(1, "sync", "alone", 1), bytes(0)));
       server.abort("rank 1 died");
-      assertFails(waiting, GroupAborted.class, "waited for barrier and was released: rank 1 died");
-      assertFails(
-          one.join(meeting(1, "later", "barrier", 2), bytes(0)),
-          GroupAborted.class,
-          "waited for barrier and was released: rank 1 died");
+      assertEnds(waiting, new Reply.Aborted("rank 1 died"));
+      assertEnds(
+          one.join(meeting(1, "later", "barrier", 2), bytes(0)), new Reply.Aborted("rank 1 died"));
       var next = zero.join(meeting(2, "k", "barrier", 2), bytes(0));
       assertThat(get(one.join(meeting(2, "k", "barrier", 2), bytes(1))))
           .containsExactly(bytes(0), bytes(1));
       assertThat(get(next)).hasSize(2);
-      assertFails(
+      assertEnds(
           one.join(meeting(1, "k", "barrier", 2), bytes(0)),
-          GroupAborted.class,
-          "waited for barrier and was released: the other ranks have gone on to a later cell");
+          new Reply.Aborted("the other ranks have gone on to a later cell"));
     }
     assertThat(server.pending()).isZero();
   }

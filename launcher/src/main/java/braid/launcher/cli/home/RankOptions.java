@@ -29,7 +29,8 @@ public final class RankOptions {
   @Option(
       names = "--link",
       paramLabel = "LINK",
-      description = "The link that the host backend plays, for example 0.25GB/s,20us.")
+      description =
+          "The link that the host backend plays, for example 0.25GB/s,20us or 400Gb/s (b: bits).")
   private @Nullable String link;
 
   /// For a command that starts ranks now: what the options say, else the environment, else what is

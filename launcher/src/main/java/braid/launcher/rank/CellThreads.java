@@ -1,0 +1,80 @@
+package braid.launcher.rank;
+
+import com.sun.management.HotSpotDiagnosticMXBean;
+import com.sun.management.HotSpotDiagnosticMXBean.ThreadDumpFormat;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.util.List;
+import java.util.function.Predicate;
+import java.util.regex.Pattern;
+
+/// Threads that cells have started and that may still call the library: those with code of a cell
+/// or of the library on their stack, and those that wait for the time of a scheduled task. Virtual
+/// threads are among them, which only a thread dump lists. A pool's thread without a task does not
+/// count.
+final class CellThreads {
+  /// ` at java.base/java.lang.Thread.run(Thread.java:1474)`.
+  private static final Pattern FRAME =
+      Pattern.compile("\\s+at (?:[^/(]+/)?([\\w.$]+)\\.[^.(]+\\(.*");
+
+  /// `#28 "Timer-0" TIMED_WAITING 2026-11-22T02:20:18Z`.
+  private static final Pattern TIMED = Pattern.compile("#\\d+ \".*\".* TIMED_WAITING .*");
+
+  /// A thread of the library's own, which runs nothing of a cell's.
+  private static final Pattern OWN = Pattern.compile("#\\d+ \"braid-.*");
+
+  /// In which threads wait for a time that a task was scheduled for.
+  private static final List<String> SCHEDULES =
+      List.of(
+          "java.util.TimerThread",
+          "java.util.concurrent.DelayScheduler",
+          "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue");
+
+  private CellThreads() {}
+
+  /// Whether there is one; yes if the threads cannot be seen.
+  static boolean any(Predicate<String> isOfCell) {
+    try {
+      return find(dump(), isOfCell);
+    } catch (IOException e) {
+      return true;
+    }
+  }
+
+  static boolean find(List<String> dump, Predicate<String> isOfCell) {
+    boolean own = false;
+    boolean timed = false;
+    for (var line : dump) {
+      var frame = FRAME.matcher(line);
+      if (frame.matches()) {
+        var name = frame.group(1);
+        if (isOfCell.test(name)
+            || !own && (isOfLibrary(name) || timed && SCHEDULES.contains(name))) {
+          return true;
+        }
+      } else if (line.startsWith("#")) {
+        own = OWN.matcher(line).matches();
+        timed = TIMED.matcher(line).matches();
+      }
+    }
+    return false;
+  }
+
+  private static boolean isOfLibrary(String name) {
+    return name.startsWith("braid.") && !name.startsWith("braid.launcher.");
+  }
+
+  private static List<String> dump() throws IOException {
+    var folder = Files.createTempDirectory("braid-threads");
+    var file = folder.resolve("threads");
+    try {
+      ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
+          .dumpThreads(file.toString(), ThreadDumpFormat.TEXT_PLAIN);
+      return Files.readAllLines(file);
+    } finally {
+      Files.deleteIfExists(file);
+      Files.delete(folder);
+    }
+  }
+}

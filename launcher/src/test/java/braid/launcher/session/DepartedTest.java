@@ -1,0 +1,185 @@
+package braid.launcher.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Kind;
+import java.nio.file.Path;
+import java.util.Optional;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Ranks that wait for ranks which have ended the cell. Waits last 300 s here, so a cell that ends
+/// within the limit of a test ended because the front saw that nobody could come.
+@Timeout(60)
+class DepartedTest {
+  private static final int RANKS = 3;
+
+  private Session session;
+
+  @BeforeEach
+  void start(@TempDir Path home) {
+    session = Session.start(new SessionOptions(RANKS, "host", Optional.empty(), home));
+  }
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private CellFailure fails(String source) {
+    var failure = session.run(new Cell("the cell", source), new Recorded()).failure().orElseThrow();
+    assertThat(failure.kind()).isEqualTo(Kind.EXCEPTION);
+    // All ranks take part in the next cell.
+    assertThat(result("java.util.Arrays.stream(world.gather((long) world.rank())).sum()"))
+        .isEqualTo("3");
+    return failure;
+  }
+
+  private String result(String source) {
+    var outcome = session.run(new Cell("another cell", source), new Recorded());
+    assertThat(outcome.failure()).isEmpty();
+    return outcome.result().map(value -> value.text()).orElse("");
+  }
+
+  private static void assertNames(CellFailure failure, String who, int line, String call) {
+    assertThat(failure.message())
+        .contains(call)
+        .contains("ended the cell and cannot come any more");
+    assertThat(failure.traceback().getFirst())
+        .startsWith(who)
+        .contains("failed in the cell, line " + line);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "world.barrier();                             | barrier in group `world`",
+        "world.broadcast(1.0, 1);                     | broadcast of a double from rank 1 in group `world`",
+        "world.gather(\"x\");                         | gather of strings in group `world`",
+        "SymmetricTensor.on(world).shape(4, 8).dtype(FP32).allocate(); | allocate",
+        "Collectives.on(world);                       | set up collectives in group `world`",
+        "Pipeline.on(world).gemm(GemmSpec.allGatherGemm(48, 32, 16)).build(); | build a pipeline",
+        "world.subset(\"pair\", 0, 2).barrier();      | barrier in group `pair`",
+      })
+  void aMeetingThatOthersHaveLeftEnds(String call, String name) {
+    var failure = fails("int before = 1;\nif (world.rank() == 0) {\n  " + call + "\n}");
+    assertNames(failure, "rank 0", 3, name);
+    assertThat(failure.message())
+        .contains(name.contains("pair") ? "but rank 2 ended" : "but ranks 1, 2 ended");
+  }
+
+  @Test
+  void theRanksThatWaitAreNamedTogether() {
+    var failure = fails("if (world.rank() != 1)\n  world.barrier();");
+    assertNames(failure, "ranks 0, 2", 2, "barrier in group `world`");
+    assertThat(failure.message()).contains("but rank 1 ended");
+  }
+
+  @Test
+  void ranksThatDoNotRunTheCellCannotComeEither() {
+    var failure = fails("%%rank 1\nworld.barrier();");
+    assertNames(failure, "rank 1", 2, "barrier in group `world`");
+    assertThat(failure.message()).contains("but ranks 0, 2 ended");
+  }
+
+  /// What waits in memory that ranks share: the store knows nothing of it.
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "all.allReduce(x);      | `world`",
+        "all.receive(x, 1);     | rank 1 to send",
+        "all.send(x, 1);        | rank 1 to receive",
+        "pipe.run();            | begun from rank",
+        "pipe.verify();         | waited for",
+        "Tuner.on(world).gemm(GemmSpec.allGatherGemm(48, 32, 16)).run(); | `world`",
+      })
+  void aSignalThatNobodyWillRaiseEndsTheWait(String call, String name) {
+    result(
+        """
+        var x = SymmetricTensor.on(world).shape(3, 8).dtype(FP32).allocate();
+        var all = Collectives.on(world);
+        var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(48, 32, 16)).build();
+        all.allReduce(x);
+        pipe.run();
+        """);
+    var failure = fails("if (world.rank() == 0)\n  " + call);
+    assertNames(failure, "rank 0", 2, name);
+    assertThat(failure.message()).containsPattern("but ranks? 1(, 2)? ended");
+    var next = "var p = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(48, 32, 16)).build();";
+    assertThat(result(next + " p.run(); p.verify(); 6 * 7")).isEqualTo("42");
+  }
+
+  /// The calls of the ranks no longer match then, so the cell may not end well.
+  @Test
+  void aCellThatCatchesItFailsAllTheSame() {
+    var failure =
+        fails("if (world.rank() == 0) try { world.barrier(); } catch (BraidException e) { }");
+    assertThat(failure.message()).contains("barrier in group `world` but ranks 1, 2 ended");
+  }
+
+  /// Rank 1 has ended the cell, and comes.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "Thread.startVirtualThread(late);",
+        "new Thread(late).start();",
+        "CompletableFuture.runAsync(late);",
+        "Executors.newScheduledThreadPool(1).schedule(world::barrier, 700, TimeUnit.MILLISECONDS);",
+        "CompletableFuture.runAsync(world::barrier, CompletableFuture.delayedExecutor(700, TimeUnit.MILLISECONDS));",
+      })
+  void aThreadThatTheCellLeavesBehindMayStillCome(String start) {
+    result(
+        """
+        Runnable late = () -> {
+          try { Thread.sleep(700); } catch (InterruptedException e) { return; }
+          world.barrier();
+        };
+        """);
+    result("if (world.rank() == 1) { " + start + " } else { world.barrier(); }");
+    result("world.barrier();");
+  }
+
+  /// A rank that is late is none that has left, whatever the others do meanwhile.
+  @Test
+  void ranksThatAreLateAreWaitedFor() {
+    long seed = 20261122;
+    var random = new Random(seed);
+    result(
+        """
+        var pairs = new ProcessGroup[] {
+          world.subset("without0", 1, 2), world.subset("without1", 0, 2), world.subset("without2", 0, 1)};
+        """);
+    for (int i = 0; i < 60; i++) {
+      int gone = random.nextInt(RANKS);
+      int late = (gone + 1 + random.nextInt(RANKS - 1)) % RANKS;
+      int skew = random.nextInt(400);
+      var source =
+          """
+          if (world.rank() != %1$d) {
+            if (world.rank() == %2$d) Thread.sleep(%3$d);
+            var pair = pairs[%1$d];
+            pair.barrier();
+            var t = SymmetricTensor.on(pair).shape(2, 4).dtype(FP32).allocate();
+            Collectives.on(pair).allReduce(t);
+            if (world.rank() == %2$d) Thread.sleep(%3$d / 2);
+            Collectives.on(pair).allReduce(t);
+            t.close();
+          }
+          """
+              .formatted(gone, late, skew);
+      var outcome = session.run(new Cell("cell " + i, source), new Recorded());
+      assertThat(outcome.failure()).as("seed %d, cell %d:\n%s", seed, i, source).isEmpty();
+    }
+    result("world.barrier();");
+  }
+}
