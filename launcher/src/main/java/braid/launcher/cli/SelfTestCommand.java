@@ -22,10 +22,10 @@ import braid.launcher.selftest.TestedWay.Outcome;
 import braid.launcher.selftest.TestedWays;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.natives.WholeFile;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -43,7 +43,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "selftest",
     description =
-        "Runs every pattern and collective by every way on all ranks and compares with plain loops.",
+        "Runs every pattern and collective by every way on all ranks and compares with plain"
+            + " loops.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
@@ -109,7 +110,7 @@ final class SelfTestCommand implements Callable<Integer> {
             stop::request,
             session -> run(session, SelfTestCell.source(kinds, quick), limits, stop, err));
     if (file.isPresent()) {
-      Files.writeString(file.get(), result.json(about(options)));
+      WholeFile.write(file.get(), result.json(about(options)));
     }
     report(result, options, file);
     return result.exitCode().code();
