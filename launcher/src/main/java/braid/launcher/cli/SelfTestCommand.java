@@ -23,10 +23,10 @@ import braid.launcher.selftest.TestedWay.Outcome;
 import braid.launcher.selftest.TestedWays;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.natives.WholeFile;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -144,7 +144,7 @@ final class SelfTestCommand implements Callable<Integer> {
                     stop,
                     err));
     if (file.isPresent()) {
-      Files.writeString(file.get(), result.json(about(options)));
+      WholeFile.write(file.get(), result.json(about(options)));
     }
     report(result, options, programs > 0 ? OptionalLong.of(first) : OptionalLong.empty(), file);
     return result.exitCode().code();
