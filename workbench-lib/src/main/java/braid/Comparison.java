@@ -6,6 +6,7 @@ import braid.internal.report.statistics.OrderStatistics;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.TwoSamples;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -13,21 +14,24 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.Set;
 import java.util.stream.Stream;
 import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.IntColumn;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
 /// Two studies of one problem, configuration by configuration: is the second as fast as the first?
 ///
 /// Two studies share no rounds, so times are compared each with each; the intervals of all rows
-/// hold together with 95% confidence, however many there are. A row is `SLOW` or `FAST` where its
-/// interval lies beyond the threshold *and* it differs by more than the margin: the threshold, or
-/// the noise floor of either study if that is more. It is `SAME` where the whole interval lies
-/// within the margin and the margin is small enough for that to say something, else `UNDECIDED`.
+/// hold together with 95% confidence, however many there are. The difference is that of the two
+/// medians, so it agrees with the times beside it. A row is `SLOW` or `FAST` where its interval
+/// lies beyond the threshold *and* it differs by more than the margin: the threshold, or the noise
+/// floor of either study if that is more. It is `SAME` where the whole interval lies within the
+/// margin and the margin is small enough for that to say something, else `UNDECIDED`.
 ///
 /// @param setting what was tuned where, in one line
 /// @param rows the unfused reference first, then what both studies have
@@ -65,13 +69,18 @@ public record Comparison(
 
   /// One configuration in both studies.
   ///
-  /// @param difference the share by which the second takes longer
+  /// @param firstNanos the median
+  /// @param secondNanos the median
+  /// @param difference the share by which the second median is longer
+  /// @param moreRounds about how many more rounds in each study would decide it; none where it is
+  ///   decided, or where no number of rounds that can be measured would do
   public record Row(
       String configuration,
       double firstNanos,
       double secondNanos,
       Estimate difference,
-      Verdict verdict) {}
+      Verdict verdict,
+      OptionalInt moreRounds) {}
 
   public Comparison {
     rows = List.copyOf(rows);
@@ -184,13 +193,39 @@ public record Comparison(
       double threshold,
       double noise,
       double confidence) {
-    var difference = TwoSamples.excess(first, second, confidence);
-    return new Row(
-        name,
-        OrderStatistics.quantile(first, 0.5),
-        OrderStatistics.quantile(second, 0.5),
-        difference,
-        verdict(difference, threshold, noise, confidence));
+    var shift = TwoSamples.excess(first, second, confidence);
+    double before = OrderStatistics.quantile(first, 0.5);
+    double after = OrderStatistics.quantile(second, 0.5);
+    double value = after / before - 1;
+    var difference =
+        new Estimate(
+            value, Math.min(value, shift.low()), Math.max(value, shift.high()), shift.confidence());
+    var verdict = verdict(difference, threshold, noise, confidence);
+    var more =
+        verdict == Verdict.UNDECIDED
+            ? moreRounds(
+                difference, Math.min(first.length, second.length), threshold, noise, confidence)
+            : OptionalInt.empty();
+    return new Row(name, before, after, difference, verdict, more);
+  }
+
+  /// An interval, and the noise floor, are as much narrower as the square root of the number of
+  /// rounds is larger.
+  private static OptionalInt moreRounds(
+      Estimate difference, int rounds, double threshold, double noise, double confidence) {
+    double value = Math.abs(difference.value());
+    double half = (difference.high() - difference.low()) / 2;
+    int least = Math.max(rounds + 1, TwoSamples.leastRounds(confidence));
+    for (int all = least; all <= Tuner.MAX_REPEATS; all++) {
+      double narrower = Math.sqrt(rounds / (double) all);
+      double margin = Math.max(threshold, noise * narrower);
+      boolean same =
+          value + half * narrower <= margin && margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
+      if (same || (value > margin && value - half * narrower > threshold)) {
+        return OptionalInt.of(all - rounds);
+      }
+    }
+    return OptionalInt.empty();
   }
 
   private static Verdict verdict(
@@ -269,7 +304,19 @@ public record Comparison(
                     ? ", the noise: too much to call anything the same"
                     : ", the noise"
                 : "",
-            reference());
+            reference() + moreRounds());
+  }
+
+  private String moreRounds() {
+    var undecided = rows.stream().filter(row -> row.verdict() == Verdict.UNDECIDED).toList();
+    var more = undecided.stream().map(Row::moreRounds).flatMapToInt(OptionalInt::stream).toArray();
+    if (more.length == 0) {
+      return undecided.isEmpty() ? "" : "; more rounds would not decide, a quieter machine may";
+    }
+    return "; about %d more rounds in each run would decide%s"
+        .formatted(
+            Arrays.stream(more).max().orElseThrow(),
+            more.length < undecided.size() ? " " + more.length + " of the undecided" : "");
   }
 
   private Optional<String> told(Verdict verdict, String word, Comparator<Row> most) {
@@ -308,6 +355,7 @@ public record Comparison(
     var low = DoubleColumn.create("from %");
     var high = DoubleColumn.create("to %");
     var verdicts = StringColumn.create("verdict");
+    var more = IntColumn.create("more rounds");
     for (var row : rows) {
       configuration.append(row.configuration());
       first.append(row.firstNanos() / NANOS_PER_MILLI);
@@ -316,8 +364,10 @@ public record Comparison(
       low.append(100 * row.difference().low());
       high.append(100 * row.difference().high());
       verdicts.append(row.verdict().toString());
+      row.moreRounds().ifPresentOrElse(more::append, more::appendMissing);
     }
-    return Table.create(setting, configuration, first, second, difference, low, high, verdicts);
+    return Table.create(
+        setting, configuration, first, second, difference, low, high, verdicts, more);
   }
 
   /// The table as text, with what has to be known beside it.

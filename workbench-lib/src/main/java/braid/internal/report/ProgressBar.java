@@ -13,7 +13,7 @@ public final class ProgressBar {
   private static final int HTML_BAR_WIDTH_PX = 260;
 
   private final String work;
-  private final int steps;
+  private int steps;
   private final LongSupplier nanoClock;
   private final Consumer<MimeBundle> show;
   private final long startedNanos;
@@ -54,6 +54,11 @@ public final class ProgressBar {
       show.accept(bundle(name, now));
     }
     done = Math.min(done + 1, steps);
+  }
+
+  /// There will be so many steps in all, as far as known now; those that are done stay done.
+  public void expect(int stepsInAll) {
+    steps = Math.max(done, stepsInAll);
   }
 
   /// All is done; shown whatever was shown before.

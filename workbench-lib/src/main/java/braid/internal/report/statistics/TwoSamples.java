@@ -40,6 +40,17 @@ public final class TwoSamples {
         Math.max(0, 1 - 2 * tail[outer]));
   }
 
+  /// The fewest values of either, as many of the one as of the other, for an interval of that
+  /// confidence: the extreme order of all is one of so many as there are ways to choose half of
+  /// them.
+  public static int leastRounds(double confidence) {
+    int rounds = 1;
+    for (double extreme = 1.0 / 2; 1 - 2 * extreme < confidence; rounds++) {
+      extreme *= (rounds + 1.0) / (2 * (2 * rounds + 1.0));
+    }
+    return rounds;
+  }
+
   static double[] condensed(double[] values) {
     if (values.length <= MOST) {
       return values;
