@@ -157,7 +157,7 @@ class ComparisonTest {
   }
 
   private static Study run(double noise, long seed) {
-    var machine = new SimulatedMachine(noise, SPLITS.size() + 2, seed);
+    var machine = SimulatedMachine.quiet(noise, SPLITS.size() + 2, seed);
     var candidates = new ArrayList<Rounds.Candidate>();
     for (int column = 0; column < SPLITS.size() + 2; column++) {
       double quiet = column < 2 ? 10e6 : 8e6 + 2e5 * column;

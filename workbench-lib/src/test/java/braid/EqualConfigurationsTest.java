@@ -24,7 +24,7 @@ class EqualConfigurationsTest {
 
   /// @param quietNanos of each configuration; splits number them
   private static Study study(List<Double> quietNanos, double noise, RoundPlan plan, long seed) {
-    var machine = new SimulatedMachine(noise, quietNanos.size() + 2, seed);
+    var machine = SimulatedMachine.shared(noise, quietNanos.size() + 2, seed);
     var candidates = new ArrayList<Rounds.Candidate>();
     candidates.add(() -> machine.nanos(UNFUSED_NANOS));
     candidates.add(() -> machine.nanos(UNFUSED_NANOS));

@@ -17,6 +17,7 @@ final class SimulatedMachine {
   private final double noise;
   private final Random random;
   private final int measurementsPerRound;
+  private final boolean alone;
   private final double drift;
   private double lingering;
   private double mood;
@@ -24,12 +25,24 @@ final class SimulatedMachine {
   private int measured;
   private long elapsedNanos;
 
-  /// @param noise how far one measurement lies from the next, as a share
-  SimulatedMachine(double noise, int measurementsPerRound, long seed) {
+  private SimulatedMachine(double noise, int measurementsPerRound, boolean alone, long seed) {
     this.noise = noise;
+    this.alone = alone;
     this.random = new Random(seed);
     this.measurementsPerRound = measurementsPerRound;
-    this.drift = DRIFT_PER_MEASUREMENT * random.nextGaussian();
+    this.drift = alone ? 0 : DRIFT_PER_MEASUREMENT * random.nextGaussian();
+  }
+
+  /// A machine with other users.
+  ///
+  /// @param noise how far one measurement lies from the next, as a share
+  static SimulatedMachine shared(double noise, int measurementsPerRound, long seed) {
+    return new SimulatedMachine(noise, measurementsPerRound, false, seed);
+  }
+
+  /// A machine without drift and bursts.
+  static SimulatedMachine quiet(double noise, int measurementsPerRound, long seed) {
+    return new SimulatedMachine(noise, measurementsPerRound, true, seed);
   }
 
   /// One measurement of something that takes so long on a quiet machine.
@@ -43,7 +56,7 @@ final class SimulatedMachine {
     if (random.nextDouble() < OUTLIERS) {
       factor *= 1 - Math.log(1 - random.nextDouble());
     }
-    if (burst == 0 && random.nextDouble() < BURSTS) {
+    if (!alone && burst == 0 && random.nextDouble() < BURSTS) {
       burst = random.nextInt(LONGEST_BURST);
     }
     if (burst > 0) {

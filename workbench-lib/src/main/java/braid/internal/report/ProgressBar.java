@@ -86,6 +86,6 @@ public final class ProgressBar {
     var html =
         "<div><progress style=\"width:%dpx;vertical-align:middle\" max=\"%d\" value=\"%d\"></progress> %s</div>"
             .formatted(HTML_BAR_WIDTH_PX, steps, done, HtmlTable.escape(line));
-    return MimeBundle.text(text).with(MimeBundle.HTML, html);
+    return MimeBundle.text(text).with(MimeBundle.HTML, html).asProgress();
   }
 }

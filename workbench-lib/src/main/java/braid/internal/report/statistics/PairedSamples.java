@@ -24,7 +24,7 @@ public final class PairedSamples {
   public static Estimate excess(double[] base, double[] times, double confidence) {
     var logs = new double[times.length];
     for (int round = 0; round < logs.length; round++) {
-      logs[round] = Math.log(times[round] / base[round]);
+      logs[round] = Math.log(times[round]) - Math.log(base[round]);
     }
     var difference = centre(TwoSamples.condensed(logs), confidence);
     return new Estimate(

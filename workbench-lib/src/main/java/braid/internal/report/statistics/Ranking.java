@@ -121,7 +121,7 @@ public record Ranking(
   private static double noiseFloor(double[] first, double[] again) {
     var logs = new double[first.length];
     for (int round = 0; round < logs.length; round++) {
-      logs[round] = Math.log(again[round] / first[round]);
+      logs[round] = Math.log(again[round]) - Math.log(first[round]);
     }
     var differences = TwoSamples.condensed(logs);
     double centre = PairedSamples.centre(differences, CONFIDENCE).value();

@@ -48,8 +48,8 @@ public record RoundPlan(int first, int mostRounds, Duration budget) {
     }
     long wanted = precision.roundsFor(Precision.GOAL) - rounds;
     long step = Math.max(LEAST_STEP, Math.min(wanted, rounds / 2));
-    double roundNanos = Math.max(1, elapsedNanos / (double) rounds);
-    double affordable = (budget.toNanos() - elapsedNanos) / roundNanos;
+    double roundNanos = Math.max(1.0, elapsedNanos / (double) rounds);
+    long affordable = (long) ((budget.toNanos() - elapsedNanos) / roundNanos);
     return (int) Math.min(Math.min(step, left), affordable);
   }
 }
