@@ -3,6 +3,7 @@ package braid;
 import braid.internal.rank.Outbox;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 
@@ -71,7 +72,7 @@ public final class TwinStudies {
           var tuner = Tuner.on(world).gemm(GemmSpec.allGatherGemm(m, 256, 256));
           measured.set(tuner.overlaps(twins.toArray(Overlap[]::new)).budget(budget).run());
         });
-    return measured.get();
+    return Objects.requireNonNull(measured.get());
   }
 
   /// All may be slower than unfused, or one of them the best with all others tied.
