@@ -36,7 +36,7 @@ import tech.tablesaw.api.Table;
 /// @param setting what was tuned where, in one line
 /// @param rows the unfused reference first, then what both studies have
 /// @param threshold the share within which a difference does not matter
-/// @param noise the larger noise floor of the two
+/// @param noise the larger noise floor of the two, or the larger drift within one of them
 /// @param differing where they were not measured alike: another link, for example
 /// @param unmatched what only one of them has
 public record Comparison(
@@ -53,6 +53,9 @@ public record Comparison(
 
   /// With more noise than that nothing is called the same.
   public static final double MOST_MARGIN_OF_SAME = 0.10;
+
+  /// Chance alone must hardly ever be taken for a drift: that would hide real differences.
+  private static final double SURE_OF_DRIFT = 0.999;
 
   private static final double NANOS_PER_MILLI = 1e6;
 
@@ -112,7 +115,9 @@ public record Comparison(
           "two studies must share a configuration but the first has %s and the second %s; compare studies of the same ones"
               .formatted(names(before.keySet(), varying), names(after.keySet(), varying)));
     }
-    double noise = Math.max(first.noise(), second.noise());
+    double floor = Math.max(first.noise(), second.noise());
+    double drift = Math.max(drift(first), drift(second));
+    double noise = Math.max(floor, drift);
     var rows = new ArrayList<Row>();
     for (var how : shared) {
       rows.add(
@@ -121,7 +126,8 @@ public record Comparison(
               Objects.requireNonNull(before.get(how)),
               Objects.requireNonNull(after.get(how)),
               threshold,
-              noise,
+              floor,
+              drift,
               1 - (1 - Ranking.CONFIDENCE) / shared.size()));
     }
     var unmatched = new ArrayList<String>();
@@ -172,14 +178,35 @@ public record Comparison(
         .toList();
   }
 
+  /// How much the reference's time changed within the study, if it did: what a machine does within
+  /// a run it may do between two.
+  private static double drift(Study study) {
+    var unfused = unfused(study);
+    int half = unfused.length / 2;
+    if (half < TwoSamples.leastRounds(SURE_OF_DRIFT)) {
+      return 0;
+    }
+    var early = Arrays.copyOf(unfused, half);
+    var late = Arrays.copyOfRange(unfused, unfused.length - half, unfused.length);
+    var change = TwoSamples.excess(early, late, SURE_OF_DRIFT);
+    boolean drifts =
+        change.confidence() >= SURE_OF_DRIFT && (change.low() > 0 || change.high() < 0);
+    // The middles of the halves are half of the study apart.
+    return drifts ? 2 * Math.abs(change.value()) : 0;
+  }
+
   /// The unfused reference's time is the mean of its two in a round.
-  private static SequencedMap<Overlap, double[]> times(Study study) {
-    var times = new LinkedHashMap<Overlap, double[]>();
+  private static double[] unfused(Study study) {
     var unfused = new double[study.repeats()];
     for (int round = 0; round < unfused.length; round++) {
       unfused[round] = (study.unfusedFirst().get(round) + study.unfusedAgain().get(round)) / 2.0;
     }
-    times.put(Overlap.unfused(), unfused);
+    return unfused;
+  }
+
+  private static SequencedMap<Overlap, double[]> times(Study study) {
+    var times = new LinkedHashMap<Overlap, double[]>();
+    times.put(Overlap.unfused(), unfused(study));
     for (var trial : study.trials()) {
       times.put(trial.overlap(), trial.nanos().stream().mapToDouble(n -> n).toArray());
     }
@@ -191,7 +218,8 @@ public record Comparison(
       double[] first,
       double[] second,
       double threshold,
-      double noise,
+      double floor,
+      double drift,
       double confidence) {
     var shift = TwoSamples.excess(first, second, confidence);
     double before = OrderStatistics.quantile(first, 0.5);
@@ -200,25 +228,35 @@ public record Comparison(
     var difference =
         new Estimate(
             value, Math.min(value, shift.low()), Math.max(value, shift.high()), shift.confidence());
-    var verdict = verdict(difference, threshold, noise, confidence);
+    var verdict = verdict(difference, threshold, Math.max(floor, drift), confidence);
     var more =
         verdict == Verdict.UNDECIDED
             ? moreRounds(
-                difference, Math.min(first.length, second.length), threshold, noise, confidence)
+                difference,
+                Math.min(first.length, second.length),
+                threshold,
+                floor,
+                drift,
+                confidence)
             : OptionalInt.empty();
     return new Row(name, before, after, difference, verdict, more);
   }
 
   /// An interval, and the noise floor, are as much narrower as the square root of the number of
-  /// rounds is larger.
+  /// rounds is larger; a drift remains.
   private static OptionalInt moreRounds(
-      Estimate difference, int rounds, double threshold, double noise, double confidence) {
+      Estimate difference,
+      int rounds,
+      double threshold,
+      double floor,
+      double drift,
+      double confidence) {
     double value = Math.abs(difference.value());
     double half = (difference.high() - difference.low()) / 2;
     int least = Math.max(rounds + 1, TwoSamples.leastRounds(confidence));
     for (int all = least; all <= Tuner.MAX_REPEATS; all++) {
       double narrower = Math.sqrt(rounds / (double) all);
-      double margin = Math.max(threshold, noise * narrower);
+      double margin = Math.max(threshold, Math.max(floor * narrower, drift));
       boolean same =
           value + half * narrower <= margin && margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
       if (same || (value > margin && value - half * narrower > threshold)) {

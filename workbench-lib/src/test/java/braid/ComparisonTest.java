@@ -147,7 +147,7 @@ class ComparisonTest {
     int rows = 0;
     int claimed = 0;
     for (long seed = 0; seed < 100; seed++) {
-      var comparison = Comparison.of(run(noise, 2 * seed), run(noise, 2 * seed + 1));
+      var comparison = Comparison.of(quiet(noise, 2 * seed), quiet(noise, 2 * seed + 1));
       rows += comparison.rows().size();
       same += (int) comparison.count(Verdict.SAME);
       claimed += (int) (comparison.count(Verdict.SLOW) + comparison.count(Verdict.FAST));
@@ -156,8 +156,29 @@ class ComparisonTest {
     assertThat(claimed).as("of %d rows at noise %s", rows, noise).isLessThan(rows / 100);
   }
 
-  private static Study run(double noise, long seed) {
-    var machine = SimulatedMachine.quiet(noise, SPLITS.size() + 2, seed);
+  /// Two runs of one program on a machine that drifts, and whose noise lingers over several rounds:
+  /// times of neighboring rounds say less than as many independent ones.
+  @ParameterizedTest
+  @CsvSource({"0.01", "0.05"})
+  void twoRunsOnASharedMachineAreSeldomCalledDifferent(double noise) {
+    int comparisons = 200;
+    int claimed = 0;
+    for (long seed = 0; seed < comparisons; seed++) {
+      var first = run(SimulatedMachine.shared(noise, SPLITS.size() + 2, 2 * seed), seed);
+      var second = run(SimulatedMachine.shared(noise, SPLITS.size() + 2, 2 * seed + 1), ~seed);
+      var verdict = Comparison.of(first, second).verdict();
+      claimed += verdict == Verdict.SLOW || verdict == Verdict.FAST ? 1 : 0;
+    }
+    assertThat(claimed)
+        .as("of %d comparisons at noise %s", comparisons, noise)
+        .isLessThanOrEqualTo(comparisons / 20);
+  }
+
+  private static Study quiet(double noise, long seed) {
+    return run(SimulatedMachine.quiet(noise, SPLITS.size() + 2, seed), seed);
+  }
+
+  private static Study run(SimulatedMachine machine, long seed) {
     var candidates = new ArrayList<Rounds.Candidate>();
     for (int column = 0; column < SPLITS.size() + 2; column++) {
       double quiet = column < 2 ? 10e6 : 8e6 + 2e5 * column;
