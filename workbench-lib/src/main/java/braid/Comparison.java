@@ -6,6 +6,7 @@ import braid.internal.report.statistics.OrderStatistics;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.TwoSamples;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -13,26 +14,29 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.Set;
 import java.util.stream.Stream;
 import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.IntColumn;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
 /// Two studies of one problem, configuration by configuration: is the second as fast as the first?
 ///
 /// Two studies share no rounds, so times are compared each with each; the intervals of all rows
-/// hold together with 95% confidence, however many there are. A row is `SLOW` or `FAST` where its
-/// interval lies beyond the threshold *and* it differs by more than the margin: the threshold, or
-/// the noise floor of either study if that is more. It is `SAME` where the whole interval lies
-/// within the margin and the margin is small enough for that to say something, else `UNDECIDED`.
+/// hold together with 95% confidence, however many there are. The difference is that of the two
+/// medians, so it agrees with the times beside it. A row is `SLOW` or `FAST` where its interval
+/// lies beyond the threshold *and* it differs by more than the margin: the threshold, or the noise
+/// floor of either study if that is more. It is `SAME` where the whole interval lies within the
+/// margin and the margin is small enough for that to say something, else `UNDECIDED`.
 ///
 /// @param setting what was tuned where, in one line
 /// @param rows the unfused reference first, then what both studies have
 /// @param threshold the share within which a difference does not matter
-/// @param noise the larger noise floor of the two
+/// @param noise the larger noise floor of the two, or the larger drift within one of them
 /// @param differing where they were not measured alike: another link, for example
 /// @param unmatched what only one of them has
 public record Comparison(
@@ -50,6 +54,9 @@ public record Comparison(
   /// With more noise than that nothing is called the same.
   public static final double MOST_MARGIN_OF_SAME = 0.10;
 
+  /// Chance alone must hardly ever be taken for a drift: that would hide real differences.
+  private static final double SURE_OF_DRIFT = 0.999;
+
   private static final double NANOS_PER_MILLI = 1e6;
 
   /// What says where a problem was solved, not which.
@@ -65,13 +72,18 @@ public record Comparison(
 
   /// One configuration in both studies.
   ///
-  /// @param difference the share by which the second takes longer
+  /// @param firstNanos the median
+  /// @param secondNanos the median
+  /// @param difference the share by which the second median is longer
+  /// @param moreRounds about how many more rounds in each study would decide it; none where it is
+  ///   decided, or where no number of rounds that can be measured would do
   public record Row(
       String configuration,
       double firstNanos,
       double secondNanos,
       Estimate difference,
-      Verdict verdict) {}
+      Verdict verdict,
+      OptionalInt moreRounds) {}
 
   public Comparison {
     rows = List.copyOf(rows);
@@ -103,7 +115,9 @@ public record Comparison(
           "two studies must share a configuration but the first has %s and the second %s; compare studies of the same ones"
               .formatted(names(before.keySet(), varying), names(after.keySet(), varying)));
     }
-    double noise = Math.max(first.noise(), second.noise());
+    double floor = Math.max(first.noise(), second.noise());
+    double drift = Math.max(drift(first), drift(second));
+    double noise = Math.max(floor, drift);
     var rows = new ArrayList<Row>();
     for (var how : shared) {
       rows.add(
@@ -112,7 +126,8 @@ public record Comparison(
               Objects.requireNonNull(before.get(how)),
               Objects.requireNonNull(after.get(how)),
               threshold,
-              noise,
+              floor,
+              drift,
               1 - (1 - Ranking.CONFIDENCE) / shared.size()));
     }
     var unmatched = new ArrayList<String>();
@@ -163,14 +178,35 @@ public record Comparison(
         .toList();
   }
 
+  /// How much the reference's time changed within the study, if it did: what a machine does within
+  /// a run it may do between two.
+  private static double drift(Study study) {
+    var unfused = unfused(study);
+    int half = unfused.length / 2;
+    if (half < TwoSamples.leastRounds(SURE_OF_DRIFT)) {
+      return 0;
+    }
+    var early = Arrays.copyOf(unfused, half);
+    var late = Arrays.copyOfRange(unfused, unfused.length - half, unfused.length);
+    var change = TwoSamples.excess(early, late, SURE_OF_DRIFT);
+    boolean drifts =
+        change.confidence() >= SURE_OF_DRIFT && (change.low() > 0 || change.high() < 0);
+    // The middles of the halves are half of the study apart.
+    return drifts ? 2 * Math.abs(change.value()) : 0;
+  }
+
   /// The unfused reference's time is the mean of its two in a round.
-  private static SequencedMap<Overlap, double[]> times(Study study) {
-    var times = new LinkedHashMap<Overlap, double[]>();
+  private static double[] unfused(Study study) {
     var unfused = new double[study.repeats()];
     for (int round = 0; round < unfused.length; round++) {
       unfused[round] = (study.unfusedFirst().get(round) + study.unfusedAgain().get(round)) / 2.0;
     }
-    times.put(Overlap.unfused(), unfused);
+    return unfused;
+  }
+
+  private static SequencedMap<Overlap, double[]> times(Study study) {
+    var times = new LinkedHashMap<Overlap, double[]>();
+    times.put(Overlap.unfused(), unfused(study));
     for (var trial : study.trials()) {
       times.put(trial.overlap(), trial.nanos().stream().mapToDouble(n -> n).toArray());
     }
@@ -182,15 +218,52 @@ public record Comparison(
       double[] first,
       double[] second,
       double threshold,
-      double noise,
+      double floor,
+      double drift,
       double confidence) {
-    var difference = TwoSamples.excess(first, second, confidence);
-    return new Row(
-        name,
-        OrderStatistics.quantile(first, 0.5),
-        OrderStatistics.quantile(second, 0.5),
-        difference,
-        verdict(difference, threshold, noise, confidence));
+    var shift = TwoSamples.excess(first, second, confidence);
+    double before = OrderStatistics.quantile(first, 0.5);
+    double after = OrderStatistics.quantile(second, 0.5);
+    double value = after / before - 1;
+    var difference =
+        new Estimate(
+            value, Math.min(value, shift.low()), Math.max(value, shift.high()), shift.confidence());
+    var verdict = verdict(difference, threshold, Math.max(floor, drift), confidence);
+    var more =
+        verdict == Verdict.UNDECIDED
+            ? moreRounds(
+                difference,
+                Math.min(first.length, second.length),
+                threshold,
+                floor,
+                drift,
+                confidence)
+            : OptionalInt.empty();
+    return new Row(name, before, after, difference, verdict, more);
+  }
+
+  /// An interval, and the noise floor, are as much narrower as the square root of the number of
+  /// rounds is larger; a drift remains.
+  private static OptionalInt moreRounds(
+      Estimate difference,
+      int rounds,
+      double threshold,
+      double floor,
+      double drift,
+      double confidence) {
+    double value = Math.abs(difference.value());
+    double half = (difference.high() - difference.low()) / 2;
+    int least = Math.max(rounds + 1, TwoSamples.leastRounds(confidence));
+    for (int all = least; all <= Tuner.MAX_REPEATS; all++) {
+      double narrower = Math.sqrt(rounds / (double) all);
+      double margin = Math.max(threshold, Math.max(floor * narrower, drift));
+      boolean same =
+          value + half * narrower <= margin && margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
+      if (same || (value > margin && value - half * narrower > threshold)) {
+        return OptionalInt.of(all - rounds);
+      }
+    }
+    return OptionalInt.empty();
   }
 
   private static Verdict verdict(
@@ -269,7 +342,19 @@ public record Comparison(
                     ? ", the noise: too much to call anything the same"
                     : ", the noise"
                 : "",
-            reference());
+            reference() + moreRounds());
+  }
+
+  private String moreRounds() {
+    var undecided = rows.stream().filter(row -> row.verdict() == Verdict.UNDECIDED).toList();
+    var more = undecided.stream().map(Row::moreRounds).flatMapToInt(OptionalInt::stream).toArray();
+    if (more.length == 0) {
+      return undecided.isEmpty() ? "" : "; more rounds would not decide, a quieter machine may";
+    }
+    return "; about %d more rounds in each run would decide%s"
+        .formatted(
+            Arrays.stream(more).max().orElseThrow(),
+            more.length < undecided.size() ? " " + more.length + " of the undecided" : "");
   }
 
   private Optional<String> told(Verdict verdict, String word, Comparator<Row> most) {
@@ -308,6 +393,7 @@ public record Comparison(
     var low = DoubleColumn.create("from %");
     var high = DoubleColumn.create("to %");
     var verdicts = StringColumn.create("verdict");
+    var more = IntColumn.create("more rounds");
     for (var row : rows) {
       configuration.append(row.configuration());
       first.append(row.firstNanos() / NANOS_PER_MILLI);
@@ -316,8 +402,10 @@ public record Comparison(
       low.append(100 * row.difference().low());
       high.append(100 * row.difference().high());
       verdicts.append(row.verdict().toString());
+      row.moreRounds().ifPresentOrElse(more::append, more::appendMissing);
     }
-    return Table.create(setting, configuration, first, second, difference, low, high, verdicts);
+    return Table.create(
+        setting, configuration, first, second, difference, low, high, verdicts, more);
   }
 
   /// The table as text, with what has to be known beside it.

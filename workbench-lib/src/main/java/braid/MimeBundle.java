@@ -13,6 +13,10 @@ public record MimeBundle(Map<String, String> data) {
   public static final String SVG = "image/svg+xml";
   public static final String PNG = "image/png";
 
+  /// Marks a display of progress, whose content is an empty JSON object. `braid run --check`
+  /// ignores such displays: whether there is one depends on how long the work takes.
+  public static final String PROGRESS = "application/vnd.braid.progress+json";
+
   public MimeBundle {
     data = Collections.unmodifiableMap(new LinkedHashMap<>(data));
     if (!data.containsKey(TEXT)) {
@@ -22,6 +26,11 @@ public record MimeBundle(Map<String, String> data) {
 
   public static MimeBundle text(String plain) {
     return new MimeBundle(Map.of(TEXT, plain));
+  }
+
+  /// The same, marked as a display of progress.
+  public MimeBundle asProgress() {
+    return with(PROGRESS, "{}");
   }
 
   public MimeBundle with(String mimeType, String content) {

@@ -11,6 +11,7 @@ import braid.internal.report.chart.SplitsChart;
 import braid.internal.report.json.StudyJson;
 import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.Doubts;
+import braid.internal.report.statistics.Precision;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.Spread;
 import java.util.ArrayList;
@@ -21,6 +22,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.stream.Collectors;
@@ -181,15 +183,49 @@ public record Study(
     return ranking().ties().stream().map(i -> trials.get(i).overlap()).toList();
   }
 
-  /// The noise floor as a share of the time: within it lies, with 95% confidence, the median
-  /// difference of two measurements of the same thing.
+  /// The noise floor as a share of the time: within it lies, with 95% confidence, the difference of
+  /// two measurements of the same thing. Single disturbed rounds hardly count.
   public double noise() {
     return ranking().noiseFloor();
   }
 
-  /// For each trial the share of the unfused time that it saves; negative where it loses.
+  /// For each trial the share of the unfused time that it saves; negative where it loses. All these
+  /// intervals hold together with 95% confidence, if there are rounds enough.
   public List<Estimate> saved() {
     return ranking().saved();
+  }
+
+  /// How exactly times are known, as a share: half the width of the widest interval.
+  public double precision() {
+    return ranking().precision().share();
+  }
+
+  /// The reason why more could be found, and what to do; none where times are known to within 1%.
+  public Optional<String> advice() {
+    int least = Ranking.leastRounds(trials.size());
+    if (repeats() < least) {
+      return Optional.of(
+          "too few rounds to call anything better: %d of the %d that %s; measure more"
+              .formatted(
+                  repeats(),
+                  least,
+                  trials.size() == 1
+                      ? "1 configuration needs"
+                      : trials.size() + " configurations need"));
+    }
+    var precision = ranking().precision();
+    if (precision.isEnough()) {
+      return Optional.empty();
+    }
+    long wanted = precision.roundsFor(Precision.GOAL);
+    return Optional.of(
+        "noisy: ±%s after %d rounds%s; raise the budget or quiet the machine"
+            .formatted(
+                percent(precision.share()),
+                repeats(),
+                wanted <= Tuner.MAX_REPEATS
+                    ? " (±%s takes about %d)".formatted(percent(Precision.GOAL), wanted)
+                    : ""));
   }
 
   private Ranking ranking() {
@@ -303,7 +339,9 @@ public record Study(
   @Override
   public String headline() {
     var doubts = doubts();
-    return found() + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts));
+    return found()
+        + advice().map(advice -> "; " + advice).orElse("")
+        + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts));
   }
 
   private String found() {
@@ -324,7 +362,7 @@ public record Study(
             TimeScale.format(unfused),
             percent(saved.low()),
             percent(saved.high()),
-            TimeScale.percent(saved.confidence()),
+            TimeScale.percent(ranking.confidence()),
             percent(ranking.noiseFloor()),
             ties);
   }

@@ -4,8 +4,10 @@ import braid.internal.context.RankContext;
 import braid.internal.evidence.TuningNews;
 import braid.internal.report.json.ReadingsJson;
 import braid.internal.report.progress.Progress;
+import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -22,8 +24,9 @@ import org.jspecify.annotations.Nullable;
 /// Tried are all combinations of [#methods], [#transports], [#streams] and [#splits], or exactly
 /// what [#overlaps] lists. Every configuration is built and verified once; a wrong one is an error,
 /// not a result. Then all are measured in rounds whose order a seed shuffles, the unfused reference
-/// twice a round. Every rank calls it alike and every rank gets the same [Study]: rank 0 decides
-/// and broadcasts.
+/// twice a round: as many rounds as [#repeats] says, or until all times are known to within 1% or
+/// the [#budget] is spent. Every rank calls it alike and every rank gets the same [Study]: rank 0
+/// decides and broadcasts.
 ///
 /// All pipelines exist at once, so their buffers must fit together. What the problem cannot have is
 /// refused before anything is built. Operands of FP8 are scaled by 1.
@@ -33,12 +36,18 @@ public final class Tuner {
   public static final List<Method> DEFAULT_METHODS = List.of(Method.PIPELINED);
   public static final List<Transport> DEFAULT_TRANSPORTS = List.of(Overlap.DEFAULT_TRANSPORT);
 
-  /// Rounds where nothing is said: enough for a 95% interval that leaves out two outliers on each
-  /// side.
+  /// The fewest rounds by default; many configurations need a few more before one of them can be
+  /// called better than another.
   public static final int DEFAULT_REPEATS = 12;
 
-  /// With fewer rounds no interval of order statistics holds the median with 95% confidence.
+  /// With fewer rounds no interval holds a median with 95% confidence.
   public static final int MIN_REPEATS = 6;
+
+  /// Time for measuring by default. It bounds the rounds that are added; the first ones are always
+  /// measured.
+  public static final Duration DEFAULT_BUDGET = Duration.ofSeconds(20);
+
+  public static final Duration MAX_BUDGET = Duration.ofDays(1);
 
   public static final int MAX_REPEATS = 10_000;
 
@@ -57,6 +66,7 @@ public final class Tuner {
   private @Nullable List<Transport> transports;
   private @Nullable List<Overlap> explicit;
   private @Nullable Integer repeats;
+  private @Nullable Duration budget;
   private @Nullable Integer warmup;
   private @Nullable Long seed;
 
@@ -131,10 +141,25 @@ public final class Tuner {
     return this;
   }
 
-  /// Rounds of measurement.
+  /// Exactly so many rounds of measurement, instead of as many as the times need.
   public Tuner repeats(int rounds) {
     requireUnset("repeats", repeats);
+    requireNoOther("repeats", "budget", budget);
     repeats = within("repeats", rounds, MIN_REPEATS, MAX_REPEATS, DEFAULT_REPEATS);
+    return this;
+  }
+
+  /// Time for measuring; [#DEFAULT_BUDGET] by default. After the first rounds more are measured
+  /// until all times are known to within 1%, or the budget is spent. Rank 0's clock counts.
+  public Tuner budget(Duration time) {
+    requireUnset("budget", budget);
+    requireNoOther("budget", "repeats", repeats);
+    if (time.isNegative() || time.compareTo(MAX_BUDGET) > 0) {
+      throw new BraidException(
+          "budget must be 0 s..%d s but was %s; try budget(Duration.ofSeconds(%d))"
+              .formatted(MAX_BUDGET.toSeconds(), time, DEFAULT_BUDGET.toSeconds()));
+    }
+    budget = time;
     return this;
   }
 
@@ -162,8 +187,9 @@ public final class Tuner {
     var overlaps = overlaps();
     overlaps.forEach(how -> Feasibility.check(problem, how, group));
     long shuffling = orElse(seed, ThreadLocalRandom.current().nextLong());
-    var rounds = new Rounds(orElse(repeats, DEFAULT_REPEATS), group.broadcast(shuffling, ROOT));
-    var news = news(overlaps.size() + 1, rounds);
+    long order = group.broadcast(shuffling, ROOT);
+    var plan = plan(overlaps.size());
+    var news = news(overlaps.size(), plan, order);
     var candidates = new ArrayList<Candidate>();
     try (var _ = Progress.toldElsewhere()) {
       candidates.add(new Candidate(problem, Overlap.unfused()));
@@ -174,7 +200,7 @@ public final class Tuner {
         news.ifPresent(n -> n.verifying(candidates.indexOf(candidate)));
         candidate.pipeline.verify();
       }
-      var study = measure(candidates, rounds, news);
+      var study = measure(candidates, plan, order, news);
       news.ifPresent(n -> n.found(study));
       return study;
     } finally {
@@ -182,44 +208,71 @@ public final class Tuner {
     }
   }
 
+  private RoundPlan plan(int configurations) {
+    return repeats == null
+        ? RoundPlan.within(
+            orElse(budget, DEFAULT_BUDGET), configurations, DEFAULT_REPEATS, MAX_REPEATS)
+        : RoundPlan.exactly(repeats);
+  }
+
   /// One rank speaks for all.
-  private Optional<TuningNews> news(int configurations, Rounds rounds) {
+  private Optional<TuningNews> news(int configurations, RoundPlan plan, long order) {
     return group.rank() == ROOT
         ? Optional.of(
             new TuningNews(
                 RankContext.current().outbox(),
-                "tuner-" + Long.toHexString(rounds.seed()),
-                configurations,
-                (configurations + 1) * rounds.repeats()))
+                "tuner-" + Long.toHexString(order),
+                configurations + 1,
+                (configurations + 2) * plan.first()))
         : Optional.empty();
   }
 
   /// @param candidates the unfused reference first
-  private Study measure(List<Candidate> candidates, Rounds rounds, Optional<TuningNews> news) {
+  private Study measure(
+      List<Candidate> candidates, RoundPlan plan, long order, Optional<TuningNews> news) {
     var entries = new ArrayList<Candidate>();
     entries.add(candidates.getFirst());
     entries.addAll(candidates);
-    var mine =
-        rounds.measure(
-            entries, e -> news.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
-    var slowest = slowestOfAllRanks(mine);
+    var rounds = new Rounds(entries, order);
+    var slowest = measureAsPlanned(rounds, plan, entries, news);
     var ofUnfused = readingsOfAllRanks(candidates.getFirst());
     var trials = new ArrayList<Study.Trial>();
     for (int entry = 2; entry < entries.size(); entry++) {
       var candidate = entries.get(entry);
       trials.add(
-          new Study.Trial(candidate.overlap(), slowest.get(entry), readingsOfAllRanks(candidate)));
+          new Study.Trial(
+              candidate.overlap(), list(slowest[entry]), readingsOfAllRanks(candidate)));
     }
     var study =
         new Study(
             problem(candidates.getFirst()),
             group.size(),
-            rounds.seed(),
-            slowest.get(0),
-            slowest.get(1),
+            order,
+            list(slowest[0]),
+            list(slowest[1]),
             trials,
             ofUnfused);
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
+  }
+
+  /// Rank 0 decides whether to go on; the others follow.
+  ///
+  /// @return the times of the slowest rank: a row for each entry, a column for each round
+  private long[][] measureAsPlanned(
+      Rounds rounds, RoundPlan plan, List<Candidate> entries, Optional<TuningNews> news) {
+    long startNanos = System.nanoTime();
+    long more = group.broadcast(plan.first(), ROOT);
+    long[][] slowest;
+    do {
+      rounds.measure(
+          (int) more, e -> news.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
+      slowest = slowestOfAllRanks(rounds.nanos());
+      long decided = group.rank() == ROOT ? plan.more(slowest, System.nanoTime() - startNanos) : 0;
+      more = group.broadcast(decided, ROOT);
+      int all = entries.size() * (slowest[0].length + (int) more);
+      news.ifPresent(n -> n.expecting(all));
+    } while (more > 0);
+    return slowest;
   }
 
   /// The problem and what it ran on: a configuration without the tuning.
@@ -230,7 +283,7 @@ public final class Tuner {
     return columns;
   }
 
-  private List<List<Long>> slowestOfAllRanks(long[][] mine) {
+  private long[][] slowestOfAllRanks(long[][] mine) {
     int rounds = mine[0].length;
     var bytes = ByteBuffer.allocate(mine.length * rounds * Long.BYTES);
     for (var row : mine) {
@@ -239,16 +292,18 @@ public final class Tuner {
     }
     var ofRanks =
         group.gather(bytes.array()).stream().map(b -> ByteBuffer.wrap(b).asLongBuffer()).toList();
-    var slowest = new ArrayList<List<Long>>();
+    var slowest = new long[mine.length][rounds];
     for (int row = 0; row < mine.length; row++) {
-      var times = new ArrayList<Long>();
       for (int round = 0; round < rounds; round++) {
         int at = row * rounds + round;
-        times.add(ofRanks.stream().mapToLong(b -> b.get(at)).max().orElseThrow());
+        slowest[row][round] = ofRanks.stream().mapToLong(b -> b.get(at)).max().orElseThrow();
       }
-      slowest.add(times);
     }
     return slowest;
+  }
+
+  private static List<Long> list(long[] nanos) {
+    return Arrays.stream(nanos).boxed().toList();
   }
 
   /// In the order of its measurements.
@@ -326,6 +381,14 @@ public final class Tuner {
   private static void requireUnset(String name, @Nullable Object value) {
     if (value != null) {
       throw new BraidException(name + " was given already, as " + value + "; give it once");
+    }
+  }
+
+  private static void requireNoOther(String name, String other, @Nullable Object value) {
+    if (value != null) {
+      throw new BraidException(
+          "%s says nothing beside %s, which was %s; give one of the two"
+              .formatted(name, other, value));
     }
   }
 

@@ -2,14 +2,21 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 
 import braid.Comparison.Verdict;
+import braid.internal.report.statistics.RoundPlan;
+import braid.internal.report.statistics.Rounds;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.Random;
 import java.util.SequencedMap;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class ComparisonTest {
   private static final int ROUNDS = 12;
@@ -117,6 +124,109 @@ class ComparisonTest {
     }
   }
 
+  /// As it was filed: medians of 22.04 and 21.05 ms, printed beside a median quotient of +3.27%.
+  @Test
+  void percentAndTimesAgree() {
+    long seed = 11;
+    var random = new Random(seed);
+    for (int i = 0; i < 500; i++) {
+      var comparison = Comparison.of(study(80, 0.2, random), study(80, 0.2, random));
+      for (var row : comparison.rows()) {
+        assertThat(row.difference().value())
+            .as("seed %d", seed)
+            .isCloseTo(row.secondNanos() / row.firstNanos() - 1, within(1e-12));
+      }
+    }
+  }
+
+  /// Two runs of one program, measured as the tuner does by itself.
+  @ParameterizedTest
+  @CsvSource({"0.005", "0.01", "0.02"})
+  void twoRunsOnAQuietMachineAreTheSame(double noise) {
+    int same = 0;
+    int rows = 0;
+    int claimed = 0;
+    for (long seed = 0; seed < 100; seed++) {
+      var comparison = Comparison.of(quiet(noise, 2 * seed), quiet(noise, 2 * seed + 1));
+      rows += comparison.rows().size();
+      same += (int) comparison.count(Verdict.SAME);
+      claimed += (int) (comparison.count(Verdict.SLOW) + comparison.count(Verdict.FAST));
+    }
+    assertThat(same).as("of %d rows at noise %s", rows, noise).isGreaterThan(rows / 2);
+    assertThat(claimed).as("of %d rows at noise %s", rows, noise).isLessThan(rows / 100);
+  }
+
+  /// Two runs of one program on a machine that drifts, and whose noise lingers over several rounds:
+  /// times of neighboring rounds say less than as many independent ones.
+  @ParameterizedTest
+  @CsvSource({"0.01", "0.05"})
+  void twoRunsOnASharedMachineAreSeldomCalledDifferent(double noise) {
+    int comparisons = 200;
+    int claimed = 0;
+    for (long seed = 0; seed < comparisons; seed++) {
+      var first = run(SimulatedMachine.shared(noise, SPLITS.size() + 2, 2 * seed), seed);
+      var second = run(SimulatedMachine.shared(noise, SPLITS.size() + 2, 2 * seed + 1), ~seed);
+      var verdict = Comparison.of(first, second).verdict();
+      claimed += verdict == Verdict.SLOW || verdict == Verdict.FAST ? 1 : 0;
+    }
+    assertThat(claimed)
+        .as("of %d comparisons at noise %s", comparisons, noise)
+        .isLessThanOrEqualTo(comparisons / 20);
+  }
+
+  private static Study quiet(double noise, long seed) {
+    return run(SimulatedMachine.quiet(noise, SPLITS.size() + 2, seed), seed);
+  }
+
+  private static Study run(SimulatedMachine machine, long seed) {
+    var candidates = new ArrayList<Rounds.Candidate>();
+    for (int column = 0; column < SPLITS.size() + 2; column++) {
+      double quiet = column < 2 ? 10e6 : 8e6 + 2e5 * column;
+      candidates.add(() -> machine.nanos(quiet));
+    }
+    var plan = RoundPlan.within(Tuner.DEFAULT_BUDGET, SPLITS.size(), Tuner.DEFAULT_REPEATS, 1_000);
+    var rounds = new Rounds(candidates, seed);
+    for (int more = plan.first(); more > 0; ) {
+      rounds.measure(more, _ -> {});
+      more = plan.more(rounds.nanos(), machine.elapsedNanos());
+    }
+    var nanos =
+        Arrays.stream(rounds.nanos()).map(row -> Arrays.stream(row).boxed().toList()).toList();
+    var trials = new ArrayList<Study.Trial>();
+    for (int i = 0; i < SPLITS.size(); i++) {
+      trials.add(new Study.Trial(Overlap.splits(SPLITS.get(i)), nanos.get(i + 2)));
+    }
+    return new Study(problem(), 4, seed, nanos.get(0), nanos.get(1), trials);
+  }
+
+  /// What is said to be needed is measured, and then most rows are decided.
+  @Test
+  void theRoundsThatItTakesDoIt() {
+    long seed = 12;
+    var random = new Random(seed);
+    int before = 0;
+    int after = 0;
+    for (int i = 0; i < 100; i++) {
+      var comparison = Comparison.of(study(80, 0.03, random), study(80, 0.03, random));
+      var more = comparison.rows().stream().flatMapToInt(row -> row.moreRounds().stream()).max();
+      if (more.isEmpty()) {
+        continue;
+      }
+      assertThat(comparison.headline())
+          .contains("; about %d more rounds in each run would".formatted(more.getAsInt()));
+      before += (int) comparison.count(Verdict.UNDECIDED);
+      int rounds = Math.min(2_000, ROUNDS + more.getAsInt());
+      after +=
+          (int)
+              Comparison.of(
+                      study(problem(), SPLITS, 80, 0.03, rounds, random),
+                      study(problem(), SPLITS, 80, 0.03, rounds, random))
+                  .count(Verdict.UNDECIDED);
+    }
+    assertThat(before).as("seed %d", seed).isPositive();
+    assertThat(after).as("of %d, seed %d", before, seed).isLessThan(before / 4);
+  }
+
   @Test
   void aDifferenceWithinTheThresholdIsTheSame() {
     var random = new Random(4);
@@ -209,6 +319,8 @@ class ComparisonTest {
     var first = study(problem(), SPLITS, 80, 0.0001, 3, random);
     var second = study(problem(), SPLITS, 160, 0.0001, 3, random);
     assertThat(Comparison.of(first, second).rows())
-        .allMatch(row -> row.verdict() == Verdict.UNDECIDED);
+        .allMatch(row -> row.verdict() == Verdict.UNDECIDED)
+        // 5 rows share 5%, and 2 / C(2n, n) is at most 1% from 5 rounds on
+        .allMatch(row -> row.moreRounds().equals(OptionalInt.of(2)));
   }
 }

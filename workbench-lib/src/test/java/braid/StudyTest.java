@@ -33,6 +33,59 @@ class StudyTest {
         .doesNotContain("\n");
   }
 
+  /// As it was filed: times of 10 to 13 ms, one disturbed round of 8, and a noise of ±747.8%.
+  @Test
+  void oneDisturbedRoundDoesNotMakeTheNoise() {
+    var first = List.of(10_100L, 12_200L, 11_000L, 10_600L, 12_900L, 11_700L, 10_400L, 11_300L);
+    var again = List.of(10_400L, 12_000L, 11_400L, 10_200L, 12_500L, 11_900L, 97_000L, 11_200L);
+    var study =
+        new Study(
+            GemmSpec.allGatherGemm(64, 64, 64).columns(),
+            2,
+            1,
+            first,
+            again,
+            List.of(new Study.Trial(Overlap.splits(2), first)));
+    assertThat(study.noise()).isLessThan(0.06);
+  }
+
+  @Test
+  void aNoisyStudySaysWhatToDo() {
+    var noisy =
+        new SyntheticStudy(103e6, 0.06, 24, 7)
+            .of(SyntheticStudy.overlaps(SPLITS, 1), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+    assertThat(noisy.precision()).isBetween(0.02, 0.2);
+    assertThat(noisy.advice().orElseThrow())
+        .matches(
+            "noisy: ±\\d+\\.\\d% after 24 rounds \\(±1\\.0% takes about \\d+\\);"
+                + " raise the budget or quiet the machine");
+    assertThat(noisy.headline()).endsWith("; " + noisy.advice().orElseThrow());
+    var hopeless =
+        new SyntheticStudy(103e6, 0.9, 24, 7)
+            .of(SyntheticStudy.overlaps(SPLITS, 1), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+    assertThat(hopeless.advice().orElseThrow()).doesNotContain("takes about");
+
+    var quiet =
+        new SyntheticStudy(103e6, 0.001, 24, 7)
+            .of(SyntheticStudy.overlaps(SPLITS, 1), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+    assertThat(quiet.precision()).isBetween(0.0, 0.01);
+    assertThat(quiet.advice()).isEmpty();
+  }
+
+  @Test
+  void tooFewRoundsForAWinnerAreSaid() {
+    var few =
+        new SyntheticStudy(103e6, 0.001, 6, 7)
+            .of(SyntheticStudy.overlaps(SPLITS, 1), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+    assertThat(few.best()).isEqualTo(Overlap.unfused());
+    assertThat(few.ties()).hasSize(SPLITS.length);
+    // 21 pairs share 5%, so 2 / 2^n must be at most 0.24%.
+    assertThat(few.advice())
+        .contains(
+            "too few rounds to call anything better: 6 of the 10 that 6 configurations need;"
+                + " measure more");
+  }
+
   @Test
   void whereNothingWinsItAdvisesAgainstOverlap() {
     var study = MACHINE.of(SyntheticStudy.overlaps(SPLITS, 1), how -> 103e6 + 1e6 * how.splits());

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import braid.internal.context.RankContext;
 import braid.internal.rank.Outbox;
 import braid.internal.report.json.StudyJson;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;
@@ -92,6 +93,38 @@ class TunerTest {
         .hasSize(1);
     assertThat(ofRanks.get(1).shown()).isEmpty();
     assertThat(ofRanks.get(1).published()).isEmpty();
+  }
+
+  @Test
+  void withoutANumberItMeasuresAsManyRoundsAsItHasTimeForAndAllRanksAgree() {
+    var kept = new Kept();
+    var studies = new ConcurrentLinkedQueue<Study>();
+    LocalRanks.run(
+        3,
+        world -> {
+          if (world.rank() == 0) {
+            RankContext.current().outbox(kept);
+          }
+          // Only rank 0's clock counts, whatever the others were told.
+          var budget = Duration.ofMillis(world.rank() == 0 ? 400 : 86_400_000);
+          studies.add(Tuner.on(world).gemm(SMALL).splits(1, 2).budget(budget).run());
+        });
+
+    assertThat(studies).hasSize(3).allMatch(studies.element()::equals);
+    int rounds = studies.element().repeats();
+    assertThat(rounds).isBetween(Tuner.DEFAULT_REPEATS, Tuner.MAX_REPEATS);
+    assertThat(List.copyOf(kept.shown()).getLast())
+        .contains("tuning %1$d/%1$d · done after %2$d rounds".formatted(4 * rounds, rounds));
+  }
+
+  @Test
+  void withoutTimeItMeasuresTheFirstRoundsAlone() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var few = Tuner.on(world).gemm(SMALL).splits(1, 2).budget(Duration.ZERO).run();
+          assertThat(few.repeats()).isEqualTo(Tuner.DEFAULT_REPEATS);
+        });
   }
 
   @Test
@@ -250,6 +283,14 @@ class TunerTest {
                   "transports must be one or more different values but were (workers, workers)");
           assertThatThrownBy(() -> Tuner.on(world).repeats(5))
               .hasMessage("repeats must be 6..10000 but was 5; try repeats(12)");
+          assertThatThrownBy(() -> Tuner.on(world).repeats(6).budget(Duration.ofSeconds(1)))
+              .hasMessage("budget says nothing beside repeats, which was 6; give one of the two");
+          assertThatThrownBy(() -> Tuner.on(world).budget(Duration.ofSeconds(1)).repeats(6))
+              .hasMessage(
+                  "repeats says nothing beside budget, which was PT1S; give one of the two");
+          assertThatThrownBy(() -> Tuner.on(world).budget(Duration.ofSeconds(-1)))
+              .hasMessage(
+                  "budget must be 0 s..86400 s but was PT-1S; try budget(Duration.ofSeconds(20))");
           assertThatThrownBy(() -> Tuner.on(world).warmup(-1))
               .hasMessage("warmup must be 0..1000 but was -1; try warmup(1)");
           assertThatThrownBy(() -> Tuner.on(world).gemm(SMALL).splits(0).run())
@@ -264,6 +305,7 @@ class TunerTest {
     assertThat(Tuner.DEFAULT_METHODS).containsExactly(Method.PIPELINED);
     assertThat(Tuner.DEFAULT_TRANSPORTS).containsExactly(Transport.COPY_ENGINE);
     assertThat(Tuner.DEFAULT_REPEATS).isEqualTo(12);
+    assertThat(Tuner.DEFAULT_BUDGET).isEqualTo(Duration.ofSeconds(20));
     assertThat(Tuner.DEFAULT_WARMUP).isEqualTo(1);
   }
 }

@@ -11,7 +11,7 @@ public enum ExitCode {
   USAGE(2),
   VERIFICATION_FAILED(3),
   TIMEOUT(4),
-  /// `compare` found something slower.
+  /// `compare` found something slower, or undecided where that was to fail too.
   SLOWER(6),
   /// A notebook ran, but not as it is recorded (`--check`).
   DIFFERENT(7),

@@ -50,12 +50,14 @@ import picocli.CommandLine.Spec;
     footerHeading = "%nExamples:%n",
     footer = {
       "  braid rerun 20260131T235959000Z-0a1b2c",
-      "  braid rerun 0a1b2c -o again.ipynb && braid compare 0a1b2c 3d4e5f",
+      "  braid rerun latest -o again.ipynb && braid compare previous latest",
     })
 final class RerunCommand implements Callable<Integer> {
   @Parameters(
       paramLabel = "RUN",
-      description = "Its id, a unique beginning or the six characters at the end of it, or a path.")
+      description =
+          "Its id, a unique beginning or the six characters at the end of it, a path, latest or"
+              + " previous.")
   private String name = "";
 
   @Option(

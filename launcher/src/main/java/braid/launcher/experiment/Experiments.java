@@ -10,8 +10,14 @@ import java.util.function.Predicate;
 import java.util.stream.Stream;
 
 /// The runs that are kept in a folder, and how people name one: by its id, by a beginning of it
-/// that only one has, by the six characters at its end, or by a path.
+/// that only one has, by the six characters at its end, by a path, or as `latest` or `previous`.
 public record Experiments(Path runs) {
+  /// The name of the run that started last.
+  public static final String LATEST = "latest";
+
+  /// The name of the run before that.
+  public static final String PREVIOUS = "previous";
+
   /// A run's manifest and the folder it lies in.
   public record Found(Manifest manifest, Path directory) {}
 
@@ -62,6 +68,12 @@ public record Experiments(Path runs) {
     if (name.isBlank()) {
       return Optional.empty();
     }
+    if (name.equals(LATEST)) {
+      return Optional.of(fromTheEnd(name, 1));
+    }
+    if (name.equals(PREVIOUS)) {
+      return Optional.of(fromTheEnd(name, 2));
+    }
     var path = directory(Path.of(name).toAbsolutePath().normalize());
     if (name.contains("/") || name.equals(".")) {
       return Optional.of(path).filter(wanted);
@@ -76,6 +88,16 @@ public record Experiments(Path runs) {
                   String.join(", ", meant.stream().map(f -> f.getFileName().toString()).toList())));
     }
     return meant.stream().findFirst().or(() -> Optional.of(path).filter(wanted));
+  }
+
+  private Path fromTheEnd(String name, int place) {
+    var all = folders().filter(Experiments::isRun).toList();
+    if (all.size() < place) {
+      throw new BraidException(
+          "%s must be a run in %s but that has %d; braid run makes one"
+              .formatted(name, runs, all.size()));
+    }
+    return all.get(all.size() - place);
   }
 
   private static Path directory(Path path) {

@@ -150,6 +150,10 @@ class RerunTest {
   }
 
   private static Study study(String m, double factor, long seed) {
+    return study(m, factor, 0.003, seed);
+  }
+
+  private static Study study(String m, double factor, double noise, long seed) {
     var random = new Random(seed);
     var columns = new ArrayList<List<Long>>();
     for (int column = 0; column < 4; column++) {
@@ -157,7 +161,7 @@ class RerunTest {
       columns.add(
           random
               .doubles(12)
-              .mapToObj(_ -> Math.round(base * (1 + 0.003 * random.nextGaussian())))
+              .mapToObj(_ -> Math.round(base * (1 + noise * random.nextGaussian())))
               .toList());
     }
     return new Study(
@@ -218,6 +222,65 @@ class RerunTest {
     var alone = braid("compare", study, base.substring(base.length() - 6));
     assertThat(alone.exitCode()).as(alone.err()).isZero();
     assertThat(alone.out()).contains("nothing that is recorded differs");
+  }
+
+  @Test
+  void theLatestRunAndTheOneBeforeHaveNames() throws Exception {
+    var none = braid("runs", "latest");
+    assertThat(none.exitCode()).isEqualTo(2);
+    assertThat(none.err())
+        .isEqualTo(
+            "braid: latest must be a run in %s but that has 0; braid run makes one\n"
+                .formatted(directory.toRealPath().resolve("runs")));
+    var base = run("one", study("64", 1, 1));
+    var alone = braid("compare", "previous", "latest");
+    assertThat(alone.exitCode()).isEqualTo(2);
+    assertThat(alone.err()).contains("previous must be a run in", "but that has 1").hasLineCount(1);
+    var slower = run("two", study("64", 1.1, 2));
+
+    assertThat(braid("runs", "latest").out()).contains(slower).doesNotContain(base);
+    assertThat(braid("runs", "previous").out()).contains(base).doesNotContain(slower);
+    var compared = braid("compare", "previous", "latest");
+    assertThat(compared.out()).contains("first   " + base + "\n", "second  " + slower + "\n");
+    assertThat(compared.exitCode()).isEqualTo(6);
+    assertThat(compared.err()).isEqualTo("braid: 2 configurations are slower\n");
+    assertThat(braid("rerun", "latest", "-o", "none/o.ipynb").err()).doesNotContain("latest");
+  }
+
+  @Test
+  void undecidedFailsWhereThatIsAskedFor() throws Exception {
+    var base = run("one", study("64", 1, 0.08, 1));
+    var same = run("one", study("64", 1, 0.08, 2));
+    var lenient = braid("compare", base, same, "--junit", "lenient.xml");
+    assertThat(lenient.exitCode()).isZero();
+    assertThat(lenient.out()).contains("UNDECIDED: of 3 configurations 3 undecided", "more rounds");
+    assertThat(directory.resolve("lenient.xml"))
+        .content()
+        .contains("tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"3\"")
+        .contains("<skipped message=\"UNDECIDED: 1");
+
+    var strict =
+        braid("compare", base, same, "--fail-on-undecided", "--junit", "strict.xml", "--json");
+    assertThat(strict.exitCode()).isEqualTo(6);
+    assertThat(strict.err())
+        .isEqualTo(
+            "braid: 3 configurations are undecided, none is slower; measure more rounds, or leave"
+                + " out --fail-on-undecided\n");
+    assertThat(directory.resolve("strict.xml"))
+        .content()
+        .contains("tests=\"3\" failures=\"3\" errors=\"0\" skipped=\"0\"")
+        .contains("<failure type=\"UNDECIDED\"");
+    var rows = JsonParser.parseString(strict.out()).getAsJsonObject().getAsJsonArray("studies");
+    var row = rows.get(0).getAsJsonObject().getAsJsonArray("configurations").get(0);
+    assertThat(row.getAsJsonObject().get("moreRounds").getAsInt()).isPositive();
+
+    var slower = run("one", study("64", 1.5, 0.003, 3));
+    assertThat(braid("compare", base, slower, "--junit", "slow.xml").exitCode()).isEqualTo(6);
+    assertThat(directory.resolve("slow.xml"))
+        .content()
+        .contains("failures=\"2\"", "<failure type=\"SLOW\"", "name=\"splits=2\"");
+    assertThat(braid("compare", base, same, "--junit", "none/j.xml").err())
+        .startsWith("braid: --junit must be a file to write but none/j.xml is in a directory");
   }
 
   @Test

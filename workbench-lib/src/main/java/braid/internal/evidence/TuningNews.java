@@ -16,7 +16,7 @@ public final class TuningNews {
   private boolean shown;
 
   /// @param configurations how many are built, the unfused reference among them
-  /// @param measurements how many will be made
+  /// @param measurements how many will be made at least
   public TuningNews(Outbox outbox, String displayId, int configurations, int measurements) {
     this.outbox = outbox;
     this.displayId = displayId;
@@ -39,8 +39,13 @@ public final class TuningNews {
     bar.step(configuration);
   }
 
+  /// So many measurements will be made in all, as far as known now.
+  public void expecting(int measurements) {
+    bar.expect(measurements);
+  }
+
   public void found(Study study) {
-    bar.finish("done");
+    bar.finish("done after " + study.repeats() + " rounds");
     outbox.publish(MimeBundle.text(study.headline()).with(StudyJson.MIME, study.toJson()));
   }
 

@@ -13,7 +13,7 @@ public final class ProgressBar {
   private static final int HTML_BAR_WIDTH_PX = 260;
 
   private final String work;
-  private final int steps;
+  private int steps;
   private final LongSupplier nanoClock;
   private final Consumer<MimeBundle> show;
   private final long startedNanos;
@@ -56,6 +56,11 @@ public final class ProgressBar {
     done = Math.min(done + 1, steps);
   }
 
+  /// There will be so many steps in all, as far as known now; those that are done stay done.
+  public void expect(int stepsInAll) {
+    steps = Math.max(done, stepsInAll);
+  }
+
   /// All is done; shown whatever was shown before.
   public void finish(String outcome) {
     done = steps;
@@ -81,6 +86,6 @@ public final class ProgressBar {
     var html =
         "<div><progress style=\"width:%dpx;vertical-align:middle\" max=\"%d\" value=\"%d\"></progress> %s</div>"
             .formatted(HTML_BAR_WIDTH_PX, steps, done, HtmlTable.escape(line));
-    return MimeBundle.text(text).with(MimeBundle.HTML, html);
+    return MimeBundle.text(text).with(MimeBundle.HTML, html).asProgress();
   }
 }

@@ -5,8 +5,10 @@ import braid.Comparison;
 import braid.Comparison.Verdict;
 import braid.Study;
 import braid.launcher.ExitCode;
+import braid.launcher.cli.home.OutputFile;
 import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiments;
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -31,20 +33,25 @@ import picocli.CommandLine.Spec;
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
-      " 0:nothing is slower (what cannot be decided is not called slower)",
+      " 0:nothing is slower (undecided is not slower, unless --fail-on-undecided)",
+      " 1:the JUnit report could not be written",
       " 2:there is no such run, or the two are not of one problem",
-      " 6:something is slower in B",
+      " 6:something is slower in B, or undecided with --fail-on-undecided; stderr says which",
     },
     footerHeading = "%nExamples:%n",
     footer = {
-      "  braid compare 0a1b2c 3d4e5f",
+      "  braid compare previous latest",
+      "  braid compare 0a1b2c latest --fail-on-undecided --junit compare.xml",
       "  braid compare baseline/runs/20260131T235959000Z-0a1b2c 3d4e5f --threshold 5",
       "  braid compare 0a1b2c 3d4e5f --json | jq .verdict",
     })
 public final class CompareCommand implements Callable<Integer> {
   private static final double PERCENT = 100;
 
-  @Parameters(index = "0", paramLabel = "A", description = "A run or a study: id or path.")
+  @Parameters(
+      index = "0",
+      paramLabel = "A",
+      description = "A run or a study: id, path, latest or previous.")
   private String first = "";
 
   @Parameters(index = "1", paramLabel = "B", description = "What is judged against it.")
@@ -57,6 +64,18 @@ public final class CompareCommand implements Callable<Integer> {
           "A smaller difference does not matter, nor does one within the noise. Default: 3.")
   private @Nullable String threshold;
 
+  @Option(
+      names = "--fail-on-undecided",
+      description = "Exits with 6 also where a configuration is UNDECIDED.")
+  private boolean failOnUndecided;
+
+  @Option(
+      names = "--junit",
+      paramLabel = "FILE",
+      description =
+          "Writes a JUnit XML report for CI: a suite per study, a test case per configuration.")
+  private @Nullable Path junit;
+
   @Option(names = "--json", description = "Prints JSON, for programs.")
   private boolean json;
 
@@ -65,6 +84,7 @@ public final class CompareCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     double share = share();
+    var report = junit == null ? null : OutputFile.writable("--junit", junit);
     var experiments = new Experiments(Path.of("").toAbsolutePath().resolve("runs"));
     var a = Source.named(first, experiments);
     var b = Source.named(second, experiments);
@@ -78,7 +98,45 @@ public final class CompareCommand implements Callable<Integer> {
       print(a, b, comparisons, differences, out);
     }
     out.flush();
-    return (verdict == Verdict.SLOW ? ExitCode.SLOWER : ExitCode.OK).code();
+    var code = exitCode(comparisons);
+    if (report != null) {
+      try {
+        CompareJUnit.write(comparisons, failOnUndecided, report);
+      } catch (IOException e) {
+        say(
+            "--junit %s could not be written (%s); is its directory still there, and is there room?"
+                .formatted(report, e.getClass().getSimpleName()));
+        code = ExitCode.worst(List.of(code, ExitCode.CELL_FAILED));
+      }
+    }
+    return code.code();
+  }
+
+  private ExitCode exitCode(List<Comparison> comparisons) {
+    long slower = count(comparisons, Verdict.SLOW);
+    if (slower > 0) {
+      say(slower + (slower == 1 ? " configuration is slower" : " configurations are slower"));
+      return ExitCode.SLOWER;
+    }
+    long undecided = count(comparisons, Verdict.UNDECIDED);
+    if (undecided > 0 && failOnUndecided) {
+      say(
+          undecided
+              + (undecided == 1 ? " configuration is" : " configurations are")
+              + " undecided, none is slower; measure more rounds, or leave out --fail-on-undecided");
+      return ExitCode.SLOWER;
+    }
+    return ExitCode.OK;
+  }
+
+  private void say(String line) {
+    var err = spec.commandLine().getErr();
+    err.println("braid: " + line);
+    err.flush();
+  }
+
+  private static long count(List<Comparison> comparisons, Verdict verdict) {
+    return comparisons.stream().mapToLong(each -> each.count(verdict)).sum();
   }
 
   private double share() {

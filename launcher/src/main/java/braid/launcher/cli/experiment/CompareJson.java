@@ -60,6 +60,7 @@ final class CompareJson {
     json.addProperty("low", row.difference().low());
     json.addProperty("high", row.difference().high());
     json.addProperty("confidence", row.difference().confidence());
+    row.moreRounds().ifPresent(rounds -> json.addProperty("moreRounds", rounds));
     return json;
   }
 

@@ -29,6 +29,7 @@ import picocli.CommandLine.Spec;
     footer = {
       "  braid runs",
       "  braid runs 0a1b2c",
+      "  braid runs latest",
       "  braid runs 0a1b2c --json | jq .gpus",
     })
 public final class RunsCommand implements Callable<Integer> {
@@ -38,7 +39,9 @@ public final class RunsCommand implements Callable<Integer> {
   @Parameters(
       arity = "0..1",
       paramLabel = "RUN",
-      description = "Its id, a unique beginning or the six characters at the end of it, or a path.")
+      description =
+          "Its id, a unique beginning or the six characters at the end of it, a path, latest or"
+              + " previous.")
   private String name = "";
 
   @Option(names = "--json", description = "Prints whole manifests as JSON.")

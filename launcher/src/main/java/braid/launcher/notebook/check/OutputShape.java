@@ -1,5 +1,6 @@
 package braid.launcher.notebook.check;
 
+import braid.MimeBundle;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
@@ -10,7 +11,8 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 
 /// What kinds of output a cell has, without anything that another run or machine may have
-/// otherwise: no number, no text, no order of what is printed to two streams at once.
+/// otherwise: no number, no text, no order of what is printed to two streams at once. Displays of
+/// progress are left out, because they depend on how long the work takes.
 ///
 /// @param streams stdout, stderr or both
 /// @param displays the MIME types of each display, in order
@@ -40,6 +42,9 @@ record OutputShape(
   }
 
   private void add(JsonObject output) {
+    if (output.get("data") instanceof JsonObject data && data.has(MimeBundle.PROGRESS)) {
+      return;
+    }
     switch (text(output.get("output_type"))) {
       case "stream" -> {
         streams.add(text(output.get("name")));

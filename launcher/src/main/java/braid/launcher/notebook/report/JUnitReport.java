@@ -1,5 +1,10 @@
 package braid.launcher.notebook.report;
 
+import static braid.launcher.notebook.report.JUnitXml.attribute;
+import static braid.launcher.notebook.report.JUnitXml.failure;
+import static braid.launcher.notebook.report.JUnitXml.skipped;
+import static braid.launcher.notebook.report.JUnitXml.text;
+
 import braid.launcher.ExitCode;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.check.Difference;
@@ -7,7 +12,6 @@ import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.run.CellResult;
 import braid.natives.WholeFile;
 import java.io.IOException;
-import java.io.StringWriter;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -15,7 +19,6 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.function.ToLongFunction;
 import java.util.stream.Collectors;
-import javax.xml.stream.XMLOutputFactory;
 import javax.xml.stream.XMLStreamException;
 import javax.xml.stream.XMLStreamWriter;
 
@@ -29,22 +32,14 @@ public final class JUnitReport {
   }
 
   static String xml(List<NotebookRun> runs) {
-    var text = new StringWriter();
-    try {
-      var xml = XMLOutputFactory.newFactory().createXMLStreamWriter(text);
-      xml.writeStartDocument("UTF-8", "1.0");
-      xml.writeCharacters("\n");
-      if (runs.size() == 1) {
-        suite(xml, runs.getFirst());
-      } else {
-        suites(xml, runs);
-      }
-      xml.writeEndDocument();
-      xml.close();
-    } catch (XMLStreamException e) {
-      throw new IllegalStateException("writing XML into memory failed", e);
-    }
-    return text.append('\n').toString();
+    return JUnitXml.document(
+        xml -> {
+          if (runs.size() == 1) {
+            suite(xml, runs.getFirst());
+          } else {
+            suites(xml, runs);
+          }
+        });
   }
 
   private static void suites(XMLStreamWriter xml, List<NotebookRun> runs)
@@ -162,50 +157,13 @@ public final class JUnitReport {
     }
     if (!cell.printed().isEmpty()) {
       xml.writeStartElement("system-out");
-      xml.writeCharacters(allowed(cell.printed()));
+      text(xml, cell.printed());
       xml.writeEndElement();
     }
     xml.writeEndElement();
   }
 
-  private static void failure(XMLStreamWriter xml, String type, String message, String text)
-      throws XMLStreamException {
-    xml.writeStartElement("failure");
-    attribute(xml, "type", type);
-    attribute(xml, "message", message);
-    xml.writeCharacters(allowed(text));
-    xml.writeEndElement();
-  }
-
-  private static void skipped(XMLStreamWriter xml, String why) throws XMLStreamException {
-    xml.writeEmptyElement("skipped");
-    attribute(xml, "message", why);
-  }
-
-  private static void attribute(XMLStreamWriter xml, String name, String value)
-      throws XMLStreamException {
-    xml.writeAttribute(name, allowed(value));
-  }
-
   private static String seconds(Duration duration) {
     return String.format(Locale.ROOT, "%.3f", duration.toNanos() / 1e9);
-  }
-
-  /// XML has no way to write most control characters, not even escaped.
-  private static String allowed(String text) {
-    var clean = new StringBuilder(text.length());
-    text.codePoints()
-        .forEach(
-            c -> {
-              boolean allowed =
-                  c == '\n'
-                      || c == '\t'
-                      || c == '\r'
-                      || (c >= 0x20 && c <= 0xD7FF)
-                      || (c >= 0xE000 && c <= 0xFFFD)
-                      || c >= 0x10000;
-              clean.appendCodePoint(allowed ? c : 0xFFFD);
-            });
-    return clean.toString();
   }
 }

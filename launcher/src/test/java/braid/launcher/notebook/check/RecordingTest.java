@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.BraidException;
+import braid.MimeBundle;
+import braid.internal.report.ProgressBar;
 import braid.launcher.ExitCode;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.notebook.Notebook;
@@ -12,6 +14,8 @@ import braid.launcher.notebook.Notebooks.Code;
 import braid.launcher.notebook.run.CellResult;
 import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.notebook.run.RunResult;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -128,6 +132,32 @@ class RecordingTest {
         .isEmpty();
     assertThat(differences(printed.formatted("ms", "2.5"), printed.formatted("us", "2.5")))
         .containsExactly("cell 1: columns of table: expected m, ms; got m, us");
+  }
+
+  /// Progress is shown where work takes long enough: under load it is there, else not.
+  @Test
+  void displaysOfProgressMayComeAndGo() {
+    var result = "{'output_type':'execute_result','data':{'text/plain':'3'},'metadata':{}}";
+    var progress = new ArrayList<MimeBundle>();
+    var bar = new ProgressBar("tuning", 2, "building", System::nanoTime, progress::add);
+    bar.finish("done");
+    var json = new JsonArray();
+    for (var bundle : progress) {
+      var data = new JsonObject();
+      bundle.data().forEach(data::addProperty);
+      var output = new JsonObject();
+      output.addProperty("output_type", "display_data");
+      output.add("data", data);
+      json.add(output);
+    }
+    json.add(JsonParser.parseString(result.replace('\'', '"')));
+    var underLoad = json.toString().replace('\'', '`');
+
+    assertThat(json).hasSize(3);
+    assertThat(differences(underLoad, "[" + result + "]")).isEmpty();
+    assertThat(differences("[" + result + "]", underLoad)).isEmpty();
+    assertThat(differences("[" + result + "]", underLoad.replace("progress", "other")))
+        .isNotEmpty();
   }
 
   @Test

@@ -137,7 +137,7 @@ public final class Progress implements AutoCloseable {
                   steps,
                   task.steps,
                   seconds);
-      show(MimeBundle.text(line));
+      show(MimeBundle.text(line).asProgress());
     }
   }
 }

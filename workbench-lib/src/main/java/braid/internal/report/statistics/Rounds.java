@@ -5,29 +5,51 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.function.IntConsumer;
+import java.util.stream.IntStream;
 
 /// Measures several candidates in rounds: each once a round, in an order that a seed shuffles anew
 /// every round, so that neither a drift of the machine nor a neighbour in the order favours one.
-/// Ranks that share the seed share the order.
-public record Rounds(int repeats, long seed) {
+/// Ranks that share the seed share the order, however the rounds are divided among calls.
+public final class Rounds {
+  private final List<? extends Candidate> candidates;
+  private final long seed;
+  private final Random random;
+  private final List<List<Long>> nanos;
 
   /// Something whose time can be taken, in nanoseconds.
   public interface Candidate {
     long nanos();
   }
 
-  /// @param progress is told before each measurement which candidate comes
-  /// @return a row for each candidate, a column for each round
-  public long[][] measure(List<? extends Candidate> candidates, IntConsumer progress) {
-    var nanos = new long[candidates.size()][repeats];
-    var random = new Random(seed);
-    for (int round = 0; round < repeats; round++) {
+  public Rounds(List<? extends Candidate> candidates, long seed) {
+    this.candidates = List.copyOf(candidates);
+    this.seed = seed;
+    this.random = new Random(seed);
+    this.nanos =
+        IntStream.range(0, candidates.size()).<List<Long>>mapToObj(_ -> new ArrayList<>()).toList();
+  }
+
+  public long seed() {
+    return seed;
+  }
+
+  /// Measures that many rounds more.
+  ///
+  /// @param progress receives the index of each candidate before it is measured
+  public void measure(int rounds, IntConsumer progress) {
+    for (int round = 0; round < rounds; round++) {
       for (int candidate : order(candidates.size(), random)) {
         progress.accept(candidate);
-        nanos[candidate][round] = candidates.get(candidate).nanos();
+        nanos.get(candidate).add(candidates.get(candidate).nanos());
       }
     }
-    return nanos;
+  }
+
+  /// A row for each candidate, a column for each round so far.
+  public long[][] nanos() {
+    return nanos.stream()
+        .map(row -> row.stream().mapToLong(Long::longValue).toArray())
+        .toArray(long[][]::new);
   }
 
   private static List<Integer> order(int candidates, Random random) {

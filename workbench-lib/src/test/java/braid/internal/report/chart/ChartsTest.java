@@ -160,7 +160,7 @@ class ChartsTest {
   void timeAgainstSplitsHasASeriesForEachStreamCountAndRingsTheBest() throws IOException {
     int[] splits = {1, 2, 4, 12};
     var study =
-        new SyntheticStudy(100e6, 0.005, 8, 3)
+        new SyntheticStudy(100e6, 0.005, 12, 3)
             .of(SyntheticStudy.overlaps(splits, 1, 2), SyntheticStudy.model(75e6, 25e6, 0.5e6));
     var chart = study.chart();
     var data = (IntervalXYDataset) plot(chart).getDataset();

@@ -89,4 +89,78 @@ class RankingTest {
     assertThat(ranking.best()).isEqualTo(Ranking.UNFUSED);
     assertThat(ranking.ties()).containsExactly(1);
   }
+
+  /// Times of 10 to 13 ms and one round in which the machine did something else.
+  @Test
+  void oneDisturbedRoundOfEightIsNoNoise() {
+    double[] first = {10.1, 12.2, 11.0, 10.6, 12.9, 11.7, 10.4, 11.3};
+    double[] again = {10.4, 12.0, 11.4, 10.2, 12.5, 11.9, 97.0, 11.2};
+    var other = new double[] {10.9, 11.1, 11.2, 10.7, 12.1, 12.4, 10.3, 11.5};
+
+    var disturbed = Ranking.of(first, again, List.of(other)).noiseFloor();
+    again[6] = 10.6;
+    var quiet = Ranking.of(first, again, List.of(other)).noiseFloor();
+
+    assertThat(quiet).isBetween(0.005, 0.05);
+    assertThat(disturbed).isBetween(0.005, 0.06);
+  }
+
+  @Test
+  void noiseFloorHoldsTheTruthAsOftenAsItSays() {
+    for (int rounds : new int[] {6, 8, 12, 40, 200}) {
+      long seed = 100L + rounds;
+      var random = new Random(seed);
+      int draws = 2_000;
+      int held = 0;
+      for (int draw = 0; draw < draws; draw++) {
+        double bias = 0.02;
+        var first = random.doubles(rounds).map(_ -> 100 * (1 + 0.03 * random.nextGaussian()));
+        var again =
+            random.doubles(rounds).map(_ -> 100 * (1 + bias + 0.03 * random.nextGaussian()));
+        var a = first.toArray();
+        held += Ranking.of(a, again.toArray(), List.of(a)).noiseFloor() >= bias ? 1 : 0;
+      }
+      assertThat(held / (double) draws)
+          .as("%d rounds, seed %d", rounds, seed)
+          .isGreaterThanOrEqualTo(0.95);
+    }
+  }
+
+  /// With n rounds the surest interval misses with probability 2 / 2^n; k configurations and the
+  /// reference are k (k + 1) / 2 pairs, which share 5%.
+  @Test
+  void manyConfigurationsNeedMoreRounds() {
+    assertThat(Ranking.leastRounds(1)).isEqualTo(6); // 2 / 2^6 = 3.1%
+    assertThat(Ranking.leastRounds(2)).isEqualTo(7); // 3 * 2 / 2^7 = 4.7%
+    assertThat(Ranking.leastRounds(5)).isEqualTo(10); // 15 * 2 / 2^10 = 2.9%
+    assertThat(Ranking.leastRounds(20)).isEqualTo(14); // 210 * 2 / 2^14 = 2.6%
+  }
+
+  @Test
+  void withTooFewRoundsNothingIsCalledBetter() {
+    var two = List.of(constant(80), constant(70));
+    assertThat(Ranking.of(constant(100), constant(100), two).best()).isEqualTo(1);
+    var six =
+        Ranking.of(
+            Arrays.copyOf(constant(100), 6),
+            Arrays.copyOf(constant(100), 6),
+            two.stream().map(t -> Arrays.copyOf(t, 6)).toList());
+    assertThat(six.best()).isEqualTo(Ranking.UNFUSED);
+    assertThat(six.ties()).containsExactly(1, 0);
+  }
+
+  /// Medians are what is printed: a winner whose median is the larger one would look absurd.
+  @Test
+  void aWinnerHasTheSmallerMedianToo() {
+    // In each round the configuration is 2% faster, but the second reference is measured as 90.
+    var unfused = new double[ROUNDS];
+    var faster = new double[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+      unfused[round] = 100 + round;
+      faster[round] = 0.98 * unfused[round];
+    }
+    assertThat(Ranking.of(unfused, unfused, List.of(faster)).best()).isZero();
+    assertThat(Ranking.of(unfused, constant(90), List.of(faster)).best())
+        .isEqualTo(Ranking.UNFUSED);
+  }
 }

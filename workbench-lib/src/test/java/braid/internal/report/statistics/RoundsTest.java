@@ -11,7 +11,7 @@ class RoundsTest {
   private static List<Integer> order(long seed, int candidates, int repeats) {
     var order = new ArrayList<Integer>();
     var timed = IntStream.range(0, candidates).<Rounds.Candidate>mapToObj(_ -> () -> 1).toList();
-    new Rounds(repeats, seed).measure(timed, order::add);
+    new Rounds(timed, seed).measure(repeats, order::add);
     return order;
   }
 
@@ -33,9 +33,20 @@ class RoundsTest {
   @Test
   void timesLandInTheCandidatesOwnRowInTheOrderOfRounds() {
     var calls = new int[2];
-    var nanos =
-        new Rounds(3, 1).measure(List.of(() -> 10 + calls[0]++, () -> 20 + calls[1]++), _ -> {});
-    assertThat(nanos[0]).containsExactly(10, 11, 12);
-    assertThat(nanos[1]).containsExactly(20, 21, 22);
+    var rounds = new Rounds(List.of(() -> 10 + calls[0]++, () -> 20 + calls[1]++), 1);
+    rounds.measure(3, _ -> {});
+    assertThat(rounds.nanos()[0]).containsExactly(10, 11, 12);
+    assertThat(rounds.nanos()[1]).containsExactly(20, 21, 22);
+  }
+
+  @Test
+  void roundsThatAreAddedGoOnWhereTheOthersEnded() {
+    var order = new ArrayList<Integer>();
+    var timed = IntStream.range(0, 7).<Rounds.Candidate>mapToObj(c -> () -> 1 + c).toList();
+    var rounds = new Rounds(timed, 42);
+    rounds.measure(2, order::add);
+    rounds.measure(4, order::add);
+    assertThat(order).isEqualTo(order(42, 7, 6));
+    assertThat(rounds.nanos()[6]).containsExactly(7, 7, 7, 7, 7, 7);
   }
 }

@@ -1,0 +1,101 @@
+package braid.launcher.cli.experiment;
+
+import static braid.launcher.notebook.report.JUnitXml.attribute;
+
+import braid.Comparison;
+import braid.Comparison.Row;
+import braid.Comparison.Verdict;
+import braid.launcher.notebook.WholeFile;
+import braid.launcher.notebook.report.JUnitXml;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import javax.xml.stream.XMLStreamException;
+import javax.xml.stream.XMLStreamWriter;
+
+/// A comparison as a JUnit XML file: a suite per study, a test case per configuration, which fails
+/// where that is slower. Undecided ones are skipped, or fail if that was asked for.
+final class CompareJUnit {
+  private static final double NANOS_PER_MILLI = 1e6;
+  private static final double NANOS_PER_SECOND = 1e9;
+
+  private CompareJUnit() {}
+
+  static void write(List<Comparison> comparisons, boolean failOnUndecided, Path file)
+      throws IOException {
+    WholeFile.write(file, xml(comparisons, failOnUndecided));
+  }
+
+  private static String xml(List<Comparison> comparisons, boolean failOnUndecided) {
+    return JUnitXml.document(
+        xml -> {
+          xml.writeStartElement("testsuites");
+          counts(xml, comparisons, failOnUndecided);
+          for (var comparison : comparisons) {
+            xml.writeCharacters("\n");
+            suite(xml, comparison, failOnUndecided);
+          }
+          xml.writeCharacters("\n");
+          xml.writeEndElement();
+        });
+  }
+
+  private static void counts(
+      XMLStreamWriter xml, List<Comparison> comparisons, boolean failOnUndecided)
+      throws XMLStreamException {
+    long rows = comparisons.stream().mapToLong(each -> each.rows().size()).sum();
+    long slower = comparisons.stream().mapToLong(each -> each.count(Verdict.SLOW)).sum();
+    long undecided = comparisons.stream().mapToLong(each -> each.count(Verdict.UNDECIDED)).sum();
+    attribute(xml, "tests", Long.toString(rows));
+    attribute(xml, "failures", Long.toString(failOnUndecided ? slower + undecided : slower));
+    attribute(xml, "errors", "0");
+    attribute(xml, "skipped", Long.toString(failOnUndecided ? 0 : undecided));
+  }
+
+  private static void suite(XMLStreamWriter xml, Comparison comparison, boolean failOnUndecided)
+      throws XMLStreamException {
+    xml.writeStartElement("testsuite");
+    attribute(xml, "name", comparison.setting());
+    counts(xml, List.of(comparison), failOnUndecided);
+    for (var row : comparison.rows()) {
+      xml.writeCharacters("\n  ");
+      xml.writeStartElement("testcase");
+      attribute(xml, "classname", comparison.setting());
+      attribute(xml, "name", row.configuration());
+      attribute(
+          xml, "time", String.format(Locale.ROOT, "%.6f", row.secondNanos() / NANOS_PER_SECOND));
+      switch (row.verdict()) {
+        case SAME, FAST -> {}
+        case SLOW -> JUnitXml.failure(xml, row.verdict().toString(), words(row), words(row));
+        case UNDECIDED -> {
+          if (failOnUndecided) {
+            JUnitXml.failure(xml, row.verdict().toString(), words(row), words(row));
+          } else {
+            JUnitXml.skipped(xml, words(row));
+          }
+        }
+      }
+      xml.writeEndElement();
+    }
+    xml.writeCharacters("\n");
+    xml.writeEndElement();
+  }
+
+  private static String words(Row row) {
+    var difference = row.difference();
+    var words =
+        String.format(
+            Locale.ROOT,
+            "%s: %.4g ms to %.4g ms, %+.1f%% (%+.1f%% to %+.1f%%)",
+            row.verdict(),
+            row.firstNanos() / NANOS_PER_MILLI,
+            row.secondNanos() / NANOS_PER_MILLI,
+            100 * difference.value(),
+            100 * difference.low(),
+            100 * difference.high());
+    return row.moreRounds().isPresent()
+        ? words + "; about %d more rounds would decide".formatted(row.moreRounds().getAsInt())
+        : words;
+  }
+}

@@ -1,0 +1,74 @@
+package braid.launcher.notebook.report;
+
+import java.io.StringWriter;
+import javax.xml.stream.XMLOutputFactory;
+import javax.xml.stream.XMLStreamException;
+import javax.xml.stream.XMLStreamWriter;
+
+/// Writes the parts of JUnit XML that all reports share.
+public final class JUnitXml {
+  private JUnitXml() {}
+
+  /// The content of a document.
+  public interface Content {
+    void to(XMLStreamWriter xml) throws XMLStreamException;
+  }
+
+  public static String document(Content content) {
+    var text = new StringWriter();
+    try {
+      var xml = XMLOutputFactory.newFactory().createXMLStreamWriter(text);
+      xml.writeStartDocument("UTF-8", "1.0");
+      xml.writeCharacters("\n");
+      content.to(xml);
+      xml.writeEndDocument();
+      xml.close();
+    } catch (XMLStreamException e) {
+      throw new IllegalStateException("writing XML into memory failed", e);
+    }
+    return text.append('\n').toString();
+  }
+
+  /// A failure of the test case that was begun.
+  public static void failure(XMLStreamWriter xml, String type, String message, String text)
+      throws XMLStreamException {
+    xml.writeStartElement("failure");
+    attribute(xml, "type", type);
+    attribute(xml, "message", message);
+    text(xml, text);
+    xml.writeEndElement();
+  }
+
+  /// The test case that was begun was not decided.
+  public static void skipped(XMLStreamWriter xml, String why) throws XMLStreamException {
+    xml.writeEmptyElement("skipped");
+    attribute(xml, "message", why);
+  }
+
+  public static void attribute(XMLStreamWriter xml, String name, String value)
+      throws XMLStreamException {
+    xml.writeAttribute(name, allowed(value));
+  }
+
+  public static void text(XMLStreamWriter xml, String text) throws XMLStreamException {
+    xml.writeCharacters(allowed(text));
+  }
+
+  /// XML has no way to write most control characters, not even escaped.
+  private static String allowed(String text) {
+    var clean = new StringBuilder(text.length());
+    text.codePoints()
+        .forEach(
+            c -> {
+              boolean allowed =
+                  c == '\n'
+                      || c == '\t'
+                      || c == '\r'
+                      || (c >= 0x20 && c <= 0xD7FF)
+                      || (c >= 0xE000 && c <= 0xFFFD)
+                      || c >= 0x10000;
+              clean.appendCodePoint(allowed ? c : 0xFFFD);
+            });
+    return clean.toString();
+  }
+}
