@@ -51,7 +51,7 @@ record ProductError(
 
   /// The largest scaled size whose sums fp32 holds to the last bit; negative where none is.
   double exactSize() {
-    return integers ? Precision.EXACT_SUM * Math.min(1, scale) : -1;
+    return integers ? Precision.EXACT_SUM * Math.min(1.0, scale) : -1;
   }
 
   /// What is made of the sizes of an element's row and column, multiplied.
