@@ -334,32 +334,35 @@ public final class Pipeline implements AutoCloseable {
     return columns;
   }
 
-  /// Runs once and compares with the unfused reference, on every rank its own part. Where all
-  /// inputs are integers whose sums fp32 holds and nothing sent is rounded, as those it was built
-  /// with, every bit must agree; else the tolerance is that of the types, the depth and the ranks.
+  /// Runs once and compares with the unfused reference, on every rank its own part. Each value has
+  /// a bound of its own, by the types, the roundings of the method, the depth and the sizes of its
+  /// row and column; where inputs are integers whose sums fp32 holds, as those it was built with,
+  /// every bit must agree. The RMS of all values is bounded too. A NaN is right where one is
+  /// expected.
   ///
   /// @throws VerificationFailed on every rank, where any rank's part is wrong
   public void verify() {
-    verify((Tolerance) null);
+    verify(null, () -> {});
   }
 
   /// Runs once and compares with the unfused reference: every value must be within `atol` + `rtol`
-  /// × |expected|.
+  /// × |expected|. A NaN is right where one is expected.
   ///
   /// @throws VerificationFailed on every rank, where any rank's part is wrong
   public void verify(double atol, double rtol) {
-    verify(new Tolerance(atol, rtol));
+    verify(new Tolerance(atol, rtol), () -> {});
   }
 
-  private void verify(@Nullable Tolerance tolerance) {
+  /// Verifies what the run has left after `changed`: tests change results there.
+  void verify(@Nullable Tolerance tolerance, Runnable changed) {
     boolean speaks = group.rank() == 0;
     try (var progress = Progress.of(VERIFYING, 2, group.context().outbox(), speaks)) {
-      verify(tolerance, progress::step);
+      verify(tolerance, changed, progress::step);
       progress.finished();
     }
   }
 
-  private void verify(@Nullable Tolerance tolerance, Consumer<String> progress) {
+  private void verify(@Nullable Tolerance tolerance, Runnable changed, Consumer<String> progress) {
     checkOpen();
     progress.accept("running once");
     // A value that no run writes must not look like one.
@@ -370,6 +373,7 @@ public final class Pipeline implements AutoCloseable {
     }
     try (var reference = Reference.before(plan, group, group.symmetric(key.kind()))) {
       run();
+      changed.run();
       progress.accept("computing the unfused reference and comparing");
       var verdict = reference.compare(tolerance);
       for (var each : group.gather(verdict.orElse(""))) {

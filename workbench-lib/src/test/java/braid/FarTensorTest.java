@@ -5,8 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.host.HostAccess;
 import braid.internal.resource.Inspection;
+import braid.internal.resource.Interval;
+import braid.internal.resource.Judgement;
 import braid.internal.resource.Lifetime;
 import braid.internal.resource.Range;
+import braid.internal.resource.Widening;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -84,6 +87,29 @@ class FarTensorTest {
         double rtol) {
       return HostAccess.HOST.firstDifference(
           expectedType, near(expected), gotType, near(got), atol, rtol);
+    }
+
+    @Override
+    public void sizes(DType dtype, MemorySegment from, MemorySegment to) {
+      HostAccess.HOST.sizes(dtype, near(from), near(to));
+    }
+
+    @Override
+    public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by) {
+      HostAccess.HOST.widen(near(low), near(high), near(sizes), by);
+    }
+
+    @Override
+    public Judgement judge(Interval expected, DType gotType, MemorySegment got) {
+      return HostAccess.HOST.judge(
+          new Interval(
+              expected.dtype(),
+              near(expected.expected()),
+              near(expected.low()),
+              near(expected.high()),
+              expected.activated()),
+          gotType,
+          near(got));
     }
   }
 

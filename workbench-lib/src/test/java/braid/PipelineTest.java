@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.internal.pipeline.Tolerance;
 import braid.internal.selftest.PipelineCases;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -36,22 +37,28 @@ class PipelineTest {
         });
   }
 
-  /// What is not a number is never right, though reference and result agree in it.
   @Test
   void aWrongResultFailsOnEveryRank() {
     LocalRanks.run(
         2,
         world -> {
           try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(3)).build()) {
-            if (world.rank() == 1) {
-              pipe.weight().set(Float.NaN, 0, 0);
+            pipe.weight().fill(1);
+            pipe.input().fill(1);
+            Runnable change =
+                () -> {
+                  if (world.rank() == 1) {
+                    pipe.output().set(Float.NaN, 0, 0);
+                  }
+                };
+            for (var tolerance : new Tolerance[] {null, new Tolerance(1e9, 0)}) {
+              assertThatThrownBy(() -> pipe.verify(tolerance, change))
+                  .isInstanceOf(VerificationFailed.class)
+                  .hasMessageStartingWith("rank 1: output[0, 0] must be 8.0")
+                  .hasMessageEndingWith(
+                      "but was NaN; first wrong is chunk 0 from rank 0 of %s, %s"
+                          .formatted(SPEC, Overlap.splits(3)));
             }
-            assertThatThrownBy(pipe::verify)
-                .isInstanceOf(VerificationFailed.class)
-                .hasMessageStartingWith("rank 1: output[0, 0] must be NaN")
-                .hasMessageEndingWith(
-                    "but was NaN; first wrong is chunk 0 from rank 0 of %s, %s"
-                        .formatted(SPEC, Overlap.splits(3)));
           }
         });
   }

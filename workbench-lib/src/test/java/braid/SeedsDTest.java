@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.GemmSpec.Pattern;
+import braid.internal.pipeline.Tolerance;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
 import java.lang.reflect.Modifier;
@@ -211,12 +212,19 @@ class SeedsDTest {
             pipe.weight().fill(0.7f);
             pipe.verify();
             pipe.verify(0.1, 0.1);
-            if (world.rank() == 1) {
-              pipe.weight().set(Float.NaN, 0, 0);
-            }
-            assertThatThrownBy(() -> pipe.verify(1e9, 0))
+            // Only rank 1's part is wrong, and by more than its own values allow.
+            Runnable change =
+                () -> {
+                  if (world.rank() == 1) {
+                    pipe.output().set(pipe.output().get(0, 0) + 1, 0, 0);
+                  }
+                };
+            assertThatThrownBy(() -> pipe.verify(null, change))
                 .isInstanceOf(VerificationFailed.class)
-                .hasMessageContaining("rank 0: output[0, 0] must be NaN within");
+                .hasMessageStartingWith("rank 1: output[0, 0] must be 1.2");
+            assertThatThrownBy(() -> pipe.verify(new Tolerance(0.1, 0.1), change))
+                .isInstanceOf(VerificationFailed.class)
+                .hasMessageContaining("within atol=0.100 rtol=0.100 but was 2.2");
           }
         });
   }

@@ -65,7 +65,8 @@ public final class AlgorithmCache {
           "cublasLt: " + library,
           "driver: " + driver,
           "candidates: " + candidates,
-          "workspace bytes: " + workspaceBytes);
+          "workspace bytes: " + workspaceBytes,
+          "parts of the depth: added in fp32");
     }
   }
 

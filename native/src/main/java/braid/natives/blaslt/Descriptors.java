@@ -62,7 +62,8 @@ final class Descriptors implements AutoCloseable {
     this.d = layout(problem.d(), problem.d().type(), problem.batchStrideD());
   }
 
-  /// Asks for up to `most` algorithms and says how many there are.
+  /// Asks for up to `most` algorithms and says how many there are. Those that split the depth add
+  /// its parts in fp32: in the output's type each part would be rounded.
   int heuristic(cublasLtMatmulHeuristicResult_t found, int most, long workspaceBytes) {
     lt.gpu().use();
     var created = new PointerPointer<Pointer>(1);
@@ -84,6 +85,11 @@ final class Descriptors implements AutoCloseable {
         var ofD = problem.d().alignmentBytes(problem.batchStrideD());
         prefer(preference, cublas.CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, ofD, 4);
         prefer(preference, cublas.CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, ofD, 4);
+        prefer(
+            preference,
+            cublas.CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+            cublas.CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+            4);
         var count = new int[1];
         int status =
             cublas.cublasLtMatmulAlgoGetHeuristic(

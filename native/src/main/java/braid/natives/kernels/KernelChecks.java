@@ -19,6 +19,7 @@ public final class KernelChecks {
     COPY,
     LAYOUT,
     NUMBER,
+    BOUND,
     REDUCE,
     SIGNAL,
     /// Kernels that wait for each other: nothing for a tool that lets them run one by one.
@@ -29,6 +30,7 @@ public final class KernelChecks {
         case COPY -> CopyChecks.run(bench);
         case LAYOUT -> LayoutChecks.run(bench);
         case NUMBER -> NumberChecks.run(bench);
+        case BOUND -> BoundChecks.run(bench);
         case REDUCE -> ReduceChecks.run(bench);
         case SIGNAL -> SignalChecks.alone(bench);
         case WAITING -> SignalChecks.together(bench);

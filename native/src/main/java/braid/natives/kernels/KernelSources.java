@@ -19,6 +19,7 @@ record KernelSources(String name, String program, SequencedMap<String, String> i
           "reduce.cuh",
           "signal.cuh",
           "fill.cuh",
+          "bounds.cuh",
           "inspect.cuh",
           "layout.cuh");
 

@@ -44,6 +44,9 @@ public final class Kernels implements AutoCloseable {
           "fill_integers",
           "range",
           "compare",
+          "sizes",
+          "widen",
+          "judge",
           "transpose",
           "widen_fp16");
 
@@ -223,8 +226,8 @@ public final class Kernels implements AutoCloseable {
   }
 
   /// Counts where `got` is further from what was expected, rounded to `got`'s type, than `atol` +
-  /// `rtol` × |expected|. Two 64-bit words at `result` take the first place and the count; they
-  /// begin as -1 and 0.
+  /// `rtol` × |expected|; a NaN is right where one is expected. Two 64-bit words at `result` take
+  /// the first place and the count; they begin as -1 and 0.
   public void compare(
       GpuStream on,
       long expected,
@@ -249,6 +252,80 @@ public final class Kernels implements AutoCloseable {
               count,
               Double.doubleToRawLongBits(atol),
               Double.doubleToRawLongBits(rtol),
+              result);
+    }
+  }
+
+  /// The sizes of numbers, in their type.
+  public void sizes(GpuStream on, long to, long from, long count, ElementType type) {
+    if (count > 0) {
+      kernel("sizes").launch(on, grid(count), THREADS, 0, to, from, count, type.code());
+    }
+  }
+
+  /// Lowers the fp32 numbers at `low` and raises those at `high` by `share` × size + `least`, but
+  /// not where the size is at most `exact`. What is not finite stays, but where sizes that are not
+  /// are said to be overflows: there the interval becomes everything.
+  public void widen(
+      GpuStream on,
+      long low,
+      long high,
+      long sizes,
+      long count,
+      float share,
+      float least,
+      float exact,
+      boolean overflows) {
+    if (count > 0) {
+      kernel("widen")
+          .launch(
+              on,
+              grid(count),
+              THREADS,
+              0,
+              low,
+              high,
+              sizes,
+              count,
+              share,
+              least,
+              exact,
+              overflows ? 1 : 0);
+    }
+  }
+
+  /// Holds `got` to the intervals around what is expected. At `result` a 64-bit word takes the
+  /// first place outside, an fp64 number the sum of squares of what `got`'s rounding does not
+  /// explain, and another that of how far the intervals reach; they begin as -1, 0 and 0.
+  ///
+  /// @param type of what is expected and of the interval's ends
+  /// @param activated whether GELU of them was stored
+  public void judge(
+      GpuStream on,
+      long expected,
+      long low,
+      long high,
+      ElementType type,
+      boolean activated,
+      long got,
+      ElementType gotType,
+      long count,
+      long result) {
+    if (count > 0) {
+      kernel("judge")
+          .launch(
+              on,
+              grid(count),
+              THREADS,
+              0,
+              expected,
+              low,
+              high,
+              type.code(),
+              activated ? 1 : 0,
+              got,
+              gotType.code(),
+              count,
               result);
     }
   }

@@ -52,7 +52,7 @@ final class NumberChecks {
     return all;
   }
 
-  private static byte[] patterns(ElementType type) {
+  static byte[] patterns(ElementType type) {
     if (type.bytes() == Float.BYTES) {
       return wide();
     }
@@ -196,9 +196,12 @@ final class NumberChecks {
             new Pair(100, 101, 0, 0.02, true),
             new Pair(100, 101, 0, 0.001, false),
             new Pair(1.001f, ElementType.BF16.round(1.001f), 0, 0, true),
-            new Pair(Float.NaN, Float.NaN, 1, 1, false),
+            new Pair(Float.NaN, Float.NaN, 0, 0, true),
+            new Pair(Float.NaN, 1, 1, 1, false),
             new Pair(1, Float.NaN, 1, 1, false),
-            new Pair(Float.POSITIVE_INFINITY, Float.POSITIVE_INFINITY, 0, 0, true));
+            new Pair(Float.POSITIVE_INFINITY, Float.POSITIVE_INFINITY, 0, 0, true),
+            new Pair(Float.POSITIVE_INFINITY, 5, 1, 1, false),
+            new Pair(5, Float.NEGATIVE_INFINITY, 1, 1, false));
     for (var each : cases) {
       int first = 4321;
       var expected = integers(count);

@@ -1,4 +1,4 @@
-// What tensors hold: their range, and where two of them differ.
+// What tensors hold: their range, where two of them differ, and how far they may be off.
 #pragma once
 
 struct RangeResult {
@@ -31,7 +31,8 @@ struct CompareResult {
   u64 count;
 };
 
-// What was expected is rounded to the type that was got. NaN differs from all, itself included.
+// What was expected is rounded to the type that was got. NaN is right where it is expected; nothing
+// else is near an infinity.
 // ASSUMPTION: the result begins as {2^64 - 1, 0}.
 extern "C" __global__ void __launch_bounds__(256) braid_compare(
     const void* expected, int expectedCode, const void* got, int gotCode, u64 count,
@@ -43,8 +44,9 @@ extern "C" __global__ void __launch_bounds__(256) braid_compare(
   for (u64 i = thread(); i < count; i += threads()) {
     float wanted = rounded(gotCode, load(expectedCode, expected, i));
     float is = load(gotCode, got, i);
-    bool same = wanted == is
-        || fabs((double)wanted - (double)is) <= atol + rtol * fabs((double)wanted);
+    double apart = fabs((double)wanted - (double)is);
+    bool same = wanted == is || (isNan(wanted) && isNan(is))
+        || (isFinite(wanted) && isFinite(is) && apart <= atol + rtol * fabs((double)wanted));
     if (!same) {
       first = first < i ? first : i;
       different++;
@@ -53,5 +55,77 @@ extern "C" __global__ void __launch_bounds__(256) braid_compare(
   if (different != 0) {
     atomicMin(&result->first, first);
     atomicAdd(&result->count, (u64)different);
+  }
+}
+
+// The sizes of numbers, in their type.
+extern "C" __global__ void __launch_bounds__(256)
+    braid_sizes(void* to, const void* from, u64 count, int code) {
+  for (u64 i = thread(); i < count; i += threads()) {
+    store(code, to, i, asFloat(asBits(load(code, from, i)) & SIZE_MASK));
+  }
+}
+
+// Lowers `low` and raises `high` by share * size + least, outward, but not where the size is at most
+// `exact`. What is not finite stays, but where sizes overflow: there anything may be right.
+extern "C" __global__ void __launch_bounds__(256) braid_widen(
+    float* low, float* high, const float* sizes, u64 count, float share, float least, float exact,
+    int overflows) {
+  for (u64 i = thread(); i < count; i += threads()) {
+    float size = sizes[i];
+    if (size <= exact) continue;
+    float far = isFinite(size) ? __fadd_ru(__fmul_ru(share, size), least) : asFloat(INFINITY_BITS);
+    bool all = overflows && !isFinite(far);
+    if (isFinite(low[i]) || all) {
+      low[i] = all ? asFloat(INFINITY_BITS | 0x80000000u) : __fsub_rd(low[i], far);
+    }
+    if (isFinite(high[i]) || all) {
+      high[i] = all ? asFloat(INFINITY_BITS) : __fadd_ru(high[i], far);
+    }
+  }
+}
+
+struct Judgement {
+  u64 first;       // the smallest index that lies outside
+  double squares;  // of what the last rounding does not explain
+  double allowed;  // of how far the intervals reach
+};
+
+static __device__ __forceinline__ double sumOfWarp(double value) {
+  for (int lanes = 16; lanes > 0; lanes /= 2) {
+    value += __shfl_down_sync(0xffffffffu, value, lanes);
+  }
+  return value;
+}
+
+// Holds numbers to the intervals around what is expected.
+// ASSUMPTION: the result begins as {2^64 - 1, 0, 0}.
+extern "C" __global__ void __launch_bounds__(256) braid_judge(
+    const void* expected, const void* low, const void* high, int code, int activation,
+    const void* got, int gotCode, u64 count, Judgement* result) {
+  u64 first = ~0ull;
+  double squares = 0;
+  double allowed = 0;
+  for (u64 i = thread(); i < count; i += threads()) {
+    Bounds bounds;
+    bounds.expected = load(code, expected, i);
+    bounds.low = load(code, low, i);
+    bounds.high = load(code, high, i);
+    if (activation) bounds = activated(bounds);
+    float found = load(gotCode, got, i);
+    if (first > i && !allows(rounded(gotCode, bounds), found)) first = i;
+    double far = reach(bounds);
+    if (isFinite(found) && far < 1e300) {
+      double off = unexplained(gotCode, bounds.expected, found);
+      squares += off * off;
+      allowed += far * far;
+    }
+  }
+  if (first != ~0ull) atomicMin(&result->first, first);
+  squares = sumOfWarp(squares);
+  allowed = sumOfWarp(allowed);
+  if (threadIdx.x % 32 == 0) {
+    atomicAdd(&result->squares, squares);
+    atomicAdd(&result->allowed, allowed);
   }
 }

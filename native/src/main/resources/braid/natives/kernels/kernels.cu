@@ -7,5 +7,6 @@
 #include "reduce.cuh"
 #include "signal.cuh"
 #include "fill.cuh"
+#include "bounds.cuh"
 #include "inspect.cuh"
 #include "layout.cuh"

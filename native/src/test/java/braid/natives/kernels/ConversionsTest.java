@@ -22,12 +22,14 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// The kernels' conversions, compiled for this processor, against Java's.
+/// The kernels' conversions and bounds, compiled for this processor, against Java's.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ConversionsTest {
   private static final String PROGRAM =
       """
+      #include <cmath>
       #include "numbers.cuh"
+      #include "bounds.cuh"
       extern "C" float widened(int code, unsigned bits) { return load(code, &bits, 0); }
       extern "C" unsigned narrowed(int code, float value) {
         unsigned bits = 0;
@@ -35,6 +37,15 @@ class ConversionsTest {
         return bits;
       }
       extern "C" float roundedTo(int code, float value) { return rounded(code, value); }
+      extern "C" int allowed(
+          int code, int activation, float expected, float low, float high, float found) {
+        Bounds bounds = {expected, low, high};
+        if (activation) bounds = activated(bounds);
+        return allows(rounded(code, bounds), rounded(code, found));
+      }
+      extern "C" double beyond(int code, float expected, float found) {
+        return unexplained(code, expected, found);
+      }
       """;
 
   /// At, beside and halfway between what the narrower types can hold.
@@ -43,15 +54,22 @@ class ConversionsTest {
   };
 
   /// The program's functions.
-  private record Compiled(MethodHandle widened, MethodHandle narrowed, MethodHandle rounded) {}
+  private record Compiled(
+      MethodHandle widened,
+      MethodHandle narrowed,
+      MethodHandle rounded,
+      MethodHandle allowed,
+      MethodHandle beyond) {}
 
   private Optional<Compiled> compiled = Optional.empty();
 
   @BeforeAll
   @SuppressWarnings("restricted")
   void compile(@TempDir Path folder) throws Exception {
-    var numbers = Objects.requireNonNull(KernelSources.ours().included().get("numbers.cuh"));
-    Files.writeString(folder.resolve("numbers.cuh"), numbers);
+    for (var file : List.of("numbers.cuh", "bounds.cuh")) {
+      Files.writeString(
+          folder.resolve(file), Objects.requireNonNull(KernelSources.ours().included().get(file)));
+    }
     var program = Files.writeString(folder.resolve("program.cpp"), PROGRAM);
     var library = folder.resolve("program.so");
     var log = folder.resolve("log");
@@ -94,7 +112,26 @@ class ConversionsTest {
                     symbols,
                     "roundedTo",
                     FunctionDescriptor.of(
-                        ValueLayout.JAVA_FLOAT, ValueLayout.JAVA_INT, ValueLayout.JAVA_FLOAT))));
+                        ValueLayout.JAVA_FLOAT, ValueLayout.JAVA_INT, ValueLayout.JAVA_FLOAT)),
+                function(
+                    symbols,
+                    "allowed",
+                    FunctionDescriptor.of(
+                        ValueLayout.JAVA_INT,
+                        ValueLayout.JAVA_INT,
+                        ValueLayout.JAVA_INT,
+                        ValueLayout.JAVA_FLOAT,
+                        ValueLayout.JAVA_FLOAT,
+                        ValueLayout.JAVA_FLOAT,
+                        ValueLayout.JAVA_FLOAT)),
+                function(
+                    symbols,
+                    "beyond",
+                    FunctionDescriptor.of(
+                        ValueLayout.JAVA_DOUBLE,
+                        ValueLayout.JAVA_INT,
+                        ValueLayout.JAVA_FLOAT,
+                        ValueLayout.JAVA_FLOAT))));
   }
 
   @SuppressWarnings("restricted")
@@ -149,5 +186,32 @@ class ConversionsTest {
         assertThat((float) rounded.invokeExact(type.code(), value)).isEqualTo(type.round(value));
       }
     }
+  }
+
+  @Test
+  void boundsAllowWhatLiesWithin() throws Throwable {
+    var allowed = compiled.orElseThrow().allowed();
+    for (var each : BoundChecks.SINGLES) {
+      int is =
+          (int)
+              allowed.invokeExact(
+                  ElementType.FP16.code(),
+                  each.activated() ? 1 : 0,
+                  each.expected(),
+                  each.low(),
+                  each.high(),
+                  each.got());
+      assertThat(is == 1).as("%s", each).isEqualTo(each.right());
+    }
+  }
+
+  @Test
+  void halfAStepIsExplained() throws Throwable {
+    var beyond = compiled.orElseThrow().beyond();
+    assertThat((double) beyond.invokeExact(ElementType.BF16.code(), 1.5f, 1.515625f))
+        .isEqualTo(0x1p-6 - 0x1p-8);
+    assertThat((double) beyond.invokeExact(ElementType.FP16.code(), 0f, 0x1p-24f))
+        .isEqualTo(0x1p-25);
+    assertThat((double) beyond.invokeExact(ElementType.FP32.code(), 3f, 3f)).isZero();
   }
 }

@@ -1,5 +1,6 @@
 package braid.internal.backend;
 
+import braid.DType;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
@@ -13,6 +14,7 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Lane;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.internal.work.Precision;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
@@ -72,6 +74,9 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
 
   /// What a multiplication reads its right side from.
   Operand operand(Matrix source);
+
+  /// How exactly numbers of that type are multiplied.
+  Precision precision(DType dtype);
 
   /// What the hardware is at just now, by name: clocks, power, temperature, and what holds it back;
   /// and what the backend counts. Nothing where there is nothing of the kind.

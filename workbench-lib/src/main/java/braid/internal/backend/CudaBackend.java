@@ -1,6 +1,7 @@
 package braid.internal.backend;
 
 import braid.BraidException;
+import braid.DType;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
@@ -31,6 +32,7 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Lane;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.internal.work.Precision;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import java.lang.foreign.Arena;
@@ -238,6 +240,17 @@ public final class CudaBackend implements Backend {
   @Override
   public List<SelfTest.Check> selfChecks() {
     return List.of(new KernelCheck(device));
+  }
+
+  @Override
+  public Precision precision(DType dtype) {
+    return switch (dtype) {
+      case FP32, BF16, FP16 -> Precision.TENSOR_CORE;
+      case TF32 -> Precision.TF32;
+      case FP8_E4M3 -> Precision.FP8;
+      // Multiplied as fp16, which holds all its values.
+      case FP8_E5M2 -> Precision.TENSOR_CORE;
+    };
   }
 
   @Override

@@ -1,6 +1,7 @@
 package braid.internal.backend;
 
 import braid.BraidException;
+import braid.DType;
 import braid.Library;
 import braid.Link;
 import braid.MemoryKind;
@@ -22,6 +23,7 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Lane;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.internal.work.Precision;
 import java.lang.foreign.Arena;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -154,6 +156,11 @@ public final class HostBackend implements Backend {
   @Override
   public List<SelfTest.Check> selfChecks() {
     return List.of();
+  }
+
+  @Override
+  public Precision precision(DType dtype) {
+    return Precision.FP32;
   }
 
   @Override

@@ -3,7 +3,10 @@ package braid.internal.cuda;
 import braid.DType;
 import braid.internal.rank.Closing;
 import braid.internal.resource.Inspection;
+import braid.internal.resource.Interval;
+import braid.internal.resource.Judgement;
 import braid.internal.resource.Range;
+import braid.internal.resource.Widening;
 import braid.natives.cuda.GpuStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -13,7 +16,7 @@ import java.util.function.Consumer;
 /// Numbers in a GPU's memory: filled and looked at by kernels, where they are, since a weight has
 /// hundreds of millions of them.
 public final class DeviceAccess implements Inspection, AutoCloseable {
-  private static final long RESULT_BYTES = 2 * Long.BYTES;
+  private static final long RESULT_BYTES = 3 * Long.BYTES;
   private static final long NOWHERE = -1;
 
   private final CudaDevice device;
@@ -113,6 +116,62 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       return answer.get(ValueLayout.JAVA_LONG, Long.BYTES) == 0
           ? NOWHERE
           : answer.get(ValueLayout.JAVA_LONG, 0);
+    }
+  }
+
+  @Override
+  public void sizes(DType dtype, MemorySegment from, MemorySegment to) {
+    run(
+        on ->
+            device
+                .kernels()
+                .sizes(
+                    on, to.address(), from.address(), count(dtype, from), Arguments.type(dtype)));
+  }
+
+  @Override
+  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by) {
+    run(
+        on ->
+            device
+                .kernels()
+                .widen(
+                    on,
+                    low.address(),
+                    high.address(),
+                    sizes.address(),
+                    count(DType.FP32, sizes),
+                    by.share(),
+                    by.least(),
+                    by.exact(),
+                    by.overflows()));
+  }
+
+  @Override
+  public synchronized Judgement judge(Interval expected, DType gotType, MemorySegment got) {
+    try (var arena = Arena.ofConfined()) {
+      var answer = arena.allocate(RESULT_BYTES, Long.BYTES);
+      answer.set(ValueLayout.JAVA_LONG, 0, NOWHERE);
+      ask(
+          answer,
+          on ->
+              device
+                  .kernels()
+                  .judge(
+                      on,
+                      expected.expected().address(),
+                      expected.low().address(),
+                      expected.high().address(),
+                      Arguments.type(expected.dtype()),
+                      expected.activated(),
+                      got.address(),
+                      Arguments.type(gotType),
+                      count(gotType, got),
+                      result));
+      return new Judgement(
+          answer.get(ValueLayout.JAVA_LONG, 0),
+          answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 1),
+          answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 2));
     }
   }
 

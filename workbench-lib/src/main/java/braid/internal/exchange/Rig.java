@@ -1,6 +1,7 @@
 package braid.internal.exchange;
 
 import braid.ChunkOrder;
+import braid.Method;
 import braid.Overlap;
 import braid.Place;
 import braid.Priority;
@@ -17,6 +18,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /// What an exchange and a multiplication are made of on this rank: memory, streams, and who the
 /// others are. It is closed as a whole, the latest first.
@@ -148,6 +150,16 @@ public final class Rig implements AutoCloseable {
   /// The rank that lies that many steps back in the ring.
   int back(int steps) {
     return Math.floorMod(place.rank() - steps * direction(), place.size());
+  }
+
+  /// The ranks in the order in which their parts of that owner's sum are added: a ring begins
+  /// behind the owner and ends with it.
+  public List<Integer> addingOrder(int owner) {
+    boolean ring = how.method() == Method.RING;
+    return IntStream.range(0, place.size())
+        .map(i -> ring ? Math.floorMod(owner + (i + 1) * direction(), place.size()) : i)
+        .boxed()
+        .toList();
   }
 
   private int direction() {

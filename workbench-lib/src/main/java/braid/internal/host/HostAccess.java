@@ -1,14 +1,20 @@
 package braid.internal.host;
 
 import braid.DType;
+import braid.internal.resource.Bounds;
 import braid.internal.resource.Inspection;
+import braid.internal.resource.Interval;
+import braid.internal.resource.Judgement;
 import braid.internal.resource.Range;
+import braid.internal.resource.Widening;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 
 /// Memory of the host: plain loops over it.
 public final class HostAccess implements Inspection {
   public static final HostAccess HOST = new HostAccess();
+
+  private static final double INFINITE = Double.POSITIVE_INFINITY;
 
   private HostAccess() {}
 
@@ -80,12 +86,69 @@ public final class HostAccess implements Inspection {
   }
 
   private static boolean right(float wanted, float found, double atol, double rtol) {
-    if (wanted == found) {
+    if (wanted == found || (Float.isNaN(wanted) && Float.isNaN(found))) {
       return true;
     }
     double apart = Math.abs((double) wanted - found);
     // Nothing is near an infinity.
     return apart < Double.POSITIVE_INFINITY && apart <= atol + rtol * Math.abs((double) wanted);
+  }
+
+  @Override
+  public void sizes(DType dtype, MemorySegment from, MemorySegment to) {
+    long count = from.byteSize() / dtype.bytes();
+    for (long i = 0; i < count; i++) {
+      dtype.store(to, i, Math.abs(dtype.load(from, i)));
+    }
+  }
+
+  @Override
+  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by) {
+    long count = sizes.byteSize() / Float.BYTES;
+    for (long i = 0; i < count; i++) {
+      float size = DType.FP32.load(sizes, i);
+      if (size <= by.exact()) {
+        continue;
+      }
+      // As doubles the products and sums are exact enough to be rounded outward.
+      double far = Double.isFinite(size) ? (double) by.share() * size + by.least() : INFINITE;
+      boolean anything = by.overflows() && far == INFINITE;
+      float lower = DType.FP32.load(low, i);
+      if (Float.isFinite(lower) || anything) {
+        DType.FP32.store(low, i, anything ? Float.NEGATIVE_INFINITY : down(lower - far));
+      }
+      float upper = DType.FP32.load(high, i);
+      if (Float.isFinite(upper) || anything) {
+        DType.FP32.store(high, i, anything ? Float.POSITIVE_INFINITY : -down(-(upper + far)));
+      }
+    }
+  }
+
+  private static float down(double value) {
+    float near = (float) value;
+    return near > value ? Math.nextDown(near) : near;
+  }
+
+  @Override
+  public Judgement judge(Interval expected, DType gotType, MemorySegment got) {
+    long count = got.byteSize() / gotType.bytes();
+    long first = -1;
+    double squares = 0;
+    double allowed = 0;
+    for (long i = 0; i < count; i++) {
+      var bounds = expected.at(this, i);
+      float found = gotType.load(got, i);
+      if (first < 0 && !bounds.rounded(gotType).allow(found)) {
+        first = i;
+      }
+      double reach = bounds.reach();
+      if (Float.isFinite(found) && reach < INFINITE) {
+        double off = Bounds.unexplained(gotType, bounds.expected(), found);
+        squares += off * off;
+        allowed += reach * reach;
+      }
+    }
+    return new Judgement(first, squares, allowed);
   }
 
   @Override

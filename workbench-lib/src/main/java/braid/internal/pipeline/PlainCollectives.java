@@ -1,6 +1,7 @@
 package braid.internal.pipeline;
 
 import braid.DType;
+import braid.Method;
 import braid.Place;
 import braid.ProcessGroup;
 import braid.internal.backend.Backend;
@@ -18,24 +19,31 @@ import braid.internal.work.Work;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 
 /// Multiplications and collectives in the plainest way: one after the other, whole, with a barrier
 /// before and after. Slow, and short enough to be seen to be right. Sums are fp32 until they are
-/// finished.
+/// finished. Roundings and their order are those of the method: a ring rounds the sum at every hop.
 final class PlainCollectives implements AutoCloseable {
   private static final Work WORK = Work.of(() -> "the reference");
 
   private final ProcessGroup group;
   private final Place place;
+  private final Rig rig;
   private final Backend backend;
   private final Rig.SymmetricSource symmetric;
   private final Stream stream;
   private final Deque<AutoCloseable> made = new ArrayDeque<>();
+  private final Map<Long, SymmetricMemory> summed = new HashMap<>();
 
-  PlainCollectives(ProcessGroup group, Backend backend, Rig.SymmetricSource symmetric) {
+  /// @param rig of the plan whose roundings are kept
+  PlainCollectives(ProcessGroup group, Rig rig, Rig.SymmetricSource symmetric) {
     this.group = group;
     this.place = group.place();
-    this.backend = backend;
+    this.rig = rig;
+    this.backend = rig.backend;
     this.symmetric = symmetric;
     this.stream = keep(backend.stream(Lane.of("reference")));
   }
@@ -68,34 +76,61 @@ final class PlainCollectives implements AutoCloseable {
 
   /// The sum of all ranks' matrices. Each travels rounded to that type.
   Matrix allReduce(Matrix mine, DType travelling) {
-    return sum(mine, travelling, new Slice(0, mine.rows()));
+    return sum(mine, travelling, 0, place.size());
   }
 
   /// This rank's rows of that sum.
   Matrix reduceScatter(Matrix mine, DType travelling) {
-    return sum(mine, travelling, part(mine.rows(), place.rank()));
+    return sum(mine, travelling, place.rank(), place.rank() + 1);
   }
 
-  private Matrix sum(Matrix mine, DType travelling, Slice rows) {
-    var shared = shared("sum", travelling, mine.rows(), mine.columns());
-    copy(mine, on(shared, place.rank(), travelling, mine.rows(), mine.columns()));
+  /// The rows of those owners, the first and those before the last.
+  private Matrix sum(Matrix mine, DType travelling, int firstOwner, int lastOwner) {
+    int rows = mine.rows();
+    int columns = mine.columns();
+    // Asked for again and again with the same size.
+    var shared =
+        summed.computeIfAbsent(
+            (long) rows * columns * travelling.bytes(),
+            bytes -> keep(symmetric.take("the reference's sum", bytes)));
+    copy(mine, on(shared, place.rank(), travelling, rows, columns));
     group.barrier();
-    var parts = new ArrayList<Matrix>();
-    for (int rank = 0; rank < place.size(); rank++) {
-      parts.add(
-          on(shared, rank, travelling, mine.rows(), mine.columns())
-              .rows(rows.start(), rows.length()));
+    int first = part(rows, firstOwner).start();
+    var sum = matrix(DType.FP32, part(rows, lastOwner - 1).end() - first, columns);
+    for (int owner = firstOwner; owner < lastOwner; owner++) {
+      var of = part(rows, owner);
+      var parts = new ArrayList<Matrix>();
+      for (int rank : rig.addingOrder(owner)) {
+        parts.add(on(shared, rank, travelling, rows, columns).rows(of.start(), of.length()));
+      }
+      add(parts, sum.rows(of.start() - first, of.length()));
     }
-    var sum = matrix(DType.FP32, rows.length(), mine.columns());
-    stream.reduce(WORK, new Reduction(parts, sum, Epilogue.NONE));
     synchronize();
     group.barrier();
     return sum;
   }
 
+  /// Adds in fp32, in that order. What a ring sends on is rounded; its last sum stays where it is.
+  private void add(List<Matrix> parts, Matrix sum) {
+    var left = new ArrayDeque<>(parts);
+    if (rig.how.method() == Method.RING) {
+      while (left.size() > 2) {
+        var sentOn = matrix(parts.getFirst().dtype(), sum.rows(), sum.columns());
+        stream.reduce(WORK, new Reduction(List.of(left.pop(), left.pop()), sentOn, Epilogue.NONE));
+        left.push(sentOn);
+      }
+    }
+    stream.reduce(WORK, new Reduction(List.copyOf(left), sum, Epilogue.NONE));
+  }
+
   /// Copies, rounding where the types differ, and finishing.
   void copy(Matrix from, Matrix to, Epilogue epilogue) {
-    stream.reduce(WORK, new Reduction(java.util.List.of(from), to, epilogue));
+    add(List.of(from), to, epilogue);
+  }
+
+  /// Adds in that order, rounding once, and finishing.
+  void add(List<Matrix> parts, Matrix to, Epilogue epilogue) {
+    stream.reduce(WORK, new Reduction(parts, to, epilogue));
     synchronize();
   }
 
@@ -105,7 +140,7 @@ final class PlainCollectives implements AutoCloseable {
     synchronize();
   }
 
-  private void copy(Matrix from, Matrix to) {
+  void copy(Matrix from, Matrix to) {
     copy(from, to, Epilogue.NONE);
   }
 

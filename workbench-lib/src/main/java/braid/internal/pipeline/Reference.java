@@ -3,17 +3,27 @@ package braid.internal.pipeline;
 import braid.DType;
 import braid.GemmSpec;
 import braid.GemmSpec.Feature;
+import braid.GemmSpec.Pattern;
+import braid.Method;
 import braid.ProcessGroup;
 import braid.internal.exchange.Rig;
 import braid.internal.resource.Inspection;
+import braid.internal.resource.Interval;
+import braid.internal.resource.Range;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.function.IntFunction;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// The unfused result that every way of a pipeline must come to: what [GemmSpec] says of each
-/// pattern, as it is said there.
+/// pattern, as it is said there, with an interval around each element that holds every right value.
+/// docs/verification.md derives the interval.
 public final class Reference implements AutoCloseable {
   private final Plan plan;
   private final GemmSpec spec;
@@ -23,29 +33,53 @@ public final class Reference implements AutoCloseable {
   private final Matrix input;
   private final Matrix weight;
   private final Matrix besideInput;
-  private final Matrix output;
-  private final Optional<Matrix> preActivation;
-  private Matrix besideOutput;
-  private Matrix gathered;
-  private double largestPartial;
+  private final Matrix before;
+  private final Optional<Matrix> bias;
+  private @Nullable Matrix besideOutput;
+  private @Nullable Matrix gathered;
+  private @Nullable Products products;
+  private double confidence;
+
+  /// Products of this rank, and what they may be off by; nothing where they are exact on all ranks.
+  private record Products(Matrix values, Optional<Off> off) {}
+
+  /// @param sizes the products of the factors' sizes
+  private record Off(Matrix sizes, ProductError error) {}
+
+  /// What comes of products, in fp32, and the interval around it.
+  private record Bounded(Matrix expected, Matrix low, Matrix high) {
+    static Bounded exact(Matrix values) {
+      return new Bounded(values, values, values);
+    }
+
+    boolean isExact() {
+      return expected.equals(low);
+    }
+
+    /// Roundings and sums keep the order of numbers, so that an interval stays one.
+    Bounded map(UnaryOperator<Matrix> step) {
+      var made = step.apply(expected);
+      return isExact() ? exact(made) : new Bounded(made, step.apply(low), step.apply(high));
+    }
+
+    Interval interval(boolean activated) {
+      return new Interval(expected.dtype(), expected.bytes(), low.bytes(), high.bytes(), activated);
+    }
+  }
 
   private Reference(Plan plan, ProcessGroup group, Rig.SymmetricSource symmetric) {
     this.plan = plan;
     this.spec = plan.spec;
     this.group = group;
-    this.plain = new PlainCollectives(group, plan.rig.backend, symmetric);
+    this.plain = new PlainCollectives(group, plan.rig, symmetric);
     this.access = plan.rig.backend.access();
     this.input = plan.input();
     this.weight = plan.multiplication.weight();
     this.besideInput = plan.view(Part.BESIDE_INPUT).map(Reference::column).orElse(weight);
-    this.besideOutput = besideInput;
-    this.gathered = input;
-    this.output = plain.matrix(spec.outputDtype(), plan.output.rows(), plan.output.columns());
-    this.preActivation =
-        plan.preActivation.map(
-            kept -> plain.matrix(spec.outputDtype(), kept.rows(), kept.columns()));
+    this.bias = plan.multiplication.bias().map(this::wide);
     // What a run adds to.
-    plain.keep(plan.output, output);
+    this.before = plain.matrix(spec.outputDtype(), plan.output.rows(), plan.output.columns());
+    plain.keep(plan.output, before);
   }
 
   /// Keeps what a run would add to. All ranks call it, before the run that is to be compared.
@@ -57,15 +91,32 @@ public final class Reference implements AutoCloseable {
     return Matrix.of(view.memory(), view.dtype(), Math.toIntExact(view.shape().getFirst()), 1);
   }
 
-  /// Computes what should have come of the run and says what is wrong first; nothing where all is
-  /// right. Without a tolerance it is as exact as the inputs allow. All ranks call it.
-  public Optional<String> compare(@Nullable Tolerance given) {
-    var _ = unfused();
-    var tolerance = given == null ? fitting() : given;
-    return differences(tolerance);
+  private Matrix wide(MemorySegment stored) {
+    int columns = plan.output.columns();
+    var wide = plain.matrix(DType.FP32, 1, columns);
+    plain.copy(Matrix.of(stored, spec.outputDtype(), 1, columns), wide);
+    return wide;
   }
 
-  private Matrix unfused() {
+  /// Computes what should have come of the run and says what is wrong first; nothing where all is
+  /// right. Without a tolerance each value is held to its own bound, and all of them together to
+  /// what their RMS may be. All ranks call it.
+  public Optional<String> compare(@Nullable Tolerance given) {
+    if (given != null) {
+      return differences(unfused(), given);
+    }
+    confidence = ProductError.ELEMENT_CONFIDENCE;
+    var each = unfused();
+    var outside = outside(each);
+    if (each.isExact()) {
+      return outside;
+    }
+    confidence = ProductError.rmsConfidence((long) before.rows() * before.columns());
+    var together = unfused();
+    return outside.or(() -> systematic(together));
+  }
+
+  private Bounded unfused() {
     return switch (spec.pattern()) {
       case ALL_GATHER_GEMM -> allGatherGemm();
       case GEMM_REDUCE_SCATTER -> gemmReduceScatter();
@@ -75,93 +126,267 @@ public final class Reference implements AutoCloseable {
     };
   }
 
-  private Matrix allGatherGemm() {
+  private Bounded allGatherGemm() {
     var whole = allGather(input);
     return finish(times(whole, weight));
   }
 
-  private Matrix gemmReduceScatter() {
+  private Bounded gemmReduceScatter() {
     var partial = times(input, weight);
     return finish(reduceScatter(partial));
   }
 
-  private Matrix gemmAllReduce() {
+  private Bounded gemmAllReduce() {
     var partial = times(input, weight);
     return finish(allReduce(partial));
   }
 
-  private Matrix besideAllGather() {
+  private Bounded besideAllGather() {
     besideOutput = allGather(besideInput);
     return finish(times(input, weight));
   }
 
-  private Matrix besideReduceScatter() {
+  private Bounded besideReduceScatter() {
     besideOutput = reduceScatter(besideInput);
     return finish(times(input, weight));
   }
 
-  private Matrix times(Matrix left, Matrix right) {
-    return plain.times(left, right, plan.scale());
+  /// Multiplies once, and bounds what came of it by the present confidence.
+  private Bounded times(Matrix left, Matrix right) {
+    var made = products;
+    if (made == null) {
+      made = multiply(left, right);
+      products = made;
+    }
+    var values = made.values();
+    if (made.off().isEmpty()) {
+      return Bounded.exact(values);
+    }
+    var off = made.off().get();
+    var low = plain.matrix(DType.FP32, values.rows(), values.columns());
+    var high = plain.matrix(DType.FP32, values.rows(), values.columns());
+    plain.keep(values, low);
+    plain.keep(values, high);
+    access.widen(low.bytes(), high.bytes(), off.sizes().bytes(), off.error().widening(confidence));
+    return new Bounded(values, low, high);
+  }
+
+  private Products multiply(Matrix left, Matrix right) {
+    float scale = plan.scale();
+    var values = plain.times(left, right, scale);
+    if (confidence == 0) {
+      return new Products(values, Optional.empty());
+    }
+    var rows = range(left);
+    var columns = range(right);
+    var error =
+        ProductError.of(
+            plan.rig.backend.precision(spec.dtype()), left.columns(), scale, rows, columns);
+    double largest = scale * left.columns() * rows.largest() * columns.largest();
+    // To sums of several ranks it is added in one order.
+    if (!spec.pattern().reduces()) {
+      for (var each : addends()) {
+        var addend = range(each);
+        error = error.and(addend);
+        largest += addend.largest();
+      }
+    }
+    // All ranks bound their products or none: what they send each other is summed by all.
+    boolean exact = largest <= error.exactSize();
+    for (double each : group.gather(exact ? 1.0 : 0.0)) {
+      exact &= each == 1;
+    }
+    return new Products(
+        values,
+        exact
+            ? Optional.empty()
+            : Optional.of(
+                new Off(whole(plain.times(sizes(left), sizes(right), scale), true), error)));
+  }
+
+  private List<Matrix> addends() {
+    return Stream.concat(
+            spec.has(Feature.ACCUMULATE) ? Stream.of(before) : Stream.empty(), bias.stream())
+        .toList();
+  }
+
+  private Range range(Matrix of) {
+    return access.range(of.dtype(), stored(of));
+  }
+
+  /// The sizes of a matrix's numbers, laid out as it is.
+  private Matrix sizes(Matrix of) {
+    var sizes = plain.matrix(of.dtype(), of.rows(), of.columns());
+    access.sizes(of.dtype(), stored(of), sizes.segment());
+    return new Matrix(
+        sizes.segment(), of.dtype(), of.rows(), of.columns(), of.stride(), of.transposed());
+  }
+
+  private static MemorySegment stored(Matrix of) {
+    return of.segment().asSlice(0, (long) of.rows() * of.columns() * of.dtype().bytes());
   }
 
   private Matrix allGather(Matrix mine) {
-    int total = spec.pattern().beside() ? (int) spec.besideElements() : spec.m();
-    gathered = plain.allGather(mine, total);
-    return gathered;
-  }
-
-  private Matrix reduceScatter(Matrix mine) {
-    measure(mine);
-    return plain.reduceScatter(mine, spec.outputDtype());
-  }
-
-  private Matrix allReduce(Matrix mine) {
-    measure(mine);
-    return plain.allReduce(mine, spec.outputDtype());
-  }
-
-  private void measure(Matrix partial) {
-    double mine = access.range(partial.dtype(), partial.bytes()).largest();
-    for (double each : group.gather(mine)) {
-      largestPartial = Math.max(largestPartial, each);
+    var whole = gathered;
+    if (whole == null) {
+      int total = spec.pattern().beside() ? (int) spec.besideElements() : spec.m();
+      whole = plain.allGather(mine, total);
+      gathered = whole;
     }
+    return whole;
   }
 
-  /// Bias, activation and rounding, and what the output held before.
-  private Matrix finish(Matrix sum) {
+  /// What is added up beside the multiplication, which is bound to be exact.
+  private Matrix reduceScatter(Matrix mine) {
+    var sum = besideOutput;
+    return sum == null ? plain.reduceScatter(mine, spec.outputDtype()) : sum;
+  }
+
+  private Bounded reduceScatter(Bounded mine) {
+    return mine.map(each -> plain.reduceScatter(each, spec.outputDtype()));
+  }
+
+  private Bounded allReduce(Bounded mine) {
+    return mine.map(each -> plain.allReduce(each, spec.outputDtype()));
+  }
+
+  /// Adds the bias, and what the output held before.
+  private Bounded finish(Bounded sums) {
+    return sums.map(each -> whole(each, false));
+  }
+
+  /// Those sums with all that is added to them, or their sizes with its sizes.
+  private Matrix whole(Matrix sums, boolean sizes) {
+    if (addends().isEmpty() || (sizes && spec.pattern().reduces())) {
+      return sums;
+    }
+    var whole = plain.matrix(DType.FP32, sums.rows(), sums.columns());
+    var parts =
+        spec.has(Feature.ACCUMULATE)
+            ? List.of(sums, sizes ? sizes(before) : before)
+            : List.of(sums);
+    var line = bias.map(each -> (sizes ? sizes(each) : each).segment());
+    plain.add(parts, whole, new Epilogue(1, false, line, Optional.empty(), Optional.empty()));
+    return whole;
+  }
+
+  /// What GELU is computed of: where every rank computes it of what its owner sent, of rounded
+  /// values.
+  private Bounded activationInput(Bounded whole) {
+    return spec.pattern() == Pattern.GEMM_ALL_REDUCE && plan.how().method() != Method.DIRECT
+        ? whole.map(each -> rounded(each, Optional.empty()))
+        : whole;
+  }
+
+  private Matrix rounded(Matrix values, Optional<Matrix> preActivation) {
+    var rounded = plain.matrix(spec.outputDtype(), values.rows(), values.columns());
     plain.copy(
-        sum,
-        output,
-        new Epilogue(
-            1,
-            spec.has(Feature.ACCUMULATE),
-            plan.multiplication.bias(),
-            preActivation,
-            Optional.empty()));
-    return output;
+        values, rounded, new Epilogue(1, false, Optional.empty(), preActivation, Optional.empty()));
+    return rounded;
   }
 
-  private Tolerance fitting() {
-    return Tolerance.fitting(
-        spec,
-        group.size(),
-        plan.scale(),
-        largestPartial,
-        access.range(spec.dtype(), (spec.pattern().beside() ? input : gathered).segment()),
-        access.range(spec.dtype(), weight.segment()));
+  /// The first value that is not within its bound.
+  private Optional<String> outside(Bounded result) {
+    var output = spec.has(Feature.GELU) ? activationInput(result) : result;
+    return first(Part.OUTPUT, output.interval(spec.has(Feature.GELU)), this::origin)
+        .or(
+            () ->
+                spec.has(Feature.GELU)
+                    ? first(Part.PRE_ACTIVATION, result.interval(false), this::origin)
+                    : Optional.empty())
+        .or(
+            () ->
+                spec.has(Feature.GATHERED_INPUT) && gathered != null
+                    ? first(Part.GATHERED_INPUT, exactly(gathered), i -> plan.origin(i / spec.k()))
+                    : Optional.empty())
+        .or(
+            () ->
+                plan instanceof GemmBeside beside && besideOutput != null
+                    ? first(Part.BESIDE_OUTPUT, exactly(besideOutput), beside::besideOrigin)
+                    : Optional.empty());
   }
 
-  private Optional<String> differences(Tolerance tolerance) {
-    int columns = output.columns();
-    return first(Part.OUTPUT, output, tolerance, i -> plan.origin(i / columns))
+  private String origin(int index) {
+    return plan.origin(index / before.columns());
+  }
+
+  private static Interval exactly(Matrix values) {
+    return Bounded.exact(values).interval(false);
+  }
+
+  private Optional<String> first(Part part, Interval expected, IntFunction<String> origin) {
+    var got = plan.view(part).orElseThrow();
+    long first = access.judge(expected, got.dtype(), got.memory()).first();
+    if (first < 0) {
+      return Optional.empty();
+    }
+    int i = Math.toIntExact(first);
+    var bounds = expected.at(access, i).rounded(got.dtype());
+    double reach = bounds.reach();
+    return Optional.of(
+        wrong(
+            part,
+            i,
+            bounds.expected(),
+            reach > 0 ? String.format(Locale.ROOT, "within %.3g", reach) : "exactly",
+            origin));
+  }
+
+  private String wrong(Part part, int i, float expected, String bound, IntFunction<String> origin) {
+    var got = plan.view(part).orElseThrow();
+    var shape = got.shape();
+    return "rank %d: %s[%s] must be %s %s but was %s; first wrong is %s of %s, %s"
+        .formatted(
+            plan.place().rank(),
+            part,
+            shape.size() == 1
+                ? Integer.toString(i)
+                : i / shape.getLast() + ", " + i % shape.getLast(),
+            expected,
+            bound,
+            access.get(got.dtype(), got.memory(), i),
+            origin.apply(i),
+            spec,
+            plan.how());
+  }
+
+  /// The RMS of all values, where it is more than roundings explain though each value is within its
+  /// bound. GELU's input is looked at where there is one.
+  private Optional<String> systematic(Bounded result) {
+    var part = spec.has(Feature.GELU) ? Part.PRE_ACTIVATION : Part.OUTPUT;
+    var got = plan.view(part).orElseThrow();
+    var judgement = access.judge(result.interval(false), got.dtype(), got.memory());
+    if (judgement.squares() <= judgement.allowed()) {
+      return Optional.empty();
+    }
+    double count = (double) before.rows() * before.columns();
+    return Optional.of(
+        String.format(
+            Locale.ROOT,
+            "rank %d: %s is off by %.3g in the RMS of its %.0f values but roundings explain at most"
+                + " %.3g; each value is within its own bound, so all of them are a little wrong; %s,"
+                + " %s",
+            plan.place().rank(),
+            part,
+            Math.sqrt(judgement.squares() / count),
+            count,
+            Math.sqrt(judgement.allowed() / count),
+            spec,
+            plan.how()));
+  }
+
+  /// The first value that is not within the tolerance that was given.
+  private Optional<String> differences(Bounded result, Tolerance tolerance) {
+    var sums = result.expected();
+    var kept =
+        spec.has(Feature.GELU)
+            ? Optional.of(plain.matrix(spec.outputDtype(), sums.rows(), sums.columns()))
+            : Optional.<Matrix>empty();
+    return first(Part.OUTPUT, rounded(sums, kept), tolerance, this::origin)
+        .or(() -> kept.flatMap(each -> first(Part.PRE_ACTIVATION, each, tolerance, this::origin)))
         .or(
             () ->
-                preActivation.flatMap(
-                    kept ->
-                        first(Part.PRE_ACTIVATION, kept, tolerance, i -> plan.origin(i / columns))))
-        .or(
-            () ->
-                spec.has(Feature.GATHERED_INPUT)
+                spec.has(Feature.GATHERED_INPUT) && gathered != null
                     ? first(
                         Part.GATHERED_INPUT,
                         gathered,
@@ -170,46 +395,39 @@ public final class Reference implements AutoCloseable {
                     : Optional.empty())
         .or(
             () ->
-                plan instanceof GemmBeside beside
+                plan instanceof GemmBeside beside && besideOutput != null
                     ? first(
-                        Part.BESIDE_OUTPUT, besideOutput, beside(tolerance), beside::besideOrigin)
+                        Part.BESIDE_OUTPUT,
+                        besideOutput,
+                        spec.pattern() == Pattern.GEMM_BESIDE_ALL_GATHER
+                            ? Tolerance.EXACT
+                            : tolerance,
+                        beside::besideOrigin)
                     : Optional.empty());
   }
 
-  /// What is gathered is copied; what is added up is added in the same order, but for the ring.
-  private Tolerance beside(Tolerance given) {
-    return spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
-        ? Tolerance.EXACT
-        : Tolerance.ofSum(spec.outputDtype(), group.size(), largestPartial, given);
-  }
-
-  /// Compares a part of the plan with what it should be.
   private Optional<String> first(
       Part part, Matrix expected, Tolerance tolerance, IntFunction<String> origin) {
     var got = plan.view(part).orElseThrow();
-    DType dtype = got.dtype();
     var wanted = expected.bytes();
     int i =
         Math.toIntExact(
             access.firstDifference(
-                expected.dtype(), wanted, dtype, got.memory(), tolerance.atol(), tolerance.rtol()));
-    if (i < 0) {
-      return Optional.empty();
-    }
-    return Optional.of(
-        "rank %d: %s[%s] must be %s %s but was %s; first wrong is %s of %s, %s"
-            .formatted(
-                plan.place().rank(),
+                expected.dtype(),
+                wanted,
+                got.dtype(),
+                got.memory(),
+                tolerance.atol(),
+                tolerance.rtol()));
+    return i < 0
+        ? Optional.empty()
+        : Optional.of(
+            wrong(
                 part,
-                got.shape().size() == 1
-                    ? Integer.toString(i)
-                    : i / expected.columns() + ", " + i % expected.columns(),
-                dtype.round(access.get(expected.dtype(), wanted, i)),
-                tolerance,
-                access.get(dtype, got.memory(), i),
-                origin.apply(i),
-                spec,
-                plan.how()));
+                i,
+                got.dtype().round(access.get(expected.dtype(), wanted, i)),
+                tolerance.toString(),
+                origin));
   }
 
   @Override

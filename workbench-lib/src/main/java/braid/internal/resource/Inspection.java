@@ -8,8 +8,8 @@ public interface Inspection extends Access {
   Range range(DType dtype, MemorySegment memory);
 
   /// The first place where `got` is not what is expected; -1 where all is right. Expected is
-  /// rounded to got's type first. Right is what is equal, or differs by a finite number of at most
-  /// `atol` + `rtol` × |expected|; a NaN is never right.
+  /// rounded to got's type first. Right is what is equal, a NaN where one is expected, or what
+  /// differs by a finite number of at most `atol` + `rtol` × |expected|.
   long firstDifference(
       DType expectedType,
       MemorySegment expected,
@@ -17,4 +17,14 @@ public interface Inspection extends Access {
       MemorySegment got,
       double atol,
       double rtol);
+
+  /// Copies the sizes of numbers, in their type.
+  void sizes(DType dtype, MemorySegment from, MemorySegment to);
+
+  /// Lowers `low` and raises `high`, both fp32, by what that makes of the fp32 `sizes`. What is not
+  /// finite stays, unless sizes overflow.
+  void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by);
+
+  /// Holds numbers to what is expected of them, rounded to their type.
+  Judgement judge(Interval expected, DType gotType, MemorySegment got);
 }

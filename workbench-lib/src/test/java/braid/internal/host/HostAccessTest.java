@@ -27,7 +27,8 @@ class HostAccessTest {
     assertThat(first(of(8), of(10.5f), 0.5, 0.25)).isNegative();
     assertThat(first(of(1, 8), of(1, 10.6f), 0.5, 0.25)).isEqualTo(1);
     assertThat(first(of(8), of(Float.NaN), 0.5, 0.25)).isZero();
-    assertThat(first(of(Float.NaN), of(Float.NaN), 0.5, 0.25)).isZero();
+    assertThat(first(of(Float.NaN), of(Float.NaN), 0, 0)).isNegative();
+    assertThat(first(of(Float.NaN), of(8), 0.5, 0.25)).isZero();
     assertThat(first(of(8), of(Math.nextUp(8f)), 0, 0)).isZero();
     assertThat(first(of(0f), of(-0f), 0, 0)).isNegative();
   }

@@ -3,10 +3,10 @@ package braid.internal.pipeline;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.DType;
-import braid.GemmSpec;
 import braid.internal.exchange.Slice;
 import braid.internal.host.HostAccess;
 import braid.internal.resource.Range;
+import braid.internal.work.Precision;
 import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -38,15 +38,36 @@ class PartsTest {
   @Test
   void integersWhoseSumsAreExactMustAgreeExactly() {
     var three = new Range(3, true);
-    assertThat(fitting(DType.BF16, 1 << 20, three, three)).isEqualTo(Tolerance.EXACT);
-    assertThat(fitting(DType.BF16, 1 << 21, three, three)).isNotEqualTo(Tolerance.EXACT);
+    assertThat(product(1, three, three).exactSize()).isEqualTo(1 << 24);
+    assertThat(product(0.25f, three, three).exactSize()).isEqualTo(1 << 22);
+    assertThat(product(4, three, three).exactSize()).isEqualTo(1 << 24);
+    assertThat(product(0.3f, three, three).exactSize()).isNegative();
+    assertThat(product(1, three, three).and(new Range(7, true)).exactSize()).isEqualTo(1 << 24);
+    assertThat(product(1, three, three).and(new Range(0.5, false)).exactSize()).isNegative();
     var range = HostAccess.HOST.range(DType.FP32, MemorySegment.ofArray(new float[] {1, -2.5f}));
     assertThat(range).isEqualTo(new Range(2.5, false));
-    assertThat(fitting(DType.FP32, 1, range, three)).isNotEqualTo(Tolerance.EXACT);
+    assertThat(product(1, range, three).exactSize()).isNegative();
   }
 
-  private static Tolerance fitting(DType dtype, int depth, Range left, Range right) {
-    return Tolerance.fitting(
-        GemmSpec.allGatherGemm(1, 1, depth).dtype(dtype), 1, 1, 0, left, right);
+  private static ProductError product(float scale, Range left, Range right) {
+    return ProductError.of(Precision.FP32, 8, scale, left, right);
+  }
+
+  /// A model's standard deviation grows with the root of the depth, and is never more than the
+  /// worst that so many roundings can do.
+  @Test
+  void aBoundGrowsWithTheRootOfTheDepth() {
+    var some = new Range(2.5, false);
+    double one = widened(1, some);
+    assertThat(one).isEqualTo(8 * 0x1p-24);
+    assertThat(widened(397, some) / widened(97, some)).isBetween(1.99, 2.01);
+    assertThat(ProductError.rmsConfidence(1)).isEqualTo(ProductError.ELEMENT_CONFIDENCE);
+    assertThat(ProductError.rmsConfidence(1 << 20)).isBetween(3.0, 3.01);
+  }
+
+  private static double widened(int depth, Range range) {
+    return ProductError.of(Precision.FP32, depth, 1, range, range)
+        .widening(ProductError.ELEMENT_CONFIDENCE)
+        .share();
   }
 }

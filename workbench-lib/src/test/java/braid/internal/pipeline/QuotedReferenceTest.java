@@ -27,7 +27,7 @@ class QuotedReferenceTest {
   void everyPatternQuotesItsReference(String name) throws IOException {
     var reference = Files.readString(SOURCES.resolve("internal/pipeline/Reference.java"));
     var documented = Files.readString(SOURCES.resolve("GemmSpec.java"));
-    var body = found("private Matrix %s\\(\\) \\{\n(.*?)\n  \\}".formatted(name), reference);
+    var body = found("private Bounded %s\\(\\) \\{\n(.*?)\n  \\}".formatted(name), reference);
     var quoted =
         found(
             "/// ```java\n((?:  ///[^\n]*\n)*?)  /// ```\n  public static GemmSpec %s\\("

@@ -1,0 +1,192 @@
+package braid;
+
+import braid.GemmSpec.Feature;
+import braid.GemmSpec.Pattern;
+import braid.internal.exchange.Slice;
+import braid.internal.pipeline.Sizes;
+import java.util.Arrays;
+import java.util.SplittableRandom;
+import java.util.stream.IntStream;
+
+/// Inputs of every rank for verification, by a seed, so that each rank knows the others' too; and
+/// plain sums of them in fp64.
+record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
+  static final float INPUT_SCALE = 0.3f;
+  static final float WEIGHT_SCALE = 1;
+
+  /// What numbers are like.
+  enum Kind {
+    GAUSSIAN,
+    /// Sizes over 20 binades, element by element.
+    WIDE,
+    /// Products that come to almost nothing, one after the other or by halves.
+    CANCELLING,
+    /// As pipelines are built with.
+    SMALL_INTEGERS,
+    LARGER_INTEGERS,
+    /// One value each, whose roundings do not average out.
+    CONSTANT,
+    /// Sums near the largest fp16 number, and beyond.
+    NEAR_OVERFLOW,
+    /// Gaussian with a few infinities and NaNs.
+    SPECIAL
+  }
+
+  /// A rank's left and right side, as they are multiplied.
+  record Sides(float[][] left, float[][] right) {}
+
+  Sizes sizes(int rank) {
+    return Sizes.of(spec, new Place(rank, ranks));
+  }
+
+  private SplittableRandom random(int rank, int what) {
+    return new SplittableRandom(seed + 1_000L * rank + what);
+  }
+
+  /// What that rank holds, rounded to the type.
+  Sides held(int rank) {
+    var random = random(rank, 1);
+    var sizes = sizes(rank);
+    int depth = sizes.inner().length();
+    var left = values(random, sizes.input().length(), depth);
+    var right = values(random, depth, sizes.columns().length());
+    if (kind == Kind.CANCELLING) {
+      boolean halves = new SplittableRandom(seed).nextBoolean();
+      for (int l = 0; l < depth / 2; l++) {
+        int one = halves ? l : 2 * l;
+        int other = halves ? l + depth / 2 : 2 * l + 1;
+        right[other] = right[one].clone();
+        for (var row : left) {
+          row[other] = -row[one] * (1 + 0.01f * (float) random.nextGaussian());
+        }
+      }
+    }
+    if (kind == Kind.SPECIAL) {
+      spoil(random, left);
+      spoil(random, right);
+    }
+    round(left);
+    round(right);
+    return new Sides(left, right);
+  }
+
+  private void spoil(SplittableRandom random, float[][] values) {
+    float[] special = {Float.NaN, Float.POSITIVE_INFINITY, Float.NEGATIVE_INFINITY};
+    for (int i = random.nextInt(3); i > 0 && values.length > 0; i--) {
+      var row = values[random.nextInt(values.length)];
+      row[random.nextInt(row.length)] = special[random.nextInt(3)];
+    }
+  }
+
+  private void round(float[][] values) {
+    for (var row : values) {
+      for (int i = 0; i < row.length; i++) {
+        row[i] = spec.dtype().round(row[i]);
+      }
+    }
+  }
+
+  private float[][] values(SplittableRandom random, int rows, int columns) {
+    var all = new SplittableRandom(seed);
+    float constant = (float) all.nextDouble(-1, 1);
+    double limit = Math.sqrt(all.nextDouble(2e4, 2e5) / Math.sqrt(spec.k()));
+    boolean narrow = spec.dtype() == DType.FP16 || spec.dtype().isFp8();
+    var values = new float[rows][columns];
+    for (var row : values) {
+      for (int i = 0; i < columns; i++) {
+        row[i] =
+            switch (kind) {
+              case GAUSSIAN, CANCELLING, SPECIAL -> (float) random.nextGaussian();
+              case WIDE ->
+                  (float) random.nextGaussian()
+                      * Math.scalb(1f, narrow ? random.nextInt(-8, 4) : random.nextInt(-10, 11));
+              case SMALL_INTEGERS -> random.nextInt(-3, 4);
+              case LARGER_INTEGERS -> random.nextInt(-40, 41);
+              case CONSTANT -> constant;
+              case NEAR_OVERFLOW -> (float) (limit * random.nextGaussian());
+            };
+      }
+    }
+    return values;
+  }
+
+  /// Fills what a run of that rank reads and adds to.
+  void fill(Pipeline pipe) {
+    int rank = pipe.group().rank();
+    var sides = held(rank);
+    pipe.input().copyFrom(stored(sides.left(), spec.has(Feature.TRANSPOSED_INPUT)));
+    pipe.weight().copyFrom(stored(sides.right(), spec.has(Feature.TRANSPOSED_WEIGHT)));
+    if (spec.has(Feature.BIAS)) {
+      pipe.bias().copyFrom(line(0, 2, pipe.bias()));
+    }
+    if (spec.has(Feature.ACCUMULATE)) {
+      // An all-reduce adds to what all ranks have alike.
+      int alike = spec.pattern() == Pattern.GEMM_ALL_REDUCE ? 0 : rank;
+      pipe.output().copyFrom(line(alike, 3, pipe.output()));
+    }
+    if (spec.pattern().beside()) {
+      pipe.besideInput().copyFrom(beside(rank));
+    }
+  }
+
+  /// What that rank brings to the communication beside the multiplication.
+  float[] beside(int rank) {
+    boolean gathers = spec.pattern() == Pattern.GEMM_BESIDE_ALL_GATHER;
+    int total = Math.toIntExact(spec.besideElements());
+    return line(rank, 4, gathers ? Slice.of(total, ranks, rank).length() : total);
+  }
+
+  private float[] line(int rank, int what, Tensor like) {
+    return line(rank, what, Math.toIntExact(like.shape().stream().reduce(1L, (a, b) -> a * b)));
+  }
+
+  private float[] line(int rank, int what, int count) {
+    return values(random(rank, what), 1, count)[0];
+  }
+
+  private static float[] stored(float[][] values, boolean transposed) {
+    int rows = values.length;
+    int columns = rows == 0 ? 0 : values[0].length;
+    var stored = new float[rows * columns];
+    for (int i = 0; i < rows; i++) {
+      for (int j = 0; j < columns; j++) {
+        stored[transposed ? j * rows + i : i * columns + j] = values[i][j];
+      }
+    }
+    return stored;
+  }
+
+  double scale() {
+    return spec.dtype().isFp8() ? INPUT_SCALE * WEIGHT_SCALE : 1;
+  }
+
+  /// What rank `of` adds to the output of rank `on`: products of the depths from `first` to before
+  /// `end`, or their sizes.
+  double[] products(int of, int on, int first, int end, boolean absolute) {
+    boolean gathers = spec.pattern() == Pattern.ALL_GATHER_GEMM;
+    var left = gathers ? gathered() : held(of).left();
+    var right = held(gathers ? on : of).right();
+    var rows = sizes(on).output();
+    int width = sizes(gathers ? on : of).columns().length();
+    var products = new double[rows.length() * width];
+    for (int i = 0; i < rows.length(); i++) {
+      var row = left[rows.start() + i];
+      for (int j = 0; j < width; j++) {
+        double sum = 0;
+        for (int l = first; l < end; l++) {
+          double one = (double) row[l] * right[l][j];
+          sum += absolute ? Math.abs(one) : one;
+        }
+        products[i * width + j] = scale() * sum;
+      }
+    }
+    return products;
+  }
+
+  private float[][] gathered() {
+    return IntStream.range(0, ranks)
+        .mapToObj(rank -> held(rank).left())
+        .flatMap(Arrays::stream)
+        .toArray(float[][]::new);
+  }
+}

@@ -1,0 +1,362 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.GemmSpec.Feature;
+import braid.VerifiedInputs.Kind;
+import braid.internal.selftest.PipelineCase;
+import braid.internal.selftest.PipelineCases;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.LongAdder;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Verification is held to both of its promises: every right result passes, and planted errors are
+/// found. Errors are planted by plain loops in fp64, between the run and the comparison. A failure
+/// says its seed; `-Dbraid.seed=…` runs it again.
+@Timeout(400)
+class VerifyRandomTest {
+  private static final long SEED =
+      Long.getLong("braid.seed", ThreadLocalRandom.current().nextLong(1L << 32));
+  private static final int MOST_RANKS = 5;
+  private static final int KINDS_A_CASE = 4;
+  private static final double LEAST_FOUND = 0.99;
+
+  /// Which errors are planted.
+  private enum Planted {
+    STEP_DROPPED,
+    OLD_CHUNK,
+    PARTIAL_MISSING,
+    PARTIAL_TWICE,
+    FOUR_ULP
+  }
+
+  /// How many were planted, and found.
+  private record Tally(LongAdder planted, LongAdder found) {
+    Tally() {
+      this(new LongAdder(), new LongAdder());
+    }
+
+    double share() {
+      return found.sum() / (double) planted.sum();
+    }
+
+    @Override
+    public String toString() {
+      return "%d of %d (%.1f%%)".formatted(found.sum(), planted.sum(), 100 * share());
+    }
+  }
+
+  private record Verified(PipelineCase pipeline, List<Kind> kinds, long seed) {}
+
+  /// Every pattern, method and type, each with a random rest.
+  private static List<Verified> cases(int ranks, SplittableRandom random) {
+    var cases = new ArrayList<Verified>();
+    for (var row : Capabilities.host()) {
+      if (!row.supported() || row.transport() != Transport.COPY_ENGINE) {
+        continue;
+      }
+      for (var dtype : DType.values()) {
+        var any = PipelineCases.random(List.of(row), random, ranks, 1).getFirst();
+        var spec = any.spec();
+        var output =
+            dtype.isFp8()
+                ? List.of(DType.BF16, DType.FP16, DType.FP32).get(random.nextInt(3))
+                : random.nextInt(4) == 0 ? DType.FP32 : dtype;
+        var deeper =
+            new GemmSpec(
+                spec.pattern(),
+                spec.m(),
+                spec.n(),
+                depth(ranks, random),
+                spec.besideElements(),
+                dtype,
+                output,
+                spec.features());
+        var kinds = new ArrayList<Kind>();
+        for (int i = 0; i < KINDS_A_CASE; i++) {
+          kinds.add(Kind.values()[random.nextInt(Kind.values().length)]);
+        }
+        cases.add(
+            new Verified(new PipelineCase(deeper, any.how()), kinds, random.nextLong(1L << 40)));
+      }
+    }
+    return cases;
+  }
+
+  private static int depth(int ranks, SplittableRandom random) {
+    return switch (random.nextInt(10)) {
+      case 0, 1, 2 -> random.nextInt(ranks, 16);
+      case 3 -> random.nextInt(300, 1025);
+      default -> random.nextInt(16, 130);
+    };
+  }
+
+  private static Pipeline build(PipelineCase each, ProcessGroup world) {
+    var builder = Pipeline.on(world).gemm(each.spec()).overlap(each.how());
+    if (each.spec().dtype().isFp8()) {
+      builder.scales(VerifiedInputs.INPUT_SCALE, VerifiedInputs.WEIGHT_SCALE);
+    }
+    return builder.build();
+  }
+
+  @Test
+  void noRightResultIsRefused() {
+    var verified = new LongAdder();
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
+      int size = ranks;
+      var cases = cases(ranks, new SplittableRandom(SEED + ranks));
+      LocalRanks.run(
+          ranks,
+          world -> {
+            for (var each : cases) {
+              try (var pipe = build(each.pipeline(), world)) {
+                for (int i = 0; i < each.kinds().size(); i++) {
+                  var inputs =
+                      new VerifiedInputs(
+                          pipe.spec(), size, each.kinds().get(i), each.seed() + 100_000L * i);
+                  inputs.fill(pipe);
+                  passes(pipe, inputs);
+                  if (world.rank() == 0) {
+                    verified.increment();
+                  }
+                }
+              }
+            }
+          });
+    }
+    System.out.printf("%d verifications, none refused%n", verified.sum());
+    assertThat(verified.sum()).isGreaterThanOrEqualTo(2000);
+  }
+
+  private static void passes(Pipeline pipe, VerifiedInputs inputs) {
+    try {
+      pipe.verify();
+    } catch (VerificationFailed e) {
+      throw new AssertionError(
+          "with -Dbraid.seed=%d, %s: %s".formatted(SEED, inputs, e.getMessage()), e);
+    }
+  }
+
+  @Test
+  void deepSumsAreNotRefusedEither() {
+    var verified = new LongAdder();
+    var specs =
+        List.of(
+            GemmSpec.allGatherGemm(9, 7, 8192),
+            GemmSpec.gemmReduceScatter(9, 7, 8192),
+            GemmSpec.gemmAllReduce(9, 7, 8192));
+    LocalRanks.run(
+        4,
+        world -> {
+          for (var spec : specs) {
+            for (var dtype : DType.values()) {
+              for (var how : List.of(Overlap.splits(2), Overlap.ring(), Overlap.direct(2))) {
+                try (var pipe = build(new PipelineCase(spec.dtype(dtype), how), world)) {
+                  for (var kind : Kind.values()) {
+                    var inputs = new VerifiedInputs(pipe.spec(), 4, kind, SEED);
+                    inputs.fill(pipe);
+                    passes(pipe, inputs);
+                    verified.increment();
+                  }
+                }
+              }
+            }
+          }
+        });
+    assertThat(verified.sum())
+        .isEqualTo(4 * specs.size() * 3L * DType.values().length * Kind.values().length);
+  }
+
+  @Test
+  void plantedErrorsAreFound() {
+    var tallies = new ConcurrentSkipListMap<String, Tally>();
+    var totals = new ConcurrentSkipListMap<Planted, Tally>();
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
+      int size = ranks;
+      var cases = cases(ranks, new SplittableRandom(~SEED + ranks));
+      LocalRanks.run(
+          ranks,
+          world -> {
+            for (var each : cases) {
+              var kind =
+                  List.of(Kind.GAUSSIAN, Kind.CANCELLING, Kind.SMALL_INTEGERS)
+                      .get((int) (each.seed() % 3));
+              try (var pipe = build(each.pipeline(), world)) {
+                var inputs = new VerifiedInputs(pipe.spec(), size, kind, each.seed());
+                for (var planted : Planted.values()) {
+                  plant(pipe, inputs, planted)
+                      .ifPresent(
+                          found -> {
+                            if (world.rank() == 0) {
+                              count(tallies, planted + " " + pipe.spec().dtype(), found);
+                              count(totals, planted, found);
+                            }
+                          });
+                }
+              }
+            }
+          });
+    }
+    System.out.println("planted and found: " + tallies);
+    System.out.println("planted and found: " + totals);
+    assertThat(totals).containsOnlyKeys(Planted.values());
+    assertThat(totals)
+        .as("with -Dbraid.seed=" + SEED)
+        .allSatisfy((_, tally) -> assertThat(tally.share()).isGreaterThanOrEqualTo(LEAST_FOUND));
+  }
+
+  private static <K> void count(Map<K, Tally> tallies, K key, boolean found) {
+    var tally = tallies.computeIfAbsent(key, _ -> new Tally());
+    tally.planted().increment();
+    if (found) {
+      tally.found().increment();
+    }
+  }
+
+  /// Whether that error was found on all ranks; nothing where there is no such error, or the output
+  /// is the same with it.
+  private static Optional<Boolean> plant(Pipeline pipe, VerifiedInputs inputs, Planted planted) {
+    var spec = pipe.spec();
+    var world = pipe.group();
+    var random = new SplittableRandom(inputs.seed() + planted.ordinal());
+    int victim = random.nextInt(world.size());
+    int other = random.nextInt(world.size());
+    boolean reduces = spec.pattern().reduces();
+    boolean twice = planted == Planted.PARTIAL_TWICE;
+    if ((planted == Planted.PARTIAL_MISSING || twice) && !reduces
+        || planted == Planted.FOUR_ULP
+            && (spec.outputDtype().bytes() != Short.BYTES || spec.has(Feature.GELU))) {
+      return Optional.empty();
+    }
+    var old = new float[][] {new float[0], new float[0]};
+    if (planted == Planted.OLD_CHUNK) {
+      new VerifiedInputs(spec, world.size(), inputs.kind(), ~inputs.seed()).fill(pipe);
+      pipe.run();
+      old[0] = pipe.output().toFloats();
+      old[1] = spec.has(Feature.GELU) ? pipe.preActivation().toFloats() : old[0];
+    }
+    inputs.fill(pipe);
+    var changed = new boolean[1];
+    Runnable change =
+        () -> {
+          if (world.rank() != victim) {
+            return;
+          }
+          var output = new Output(pipe);
+          switch (planted) {
+            case STEP_DROPPED -> {
+              int depth = inputs.sizes(reduces ? other : victim).inner().length();
+              int step = random.nextInt(depth);
+              output.add(
+                  -1, inputs.products(reduces ? other : victim, victim, step, step + 1, false));
+            }
+            case OLD_CHUNK -> output.takeRows(old[0], old[1], random);
+            case PARTIAL_MISSING, PARTIAL_TWICE -> {
+              int depth = inputs.sizes(other).inner().length();
+              output.add(twice ? 1 : -1, inputs.products(other, victim, 0, depth, false));
+            }
+            case FOUR_ULP -> output.fourUlp(sizes(inputs, victim), random);
+          }
+          changed[0] = output.write();
+        };
+    boolean found = false;
+    try {
+      pipe.verify(null, change);
+    } catch (VerificationFailed e) {
+      found = true;
+    }
+    boolean planting =
+        Arrays.stream(world.gather(changed[0] ? 1L : 0L)).anyMatch(each -> each == 1);
+    if (!found && planting && world.rank() == 0) {
+      System.out.println("missed " + planted + ": " + inputs + ", " + pipe.overlap());
+    }
+    return planting ? Optional.of(found) : Optional.empty();
+  }
+
+  /// |A| · |B|, of all ranks where they are added up.
+  private static double[] sizes(VerifiedInputs inputs, int victim) {
+    int first = inputs.spec().pattern().reduces() ? 0 : victim;
+    int last = inputs.spec().pattern().reduces() ? inputs.ranks() - 1 : victim;
+    double[] sizes = {};
+    for (int rank = first; rank <= last; rank++) {
+      int depth = inputs.sizes(rank).inner().length();
+      var its = inputs.products(rank, victim, 0, depth, true);
+      sizes = sizes.length == 0 ? its : sizes;
+      for (int i = 0; rank > first && i < its.length; i++) {
+        sizes[i] += its[i];
+      }
+    }
+    return sizes;
+  }
+
+  /// What a run has left, to be changed.
+  private static final class Output {
+    private final Pipeline pipe;
+    private final DType dtype;
+    private final boolean activated;
+    private final float[] values;
+    private final float[] result;
+
+    Output(Pipeline pipe) {
+      this.pipe = pipe;
+      dtype = pipe.spec().outputDtype();
+      activated = pipe.spec().has(Feature.GELU);
+      result = pipe.output().toFloats();
+      values = activated ? pipe.preActivation().toFloats() : result.clone();
+    }
+
+    void add(int sign, double[] what) {
+      for (int i = 0; i < values.length; i++) {
+        set(i, values[i] + sign * what[i]);
+      }
+    }
+
+    private void set(int i, double value) {
+      float before = values[i];
+      values[i] = dtype.round((float) value);
+      if (!activated) {
+        result[i] = values[i];
+      } else if (values[i] != before) {
+        result[i] = dtype.round((float) gelu(value));
+      }
+    }
+
+    private static double gelu(double x) {
+      return 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * Math.pow(x, 3))));
+    }
+
+    void takeRows(float[] from, float[] preActivation, SplittableRandom random) {
+      int columns = Math.toIntExact(pipe.output().shape().get(1));
+      int rows = values.length / columns;
+      int first = random.nextInt(rows);
+      int count = random.nextInt(1, rows - first + 1);
+      System.arraycopy(from, first * columns, result, first * columns, count * columns);
+      System.arraycopy(preActivation, first * columns, values, first * columns, count * columns);
+    }
+
+    void fourUlp(double[] sizes, SplittableRandom random) {
+      int i = random.nextInt(values.length);
+      double ulp = dtype.epsilon() * Math.scalb(1.0, Math.getExponent(sizes[i]));
+      set(i, values[i] + (random.nextBoolean() ? 4 : -4) * ulp);
+    }
+
+    /// Whether anything is another number now.
+    boolean write() {
+      boolean changed = !Arrays.equals(result, pipe.output().toFloats());
+      pipe.output().copyFrom(result);
+      if (activated) {
+        changed |= !Arrays.equals(values, pipe.preActivation().toFloats());
+        pipe.preActivation().copyFrom(values);
+      }
+      return changed;
+    }
+  }
+}
