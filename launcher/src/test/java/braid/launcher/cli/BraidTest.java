@@ -236,7 +236,7 @@ class BraidTest {
     assertThat(ran.out())
         .startsWith("ok             all-gather-gemm ")
         .containsPattern(
-            "\nok +random programs  -  -  native  - +5 cases; seed 42: \\d+ pipelines, ")
+            "\nok +random programs +- +- +native +- +5 cases; seed 42: \\d+ pipelines, ")
         .contains(
             "\nrandom   5 programs from --seed 42: 5 right, 0 wrong\nselftest host, 2 ranks: ")
         .containsPattern("\nselftest host, 2 ranks: \\d+ ways right \\(\\d+ cases\\), 0 wrong, ")
