@@ -153,7 +153,9 @@ class VerifyTest {
   }
 
   @ParameterizedTest
-  @EnumSource(Method.class)
+  @EnumSource(
+      value = Method.class,
+      names = {"PIPELINED", "DIRECT", "RING", "UNFUSED"})
   void whatOverflowsIsExpectedTo(Method method) {
     LocalRanks.run(
         3,

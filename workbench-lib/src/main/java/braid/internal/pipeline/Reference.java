@@ -236,7 +236,7 @@ public final class Reference implements AutoCloseable {
     return whole;
   }
 
-  /// What is added up beside the multiplication, which is bound to be exact.
+  /// What is added up beside the multiplication: no product is in it, so it is exact.
   private Matrix reduceScatter(Matrix mine) {
     var sum = besideOutput;
     return sum == null ? plain.reduceScatter(mine, spec.outputDtype()) : sum;
@@ -294,16 +294,23 @@ public final class Reference implements AutoCloseable {
                 spec.has(Feature.GELU)
                     ? first(Part.PRE_ACTIVATION, result.interval(false), this::origin)
                     : Optional.empty())
-        .or(
-            () ->
-                spec.has(Feature.GATHERED_INPUT) && gathered != null
-                    ? first(Part.GATHERED_INPUT, exactly(gathered), i -> plan.origin(i / spec.k()))
-                    : Optional.empty())
-        .or(
-            () ->
-                plan instanceof GemmBeside beside && besideOutput != null
-                    ? first(Part.BESIDE_OUTPUT, exactly(besideOutput), beside::besideOrigin)
-                    : Optional.empty());
+        .or(() -> communicated(null));
+  }
+
+  /// The first wrong value of what is only communicated: exact, but for sums where a tolerance is
+  /// given.
+  private Optional<String> communicated(@Nullable Tolerance given) {
+    var whole = gathered;
+    if (spec.has(Feature.GATHERED_INPUT) && whole != null) {
+      return first(Part.GATHERED_INPUT, exactly(whole), i -> plan.origin(i / spec.k()));
+    }
+    var beside = besideOutput;
+    if (plan instanceof GemmBeside made && beside != null) {
+      return given == null || spec.pattern() == Pattern.GEMM_BESIDE_ALL_GATHER
+          ? first(Part.BESIDE_OUTPUT, exactly(beside), made::besideOrigin)
+          : first(Part.BESIDE_OUTPUT, beside, given, made::besideOrigin);
+    }
+    return Optional.empty();
   }
 
   private String origin(int index) {
@@ -384,26 +391,7 @@ public final class Reference implements AutoCloseable {
             : Optional.<Matrix>empty();
     return first(Part.OUTPUT, rounded(sums, kept), tolerance, this::origin)
         .or(() -> kept.flatMap(each -> first(Part.PRE_ACTIVATION, each, tolerance, this::origin)))
-        .or(
-            () ->
-                spec.has(Feature.GATHERED_INPUT) && gathered != null
-                    ? first(
-                        Part.GATHERED_INPUT,
-                        gathered,
-                        Tolerance.EXACT,
-                        i -> plan.origin(i / spec.k()))
-                    : Optional.empty())
-        .or(
-            () ->
-                plan instanceof GemmBeside beside && besideOutput != null
-                    ? first(
-                        Part.BESIDE_OUTPUT,
-                        besideOutput,
-                        spec.pattern() == Pattern.GEMM_BESIDE_ALL_GATHER
-                            ? Tolerance.EXACT
-                            : tolerance,
-                        beside::besideOrigin)
-                    : Optional.empty());
+        .or(() -> communicated(tolerance));
   }
 
   private Optional<String> first(
