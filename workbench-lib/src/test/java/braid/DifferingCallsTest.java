@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.IntStream;
@@ -260,8 +261,8 @@ class DifferingCallsTest {
       }
     }
 
-    private void run(int which, @Nullable Pipeline pipe) {
-      assertThat(pipe).isNotNull();
+    private void run(int which, @Nullable Pipeline built) {
+      var pipe = Objects.requireNonNull(built);
       pipe.output().fill(Float.NaN);
       pipe.run();
       var got = pipe.output().toFloats();

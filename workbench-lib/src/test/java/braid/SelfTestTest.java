@@ -259,7 +259,13 @@ class SelfTestTest {
   @ParameterizedTest
   @CsvSource({"host,false", "host,true", "cuda,false", "cuda,true"})
   void everyWayIsRunOrHasItsReason(String backend, boolean quick) {
-    var plan = new SelfTestPlan(Capabilities.kinds(), List.of(DType.values()), quick, List.of());
+    var plan =
+        new SelfTestPlan(
+            Capabilities.kinds(),
+            List.of(DType.values()),
+            quick,
+            new SelfTestPlan.Random(0, 0),
+            List.of());
     for (var kind : Capabilities.kinds()) {
       var overlaps = Capabilities.of(backend).stream().filter(row -> row.kind() == kind).toList();
       var collectives =

@@ -117,7 +117,7 @@ public final class SharedFile {
       } catch (IOException | BraidException e) {
         outcome = reason(e);
       } catch (UncheckedIOException e) {
-        outcome = reason(e.getCause());
+        outcome = reason(Objects.requireNonNull(e.getCause()));
       }
       agree(label, bytesPerRank, outcome, rendezvous);
       unlink(file);
@@ -224,7 +224,7 @@ public final class SharedFile {
     return Long.parseUnsignedLong(range, 0, range.indexOf('-'), 16) == address;
   }
 
-  static String reason(Exception e) {
+  static String reason(Throwable e) {
     return e.getMessage() == null ? e.toString() : e.getMessage();
   }
 

@@ -66,7 +66,7 @@ public record Program(
         switch (part.of) {
           case PipelineCase _ -> pipelines++;
           case CollectiveCase _ -> collectives++;
-          case ViewCase _ -> views++;
+          case ViewCase _, MemoryCase _ -> views++;
           case RefusedCase _ -> mistakes++;
         }
         if (part.ranks.size() < ranks) {

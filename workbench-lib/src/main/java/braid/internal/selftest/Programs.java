@@ -50,6 +50,16 @@ public record Programs(
     return new Draw(new SplittableRandom(seed)).program();
   }
 
+  /// The feasible pipeline of that seed, by that way, on all ranks.
+  public PipelineCase pipeline(long seed, Capabilities.Row way) {
+    var draw = new Draw(new SplittableRandom(seed));
+    var drawn = draw.pipeline(way, ranks);
+    while (!PipelineCases.feasible(drawn, ranks)) {
+      drawn = draw.pipeline(way, ranks);
+    }
+    return drawn;
+  }
+
   /// A program in the making.
   private final class Draw {
     private static final int MOST_PARTS = 5;

@@ -202,7 +202,7 @@ class StoreTest {
   }
 
   @Test
-  void aRankThatLeavesFailsTheMeetingsThatMissIt() {
+  void aRankThatLeavesFailsTheMeetingsThatMissIt() throws Exception {
     try (var zero = client(0)) {
       var one = client(1);
       var waiting = zero.join(meeting(1, "k", "barrier", 2), bytes(0));
