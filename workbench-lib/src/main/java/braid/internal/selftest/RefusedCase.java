@@ -21,7 +21,7 @@ import java.util.stream.IntStream;
 public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) implements Case {
   /// Whether ranks whose calls differed go on in the same group. As long as they cannot, mistakes
   /// of that sort are made in a group of their own, which is closed after it.
-  static final boolean GROUPS_OUTLIVE_DIFFERENT_CALLS = false;
+  static final boolean GROUPS_OUTLIVE_DIFFERENT_CALLS = true;
 
   /// The mistakes.
   public enum Mistake {
