@@ -121,7 +121,7 @@ public final class PipelineCases {
     var spec = spec(pattern, 23, 13, 7, 53);
     var how = overlap(method, 3);
     for (var features : features(pattern)) {
-      for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP8_E4M3)) {
+      for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP16, DType.FP8_E4M3)) {
         cases.add(new PipelineCase(with(spec.dtype(dtype), features), how));
       }
     }
