@@ -20,8 +20,8 @@ import java.util.ArrayList;
 import java.util.Deque;
 
 /// Multiplications and collectives in the plainest way: one after the other, whole, with a barrier
-/// before and after. Slow, and short enough to be seen to be right. Sums are fp32 until they are
-/// finished.
+/// before and after. Slow, and short enough to be seen to be right. Sums are kept in fp32 and
+/// returned in the type in which ranks send their parts.
 final class PlainCollectives implements AutoCloseable {
   private static final Work WORK = Work.of(() -> "the reference");
 
@@ -86,7 +86,7 @@ final class PlainCollectives implements AutoCloseable {
           on(shared, rank, travelling, mine.rows(), mine.columns())
               .rows(rows.start(), rows.length()));
     }
-    var sum = matrix(DType.FP32, rows.length(), mine.columns());
+    var sum = matrix(travelling, rows.length(), mine.columns());
     stream.reduce(WORK, new Reduction(parts, sum, Epilogue.NONE));
     synchronize();
     group.barrier();

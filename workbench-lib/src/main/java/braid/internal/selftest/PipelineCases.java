@@ -133,6 +133,10 @@ public final class PipelineCases {
     cases.add(
         new PipelineCase(
             with(spec, EnumSet.of(Feature.ACCUMULATE)), how.outputInSymmetricMemory()));
+    cases.add(
+        new PipelineCase(
+            with(spec.dtype(DType.BF16), EnumSet.of(Feature.BIAS, Feature.GELU)),
+            how.outputInSymmetricMemory()));
   }
 
   private static List<EnumSet<Feature>> features(Pattern pattern) {
@@ -239,8 +243,7 @@ public final class PipelineCases {
     if (random.nextBoolean()) {
       how = how.replay();
     }
-    boolean activatedByAll = pattern == Pattern.GEMM_ALL_REDUCE && spec.has(Feature.GELU);
-    if (!activatedByAll && random.nextInt(3) == 0) {
+    if (random.nextInt(3) == 0) {
       how = how.outputInSymmetricMemory();
     }
     return new PipelineCase(spec, how);

@@ -18,6 +18,7 @@ import braid.natives.kernels.Integers;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -71,6 +72,37 @@ class SumsTest {
             }
           }
           assertThat(world.gather(String.join("\n", wrong))).containsOnly("");
+        });
+  }
+
+  /// However deep: the product is added as a whole, and not in the blocks that a library makes.
+  @Test
+  void aProductIsAddedToTheOutputAsAWhole() {
+    int k = 2048;
+    LocalRanks.run(
+        1,
+        world -> {
+          var spec = GemmSpec.allGatherGemm(M, N, k).accumulate();
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.unfused()).build()) {
+            var before = given(PlainCase.What.OUTPUT, 0, M * N);
+            for (int i = 0; i < before.length; i++) {
+              before[i] /= 3;
+            }
+            pipe.output().copyFrom(before);
+            var input = pipe.input().toFloats();
+            var weight = pipe.weight().toFloats();
+            pipe.run();
+            var expected = new float[M * N];
+            for (int i = 0; i < expected.length; i++) {
+              int sum = 0;
+              for (int depth = 0; depth < k; depth++) {
+                sum += (int) (input[i / N * k + depth] * weight[depth * N + i % N]);
+              }
+              expected[i] = sum + before[i];
+            }
+            assertThat(pipe.output().toFloats()).containsExactly(expected);
+            pipe.verify();
+          }
         });
   }
 
