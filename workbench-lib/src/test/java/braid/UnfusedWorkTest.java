@@ -95,7 +95,7 @@ class UnfusedWorkTest {
     long input = (long) M * K * Float.BYTES;
     long output = (long) M * N * Float.BYTES;
     long flops = 2L * M * N * K / ranks;
-    long others = ranks - 1;
+    long others = ranks - 1L;
     LocalRanks.run(
         ranks,
         world -> {
