@@ -1,6 +1,5 @@
 package braid;
 
-import braid.GemmSpec.Feature;
 import braid.GemmSpec.Pattern;
 
 /// Whether a problem can be solved in a way by so many ranks; where it cannot, the error names the
@@ -17,12 +16,6 @@ final class Feasibility {
     }
     checkSizes(spec, how, group);
     checkChunks(spec, how, group);
-    if (pattern == Pattern.GEMM_ALL_REDUCE && spec.has(Feature.GELU) && how.symmetricOutput()) {
-      throw new BraidException(
-          "with gelu all ranks get the pre-activation of %s and activate it themselves, so no rank"
-                  .formatted(pattern)
-              + " writes another's output; leave out outputInSymmetricMemory()");
-    }
   }
 
   private static void checkSizes(GemmSpec spec, Overlap how, ProcessGroup group) {

@@ -15,6 +15,25 @@ import java.util.stream.Collectors;
 /// `m`, `n` and `k` are the sizes of `output (m × n) = input (m × k) · weight (k × n)`, of all
 /// ranks together. What a rank holds of it is its balanced part of what the [Pattern] divides.
 ///
+/// The result is that of the unfused code quoted with each pattern, whatever the tuning:
+///
+/// - `times` returns the product in fp32, not rounded.
+/// - `reduceScatter` and `allReduce` return the output's type. Each rank's part is rounded to it
+///   when it is sent; the sum is kept in fp32, in the order of the ranks, and rounded once. Only
+///   [Method#RING] rounds it at every hop.
+/// - `finish` computes in fp32 from what it is given: an unrounded product, or a collective's
+///   rounded sum. Every rank finishes its own output, in this order:
+///
+/// ```java
+/// if (accumulate) value += output;     // this rank's, as it was before the run
+/// if (bias) value += bias[column];
+/// if (gelu) {
+///   preActivation = value;             // rounded when it is stored
+///   value = gelu(value);               // of the value that is not rounded
+/// }
+/// output = value;                      // rounded when it is stored
+/// ```
+///
 /// @param besideElements how many numbers the ranks together communicate beside the multiplication;
 ///   0 where the communication is of the multiplication's own data
 /// @param dtype of input, weight and of what is communicated
@@ -72,7 +91,7 @@ public record GemmSpec(
     TRANSPOSED_INPUT,
     /// The weight is stored as `n` × `k`.
     TRANSPOSED_WEIGHT,
-    /// The result is added to what the output holds.
+    /// The result is added to what each rank's own output holds.
     ACCUMULATE,
     /// A number for each column of the output is added, once.
     BIAS,
@@ -206,17 +225,22 @@ public record GemmSpec(
     return with(Feature.TRANSPOSED_WEIGHT);
   }
 
-  /// The result is added to what the output holds when a run begins.
+  /// Adds the result to what this rank's output holds when a run begins: `output += result`.
+  /// Outputs may differ from rank to rank, also where all ranks get the same sum: each adds it to
+  /// its own. Every run adds once more.
   public GemmSpec accumulate() {
     return with(Feature.ACCUMULATE);
   }
 
-  /// A number for each column is added to the result, once however many ranks there are.
+  /// A number for each column is added to the result, once however many ranks there are: to the sum
+  /// of all ranks' products, not to each of them.
   public GemmSpec bias() {
     return with(Feature.BIAS);
   }
 
-  /// The output is GELU of the result, in its tanh form; what it is the GELU of is kept.
+  /// The output is GELU of the result, in its tanh form; what it is the GELU of is kept. GELU takes
+  /// the result in fp32, bias included, and the pre-activation keeps it rounded to the output's
+  /// type.
   public GemmSpec gelu() {
     return with(Feature.GELU);
   }

@@ -262,7 +262,8 @@ public record Overlap(
     return with(draft -> draft.replayed = true);
   }
 
-  /// Puts the output into symmetric memory, where peers can write it.
+  /// Puts the output into symmetric memory, where peers can write it. Where each rank finishes its
+  /// own output (bias, GELU, accumulate), peers write a sum beside it instead.
   public Overlap outputInSymmetricMemory() {
     return with(draft -> draft.symmetricOutput = true);
   }

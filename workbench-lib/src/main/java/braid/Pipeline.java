@@ -55,7 +55,9 @@ public final class Pipeline implements AutoCloseable {
     this.key = key;
     this.plan = plan;
     this.iterations = new Iterations(group, plan, this::toString);
-    plan.views().keySet().forEach(part -> FirstContents.fill(part, tensor(part), group.rank()));
+    for (var part : plan.views().keySet()) {
+      plan.apart(part).forEach(view -> FirstContents.fill(part, tensor(view), group.rank()));
+    }
   }
 
   /// Begins a pipeline on that group.
@@ -368,7 +370,7 @@ public final class Pipeline implements AutoCloseable {
     // A value that no run writes must not look like one.
     for (var part : plan.views().keySet()) {
       if (!part.given() && !(part == Part.OUTPUT && spec().has(Feature.ACCUMULATE))) {
-        tensor(part).fill(Float.NaN);
+        plan.apart(part).forEach(view -> tensor(view).fill(Float.NaN));
       }
     }
     try (var reference = Reference.before(plan, group, group.symmetric(key.kind()))) {

@@ -52,6 +52,7 @@ public final class ReduceArguments {
   ///
   /// ```java
   /// value = scale * sum;
+  /// if (parts > 1) value = rounded(value);    // to out's type, as a collective returns it
   /// if (accumulate) value += out;
   /// if (bias) value += bias[column];
   /// if (preActivation) { preActivation = value; value = gelu(value); }

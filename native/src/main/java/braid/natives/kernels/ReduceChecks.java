@@ -184,6 +184,9 @@ final class ReduceChecks {
         value += sum.parts().get(p).load(parts.get(p), i);
       }
       value *= sum.scale();
+      if (parts.size() > 1) {
+        value = sum.out().round(value);
+      }
       if (sum.does(ACCUMULATE)) {
         value += sum.out().load(before, i);
       }

@@ -1,6 +1,7 @@
 // One output of up to 16 parts, added in fp32 in their order, and what is done to it on the way:
 //
 //   value = scale * sum;
+//   if (parts > 1) value = rounded to out's type, as a collective returns it;
 //   if (accumulate) value += out;
 //   if (bias) value += bias[column];
 //   if (preActivation) { preActivation = value; value = gelu(value); }
@@ -48,6 +49,11 @@ static __device__ __forceinline__ void raise(unsigned* amax, unsigned bits) {
   }
 }
 
+// Whether the sum is rounded before the rest is done to it: without a rest, storing does that.
+static __device__ __forceinline__ bool roundsSum(const Reduction& r) {
+  return r.partCount > 1 && (r.accumulate || r.bias != 0 || r.preActivation != 0 || r.amax != 0);
+}
+
 // Any types, any alignment, an element at a time: the elements from `begin` on.
 static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u64 begin) {
   unsigned amax = 0;
@@ -55,6 +61,7 @@ static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u6
     float value = load(r.codes[0], r.parts[0], i);
     for (int p = 1; p < r.partCount; p++) value += load(r.codes[p], r.parts[p], i);
     value *= r.scale;
+    if (roundsSum(r)) value = rounded(r.outCode, value);
     if (r.accumulate) value += load(r.outCode, r.out, i);
     if (r.bias != 0) {
       value += load(r.outCode, r.bias, i - quotient(i, r.columns) * r.columns);
@@ -83,6 +90,10 @@ static __device__ __forceinline__ unsigned finish(
     const Reduction& r, u64 index, float (&values)[COUNT]) {
 #pragma unroll
   for (int e = 0; e < COUNT; e++) values[e] *= r.scale;
+  if (roundsSum(r)) {
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) values[e] = Out::widen(Out::narrow(values[e]));
+  }
   if (r.accumulate) {
     Vector<Out, COUNT> before;
     before.read(r.out, index);

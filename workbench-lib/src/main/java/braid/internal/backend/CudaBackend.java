@@ -10,9 +10,10 @@ import braid.SelfTest;
 import braid.internal.cuda.Communicators;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.DeviceAccess;
+import braid.internal.cuda.Forms;
+import braid.internal.cuda.GemmCheck;
 import braid.internal.cuda.Hardware;
 import braid.internal.cuda.KernelCheck;
-import braid.internal.cuda.Multiplier;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
 import braid.internal.cuda.WorkerCopies;
@@ -239,7 +240,7 @@ public final class CudaBackend implements Backend {
 
   @Override
   public List<SelfTest.Check> selfChecks() {
-    return List.of(new KernelCheck(device));
+    return List.of(new KernelCheck(device), new GemmCheck(device));
   }
 
   @Override
@@ -255,7 +256,7 @@ public final class CudaBackend implements Backend {
 
   @Override
   public Operand operand(Matrix source) {
-    long bytes = Multiplier.formBytes(source);
+    long bytes = Forms.formBytes(source);
     return new Operand(source, bytes == 0 ? Optional.empty() : Optional.of(allocate(bytes)));
   }
 

@@ -203,12 +203,12 @@ final class CudaStream implements Stream {
   @Override
   public void gemm(Work work, Gemm gemm) {
     device.gpu().use();
-    enqueue(
-        work,
-        Stage.GEMM,
-        0,
-        gemm.flops(),
-        device.multiplier().prepare(gemm, lane.reserved(), scratch, shared.workspace()));
+    var steps = device.multiplier().prepare(gemm, lane.reserved(), scratch, shared.workspace());
+    for (var step : steps) {
+      var its =
+          step.stage() == Stage.LOCAL ? new Work(work.chunk(), () -> "padding for " + work) : work;
+      enqueue(its, step.stage(), step.bytes(), step.flops(), step.launch());
+    }
   }
 
   @Override

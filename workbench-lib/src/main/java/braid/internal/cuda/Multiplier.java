@@ -1,6 +1,7 @@
 package braid.internal.cuda;
 
 import braid.DType;
+import braid.Stage;
 import braid.internal.rank.Closing;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
@@ -12,13 +13,15 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
 /// Multiplies on a GPU: by cublasLt, epilogue included, where cublasLt has it; else into fp32
 /// beside it, finished by our own kernel. The narrowest types that cublasLt cannot take as they lie
-/// are widened to fp16, which holds all their values.
+/// are widened to fp16, which holds all their values. Matrices of which cublasLt takes neither
+/// sizes nor strides are multiplied in padded copies, which is work of its own.
 ///
 /// The algorithm of each problem is chosen by measurement the first time that any process asks for
 /// it on this kind of GPU, and kept on disk.
@@ -36,10 +39,22 @@ public final class Multiplier implements AutoCloseable {
     this.trial = new Trial(device, lt, algorithms);
   }
 
+  /// One piece of a multiplication, as a profile shows it.
+  public record Step(Stage stage, long bytes, long flops, Launch launch) {}
+
   /// How one multiplication is done.
-  ///
-  /// @param apart whether it is finished apart, from fp32
-  private record Way(Lt.Problem problem, Left left, boolean apart) {}
+  private record Way(Lt.Problem problem, Left left, Finish finish) {}
+
+  /// How the result comes of the product.
+  private enum Finish {
+    /// By cublasLt.
+    TOGETHER,
+    /// By our own kernel, from fp32.
+    APART,
+    /// The same, and both sides are copied first to where all sizes, strides and addresses are
+    /// multiples of 16 bytes, with zeros around them.
+    PADDED
+  }
 
   /// What is done to the left side first.
   private enum Left {
@@ -52,34 +67,56 @@ public final class Multiplier implements AutoCloseable {
   /// Decides how that is multiplied on one stream: chooses an algorithm, measuring where it has not
   /// been, and takes the memory that it needs. What comes of it only enqueues. `reserved`
   /// multiprocessors are left to others.
-  public Launch prepare(Gemm gemm, int reserved, Scratch scratch, long workspace) {
+  public List<Step> prepare(Gemm gemm, int reserved, Scratch scratch, long workspace) {
+    return prepare(gemm, reserved, scratch, workspace, false);
+  }
+
+  /// The same; `padded` where it is to be done in padded copies whether cublasLt needs them or not.
+  List<Step> prepare(Gemm gemm, int reserved, Scratch scratch, long workspace, boolean padded) {
     if (gemm.c().rows() == 0) {
-      return Launch.NOTHING;
+      return List.of();
     }
-    var way = way(gemm, reserved);
+    var way = way(gemm, reserved, padded);
     if (gemm.count() > 1 && way.problem().batch() == 1) {
-      var each =
-          gemm.each().stream().map(one -> prepare(one, reserved, scratch, workspace)).toList();
-      return on -> each.forEach(one -> one.on(on));
+      return joined(
+          gemm,
+          gemm.each().stream()
+              .flatMap(one -> prepare(one, reserved, scratch, workspace, padded).stream())
+              .toList());
     }
-    long room = scratch.take(scratchBytes(gemm, way));
+    return switch (way.finish()) {
+      case TOGETHER, APART ->
+          List.of(new Step(Stage.GEMM, 0, gemm.flops(), asItLies(gemm, way, scratch, workspace)));
+      case PADDED -> padded(gemm, way, scratch, workspace);
+    };
+  }
+
+  /// Pieces that are multiplications alone are one to whoever looks.
+  private static List<Step> joined(Gemm gemm, List<Step> steps) {
+    return steps.size() > gemm.count()
+        ? steps
+        : List.of(
+            new Step(
+                Stage.GEMM, 0, gemm.flops(), on -> steps.forEach(step -> step.launch().on(on))));
+  }
+
+  private Launch asItLies(Gemm gemm, Way way, Scratch scratch, long workspace) {
+    boolean apart = way.finish() == Finish.APART;
+    long wideBytes = apart ? wideBytes(gemm.c()) : 0;
+    long room = scratch.take(wideBytes + leftBytes(way));
     var a = gemm.a();
     var asItIs = way.left() == Left.AS_IT_IS;
-    long left = asItIs ? a.segment().address() : room + wideBytes(gemm, way);
-    long right = right(gemm.b()).segment().address();
+    long left = asItIs ? a.segment().address() : room + wideBytes;
+    long right = Forms.right(gemm.b()).segment().address();
     var plan =
         chosen
             .computeIfAbsent(
                 way.problem(), problem -> trial.choose(problem, asItIs ? left : 0, right))
             .plan();
-    var epilogue = gemm.epilogue();
     Launch multiply;
-    if (way.apart()) {
-      var c = gemm.c();
-      var memory = CudaDevice.view(room, count(c) * Float.BYTES, Arena.global());
-      var wide = Matrix.of(memory, DType.FP32, c.rows(), c.columns());
-      var finish = prepare(new Reduction(List.of(wide), c, epilogue.scaled(1)));
-      float scale = epilogue.scale();
+    if (apart) {
+      var finish = finish(gemm, room);
+      float scale = gemm.epilogue().scale();
       multiply =
           on -> {
             plan.run(on, scale, left, right, 0, room, room, 0, 0, workspace);
@@ -91,9 +128,75 @@ public final class Multiplier implements AutoCloseable {
     return asItIs
         ? multiply
         : on -> {
-          bring(on, a, way.left(), left);
+          bring(on, a, way, left);
           multiply.on(on);
         };
+  }
+
+  /// ```
+  /// scratch | product without gaps | product | left | right |
+  /// ```
+  private List<Step> padded(Gemm gemm, Way way, Scratch scratch, long workspace) {
+    var problem = way.problem();
+    var a = gemm.a();
+    var b = Forms.right(gemm.b());
+    var c = gemm.c();
+    long wideBytes = wideBytes(c);
+    long productBytes = Scratch.aligned(Trial.bytes(problem.d()));
+    long leftBytes = leftBytes(way);
+    long copiesBytes = leftBytes + Trial.bytes(problem.b());
+    long room = scratch.take(wideBytes + productBytes + copiesBytes);
+    long product = room + wideBytes;
+    long left = product + productBytes;
+    long right = left + leftBytes;
+    var plan = chosen.computeIfAbsent(problem, one -> trial.choose(one, 0, 0)).plan();
+    float scale = gemm.epilogue().scale();
+    var steps = new ArrayList<Step>();
+    steps.add(
+        new Step(
+            Stage.LOCAL,
+            count(a) * a.dtype().bytes() + count(b) * b.dtype().bytes(),
+            0,
+            on -> {
+              on.fill(left, (byte) 0, copiesBytes);
+              bring(on, a, way, left);
+              copy(on, b, problem.b(), right);
+            }));
+    steps.add(
+        new Step(
+            Stage.GEMM,
+            0,
+            gemm.flops(),
+            on -> plan.run(on, scale, left, right, 0, product, product, 0, 0, workspace)));
+    boolean gaps = problem.d().stride() > c.columns();
+    if (gaps) {
+      steps.add(
+          new Step(
+              Stage.LOCAL,
+              count(c) * Float.BYTES,
+              0,
+              on ->
+                  device
+                      .kernels()
+                      .pack(
+                          on,
+                          device.kernels().fullGrid(),
+                          room,
+                          product,
+                          problem.d().stride() * Float.BYTES,
+                          (long) c.columns() * Float.BYTES,
+                          c.rows())));
+    }
+    steps.add(new Step(Stage.GEMM, 0, 0, finish(gemm, gaps ? room : product)));
+    return List.copyOf(steps);
+  }
+
+  /// Makes the result of the product in fp32 that lies there without gaps.
+  private Launch finish(Gemm gemm, long product) {
+    var c = gemm.c();
+    var memory = CudaDevice.view(product, count(c) * Float.BYTES, Arena.global());
+    var wide = Matrix.of(memory, DType.FP32, c.rows(), c.columns());
+    return prepare(new Reduction(List.of(wide), c, gemm.epilogue().scaled(1)));
   }
 
   private static Launch direct(Lt.Plan plan, Gemm gemm, long left, long right, long workspace) {
@@ -123,7 +226,7 @@ public final class Multiplier implements AutoCloseable {
         .ifPresent(
             memory -> {
               var source = operand.source();
-              if (isTransposedForm(source)) {
+              if (Forms.isTransposedForm(source)) {
                 device
                     .kernels()
                     .transpose(
@@ -134,84 +237,59 @@ public final class Multiplier implements AutoCloseable {
                         source.rows(),
                         source.columns());
               } else {
-                widen(on, source, memory.segment().address());
+                widen(on, source, memory.segment().address(), Forms.wideStride(source));
               }
             });
   }
 
-  /// Bytes of the second form that a right side needs; 0 where it is multiplied as it lies. E4M3 is
-  /// multiplied stored by columns, as tensor cores want it; E5M2 has no partner of its own type
-  /// there and is widened.
-  public static long formBytes(Matrix source) {
-    long count = (long) source.rows() * source.columns();
-    return switch (source.dtype()) {
-      case FP8_E4M3 ->
-          source.transposed() && fitsTensorCores(source)
-              ? 0
-              : isTransposedForm(source) ? count : 2 * count;
-      case FP8_E5M2 -> 2 * count;
-      case FP32, TF32, BF16, FP16 -> 0;
-    };
-  }
-
-  private static boolean fitsTensorCores(Matrix weight) {
-    return weight.rows() % 16 == 0
-        && weight.columns() % 16 == 0
-        && weight.stride() % 16 == 0
-        && weight.segment().address() % 16 == 0;
-  }
-
-  private static boolean isTransposedForm(Matrix source) {
-    return source.dtype() == DType.FP8_E4M3 && !source.transposed() && fitsTensorCores(source);
-  }
-
-  /// The right side as it is multiplied.
-  private static Matrix right(Operand operand) {
-    var source = operand.source();
-    if (operand.widened().isEmpty()) {
-      return source;
-    }
-    var memory = operand.widened().get().segment();
-    if (isTransposedForm(source)) {
-      return Matrix.transposed(memory, source.dtype(), source.rows(), source.columns());
-    }
-    return source.transposed()
-        ? Matrix.transposed(memory, DType.FP16, source.rows(), source.columns())
-        : Matrix.of(memory, DType.FP16, source.rows(), source.columns());
-  }
-
-  private void widen(GpuStream on, Matrix source, long to) {
-    int storedRows = source.transposed() ? source.columns() : source.rows();
-    int storedColumns = source.transposed() ? source.rows() : source.columns();
+  private void widen(GpuStream on, Matrix source, long to, long toStride) {
     device
         .kernels()
         .widenFp16(
             on,
             to,
-            storedColumns,
+            toStride,
             source.segment().address(),
             source.stride(),
             Arguments.type(source.dtype()),
-            storedRows,
-            storedColumns);
+            Forms.storedRows(source),
+            Forms.storedColumns(source));
   }
 
-  private Way way(Gemm gemm, int reserved) {
+  /// Copies rows as they are to where the layout has them.
+  private void copy(GpuStream on, Matrix source, Lt.Layout layout, long to) {
+    int bytes = source.dtype().bytes();
+    device
+        .kernels()
+        .copyRows(
+            on,
+            device.kernels().fullGrid(),
+            to,
+            layout.stride() * bytes,
+            source.segment().address(),
+            (long) source.stride() * bytes,
+            Forms.storedColumns(source) * bytes,
+            Forms.storedRows(source));
+  }
+
+  private Way way(Gemm gemm, int reserved, boolean padded) {
     var a = gemm.a();
-    var b = right(gemm.b());
+    var b = Forms.right(gemm.b());
     var form = form(a, b);
     var left =
         switch (form) {
           case AS_IT_IS -> layout(type(a.dtype()), a, a.stride());
           case TRANSPOSED ->
               new Lt.Layout(type(a.dtype()), a.rows(), a.columns(), a.columns(), false);
-          case WIDENED -> layout(Lt.Type.FP16, a, a.transposed() ? a.rows() : a.columns());
+          case WIDENED ->
+              new Lt.Layout(
+                  Lt.Type.FP16, a.rows(), a.columns(), Forms.wideStride(a), a.transposed());
         };
     var right = layout(type(b.dtype()), b, b.stride());
     var c = gemm.c();
     int target = reserved == 0 ? 0 : Math.max(1, device.gpu().multiprocessors() - reserved);
     var epilogue = gemm.epilogue();
-    if (epilogue.amax().isEmpty()) {
+    if (epilogue.amax().isEmpty() && !padded) {
       var together =
           gemm.count() > 1 && form == Left.AS_IT_IS && epilogue.preActivation().isEmpty();
       var direct =
@@ -228,7 +306,7 @@ public final class Multiplier implements AutoCloseable {
               0,
               together ? (long) gemm.rowStep() * c.stride() : 0);
       if (possible(direct)) {
-        return new Way(direct, form, false);
+        return new Way(direct, form, Finish.TOGETHER);
       }
     }
     var wide =
@@ -238,8 +316,22 @@ public final class Multiplier implements AutoCloseable {
             c.columns(),
             c.columns(),
             false);
-    return new Way(
-        new Lt.Problem(left, right, wide, false, false, 0, target, 1, 0, 0, 0), form, true);
+    var apart = plain(left, right, wide, target);
+    return !padded && possible(apart)
+        ? new Way(apart, form, Finish.APART)
+        : new Way(plain(padded(left), padded(right), padded(wide), target), form, Finish.PADDED);
+  }
+
+  private static Lt.Problem plain(Lt.Layout a, Lt.Layout b, Lt.Layout d, int target) {
+    return new Lt.Problem(a, b, d, false, false, 0, target, 1, 0, 0, 0);
+  }
+
+  /// Also the sizes: tensor cores want them in multiples of 16 bytes too.
+  private static Lt.Layout padded(Lt.Layout layout) {
+    int rows = Math.toIntExact(Forms.up(layout.rows()));
+    int columns = Math.toIntExact(Forms.up(layout.columns()));
+    return new Lt.Layout(
+        layout.type(), rows, columns, layout.transposed() ? rows : columns, layout.transposed());
   }
 
   private boolean possible(Lt.Problem problem) {
@@ -259,36 +351,35 @@ public final class Multiplier implements AutoCloseable {
     return a.transposed() ? Left.TRANSPOSED : Left.AS_IT_IS;
   }
 
-  private void bring(GpuStream on, Matrix a, Left form, long to) {
-    if (form == Left.WIDENED) {
-      widen(on, a, to);
-    } else {
-      device
-          .kernels()
-          .transpose(
-              on,
-              to,
-              a.segment().address(),
-              a.stride(),
-              /* rows= */ a.columns(),
-              /* columns= */ a.rows());
+  /// Puts the left side where it is multiplied, as it is multiplied.
+  private void bring(GpuStream on, Matrix a, Way way, long to) {
+    var layout = way.problem().a();
+    switch (way.left()) {
+      case AS_IT_IS -> copy(on, a, layout, to);
+      case WIDENED -> widen(on, a, to, layout.stride());
+      // Rows of fp8 are multiples of 16 bytes already: there are no gaps.
+      case TRANSPOSED ->
+          device
+              .kernels()
+              .transpose(
+                  on,
+                  to,
+                  a.segment().address(),
+                  a.stride(),
+                  /* rows= */ a.columns(),
+                  /* columns= */ a.rows());
     }
   }
 
-  private static long wideBytes(Gemm gemm, Way way) {
-    return way.apart()
-        ? Scratch.aligned((long) gemm.c().rows() * gemm.c().columns() * Float.BYTES)
-        : 0;
+  private static long wideBytes(Matrix c) {
+    return Scratch.aligned(count(c) * Float.BYTES);
   }
 
-  private static long scratchBytes(Gemm gemm, Way way) {
-    long left =
-        switch (way.left()) {
-          case AS_IT_IS -> 0;
-          case TRANSPOSED -> count(gemm.a());
-          case WIDENED -> count(gemm.a()) * Short.BYTES;
-        };
-    return wideBytes(gemm, way) + Scratch.aligned(left);
+  /// What the left side needs beside it.
+  private static long leftBytes(Way way) {
+    return way.left() == Left.AS_IT_IS && way.finish() != Finish.PADDED
+        ? 0
+        : Scratch.aligned(Trial.bytes(way.problem().a()));
   }
 
   private static long count(Matrix matrix) {

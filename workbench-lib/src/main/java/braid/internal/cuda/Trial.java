@@ -154,7 +154,7 @@ final class Trial implements AutoCloseable {
     return first + (problem.batch() - 1) * problem.batchStrideD() * bytes(problem.d().type());
   }
 
-  private static long bytes(Lt.Layout of) {
+  static long bytes(Lt.Layout of) {
     long storedRows = of.transposed() ? of.columns() : of.rows();
     return storedRows * of.stride() * bytes(of.type());
   }

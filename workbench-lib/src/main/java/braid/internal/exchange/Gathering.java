@@ -40,20 +40,31 @@ public final class Gathering {
         };
   }
 
+  /// How this rank's own rows come to be among all rows.
+  public enum Own {
+    /// They do not: nobody looks for them there.
+    LEFT_OUT,
+    /// By a copy within the rank.
+    COPIED,
+    /// They are there from the start: shards are as long as the whole, and each rank's rows lie in
+    /// their place in its own.
+    IN_PLACE
+  }
+
   private final Rig rig;
   private final Handshake handshake;
   private final Layout layout;
   private final Rows rows;
   private final SymmetricMemory shards;
   private final IntFunction<MemorySegment> landing;
-  private final boolean ownToo;
+  private final Own own;
   private final Stream communication;
 
   /// @param layout of each rank's rows, by part
-  /// @param shards each rank's rows, from its first on
+  /// @param shards each rank's rows, from its first on, or from the whole's first where they are in
+  ///   place
   /// @param landing where all rows come together on a rank: on this one, and in a ring on the one
   ///   before it
-  /// @param ownToo whether this rank's own rows are wanted there too
   public Gathering(
       Rig rig,
       Handshake handshake,
@@ -61,14 +72,14 @@ public final class Gathering {
       Rows rows,
       SymmetricMemory shards,
       IntFunction<MemorySegment> landing,
-      boolean ownToo) {
+      Own own) {
     this.rig = rig;
     this.handshake = handshake;
     this.layout = layout;
     this.rows = rows;
     this.shards = shards;
     this.landing = landing;
-    this.ownToo = ownToo;
+    this.own = own;
     this.communication = rig.communication("comm");
   }
 
@@ -83,7 +94,7 @@ public final class Gathering {
 
   /// Those rows of a rank, where that rank has them.
   public MemorySegment shard(int source, Slice of) {
-    int first = layout.rows(source, 0).start();
+    int first = own == Own.IN_PLACE ? 0 : layout.rows(source, 0).start();
     return rows.of(shards.on(source), new Slice(of.start() - first, of.length()));
   }
 
@@ -202,6 +213,8 @@ public final class Gathering {
   /// gemm-0                                      | gemm                                |
   ///                                             ^ landed
   /// ```
+  ///
+  /// As in a library's collective in place, own rows need no copy where nobody keeps them.
   private void unfused(Arrivals arrivals) {
     var peers = rig.peers();
     peers.forEach(peer -> handshake.awaitBegun(communication, peer));
@@ -255,7 +268,7 @@ public final class Gathering {
   }
 
   private void copyOwn() {
-    if (ownToo) {
+    if (own == Own.COPIED) {
       communication.copyLocal(
           rig.work(() -> "all-gather, own rows,"),
           shard(rig.place.rank(), own()),

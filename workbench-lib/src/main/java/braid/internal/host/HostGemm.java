@@ -1,7 +1,6 @@
 package braid.internal.host;
 
 import braid.internal.resource.PrivateMemory;
-import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
@@ -38,29 +37,17 @@ public final class HostGemm implements AutoCloseable {
     var right = gemm.b().source();
     var wideRight = gemm.b().widened().map(PrivateMemory::segment).orElse(right.segment());
     var epilogue = gemm.epilogue();
-    boolean inPlace = c.dtype().isStoredAsFp32();
+    // The library would add each block of the depth to the output by itself, rounding in between.
+    boolean inPlace = c.dtype().isStoredAsFp32() && !epilogue.accumulate();
     var result = inPlace ? c.bytes() : room.take(wideBytes(c));
     Blas.sgemm(
         new Blas.Factor(left.segment(), left.stride(), left.transposed()),
         new Blas.Factor(wideRight, right.stride(), right.transposed()),
-        new Blas.Sum(
-            c.rows(),
-            c.columns(),
-            gemm.a().columns(),
-            epilogue.scale(),
-            inPlace && epilogue.accumulate() ? 1 : 0,
-            result));
-    var done =
-        new Epilogue(
-            1,
-            !inPlace && epilogue.accumulate(),
-            epilogue.bias(),
-            epilogue.preActivation(),
-            epilogue.amax());
-    HostEpilogue.finish(result, c, done, room::take);
+        new Blas.Sum(c.rows(), c.columns(), gemm.a().columns(), epilogue.scale(), 0, result));
+    HostEpilogue.finish(result, c, epilogue.scaled(1), room::take);
   }
 
-  /// Adds up in the order of the parts, in fp32, and rounds once.
+  /// Adds up in the order of the parts, in fp32, and rounds the sum and what is made of it.
   public void reduce(Reduction reduction) {
     limitThreads();
     var out = reduction.out();
@@ -90,12 +77,10 @@ public final class HostGemm implements AutoCloseable {
       }
     }
     Numbers.scale(sum, epilogue.scale());
-    HostEpilogue.finish(
-        sum,
-        out,
-        new Epilogue(
-            1, epilogue.accumulate(), epilogue.bias(), epilogue.preActivation(), epilogue.amax()),
-        room::take);
+    if (reduction.roundsSum()) {
+      Numbers.round(out.dtype(), sum);
+    }
+    HostEpilogue.finish(sum, out, epilogue.scaled(1), room::take);
   }
 
   private void limitThreads() {

@@ -62,6 +62,15 @@ public final class Numbers {
     }
   }
 
+  /// fp32 numbers as that type would have stored them, where they are.
+  static void round(DType dtype, MemorySegment values) {
+    long count = values.byteSize() / Float.BYTES;
+    for (long i = 0; i < count; i++) {
+      values.setAtIndex(
+          ValueLayout.JAVA_FLOAT, i, dtype.round(values.getAtIndex(ValueLayout.JAVA_FLOAT, i)));
+    }
+  }
+
   static void scale(MemorySegment values, float by) {
     if (by == 1) {
       return;

@@ -29,7 +29,9 @@ final class AllGatherGemm extends Plan implements Gathering.Arrivals {
     rows = new Rows(spec.dtype(), spec.k());
     layout =
         Layout.byPart(spec.m(), rig.place.size(), new Cut(rig.how.splits(), rig.how.boundaries()));
-    var shards = rig.symmetric("input", rows.bytes(layout.longest()));
+    var own = ownRows(rig, spec);
+    boolean inPlace = own == Gathering.Own.IN_PLACE;
+    var shards = rig.symmetric("input", rows.bytes(inPlace ? spec.m() : layout.longest()));
     gathering =
         new Gathering(
             rig,
@@ -37,12 +39,30 @@ final class AllGatherGemm extends Plan implements Gathering.Arrivals {
             layout,
             rows,
             shards,
-            landing(rig, rows.bytes(spec.m())),
-            spec.has(Feature.GATHERED_INPUT) || rig.how.method() == Method.UNFUSED);
+            inPlace ? shards::on : landing(rig, rows.bytes(spec.m())),
+            own);
     show(Part.INPUT, View.of(input()));
-    show(
-        Part.GATHERED_INPUT,
-        View.of(Matrix.of(gathering.whole(), spec.dtype(), spec.m(), spec.k())));
+    var whole = Matrix.of(gathering.whole(), spec.dtype(), spec.m(), spec.k());
+    show(Part.GATHERED_INPUT, View.of(whole), inPlace ? others(whole) : List.of(View.of(whole)));
+  }
+
+  /// A gathered input that is handed out is the run's, not the input as users write it next. Else
+  /// own rows are multiplied from where they are: together with the others where the whole is one
+  /// multiplication.
+  private static Gathering.Own ownRows(Rig rig, GemmSpec spec) {
+    if (spec.has(Feature.GATHERED_INPUT)) {
+      return Gathering.Own.COPIED;
+    }
+    return rig.how.method() == Method.UNFUSED ? Gathering.Own.IN_PLACE : Gathering.Own.LEFT_OUT;
+  }
+
+  /// All rows but this rank's.
+  private List<View> others(Matrix whole) {
+    var own = sizes.input();
+    return List.of(whole.rows(0, own.start()), whole.rows(own.end(), spec.m() - own.end())).stream()
+        .filter(part -> part.rows() > 0)
+        .map(View::of)
+        .toList();
   }
 
   /// Where all rows come together; in a ring the next rank reads them there.

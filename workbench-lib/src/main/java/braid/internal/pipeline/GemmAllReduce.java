@@ -19,12 +19,14 @@ import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
 import java.util.List;
-import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// GEMM→all-reduce: chunks of the partial product are added up by their owners as they are made,
-/// and their sums sent to all (two shots); or all fetch all and each adds up everything (one shot,
-/// the direct method).
+/// and their sums sent to all (two shots); or all fetch all and each adds up everything (one shot:
+/// the direct method, and a rank without others).
+///
+/// Owners send sums and nothing more: bias, activation and adding to the output are each rank's own
+/// work, on the same rounded sum that a one-shot exchange comes to.
 final class GemmAllReduce extends Plan implements Scattering.Production, Scattering.Sums {
   private final Matrix input;
   private final Matrix partial;
@@ -57,7 +59,7 @@ final class GemmAllReduce extends Plan implements Scattering.Production, Scatter
             spec.m(),
             sizes.inner().length(),
             spec.has(Feature.TRANSPOSED_INPUT));
-    if (rig.how.method() == Method.DIRECT) {
+    if (rig.how.method() == Method.DIRECT || rig.place.size() == 1) {
       layout = Layout.byPart(spec.m(), 1, cut);
       var partials = rig.symmetric("partial products", rows.bytes(spec.m()));
       partial = Matrix.of(partials.on(rig.place.rank()), dtype, spec.m(), spec.n());
@@ -70,7 +72,11 @@ final class GemmAllReduce extends Plan implements Scattering.Production, Scatter
               ? Layout.byPart(spec.m(), rig.place.size(), cut)
               : Layout.byChunk(spec.m(), rig.place.size(), cut);
       partial = Multiplication.matrix(rig, dtype, spec.m(), spec.n(), false);
-      var sums = sharedOutput.orElseGet(() -> rig.symmetric("sums", rows.bytes(spec.m())));
+      // Where a sum is finished, owners still send it while its rank does that: not in one place.
+      var sums =
+          sharedOutput
+              .filter(_ -> !finishes(spec))
+              .orElseGet(() -> rig.symmetric("sums", rows.bytes(spec.m())));
       var handshake = new Handshake(rig, layout.chunks());
       shots =
           new Two(
@@ -121,6 +127,20 @@ final class GemmAllReduce extends Plan implements Scattering.Production, Scatter
     return multiply(0, new Slice(0, spec.m()));
   }
 
+  /// Whether more is done to the sum than storing it.
+  private static boolean finishes(GemmSpec spec) {
+    return spec.has(Feature.ACCUMULATE) || spec.has(Feature.BIAS) || spec.has(Feature.GELU);
+  }
+
+  /// Whether owners write into outputs although no tuning asks for it: the best unfused all-reduce
+  /// leaves its result where it belongs and copies nothing afterwards.
+  static boolean writesOutputs(GemmSpec spec, Rig rig) {
+    return spec.pattern() == GemmSpec.Pattern.GEMM_ALL_REDUCE
+        && rig.how.method() == Method.UNFUSED
+        && rig.place.size() > 1
+        && !finishes(spec);
+  }
+
   private Event multiply(int chunk, Slice some) {
     return multiplication.partial(
         chunk, input.rows(some.start(), some.length()), partial.rows(some.start(), some.length()));
@@ -133,19 +153,10 @@ final class GemmAllReduce extends Plan implements Scattering.Production, Scatter
           new Scattering.Target(
               output.rows(some.start(), some.length()),
               multiplication.epilogue(true, some, preActivation));
-      case Two two -> {
-        var own = two.sums.on(rig.place.rank());
-        if (spec.has(Feature.ACCUMULATE) && sharedOutput.isEmpty()) {
-          stream.copyLocal(
-              rig.work(chunk, () -> "the output before"),
-              output.rows(some.start(), some.length()).bytes(),
-              rows.of(own, some));
-        }
-        var epilogue = multiplication.epilogue(true, some, Optional.empty());
-        // What is activated is what all ranks have, and each of them does it.
-        yield new Scattering.Target(
-            rows.matrix(own, some), preActivation.isPresent() ? epilogue.withoutAmax() : epilogue);
-      }
+      case Two two ->
+          new Scattering.Target(
+              rows.matrix(two.sums.on(rig.place.rank()), some),
+              finishes(spec) ? Epilogue.NONE : multiplication.epilogue(true, some, preActivation));
     };
   }
 
@@ -162,21 +173,16 @@ final class GemmAllReduce extends Plan implements Scattering.Production, Scatter
     switch (shots) {
       case One _ -> {}
       case Two two -> {
-        var sums = two.sums.on(rig.place.rank());
+        var sum = rows.matrix(two.sums.on(rig.place.rank()), some);
         var out = output.rows(some.start(), some.length());
-        if (preActivation.isPresent()) {
+        if (finishes(spec)) {
           stream.reduce(
-              rig.work(chunk, () -> "gelu, chunk %d,".formatted(chunk)),
-              new Reduction(
-                  List.of(rows.matrix(sums, some)),
-                  out,
-                  Epilogue.activation(
-                      preActivation.get().rows(some.start(), some.length()),
-                      multiplication.amax())));
+              rig.work(chunk, () -> "all-reduce, output of chunk %d,".formatted(chunk)),
+              new Reduction(List.of(sum), out, multiplication.epilogue(true, some, preActivation)));
         } else if (sharedOutput.isEmpty()) {
           stream.copyLocal(
               rig.work(chunk, () -> "all-reduce, chunk %d to the output,".formatted(chunk)),
-              rows.of(sums, some),
+              sum.bytes(),
               out.bytes());
         }
       }

@@ -53,7 +53,13 @@ final class GemmBeside extends Plan
       var landing = AllGatherGemm.landing(rig, rows.bytes(elements));
       var gathering =
           new Gathering(
-              rig, new Handshake(rig, layout.chunks()), layout, rows, shards, landing, true);
+              rig,
+              new Handshake(rig, layout.chunks()),
+              layout,
+              rows,
+              shards,
+              landing,
+              Gathering.Own.COPIED);
       companion = new Gather(gathering);
       show(Part.BESIDE_INPUT, View.line(gathering.shard(rig.place.rank(), mine), spec.dtype()));
       show(Part.BESIDE_OUTPUT, View.line(gathering.whole(), spec.dtype()));

@@ -24,8 +24,9 @@ import java.util.List;
 import java.util.Map;
 
 /// Multiplications and collectives in the plainest way: one after the other, whole, with a barrier
-/// before and after. Slow, and short enough to be seen to be right. Sums are fp32 until they are
-/// finished. Roundings and their order are those of the method: a ring rounds the sum at every hop.
+/// before and after. Slow, and short enough to be seen to be right. Sums are kept in fp32 and
+/// returned in the type in which ranks send their parts. Roundings and their order are those of the
+/// method: a ring rounds the sum at every hop.
 final class PlainCollectives implements AutoCloseable {
   private static final Work WORK = Work.of(() -> "the reference");
 
@@ -96,7 +97,7 @@ final class PlainCollectives implements AutoCloseable {
     copy(mine, on(shared, place.rank(), travelling, rows, columns));
     group.barrier();
     int first = part(rows, firstOwner).start();
-    var sum = matrix(DType.FP32, part(rows, lastOwner - 1).end() - first, columns);
+    var sum = matrix(travelling, part(rows, lastOwner - 1).end() - first, columns);
     for (int owner = firstOwner; owner < lastOwner; owner++) {
       var of = part(rows, owner);
       var parts = new ArrayList<Matrix>();
@@ -110,7 +111,7 @@ final class PlainCollectives implements AutoCloseable {
     return sum;
   }
 
-  /// Adds in fp32, in that order. What a ring sends on is rounded; its last sum stays where it is.
+  /// Adds in fp32, in that order. A ring rounds each sum that it sends on.
   private void add(List<Matrix> parts, Matrix sum) {
     var left = new ArrayDeque<>(parts);
     if (rig.how.method() == Method.RING) {

@@ -30,6 +30,7 @@ public abstract sealed class Plan implements AutoCloseable
   final Matrix output;
   final Optional<Matrix> preActivation;
   private final Map<Part, View> views = new EnumMap<>(Part.class);
+  private final Map<Part, List<View>> apart = new EnumMap<>(Part.class);
   private @Nullable Replay replay;
   private int step;
 
@@ -39,7 +40,9 @@ public abstract sealed class Plan implements AutoCloseable
     this.sizes = Sizes.of(spec, rig.place);
     this.multiplication = new Multiplication(rig, spec, sizes);
     this.sharedOutput =
-        rig.how.symmetricOutput() ? Optional.of(sharedOutput(rig, spec)) : Optional.empty();
+        rig.how.symmetricOutput() || GemmAllReduce.writesOutputs(spec, rig)
+            ? Optional.of(sharedOutput(rig, spec))
+            : Optional.empty();
     this.output =
         sharedOutput
             .map(all -> outputOf(rig.place.rank(), all))
@@ -95,13 +98,26 @@ public abstract sealed class Plan implements AutoCloseable
         all.on(rank), spec.outputDtype(), there.output().length(), there.columns().length());
   }
 
-  /// That rank's output, where outputs lie in symmetric memory.
+  /// That rank's output, where the tuning puts outputs into symmetric memory.
   public final Optional<View> outputOn(int rank) {
-    return sharedOutput.map(all -> View.of(outputOf(rank, all)));
+    return sharedOutput
+        .filter(_ -> rig.how.symmetricOutput())
+        .map(all -> View.of(outputOf(rank, all)));
   }
 
   final void show(Part part, View view) {
+    show(part, view, List.of(view));
+  }
+
+  /// @param filled its memory, without what is another part's too
+  final void show(Part part, View view, List<View> filled) {
     views.put(part, view);
+    apart.put(part, filled);
+  }
+
+  /// The memory of that part that is no other part's: filling it changes no other.
+  public final List<View> apart(Part part) {
+    return apart.getOrDefault(part, List.of());
   }
 
   /// This rank's numbers of that part; none where the problem has none.

@@ -4,7 +4,6 @@ import braid.DType;
 import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.GemmSpec.Pattern;
-import braid.Method;
 import braid.ProcessGroup;
 import braid.internal.exchange.Rig;
 import braid.internal.resource.Inspection;
@@ -270,14 +269,6 @@ public final class Reference implements AutoCloseable {
     return whole;
   }
 
-  /// What GELU is computed of: where every rank computes it of what its owner sent, of rounded
-  /// values.
-  private Bounded activationInput(Bounded whole) {
-    return spec.pattern() == Pattern.GEMM_ALL_REDUCE && plan.how().method() != Method.DIRECT
-        ? whole.map(each -> rounded(each, Optional.empty()))
-        : whole;
-  }
-
   private Matrix rounded(Matrix values, Optional<Matrix> preActivation) {
     var rounded = plain.matrix(spec.outputDtype(), values.rows(), values.columns());
     plain.copy(
@@ -287,8 +278,7 @@ public final class Reference implements AutoCloseable {
 
   /// The first value that is not within its bound.
   private Optional<String> outside(Bounded result) {
-    var output = spec.has(Feature.GELU) ? activationInput(result) : result;
-    return first(Part.OUTPUT, output.interval(spec.has(Feature.GELU)), this::origin)
+    return first(Part.OUTPUT, result.interval(spec.has(Feature.GELU)), this::origin)
         .or(
             () ->
                 spec.has(Feature.GELU)

@@ -1,10 +1,14 @@
 package braid.internal.selftest;
 
+import braid.DType;
 import org.jspecify.annotations.Nullable;
 
 /// What a case found wrong first. It is thrown at the end: between calls that ranks make together
 /// it would leave the others waiting.
 public final class Findings {
+  private static final double ACTIVATED_ATOL = 1e-6;
+  private static final double ACTIVATED_RTOL = 0x1p-22;
+
   private @Nullable String first;
 
   /// Keeps that, unless something was wrong before.
@@ -37,6 +41,18 @@ public final class Findings {
         return;
       }
     }
+  }
+
+  /// Every number must be what that type makes of a GELU as exact as fp32: of one that near.
+  void activated(String of, DType dtype, float[] wanted, float[] got) {
+    var least = new float[wanted.length];
+    for (int i = 0; i < wanted.length && i < got.length; i++) {
+      double off = ACTIVATED_ATOL + ACTIVATED_RTOL * Math.abs(wanted[i]);
+      float low = dtype.round((float) (wanted[i] - off));
+      float high = dtype.round((float) (wanted[i] + off));
+      least[i] = low <= got[i] && got[i] <= high ? got[i] : dtype.round(wanted[i]);
+    }
+    same(of, least, got);
   }
 
   public void orThrow() {

@@ -119,7 +119,7 @@ public final class PipelineCases {
     var spec = spec(pattern, 23, 13, 7, 53);
     var how = overlap(method, 3);
     for (var features : features(pattern)) {
-      for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP8_E4M3)) {
+      for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP16, DType.FP8_E4M3)) {
         cases.add(new PipelineCase(with(spec.dtype(dtype), features), how));
       }
     }
@@ -131,6 +131,10 @@ public final class PipelineCases {
     cases.add(
         new PipelineCase(
             with(spec, EnumSet.of(Feature.ACCUMULATE)), how.outputInSymmetricMemory()));
+    cases.add(
+        new PipelineCase(
+            with(spec.dtype(DType.BF16), EnumSet.of(Feature.BIAS, Feature.GELU)),
+            how.outputInSymmetricMemory()));
   }
 
   private static List<EnumSet<Feature>> features(Pattern pattern) {
@@ -200,9 +204,6 @@ public final class PipelineCases {
           case GEMM_ALL_REDUCE -> spec.k() >= ranks && (!ring || spec.m() >= ranks);
           case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER -> spec.besideElements() >= ranks;
         };
-    boolean activatedByAll = spec.pattern() == Pattern.GEMM_ALL_REDUCE && spec.has(Feature.GELU);
-    return enough
-        && how.splits() <= mostSplits(spec, how.method(), ranks)
-        && !(activatedByAll && how.symmetricOutput());
+    return enough && how.splits() <= mostSplits(spec, how.method(), ranks);
   }
 }

@@ -1,8 +1,11 @@
 package braid.internal.selftest;
 
+import braid.ChunkOrder;
 import braid.DType;
 import braid.GemmSpec;
 import braid.GemmSpec.Feature;
+import braid.Method;
+import braid.Overlap;
 import braid.Place;
 import java.util.Arrays;
 import java.util.function.Function;
@@ -31,13 +34,19 @@ final class PlainCase {
   }
 
   private final GemmSpec spec;
+  private final Overlap how;
   private final Place place;
 
   /// Numbers by what they are, rank and size.
   private final Function<What, IntFunction<IntFunction<float[]>>> given;
 
-  PlainCase(GemmSpec spec, Place place, Function<What, IntFunction<IntFunction<float[]>>> given) {
+  PlainCase(
+      GemmSpec spec,
+      Overlap how,
+      Place place,
+      Function<What, IntFunction<IntFunction<float[]>>> given) {
     this.spec = spec;
+    this.how = how;
     this.place = place;
     this.given = given;
   }
@@ -93,18 +102,14 @@ final class PlainCase {
     return product;
   }
 
-  /// A power of two, so that it rounds nothing.
-  private float scale() {
-    return spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
-  }
-
-  /// The output before it is activated and rounded.
+  /// The output before it is activated and rounded. A sum of several ranks' products is rounded
+  /// already, as a collective returns it.
   float[] output() {
     var product =
         switch (spec.pattern()) {
           case ALL_GATHER_GEMM -> {
             var columns = part(spec.n(), place.size(), place.rank());
-            yield times(gathered(), weight(place.rank(), spec.k(), columns.length));
+            yield scaled(times(gathered(), weight(place.rank(), spec.k(), columns.length)));
           }
           case GEMM_REDUCE_SCATTER -> {
             var rows = part(spec.m(), place.size(), place.rank());
@@ -112,9 +117,10 @@ final class PlainCase {
           }
           case GEMM_ALL_REDUCE -> sum();
           case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER ->
-              times(
-                  input(place.rank(), spec.m(), spec.k()),
-                  weight(place.rank(), spec.k(), spec.n()));
+              scaled(
+                  times(
+                      input(place.rank(), spec.m(), spec.k()),
+                      weight(place.rank(), spec.k(), spec.n())));
         };
     int columns = product[0].length;
     var before =
@@ -124,7 +130,7 @@ final class PlainCase {
     var bias = spec.has(Feature.BIAS) ? given(What.BIAS, 0, columns) : new float[columns];
     var output = new float[product.length * columns];
     for (int i = 0; i < output.length; i++) {
-      output[i] = scale() * product[i / columns][i % columns] + before[i] + bias[i % columns];
+      output[i] = product[i / columns][i % columns] + before[i] + bias[i % columns];
     }
     return output;
   }
@@ -150,19 +156,55 @@ final class PlainCase {
     return whole;
   }
 
-  /// Partial products travel in the output's type and are added in fp32.
+  /// A power of two, so that it rounds nothing.
+  private float[][] scaled(float[][] product) {
+    float scale = spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
+    for (var row : product) {
+      for (int j = 0; j < row.length; j++) {
+        row[j] *= scale;
+      }
+    }
+    return product;
+  }
+
+  /// Each rank's product travels in the output's type. The sum is rounded to it once, but in a ring
+  /// at every hop.
   private float[][] sum() {
-    var sum = new float[spec.m()][spec.n()];
+    var type = spec.outputDtype();
+    var products = new float[place.size()][][];
     for (int rank = 0; rank < place.size(); rank++) {
       int depth = part(spec.k(), place.size(), rank).length;
-      var product = times(input(rank, spec.m(), depth), weight(rank, depth, spec.n()));
-      for (int i = 0; i < sum.length; i++) {
-        for (int j = 0; j < spec.n(); j++) {
-          sum[i][j] += rounded(spec.outputDtype(), product[i][j] * scale()) / scale();
+      products[rank] = scaled(times(input(rank, spec.m(), depth), weight(rank, depth, spec.n())));
+    }
+    var sum = new float[spec.m()][spec.n()];
+    for (int i = 0; i < sum.length; i++) {
+      for (int j = 0; j < spec.n(); j++) {
+        float value = 0;
+        for (int rank : order(i)) {
+          value += rounded(type, products[rank][i][j]);
+          value = how.method() == Method.RING ? rounded(type, value) : value;
         }
+        sum[i][j] = rounded(type, value);
       }
     }
     return sum;
+  }
+
+  /// The ranks in the order in which their products of a row are added: a ring ends with its owner.
+  private int[] order(int row) {
+    int ranks = place.size();
+    var order = new int[ranks];
+    int owner = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+      var rows = part(spec.m(), ranks, rank);
+      owner = row >= rows.start && row < rows.start + rows.length ? rank : owner;
+    }
+    int direction = how.order() == ChunkOrder.PREVIOUS_FIRST ? -1 : 1;
+    for (int i = 0; i < ranks; i++) {
+      order[i] =
+          how.method() == Method.RING ? Math.floorMod(owner + direction * (i + 1), ranks) : i;
+    }
+    return order;
   }
 
   float[] wholeInput() {

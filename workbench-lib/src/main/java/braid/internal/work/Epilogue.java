@@ -14,6 +14,8 @@ import java.util.Optional;
 /// output = value;
 /// ```
 ///
+/// A sum of several ranks' parts is rounded before it is finished: see [Reduction].
+///
 /// @param bias a number for each column, of the output's type
 /// @param preActivation of the output's rows, columns and type
 /// @param amax one fp32 number, which only grows; several streams may raise it at once
@@ -32,11 +34,6 @@ public record Epilogue(
     return equals(NONE);
   }
 
-  /// Only GELU, of what is kept there.
-  public static Epilogue activation(Matrix preActivation, Optional<MemorySegment> amax) {
-    return new Epilogue(1, false, Optional.empty(), Optional.of(preActivation), amax);
-  }
-
   public Epilogue scaled(float by) {
     return new Epilogue(by, accumulate, bias, preActivation, amax);
   }
@@ -44,9 +41,5 @@ public record Epilogue(
   Epilogue further(int rows) {
     return new Epilogue(
         scale, accumulate, bias, preActivation.map(kept -> kept.further(rows)), amax);
-  }
-
-  public Epilogue withoutAmax() {
-    return new Epilogue(scale, accumulate, bias, preActivation, Optional.empty());
   }
 }

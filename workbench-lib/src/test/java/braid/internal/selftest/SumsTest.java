@@ -1,0 +1,188 @@
+package braid.internal.selftest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.Capabilities;
+import braid.DType;
+import braid.GemmSpec;
+import braid.GemmSpec.Feature;
+import braid.GemmSpec.Pattern;
+import braid.LocalRanks;
+import braid.Method;
+import braid.Overlap;
+import braid.Pipeline;
+import braid.ProcessGroup;
+import braid.Tensor;
+import braid.Transport;
+import braid.natives.kernels.Integers;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Every method and transport, held to the bit to plain loops on numbers that 16 bits do not hold:
+/// what ranks send is rounded, what they add up is, and so are outputs. Ranks' outputs differ
+/// before a run.
+@Timeout(240)
+class SumsTest {
+  private static final int M = 24;
+  private static final int N = 16;
+
+  /// So few products that fp32 holds their sum exactly: no order of the multiplication matters.
+  private static final int K = 12;
+
+  private static final int RUNS = 2;
+
+  private static final List<EnumSet<Feature>> FEATURES =
+      List.of(
+          EnumSet.noneOf(Feature.class),
+          EnumSet.of(Feature.ACCUMULATE),
+          EnumSet.of(Feature.BIAS),
+          EnumSet.of(Feature.ACCUMULATE, Feature.BIAS),
+          EnumSet.of(Feature.GELU),
+          EnumSet.of(Feature.BIAS, Feature.GELU));
+
+  @ParameterizedTest
+  @CsvSource({
+    "1, GEMM_ALL_REDUCE",
+    "2, GEMM_ALL_REDUCE",
+    "3, GEMM_ALL_REDUCE",
+    "1, GEMM_REDUCE_SCATTER",
+    "2, GEMM_REDUCE_SCATTER",
+    "3, GEMM_REDUCE_SCATTER",
+    "2, ALL_GATHER_GEMM",
+    "2, GEMM_BESIDE_REDUCE_SCATTER"
+  })
+  void everyMethodRoundsWhereTheOthersDo(int ranks, Pattern pattern) {
+    LocalRanks.run(
+        ranks,
+        world -> {
+          var wrong = new ArrayList<String>();
+          for (var dtype : List.of(DType.FP32, DType.BF16, DType.FP16)) {
+            for (var features : FEATURES) {
+              var spec =
+                  PipelineCases.with(
+                      PipelineCases.spec(pattern, M, N, K, 50).dtype(dtype), features);
+              for (var how : ways(spec, ranks)) {
+                hold(world, spec, how, wrong);
+              }
+            }
+          }
+          assertThat(world.gather(String.join("\n", wrong))).containsOnly("");
+        });
+  }
+
+  /// However deep: the product is added as a whole, and not in the blocks that a library makes.
+  @Test
+  void aProductIsAddedToTheOutputAsAWhole() {
+    int k = 2048;
+    LocalRanks.run(
+        1,
+        world -> {
+          var spec = GemmSpec.allGatherGemm(M, N, k).accumulate();
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.unfused()).build()) {
+            var before = given(PlainCase.What.OUTPUT, 0, M * N);
+            for (int i = 0; i < before.length; i++) {
+              before[i] /= 3;
+            }
+            pipe.output().copyFrom(before);
+            var input = pipe.input().toFloats();
+            var weight = pipe.weight().toFloats();
+            pipe.run();
+            var expected = new float[M * N];
+            for (int i = 0; i < expected.length; i++) {
+              int sum = 0;
+              for (int depth = 0; depth < k; depth++) {
+                sum += (int) (input[i / N * k + depth] * weight[depth * N + i % N]);
+              }
+              expected[i] = sum + before[i];
+            }
+            assertThat(pipe.output().toFloats()).containsExactly(expected);
+            pipe.verify();
+          }
+        });
+  }
+
+  private static List<Overlap> ways(GemmSpec spec, int ranks) {
+    var ways = new ArrayList<Overlap>();
+    for (var row : Capabilities.host()) {
+      if (row.supported() && row.pattern() == spec.pattern()) {
+        int splits = Math.min(3, PipelineCases.mostSplits(spec, row.method(), ranks));
+        ways.add(PipelineCases.overlap(row.method(), splits).over(row.transport()));
+        if (row.transport() == Transport.COPY_ENGINE) {
+          ways.add(PipelineCases.overlap(row.method(), splits).replay().outputInSymmetricMemory());
+        }
+      }
+    }
+    return ways;
+  }
+
+  private static void hold(ProcessGroup world, GemmSpec spec, Overlap how, List<String> wrong) {
+    try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+      fill(pipe.input(), PlainCase.What.INPUT);
+      fill(pipe.weight(), PlainCase.What.WEIGHT);
+      if (spec.has(Feature.BIAS)) {
+        fill(pipe.bias(), PlainCase.What.BIAS);
+      }
+      fill(pipe.output(), PlainCase.What.OUTPUT);
+      var type = spec.outputDtype();
+      var before = pipe.output().toFloats();
+      for (int run = 1; run <= RUNS; run++) {
+        var start = before;
+        var plain =
+            new PlainCase(
+                spec,
+                how,
+                world.place(),
+                what ->
+                    rank ->
+                        size -> what == PlainCase.What.OUTPUT ? start : given(what, rank, size));
+        pipe.run();
+        var as = "%s, %s, rank %s, run %d".formatted(spec, how, world.place(), run);
+        var output = pipe.output().toFloats();
+        before = PlainCase.rounded(type, plain.activated());
+        compare(as + ", output", before, output, wrong);
+        if (spec.has(Feature.GELU)) {
+          compare(
+              as + ", pre-activation",
+              PlainCase.rounded(type, plain.output()),
+              pipe.preActivation().toFloats(),
+              wrong);
+        }
+      }
+      // A ring of more than two rounds on the way, which the reference does not.
+      if (how.method() != Method.RING || world.size() <= 2) {
+        pipe.verify(0, 0);
+      }
+    }
+  }
+
+  private static void compare(String as, float[] wanted, float[] got, List<String> wrong) {
+    int differ = 0;
+    for (int i = 0; i < wanted.length; i++) {
+      differ += wanted[i] == got[i] ? 0 : 1;
+    }
+    if (differ > 0) {
+      wrong.add("%s: %d of %d differ".formatted(as, differ, wanted.length));
+    }
+  }
+
+  private static void fill(Tensor tensor, PlainCase.What what) {
+    int rank = ProcessGroup.world().rank();
+    var _ = tensor.copyFrom(given(what, rank, Math.toIntExact(tensor.elements())));
+  }
+
+  /// Of 5 bits each, the lowest worth 1/64: every type here holds them, and not their products.
+  private static float[] given(PlainCase.What what, int rank, int size) {
+    long seed = what == PlainCase.What.BIAS ? what.seed() : 100L * rank + what.seed();
+    var high = Integers.first(seed, size);
+    var low = Integers.first(seed + 50, size);
+    for (int i = 0; i < size; i++) {
+      high[i] = (8 * high[i] + low[i]) / 64;
+    }
+    return high;
+  }
+}

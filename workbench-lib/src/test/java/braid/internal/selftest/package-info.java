@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.selftest;
+
+import org.jspecify.annotations.NullMarked;
