@@ -12,6 +12,9 @@ public final class TwoSamples {
   /// after the other depend on each other, and such medians do so less.
   static final int MOST = 50;
 
+  /// Fewer values look dependent by chance too often.
+  private static final int FEWEST_THAT_SHOW_DEPENDENCE = 30;
+
   private TwoSamples() {}
 
   /// The share by which `times` are longer than `base`, negative where they are shorter. With too
@@ -59,7 +62,7 @@ public final class TwoSamples {
   /// before it more than chance explains; else the values.
   public static double[] independent(double[] values) {
     double agreement = agreement(values);
-    if (agreement < 2 / Math.sqrt(values.length)) {
+    if (values.length < FEWEST_THAT_SHOW_DEPENDENCE || agreement < 2 / Math.sqrt(values.length)) {
       return values;
     }
     double correlation = Math.sin(agreement * Math.PI / 2);
