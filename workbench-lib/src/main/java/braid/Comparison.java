@@ -27,11 +27,12 @@ import tech.tablesaw.api.Table;
 /// Two studies of one problem, configuration by configuration: is the second as fast as the first?
 ///
 /// Two studies share no rounds, so times are compared each with each; the intervals of all rows
-/// hold together with 95% confidence, however many there are. The difference is that of the two
-/// medians, so it agrees with the times beside it. A row is `SLOW` or `FAST` where its interval
-/// lies beyond the threshold *and* it differs by more than the margin: the threshold, or the noise
-/// floor of either study if that is more. It is `SAME` where the whole interval lies within the
-/// margin and the margin is small enough for that to say something, else `UNDECIDED`.
+/// hold together with 95% confidence, however many there are. Where times depend on those of the
+/// rounds before, they count as fewer. The difference is that of the two medians, so it agrees with
+/// the times beside it. A row is `SLOW` or `FAST` where its interval lies beyond the threshold
+/// *and* it differs by more than the margin: the threshold, or the noise floor of either study if
+/// that is more. It is `SAME` where the whole interval lies within the margin and the margin is
+/// small enough for that to say something, else `UNDECIDED`.
 ///
 /// @param setting what was tuned where, in one line
 /// @param rows the unfused reference first, then what both studies have
@@ -188,7 +189,9 @@ public record Comparison(
     }
     var early = Arrays.copyOf(unfused, half);
     var late = Arrays.copyOfRange(unfused, unfused.length - half, unfused.length);
-    var change = TwoSamples.excess(early, late, SURE_OF_DRIFT);
+    var change =
+        TwoSamples.excess(
+            TwoSamples.independent(early), TwoSamples.independent(late), SURE_OF_DRIFT);
     boolean drifts =
         change.confidence() >= SURE_OF_DRIFT && (change.low() > 0 || change.high() < 0);
     // The middles of the halves are half of the study apart.
@@ -221,7 +224,9 @@ public record Comparison(
       double floor,
       double drift,
       double confidence) {
-    var shift = TwoSamples.excess(first, second, confidence);
+    var shift =
+        TwoSamples.excess(
+            TwoSamples.independent(first), TwoSamples.independent(second), confidence);
     double before = OrderStatistics.quantile(first, 0.5);
     double after = OrderStatistics.quantile(second, 0.5);
     double value = after / before - 1;

@@ -243,7 +243,7 @@ class RerunTest {
     var compared = braid("compare", "previous", "latest");
     assertThat(compared.out()).contains("first   " + base + "\n", "second  " + slower + "\n");
     assertThat(compared.exitCode()).isEqualTo(6);
-    assertThat(compared.err()).isEqualTo("braid: 2 configurations are slower\n");
+    assertThat(compared.err()).endsWith("braid: 2 configurations are slower\n");
     assertThat(braid("rerun", "latest", "-o", "none/o.ipynb").err()).doesNotContain("latest");
   }
 
@@ -257,13 +257,14 @@ class RerunTest {
     assertThat(directory.resolve("lenient.xml"))
         .content()
         .contains("tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"3\"")
-        .contains("<skipped message=\"UNDECIDED: 1");
+        .containsPattern(
+            "<skipped message=\"UNDECIDED: \\d.* ms to .*about \\d+ more rounds would decide");
 
     var strict =
         braid("compare", base, same, "--fail-on-undecided", "--junit", "strict.xml", "--json");
     assertThat(strict.exitCode()).isEqualTo(6);
     assertThat(strict.err())
-        .isEqualTo(
+        .endsWith(
             "braid: 3 configurations are undecided, none is slower; measure more rounds, or leave"
                 + " out --fail-on-undecided\n");
     assertThat(directory.resolve("strict.xml"))

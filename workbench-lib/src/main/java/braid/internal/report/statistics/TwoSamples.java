@@ -12,14 +12,17 @@ public final class TwoSamples {
   /// after the other depend on each other, and such medians do so less.
   static final int MOST = 50;
 
+  /// Fewer values look dependent by chance too often.
+  private static final int FEWEST_THAT_SHOW_DEPENDENCE = 30;
+
   private TwoSamples() {}
 
   /// The share by which `times` are longer than `base`, negative where they are shorter. With too
   /// few values for that confidence the interval is the whole range, and the estimate states the
   /// confidence that it has.
   public static Estimate excess(double[] base, double[] times, double confidence) {
-    var a = independent(base);
-    var b = independent(times);
+    var a = condensed(base);
+    var b = condensed(times);
     var shifts = new double[a.length * b.length];
     int at = 0;
     for (double x : a) {
@@ -56,31 +59,30 @@ public final class TwoSamples {
   }
 
   /// As many medians of neighbours as there are independent values, if a value depends on the one
-  /// before it more than chance explains.
-  private static double[] independent(double[] values) {
-    double dependence = dependence(values);
-    if (dependence < 2 / Math.sqrt(values.length)) {
-      return condensed(values);
+  /// before it more than chance explains; else the values.
+  public static double[] independent(double[] values) {
+    double agreement = agreement(values);
+    if (values.length < FEWEST_THAT_SHOW_DEPENDENCE || agreement < 2 / Math.sqrt(values.length)) {
+      return values;
     }
-    int worth = (int) (values.length * (1 - dependence) / (1 + dependence));
-    return condensed(values, Math.clamp(worth, 1, MOST));
+    double correlation = Math.sin(agreement * Math.PI / 2);
+    int worth = (int) (values.length * (1 - correlation) / (1 + correlation));
+    return condensed(values, Math.max(1, worth));
   }
 
-  /// The correlation of the ranks of neighbouring values.
-  private static double dependence(double[] values) {
-    var sorted = values.clone();
-    Arrays.sort(sorted);
-    double middle = (values.length - 1) / 2.0;
-    double products = 0;
-    double squares = 0;
+  /// How much more often neighbours lie on the same side of the median than on different ones.
+  private static double agreement(double[] values) {
+    double median = OrderStatistics.quantile(values, 0.5);
+    double same = 0;
+    double sides = 0;
     double before = 0;
     for (double value : values) {
-      double rank = Arrays.binarySearch(sorted, value) - middle;
-      products += before * rank;
-      squares += rank * rank;
-      before = rank;
+      double side = Math.signum(value - median);
+      same += before * side;
+      sides += Math.abs(side);
+      before = side;
     }
-    return squares == 0 ? 0 : products / squares;
+    return sides == 0 ? 0 : same / sides;
   }
 
   private static double[] condensed(double[] values, int most) {

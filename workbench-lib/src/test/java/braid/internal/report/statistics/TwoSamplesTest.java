@@ -86,4 +86,28 @@ class TwoSamplesTest {
     assertThat(excess.low()).isNegative();
     assertThat(excess.high()).isPositive();
   }
+
+  @Test
+  void valuesThatDependOnTheirNeighboursCountAsFewer() {
+    long seed = 3;
+    var random = new Random(seed);
+    var alone = random.doubles(200).toArray();
+    assertThat(TwoSamples.independent(alone)).as("seed %d", seed).isEqualTo(alone);
+    var lingering = new double[200];
+    for (int i = 1; i < lingering.length; i++) {
+      lingering[i] = 0.8 * lingering[i - 1] + random.nextGaussian();
+    }
+    // An autocorrelation of 0.8 leaves (1 - 0.8) / (1 + 0.8) of 200 independent values.
+    assertThat(TwoSamples.independent(lingering).length).as("seed %d", seed).isBetween(10, 45);
+    var same = new double[] {7, 7, 7, 7, 7, 7, 7, 7};
+    assertThat(TwoSamples.independent(same)).isEqualTo(same);
+  }
+
+  /// The chance of a perfect order of n and n values is 1 in (2n over n), on each side.
+  @Test
+  void moreConfidenceNeedsMoreValues() {
+    assertThat(TwoSamples.leastRounds(0.95)).isEqualTo(4); // 2 / 70
+    assertThat(TwoSamples.leastRounds(0.99)).isEqualTo(5); // 2 / 252
+    assertThat(TwoSamples.leastRounds(0.999)).isEqualTo(7); // 2 / 3432
+  }
 }
