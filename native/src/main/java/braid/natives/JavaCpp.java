@@ -1,7 +1,6 @@
 package braid.natives;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -68,7 +67,10 @@ public final class JavaCpp {
       }
       return folder;
     } catch (IOException e) {
-      throw new UncheckedIOException("no folder for native libraries in " + parent, e);
+      throw new IllegalStateException(
+          "native libraries need a folder of this user alone but none can be made in %s (%s); set HOME to a folder of yours"
+              .formatted(parent, e),
+          e);
     }
   }
 }

@@ -88,8 +88,16 @@ public final class RankMain {
     context.waits().watch(this::tellWaiting);
     Thread.ofPlatform().daemon().name("braid-control").start(this::hearControl);
     while (true) {
-      var answer = answer(ToRank.read(execution.in()));
+      send(answer(ToRank.read(execution.in())));
+    }
+  }
+
+  /// What is too large to be sent, or to be made ready for it, is a failure of the cell.
+  private void send(FromRank.Answer answer) throws IOException {
+    try {
       execution.send(answer);
+    } catch (BraidException | OutOfMemoryError e) {
+      execution.send(new FromRank.Failed(RankFailure.of(RankFailure.Kind.THROWN, -1, e)));
     }
   }
 

@@ -13,6 +13,7 @@ import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
 /// Calls of a `%%front` cell that would end the front's process. They are woven into calls of the
 /// methods here, which fail the cell instead. Method references, reflection and libraries are not
 /// woven; [braid.launcher.ProcessExit] sees to it that they do not end a run as if it had finished.
+@SuppressWarnings("DoNotCallSuggester")
 public final class ExitCalls {
   private static final ClassDesc HERE = ClassDesc.of(ExitCalls.class.getName());
   private static final ClassDesc RUNTIME = ClassDesc.of("java.lang.Runtime");
