@@ -100,6 +100,11 @@ final class CudaStream implements Stream {
     awaited.turn();
   }
 
+  @Override
+  public void settled(int inFlight) {
+    awaited.settled(inFlight);
+  }
+
   /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
   void layOutInto(@Nullable CudaProgram into) {
     program = into;
@@ -304,6 +309,45 @@ final class CudaStream implements Stream {
     device.gpu().use();
     flush();
     Polling.until(waits, () -> waitingFor(description), gpu::isDone);
+    awaited.settled(0);
+  }
+
+  @Override
+  public Stamp stamp() {
+    return new Timed(device.gpu().event(true));
+  }
+
+  /// An event of the GPU that has the time at which it was reached.
+  final class Timed implements Stamp {
+    private static final double NANOS_PER_MILLI = 1e6;
+
+    private final GpuEvent event;
+
+    Timed(GpuEvent event) {
+      this.event = event;
+    }
+
+    @Override
+    public Event set() {
+      flush();
+      gpu.record(event);
+      return new Event.OfCuda(event);
+    }
+
+    @Override
+    public void await(Supplier<String> description) {
+      Polling.until(waits, () -> waitingFor(description), event::isDone);
+    }
+
+    @Override
+    public long nanosSince(Stamp earlier) {
+      return Math.round(event.millisecondsSince(((Timed) earlier).event) * NANOS_PER_MILLI);
+    }
+
+    @Override
+    public void close() {
+      event.close();
+    }
   }
 
   /// What the stream waits for on the GPU, where it does: the first signal that is not there.

@@ -16,9 +16,12 @@ import java.util.function.Supplier;
 public sealed interface Stream extends AutoCloseable permits HostStream, CudaStream {
   String name();
 
-  /// From here on work is of that iteration of a measurement and of that step of the epoch. All
-  /// earlier work must be done.
+  /// From here on work is of that iteration of a measurement and of that step of the epoch. Work of
+  /// earlier turns may still be in flight.
   void turn(int iteration, int step);
+
+  /// Says that all turns but the last `inFlight` are done.
+  void settled(int inFlight);
 
   /// Moves bytes between this rank's memory and another's, over the link.
   void copy(Work work, MemorySegment from, MemorySegment to);
@@ -53,6 +56,9 @@ public sealed interface Stream extends AutoCloseable permits HostStream, CudaStr
 
   /// The point that all work given so far is done.
   Event mark();
+
+  /// A stamp that can be set on this stream. Its user closes it.
+  Stamp stamp();
 
   /// Holds further work until another stream has come to that point.
   void await(Work work, Event event);

@@ -61,15 +61,16 @@ public final class WorkQueue {
     put(new Entry(what, task, false));
   }
 
-  /// Completes the future when all tasks added so far are done, or fails it as they did.
-  public void mark(CompletableFuture<Boolean> reached) {
+  /// Completes the future with the time at which all tasks added so far are done, or fails it as
+  /// they did.
+  public void mark(CompletableFuture<Long> reached) {
     put(
         new Entry(
             () -> "a mark",
             () -> {
               var failed = failure;
               if (failed == null) {
-                reached.complete(true);
+                reached.complete(System.nanoTime());
               } else {
                 reached.completeExceptionally(failed);
               }
@@ -86,15 +87,21 @@ public final class WorkQueue {
 
   /// Waits for all tasks added so far, and throws what the first of them that failed failed with.
   public void synchronize(Supplier<String> description) {
-    var reached = new CompletableFuture<Boolean>();
+    var reached = new CompletableFuture<Long>();
     mark(reached);
+    await(reached, description);
+  }
+
+  /// The same for the tasks before a mark.
+  public void await(CompletableFuture<Long> reached, Supplier<String> description) {
     try {
-      waits.until(
-          () -> {
-            var task = doing;
-            return task == null ? description.get() : task.get();
-          },
-          nanos -> waits.poll(reached, nanos));
+      var _ =
+          waits.until(
+              () -> {
+                var task = doing;
+                return task == null ? description.get() : task.get();
+              },
+              nanos -> waits.poll(reached, nanos));
     } catch (GroupAborted released) {
       // The task that is released too knows better what was waited for.
       settle(reached);
@@ -105,7 +112,7 @@ public final class WorkQueue {
     }
   }
 
-  private static void settle(CompletableFuture<Boolean> reached) {
+  private static void settle(CompletableFuture<Long> reached) {
     try {
       reached.get(SETTLE.toMillis(), TimeUnit.MILLISECONDS);
     } catch (InterruptedException e) {
