@@ -187,7 +187,8 @@ class InFlightTest {
                       }
                     });
             long all = System.nanoTime() - start;
-            assertThat(nanos).hasSize(4).allSatisfy(each -> assertThat(each).isPositive());
+            assertThat(nanos).hasSize(4);
+            assertThat(Arrays.stream(nanos).min().orElseThrow()).isPositive();
             assertThat(nanos[1]).isGreaterThanOrEqualTo(times.get(3) - times.get(1));
             assertThat(Arrays.stream(nanos).sum()).isLessThanOrEqualTo(all);
           }

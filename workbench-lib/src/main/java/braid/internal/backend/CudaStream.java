@@ -28,6 +28,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -350,11 +351,15 @@ final class CudaStream implements Stream {
     }
   }
 
-  /// What the stream waits for on the GPU, where it does: the first signal that is not there.
+  /// The first signal that is not there.
+  @Override
+  public Optional<String> waitingFor() {
+    return awaited.firstMissing().map(first -> first.work().toString());
+  }
+
   private String waitingFor(Supplier<String> description) {
-    return awaited
-        .firstMissing()
-        .map(first -> "%s (%s)".formatted(first.work(), description.get()))
+    return waitingFor()
+        .map(first -> "%s (%s)".formatted(first, description.get()))
         .orElseGet(description);
   }
 

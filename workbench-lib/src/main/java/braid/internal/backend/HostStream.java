@@ -20,6 +20,8 @@ import braid.internal.work.Work;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -285,6 +287,11 @@ final class HostStream implements Stream {
   @Override
   public void synchronize(Supplier<String> description) {
     queue.synchronize(description);
+  }
+
+  @Override
+  public Optional<String> waitingFor() {
+    return queue.doing();
   }
 
   @Override

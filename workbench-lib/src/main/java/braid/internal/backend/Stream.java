@@ -8,6 +8,7 @@ import braid.internal.work.Reduction;
 import braid.internal.work.Work;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Supplier;
 
 /// Work done in the order it was given, beside the caller and beside other streams. What fails is
@@ -65,6 +66,9 @@ public sealed interface Stream extends AutoCloseable permits HostStream, CudaStr
 
   /// Waits until all work is done, and throws what failed.
   void synchronize(Supplier<String> description);
+
+  /// What the stream waits for just now, or did when its waits were ended; for messages.
+  Optional<String> waitingFor();
 
   /// Keeps a span of each piece of work from here on, with times after `originNanos`.
   void record(long originNanos);

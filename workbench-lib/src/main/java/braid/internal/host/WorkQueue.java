@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.GroupAborted;
 import braid.internal.rank.Waits;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
@@ -110,6 +111,17 @@ public final class WorkQueue {
       put(new Entry(() -> "a fresh start", () -> failure = null, true));
       throw failed;
     }
+  }
+
+  /// The task that goes on, or the one that was released before the queue dropped its work.
+  public Optional<String> doing() {
+    var task = doing;
+    if (task != null) {
+      return Optional.of(task.get());
+    }
+    return failure instanceof GroupAborted released
+        ? Optional.of(released.waitedFor())
+        : Optional.empty();
   }
 
   private static void settle(CompletableFuture<Long> reached) {

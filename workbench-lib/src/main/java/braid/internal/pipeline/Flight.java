@@ -18,6 +18,9 @@ import org.jspecify.annotations.Nullable;
 /// nothing else is needed: no signal is given by the host, and a rank's `begun` of an iteration is
 /// raised behind the join. Handshake says how far two ranks may be apart.
 public final class Flight implements AutoCloseable {
+  private static final int LEAST_IN_FLIGHT = 2;
+  private static final long LONG_NANOS = 100_000_000;
+
   private final Plan plan;
   private final Supplier<String> what;
 
@@ -44,7 +47,7 @@ public final class Flight implements AutoCloseable {
   /// Enqueues the next iteration behind those in flight; where there are as many as may be, waits
   /// for the first of them to end. Returns whether it was a replay.
   public boolean launch() {
-    if (launched > ended && launched - ended == plan.mostInFlight()) {
+    while (launched - ended >= most()) {
       awaitFirst();
     }
     boolean replayed = plan.turn(launched);
@@ -60,6 +63,13 @@ public final class Flight implements AutoCloseable {
     launched++;
     end = stamp(launched).set();
     return replayed;
+  }
+
+  /// Two are enough for the device never to wait for the host, more make up for its hiccups. Until
+  /// iterations are known to be short there are no more than two, since all that are enqueued have
+  /// to end after a failure.
+  private int most() {
+    return ended == 0 || nanos[ended - 1] > LONG_NANOS ? LEAST_IN_FLIGHT : plan.mostInFlight();
   }
 
   /// How many have ended.
@@ -78,7 +88,8 @@ public final class Flight implements AutoCloseable {
   }
 
   private void awaitFirst() {
-    stamp(ended + 1).await(what);
+    // A stamp is of the first stream, which may only wait for another.
+    stamp(ended + 1).await(() -> plan.waitingFor().orElseGet(what));
     nanos[ended] = stamp(ended + 1).nanosSince(stamp(ended));
     ended++;
     plan.settled(launched - ended);

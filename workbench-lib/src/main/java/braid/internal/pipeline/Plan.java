@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// and what an iteration lays out on them. It only gives out work; who runs it waits.
 public abstract sealed class Plan implements AutoCloseable
     permits AllGatherGemm, GemmReduceScatter, GemmAllReduce, GemmBeside {
-  private static final Work JOIN = Work.of(() -> "the end of the iteration before");
+  private static final Work FORK = Work.of(() -> "the end of the iteration before");
 
   final Rig rig;
   final GemmSpec spec;
@@ -213,7 +213,9 @@ public abstract sealed class Plan implements AutoCloseable
     if (!ready().isWhole()) {
       var first = streams().getFirst();
       for (var stream : streams().subList(1, streams().size())) {
-        first.await(JOIN, stream.mark());
+        first.await(
+            Work.of(() -> stream.waitingFor().orElse("the end of " + stream.name())),
+            stream.mark());
       }
     }
   }
@@ -222,9 +224,14 @@ public abstract sealed class Plan implements AutoCloseable
   final void fork(Event end) {
     if (!ready().isWhole()) {
       for (var stream : streams().subList(1, streams().size())) {
-        stream.await(JOIN, end);
+        stream.await(FORK, end);
       }
     }
+  }
+
+  /// What any of the streams waits for, for messages.
+  final Optional<String> waitingFor() {
+    return streams().stream().flatMap(stream -> stream.waitingFor().stream()).findFirst();
   }
 
   /// All iterations but the last `inFlight` have ended.
