@@ -59,7 +59,7 @@ final class InFlight implements AutoCloseable {
       int iteration = i;
       reads.forEach(
           tensor ->
-              tensor.fillIntegers(seed + 1000L * iteration + 10 * rank + reads.indexOf(tensor)));
+              tensor.fillIntegers(seed + 1000L * iteration + 10L * rank + reads.indexOf(tensor)));
       given.add(copies(inputs));
     }
   }
