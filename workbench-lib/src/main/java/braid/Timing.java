@@ -15,8 +15,8 @@ public enum Timing {
 
   /// One iteration at a time: a sample is the time from enqueuing an iteration until this rank's
   /// host thread has seen it end. It contains launch overhead and one synchronization. The default
-  /// on the host backend, where nothing else keeps the threads of the streams and of the rank from
-  /// competing for the same cores, and where both forms contain the same work.
+  /// on the host backend: there the streams are threads on the rank's own cores, so a thread that
+  /// enqueues beside them takes time from what is measured, and there is no device to keep busy.
   LATENCY;
 
   @Override
