@@ -63,7 +63,7 @@ class EpochTest {
     assertThatThrownBy(
             () -> {
               if (epoch % 2 == 0) {
-                var _ = pipe.time(1_000_000, Timing.BACK_TO_BACK);
+                var _ = pipe.inFlight(1_000_000, _ -> {});
               } else {
                 runFor(pipe);
               }
