@@ -3,7 +3,9 @@ package braid;
 import braid.internal.backend.Stream;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
+import braid.internal.pipeline.Flight;
 import braid.internal.pipeline.Plan;
+import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -32,6 +34,61 @@ final class Iterations {
 
   /// One iteration, to its end on this rank.
   void run(int iteration) {
+    begin();
+    try {
+      group.calls().enter(call);
+      long begin = System.nanoTime();
+      count(plan.turn(iteration));
+      plan.launch();
+      enqueueNanos = System.nanoTime() - begin;
+      plan.synchronize(this::end);
+    } catch (RuntimeException | Error e) {
+      breakOff(e);
+      throw e;
+    }
+  }
+
+  /// That many iterations in flight, to the end of all of them on this rank. Returns the
+  /// nanoseconds between the ends of consecutive iterations.
+  ///
+  /// @param before called before each iteration is enqueued, with the number of those that have
+  ///   ended
+  long[] runInFlight(int iterations, IntConsumer before) {
+    begin();
+    try (var flight = new Flight(plan, iterations, this::end)) {
+      for (int i = 0; i < iterations; i++) {
+        before.accept(flight.ended());
+        group.calls().enter(call);
+        count(flight.launch());
+      }
+      return flight.finish();
+    } catch (RuntimeException | Error e) {
+      breakOff(e);
+      throw e;
+    }
+  }
+
+  private String end() {
+    return "the end of an iteration of " + name.get();
+  }
+
+  private void count(boolean replayed) {
+    if (replayed) {
+      group.counting().add(Counter.REPLAYS);
+    }
+  }
+
+  private void breakOff(Throwable cause) {
+    broken = cause;
+    plan.rig().spoil();
+    if (group.calls().failed()) {
+      // What its streams wait for does not come, and the next round will not tell them.
+      plan.streams().forEach(Stream::rest);
+    }
+  }
+
+  /// Refuses to go on in the epoch in which an iteration broke off.
+  private void begin() {
     int current = group.context().waits().epoch();
     int currentRound = group.calls().round();
     if (epoch != current) {
@@ -47,24 +104,6 @@ final class Iterations {
           "%s broke off before (%s) and its ranks may be at different steps; build it again"
               .formatted(name.get(), broken.getMessage()),
           broken);
-    }
-    try {
-      group.calls().enter(call);
-      long begin = System.nanoTime();
-      boolean replayed = plan.launch(iteration);
-      enqueueNanos = System.nanoTime() - begin;
-      if (replayed) {
-        group.counting().add(Counter.REPLAYS);
-      }
-      plan.synchronize(() -> "the end of an iteration of " + name.get());
-    } catch (RuntimeException | Error e) {
-      broken = e;
-      plan.rig().spoil();
-      if (group.calls().failed()) {
-        // What its streams wait for does not come, and the next round will not tell them.
-        plan.streams().forEach(Stream::rest);
-      }
-      throw e;
     }
   }
 

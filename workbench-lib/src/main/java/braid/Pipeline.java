@@ -1,6 +1,7 @@
 package braid;
 
 import braid.GemmSpec.Feature;
+import braid.internal.backend.Stream;
 import braid.internal.exchange.Rig;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
@@ -17,6 +18,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.function.Consumer;
+import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// A problem and a way to solve it, set up and ready to run as often as wanted:
@@ -296,9 +298,33 @@ public final class Pipeline implements AutoCloseable {
     iterate(0);
   }
 
-  /// Runs that often and says how many nanoseconds each iteration took on this rank.
+  /// Runs that often and returns how many nanoseconds each iteration took on this rank, in the
+  /// default form of the backend: [Timing#BACK_TO_BACK] on GPUs, [Timing#LATENCY] on the host.
   public long[] time(int iterations) {
-    return new Measurement(group, this::iterate).time(iterations);
+    return time(iterations, group.context().backend().timing());
+  }
+
+  /// Runs that often and returns how many nanoseconds each iteration took on this rank, in that
+  /// form. All ranks call it together.
+  public long[] time(int iterations, Timing form) {
+    checkOpen();
+    return switch (form) {
+      case LATENCY -> new Measurement(group, this::iterate).time(iterations);
+      case BACK_TO_BACK ->
+          Measurement.time(group, iterations, before -> inFlight(iterations, before));
+    };
+  }
+
+  /// Runs that often with iterations in flight; `before` is called before each is enqueued, with
+  /// the number of those that have ended.
+  long[] inFlight(int count, IntConsumer before) {
+    checkOpen();
+    return iterations.runInFlight(count, before);
+  }
+
+  /// The streams that iterations run on; those in flight are joined on the first.
+  List<Stream> streams() {
+    return plan.streams();
   }
 
   /// Runs that often and says how many nanoseconds of each iteration this rank's thread took to
@@ -316,8 +342,9 @@ public final class Pipeline implements AutoCloseable {
     return nanos;
   }
 
-  /// Runs that often and says what this rank did, span by span, on the clock of the group's rank 0.
-  /// The front gathers it too.
+  /// Runs that often, one iteration at a time, and returns what this rank did, span by span, on the
+  /// clock of the group's rank 0. The front gathers it too. Some iterations before and after run
+  /// without being looked at, so that the profile can state its own cost.
   public Profile profile(int iterations) {
     checkOpen();
     return new Measurement(group, this::iterate)

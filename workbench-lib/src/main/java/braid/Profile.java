@@ -1,9 +1,11 @@
 package braid;
 
 import braid.internal.report.json.ProfileWriter;
+import braid.internal.report.statistics.Spread;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.OptionalDouble;
 import java.util.SequencedMap;
 
 /// What one rank did while a pipeline ran: the wall time of every iteration and the spans in it.
@@ -13,19 +15,23 @@ import java.util.SequencedMap;
 ///
 /// @param counters what the rank counted while it built and ran the pipeline, by name: rendezvous,
 ///   allocations, plans made and reused
+/// @param plainNanos the wall time of iterations of the same run without profiling, half of them
+///   before and half after the others; empty where none were run
 public record Profile(
     Place place,
     SequencedMap<String, String> configuration,
     List<Long> iterationNanos,
     List<Span> spans,
     long clockErrorNanos,
-    SequencedMap<String, Long> counters)
+    SequencedMap<String, Long> counters,
+    List<Long> plainNanos)
     implements Displayable {
 
   public Profile {
     configuration = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(configuration));
     iterationNanos = List.copyOf(iterationNanos);
     spans = List.copyOf(spans);
+    plainNanos = List.copyOf(plainNanos);
     counters = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(counters));
     if (iterationNanos.isEmpty()) {
       throw new BraidException(
@@ -65,8 +71,25 @@ public record Profile(
     this(place, configuration, iterationNanos, spans, clockErrorNanos, new LinkedHashMap<>());
   }
 
+  /// A profile without plain iterations beside it.
+  public Profile(
+      Place place,
+      SequencedMap<String, String> configuration,
+      List<Long> iterationNanos,
+      List<Span> spans,
+      long clockErrorNanos,
+      SequencedMap<String, Long> counters) {
+    this(place, configuration, iterationNanos, spans, clockErrorNanos, counters, List.of());
+  }
+
   public int iterations() {
     return iterationNanos.size();
+  }
+
+  /// What profiling cost on this rank: the median time of an iteration with profiling ÷ without.
+  /// Empty where no iteration ran without.
+  public OptionalDouble cost() {
+    return Spread.ratioOfMedians(iterationNanos, plainNanos);
   }
 
   @Override
@@ -75,7 +98,13 @@ public record Profile(
         .with(
             ProfileWriter.MIME,
             ProfileWriter.write(
-                place, configuration, iterationNanos, spans, clockErrorNanos, counters));
+                place,
+                configuration,
+                iterationNanos,
+                spans,
+                clockErrorNanos,
+                counters,
+                plainNanos));
   }
 
   @Override

@@ -16,7 +16,10 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
+import java.util.OptionalDouble;
 import java.util.SequencedMap;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
@@ -123,9 +126,23 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   }
 
   public Summary summary() {
-    var times = Spread.of(IntStream.range(0, iterations()).mapToObj(this::slowestNanos).toList());
+    var times = Spread.of(slowest(iterations(), Profile::iterationNanos));
     return new Summary(
         ranks(), iterations(), times.medianNanos(), times.p10Nanos(), times.p90Nanos());
+  }
+
+  /// What profiling cost: the median time of an iteration with profiling ÷ without, each of the
+  /// slowest rank. Empty where no iteration ran without, as in profiles of earlier versions.
+  public OptionalDouble cost() {
+    int plain = profiles.stream().mapToInt(p -> p.plainNanos().size()).min().orElseThrow();
+    return Spread.ratioOfMedians(
+        slowest(iterations(), Profile::iterationNanos), slowest(plain, Profile::plainNanos));
+  }
+
+  private List<Long> slowest(int iterations, Function<Profile, List<Long>> times) {
+    return IntStream.range(0, iterations)
+        .mapToObj(i -> profiles.stream().mapToLong(p -> times.apply(p).get(i)).max().orElseThrow())
+        .toList();
   }
 
   /// A row for every span: rank, iteration, chunk, stage, stream, when, what was moved and
@@ -229,7 +246,12 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   @Override
   public String headline() {
-    return ConfigurationLabel.of(configuration()) + ": " + summary();
+    var headline = ConfigurationLabel.of(configuration()) + ": " + summary();
+    var cost = cost();
+    return cost.isEmpty()
+        ? headline
+        : String.format(
+            Locale.ROOT, "%s; with profiling ÷ without: %.2f", headline, cost.getAsDouble());
   }
 
   @Override

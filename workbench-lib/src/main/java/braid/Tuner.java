@@ -69,6 +69,7 @@ public final class Tuner {
   private @Nullable Duration budget;
   private @Nullable Integer warmup;
   private @Nullable Long seed;
+  private @Nullable Timing timing;
 
   private Tuner(ProcessGroup group) {
     this.group = group;
@@ -178,6 +179,18 @@ public final class Tuner {
     return this;
   }
 
+  /// How iterations are timed; by default as [Pipeline#time(int)] does. Back to back, a measurement
+  /// is the last of [#warmup] + 1 iterations in flight.
+  public Tuner timing(Timing form) {
+    requireUnset("timing", timing);
+    timing = form;
+    return this;
+  }
+
+  private Timing form() {
+    return orElse(timing, group.context().backend().timing());
+  }
+
   public Study run() {
     var problem = spec;
     if (problem == null) {
@@ -276,10 +289,14 @@ public final class Tuner {
   }
 
   /// The problem and what it ran on: a configuration without the tuning.
-  private static SequencedMap<String, String> problem(Candidate candidate) {
+  private SequencedMap<String, String> problem(Candidate candidate) {
     var columns = new LinkedHashMap<>(candidate.pipeline.configuration());
     columns.keySet().removeAll(candidate.overlap().columns().keySet());
     columns.remove("ranks");
+    // Studies of earlier versions have no such column, and were all timed one by one.
+    if (form() != Timing.LATENCY) {
+      columns.put("timing", form().toString());
+    }
     return columns;
   }
 
@@ -367,7 +384,7 @@ public final class Tuner {
     @Override
     public long nanos() {
       int untimed = orElse(warmup, DEFAULT_WARMUP);
-      long nanos = pipeline.time(untimed + 1)[untimed];
+      long nanos = pipeline.time(untimed + 1, form())[untimed];
       // While the hardware is still as it was.
       readings.add(group.context().backend().reading());
       return nanos;

@@ -59,7 +59,15 @@ class EpochTest {
       contexts.forEach(each -> each.release("rank 1 failed: no more"));
       return;
     }
-    assertThatThrownBy(() -> runFor(pipe))
+    // With iterations in flight and one by one.
+    assertThatThrownBy(
+            () -> {
+              if (epoch % 2 == 0) {
+                var _ = pipe.inFlight(1_000_000, _ -> {});
+              } else {
+                runFor(pipe);
+              }
+            })
         .isInstanceOfSatisfying(
             GroupAborted.class, e -> assertThat(e.waitedFor()).contains("signal begun from rank 1"))
         .hasMessageEndingWith("and was released: rank 1 failed: no more");

@@ -95,6 +95,8 @@ class PipelineTest {
           try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(how).build()) {
             var profile = pipe.profile(iterations);
             assertThat(profile.iterations()).isEqualTo(iterations);
+            assertThat(profile.plainNanos()).hasSize(iterations);
+            assertThat(profile.cost()).isPresent();
             assertThat(profile.place()).isEqualTo(world.place());
             assertThat(profile.configuration())
                 .containsEntry("ranks", "3")

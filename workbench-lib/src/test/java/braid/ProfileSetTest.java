@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import braid.internal.report.json.ProfileJson;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -49,6 +50,32 @@ class ProfileSetTest {
     assertThat(stages.doubleColumn("saved ÷ savable").isMissing(0)).isTrue();
     assertThat(stages.doubleColumn("overlapped ÷ communication").isMissing(0)).isTrue();
     assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(20e-6, within(1e-15));
+  }
+
+  @Test
+  void profilingStatesItsCost() {
+    var first = plain(0, List.of(110L, 150L, 120L), List.of(90L, 100L));
+    var second = plain(1, List.of(130L, 140L, 110L), List.of(100L, 60L));
+    assertThat(first.cost()).hasValue(120 / 95.0);
+    assertThat(ProfileJson.readAll(ProfileJson.writeAll(List.of(first)))).containsExactly(first);
+
+    // Slowest ranks: 130, 150, 120 with profiling, 100 and 100 without.
+    var set = ProfileSet.of(List.of(first, second));
+    assertThat(set.cost()).hasValue(1.3);
+    assertThat(set.headline()).endsWith("; with profiling ÷ without: 1.30");
+    assertThat(LOCKSTEP.set().cost()).isEmpty();
+    assertThat(LOCKSTEP.set().headline()).doesNotContain("profiling");
+  }
+
+  private static Profile plain(int rank, List<Long> nanos, List<Long> plainNanos) {
+    return new Profile(
+        new Place(rank, 2),
+        new LinkedHashMap<>(),
+        nanos,
+        List.of(),
+        0,
+        new LinkedHashMap<>(),
+        plainNanos);
   }
 
   @Test

@@ -127,7 +127,8 @@ class ProfileTest {
         p.iterationNanos(),
         p.spans(),
         p.clockErrorNanos(),
-        p.counters());
+        p.counters(),
+        p.plainNanos());
   }
 
   private static Profile profile(List<Long> iterations, List<Span> spans) {

@@ -142,6 +142,21 @@ class TunerTest {
   }
 
   @Test
+  void aStudyNamesTheFormOfItsTimes() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var study =
+              Tuner.on(world).gemm(SMALL).splits(2).repeats(6).timing(Timing.BACK_TO_BACK).run();
+          assertThat(study.problem()).containsEntry("timing", "back_to_back");
+          study = Tuner.on(world).gemm(SMALL).splits(2).repeats(6).timing(Timing.LATENCY).run();
+          assertThat(study.problem()).doesNotContainKey("timing");
+          assertThatThrownBy(() -> Tuner.on(world).timing(Timing.LATENCY).timing(Timing.LATENCY))
+              .hasMessage("timing was given already, as latency; give it once");
+        });
+  }
+
+  @Test
   void oneRankAloneTunesToo() {
     LocalRanks.run(
         1,

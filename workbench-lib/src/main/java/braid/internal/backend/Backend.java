@@ -6,6 +6,7 @@ import braid.Link;
 import braid.MemoryKind;
 import braid.Reading;
 import braid.SelfTest;
+import braid.Timing;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
@@ -26,6 +27,9 @@ import java.util.function.Supplier;
 public sealed interface Backend extends SymmetricMemory.Source permits HostBackend, CudaBackend {
   /// Its name as `BRAID_BACKEND` knows it.
   String name();
+
+  /// How iterations are timed by default.
+  Timing timing();
 
   /// The speed of the links as it goes into tables, or the links' name.
   String link();

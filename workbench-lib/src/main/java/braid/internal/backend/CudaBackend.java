@@ -7,6 +7,7 @@ import braid.Link;
 import braid.MemoryKind;
 import braid.Reading;
 import braid.SelfTest;
+import braid.Timing;
 import braid.internal.cuda.Communicators;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.DeviceAccess;
@@ -87,6 +88,11 @@ public final class CudaBackend implements Backend {
   @Override
   public String name() {
     return "cuda";
+  }
+
+  @Override
+  public Timing timing() {
+    return Timing.BACK_TO_BACK;
   }
 
   @Override
@@ -283,7 +289,8 @@ public final class CudaBackend implements Backend {
             Rest.await(
                 device.gpu(),
                 this::allDone,
-                () -> streams.forEach(stream -> stream.awaited().unblock())));
+                () -> streams.forEach(stream -> stream.awaited().unblock())),
+        () -> streams.forEach(stream -> stream.settled(0)));
   }
 
   private synchronized boolean allDone() {

@@ -110,6 +110,12 @@ final class CudaGraphs implements Replay {
     current.graph().launch(origin.gpu());
   }
 
+  /// All of a graph is on the first stream, and the driver runs its launches one after the other.
+  @Override
+  public boolean isWhole() {
+    return true;
+  }
+
   private void clear() {
     Closing.all(graphs()::poll);
   }

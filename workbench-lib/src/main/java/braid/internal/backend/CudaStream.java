@@ -28,6 +28,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -103,6 +104,11 @@ final class CudaStream implements Stream {
     inTurn = true;
     usedEvents = 0;
     awaited.turn();
+  }
+
+  @Override
+  public void settled(int inFlight) {
+    awaited.settled(inFlight);
   }
 
   /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
@@ -311,13 +317,56 @@ final class CudaStream implements Stream {
     flush();
     Polling.until(waits, () -> waitingFor(description), gpu::isDone);
     inTurn = false;
+    awaited.settled(0);
   }
 
-  /// What the stream waits for on the GPU, where it does: the first signal that is not there.
+  @Override
+  public Stamp stamp() {
+    return new Timed(device.gpu().event(true));
+  }
+
+  /// An event of the GPU that has the time at which it was reached.
+  final class Timed implements Stamp {
+    private static final double NANOS_PER_MILLI = 1e6;
+
+    private final GpuEvent event;
+
+    Timed(GpuEvent event) {
+      this.event = event;
+    }
+
+    @Override
+    public Event set() {
+      flush();
+      gpu.record(event);
+      return new Event.OfCuda(event);
+    }
+
+    @Override
+    public void await(Supplier<String> description) {
+      Polling.until(waits, () -> waitingFor(description), event::isDone);
+    }
+
+    @Override
+    public long nanosSince(Stamp earlier) {
+      return Math.round(event.millisecondsSince(((Timed) earlier).event) * NANOS_PER_MILLI);
+    }
+
+    @Override
+    public void close() {
+      event.close();
+    }
+  }
+
+  /// The first signal that is not there.
+  @Override
+  public Optional<String> waitingFor() {
+    return awaited.firstMissing().map(first -> first.work().toString());
+  }
+
   private String waitingFor(Supplier<String> description) {
-    return awaited
-        .firstMissing()
-        .map(first -> "%s (%s)".formatted(first.work(), description.get()))
+    return waitingFor()
+        .map(first -> "%s (%s)".formatted(first, description.get()))
         .orElseGet(description);
   }
 

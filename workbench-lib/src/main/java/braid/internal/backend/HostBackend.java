@@ -7,6 +7,7 @@ import braid.Link;
 import braid.MemoryKind;
 import braid.Reading;
 import braid.SelfTest;
+import braid.Timing;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Cores;
 import braid.internal.host.FreeMemory;
@@ -63,6 +64,11 @@ public final class HostBackend implements Backend {
   @Override
   public String name() {
     return "host";
+  }
+
+  @Override
+  public Timing timing() {
+    return Timing.LATENCY;
   }
 
   @Override

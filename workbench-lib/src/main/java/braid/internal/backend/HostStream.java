@@ -20,7 +20,9 @@ import braid.internal.work.Work;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -83,6 +85,9 @@ final class HostStream implements Stream {
     turn = new Turn(iteration, step);
   }
 
+  @Override
+  public void settled(int inFlight) {}
+
   /// Keeps the work given from here on instead of doing it; null ends that.
   void layOutInto(@Nullable HostReplay into) {
     replay = into;
@@ -93,11 +98,12 @@ final class HostStream implements Stream {
     give(
         () -> {
           long givenNanos = System.nanoTime();
-          queue.add(work::toString, () -> copy(work, from, to, givenNanos));
+          var now = turn;
+          queue.add(work::toString, () -> copy(now, work, from, to, givenNanos));
         });
   }
 
-  private void copy(Work work, MemorySegment from, MemorySegment to, long givenNanos) {
+  private void copy(Turn now, Work work, MemorySegment from, MemorySegment to, long givenNanos) {
     long start = System.nanoTime();
     // A copy right after another was posted while that one ran: it starts when the link was free,
     // not when this thread was awake.
@@ -106,7 +112,7 @@ final class HostStream implements Stream {
             ? givenNanos
             : previousEndNanos;
     previousEndNanos = mover.copy(work::toString, from, to, ready);
-    keep(work, Stage.COPY, start, from.byteSize(), 0);
+    keep(now, work, Stage.COPY, start, from.byteSize(), 0);
   }
 
   /// A link carries one after the other.
@@ -165,12 +171,13 @@ final class HostStream implements Stream {
   @Override
   public void raise(Work work, Signals signals, int rank, int slot) {
     var word = signals.word(rank, slot);
+    boolean recorded = replay != null;
     add(
         work,
-        () -> {
+        now -> {
           long start = System.nanoTime();
-          SignalWord.raise(word, 0, waits.epoch(), turn.step());
-          keep(work, Stage.SIGNAL, start, 0, 0);
+          SignalWord.raise(word, 0, waits.epoch(), recorded ? parity(now) : now.step());
+          keep(now, work, Stage.SIGNAL, start, 0, 0);
         });
   }
 
@@ -178,22 +185,41 @@ final class HostStream implements Stream {
   public void await(Work work, Signals signals, int slot, int from) {
     var word = signals.word(signals.self(), slot);
     int raiser = signals.ranks().get(from);
+    boolean recorded = replay != null;
     add(
         work,
-        () -> {
+        now -> {
           int epoch = waits.epoch();
-          int step = turn.step();
-          if (!SignalWord.reached(word, 0, epoch, step)) {
-            awaited = new Awaited(work, raiser, () -> SignalWord.reached(word, 0, epoch, step));
+          if (!reached(word, epoch, now, recorded)) {
+            awaited = new Awaited(work, raiser, () -> reached(word, epoch, now, recorded));
             try {
               awaiting(
+                  now,
                   work,
-                  nanos -> SignalWord.await(word, 0, epoch, step, nanos) ? Boolean.TRUE : null);
+                  nanos ->
+                      (recorded
+                              ? SignalWord.awaitAt(word, 0, epoch, parity(now), nanos)
+                              : SignalWord.await(word, 0, epoch, now.step(), nanos))
+                          ? Boolean.TRUE
+                          : null);
             } finally {
               awaited = null;
             }
           }
         });
+  }
+
+  /// Recorded work alternates between two values and waits for them as they are, as a GPU's graphs
+  /// have to: that two are enough is then shown by every run on the host.
+  private static boolean reached(MemorySegment word, int epoch, Turn now, boolean recorded) {
+    return recorded
+        ? SignalWord.isAt(word, 0, epoch, parity(now))
+        : SignalWord.reached(word, 0, epoch, now.step());
+  }
+
+  /// Never 0, which a word of memory is at from the start.
+  private static int parity(Turn of) {
+    return 1 + of.step() % 2;
   }
 
   @Override
@@ -211,22 +237,66 @@ final class HostStream implements Stream {
   public void await(Work work, Event event) {
     switch (event) {
       case Event.OfHost point ->
-          add(
-              work,
+          give(
               () -> {
+                // A later launch renews the point while this one is still in flight.
                 var reached = point.reached();
-                if (!reached.isDone() || reached.isCompletedExceptionally()) {
-                  awaiting(work, nanos -> waits.poll(reached, nanos));
-                }
+                var now = turn;
+                queue.add(work::toString, () -> await(now, work, reached));
               });
       case Event.OfCuda _ ->
           throw new IllegalStateException("a stream of the host cannot wait for a GPU's");
     }
   }
 
+  private void await(Turn now, Work work, CompletableFuture<Long> reached) {
+    if (!reached.isDone() || reached.isCompletedExceptionally()) {
+      awaiting(now, work, nanos -> waits.poll(reached, nanos) != null ? Boolean.TRUE : null);
+    }
+  }
+
+  @Override
+  public Stamp stamp() {
+    return new HostStamp();
+  }
+
+  /// The time is that at which the stream's thread came to the point.
+  final class HostStamp implements Stamp {
+    private Event.OfHost point = new Event.OfHost();
+
+    @Override
+    public Event set() {
+      point = new Event.OfHost();
+      queue.mark(point.reached());
+      return point;
+    }
+
+    @Override
+    public void await(Supplier<String> description) {
+      queue.await(point.reached(), description);
+    }
+
+    @Override
+    public long nanosSince(Stamp earlier) {
+      return nanos() - ((HostStamp) earlier).nanos();
+    }
+
+    private long nanos() {
+      return point.reached().join();
+    }
+
+    @Override
+    public void close() {}
+  }
+
   @Override
   public void synchronize(Supplier<String> description) {
     queue.synchronize(description);
+  }
+
+  @Override
+  public Optional<String> waitingFor() {
+    return queue.doing();
   }
 
   @Override
@@ -270,8 +340,13 @@ final class HostStream implements Stream {
     onClose.accept(this);
   }
 
-  private void add(Work work, WorkQueue.Task task) {
-    give(() -> queue.add(work::toString, task));
+  /// The turn is the one in which the work is given, whenever it runs.
+  private void add(Work work, Consumer<Turn> task) {
+    give(
+        () -> {
+          var now = turn;
+          queue.add(work::toString, () -> task.accept(now));
+        });
   }
 
   private void give(Runnable entry) {
@@ -287,15 +362,15 @@ final class HostStream implements Stream {
   private void compute(Work work, Stage stage, long bytes, long flops, Runnable body) {
     add(
         work,
-        () -> {
+        now -> {
           long start = System.nanoTime();
           body.run();
-          previousEndNanos = keep(work, stage, start, bytes, flops);
+          previousEndNanos = keep(now, work, stage, start, bytes, flops);
         });
   }
 
   /// A wait for what is not there yet. One for what is there leaves no span and takes no time.
-  private void awaiting(Work work, Waits.Attempt<Boolean> attempt) {
+  private void awaiting(Turn now, Work work, Waits.Attempt<Boolean> attempt) {
     long start = System.nanoTime();
     waits.until(
         work::toString,
@@ -303,10 +378,10 @@ final class HostStream implements Stream {
           queue.checkOpen(work::toString);
           return attempt.within(nanos);
         });
-    previousEndNanos = keep(work, Stage.WAIT, start, 0, 0);
+    previousEndNanos = keep(now, work, Stage.WAIT, start, 0, 0);
   }
 
-  private long keep(Work work, Stage stage, long start, long bytes, long flops) {
+  private long keep(Turn now, Work work, Stage stage, long start, long bytes, long flops) {
     long end = System.nanoTime();
     var current = recording;
     if (current != null) {
@@ -315,7 +390,7 @@ final class HostStream implements Stream {
           .spans()
           .add(
               new Span(
-                  turn.iteration(),
+                  now.iteration(),
                   work.chunk(),
                   stage,
                   name,

@@ -8,6 +8,7 @@ import braid.internal.work.Reduction;
 import braid.internal.work.Work;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Supplier;
 
 /// Work done in the order it was given, beside the caller and beside other streams. What fails is
@@ -16,9 +17,12 @@ import java.util.function.Supplier;
 public sealed interface Stream extends AutoCloseable permits HostStream, CudaStream {
   String name();
 
-  /// From here on work is of that iteration of a measurement and of that step of the epoch. All
-  /// earlier work must be done.
+  /// From here on work is of that iteration of a measurement and of that step of the epoch. Work of
+  /// earlier turns may still be in flight.
   void turn(int iteration, int step);
+
+  /// Says that all turns but the last `inFlight` are done.
+  void settled(int inFlight);
 
   /// Moves bytes between this rank's memory and another's, over the link.
   void copy(Work work, MemorySegment from, MemorySegment to);
@@ -55,6 +59,9 @@ public sealed interface Stream extends AutoCloseable permits HostStream, CudaStr
   /// The point that all work given so far is done.
   Event mark();
 
+  /// A stamp that can be set on this stream. Its user closes it.
+  Stamp stamp();
+
   /// Holds further work until another stream has come to that point.
   void await(Work work, Event event);
 
@@ -64,6 +71,9 @@ public sealed interface Stream extends AutoCloseable permits HostStream, CudaStr
   /// Drops what has not begun and waits for what has, ending its waits for other ranks where they
   /// do not end by themselves. Then the stream is as new.
   void rest();
+
+  /// What the stream waits for just now, or did when its waits were ended; for messages.
+  Optional<String> waitingFor();
 
   /// Keeps a span of each piece of work from here on, with times after `originNanos`.
   void record(long originNanos);

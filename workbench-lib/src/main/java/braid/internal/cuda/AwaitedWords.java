@@ -2,51 +2,72 @@ package braid.internal.cuda;
 
 import braid.internal.work.Work;
 import braid.natives.cuda.Gpu;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/// The words that a stream waits for on the GPU in this turn, as the host sees them: to say which
-/// signal is not there, and to end waits for what does not come any more.
+/// The words that a stream waits for on the GPU in the turns that are in flight, as the host sees
+/// them: to name the signal that is missing, and to end waits for signals that do not come any
+/// more.
 public final class AwaitedWords {
   /// What a word must come to, for what, and the rank of the world that raises it.
   public record Awaited(long value, Work work, int raiser) {}
 
+  /// More than are ever in flight: turns of an iteration that broke off are not kept for long.
+  private static final int MOST_TURNS = 16;
+
   private final Gpu gpu;
-  private final Map<Long, Awaited> given = new LinkedHashMap<>();
-  private volatile Map<Long, Awaited> replayed = Map.of();
+
+  /// The oldest first.
+  private final Deque<Map<Long, Awaited>> turns = new ArrayDeque<>();
 
   public AwaitedWords(Gpu gpu) {
     this.gpu = gpu;
   }
 
-  /// All that was given before is done.
-  public void turn() {
-    synchronized (given) {
-      given.clear();
+  /// Begins a turn behind those in flight.
+  public synchronized void turn() {
+    if (turns.size() == MOST_TURNS) {
+      turns.removeFirst();
     }
-    replayed = Map.of();
+    turns.addLast(new LinkedHashMap<>());
   }
 
-  public void add(long word, long value, Work work, int raiser) {
-    synchronized (given) {
-      given.put(word, new Awaited(value, work, raiser));
+  /// All turns but the last `inFlight` are done.
+  public synchronized void settled(int inFlight) {
+    while (turns.size() > inFlight) {
+      turns.removeFirst();
     }
+  }
+
+  public synchronized void add(long word, long value, Work work, int raiser) {
+    current().put(word, new Awaited(value, work, raiser));
+  }
+
+  private Map<Long, Awaited> current() {
+    if (turns.isEmpty()) {
+      turns.addLast(new LinkedHashMap<>());
+    }
+    return turns.getLast();
   }
 
   /// What is waited for in work that was recorded just now.
-  public Map<Long, Awaited> take() {
-    synchronized (given) {
-      var taken = new LinkedHashMap<>(given);
-      given.clear();
-      return taken;
-    }
+  public synchronized Map<Long, Awaited> take() {
+    var taken = new LinkedHashMap<>(current());
+    current().clear();
+    return taken;
   }
 
-  /// Those too are waited for in this turn.
-  public void also(Map<Long, Awaited> recorded) {
-    replayed = recorded;
+  /// Those are waited for in this turn.
+  public synchronized void also(Map<Long, Awaited> recorded) {
+    if (!turns.isEmpty()) {
+      turns.removeLast();
+    }
+    turns.addLast(recorded);
   }
 
   /// The first that is not there.
@@ -59,22 +80,33 @@ public final class AwaitedWords {
     return missing().values().stream().filter(each -> raisers.contains(each.raiser())).findFirst();
   }
 
-  /// Ends waits for words that will not come any more.
+  /// Ends the waits of the oldest turn that waits for words which will not come any more. Recorded
+  /// turns wait for two values in turn, so who wants all of them to end asks again until they have.
   public void unblock() {
     missing().forEach((word, each) -> DeviceWord.write(gpu, word, each.value()));
   }
 
+  /// Of the oldest turn that has any.
   private Map<Long, Awaited> missing() {
-    Map<Long, Awaited> missing;
-    synchronized (given) {
-      missing = new LinkedHashMap<>(given);
+    var values = new HashMap<Long, Long>();
+    for (var turn : inFlight()) {
+      var missing = new LinkedHashMap<Long, Awaited>();
+      turn.forEach(
+          (word, each) -> {
+            long value = values.computeIfAbsent(word, at -> DeviceWord.read(gpu, at));
+            if (!SignalValues.reached(value, each.value())) {
+              missing.put(word, each);
+            }
+          });
+      if (!missing.isEmpty()) {
+        return missing;
+      }
     }
-    missing.putAll(replayed);
-    missing
-        .entrySet()
-        .removeIf(
-            each ->
-                SignalValues.reached(DeviceWord.read(gpu, each.getKey()), each.getValue().value()));
-    return missing;
+    return Map.of();
+  }
+
+  /// The GPU is asked outside the lock, since the thread that enqueues needs it.
+  private synchronized Iterable<Map<Long, Awaited>> inFlight() {
+    return turns.stream().<Map<Long, Awaited>>map(LinkedHashMap::new).toList();
   }
 }

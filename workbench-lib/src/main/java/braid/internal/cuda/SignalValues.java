@@ -4,9 +4,10 @@ package braid.internal.cuda;
 ///
 /// Recorded work has its values in it, so a replay cannot count steps. Its words alternate between
 /// two values of the epoch, waited for as they are: odd steps and even ones are recorded apart.
-/// That is enough, since no rank raises a word for the step after the next before its waiter has
-/// passed the next: whoever raises it has waited for that rank in between ([Handshake] says for
-/// what).
+/// That is enough, also with iterations in flight, since no rank raises a word for the step after
+/// the next before its waiter has passed the next: the raiser has waited for that rank in between
+/// ([braid.internal.exchange.Handshake] has the proof, and replays on the host keep to two values
+/// too, so that tests hold it).
 public final class SignalValues {
   /// Above every step that is counted.
   private static final long RECORDED = 1L << 31;

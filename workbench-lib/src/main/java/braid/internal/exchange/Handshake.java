@@ -14,7 +14,24 @@ import java.util.function.Supplier;
 /// | landed, of a part and chunk | the rank that wrote it or has it | the rank that goes on with it | it is there |
 /// | spread, of a part and chunk | the rank that wrote it | the rank that goes on with it | the sum is there |
 ///
-/// That something is done on this rank alone, an event says.
+/// Completion within a rank uses events.
+///
+/// Iterations may be in flight, so nothing may rest on the host synchronizing between them. Within
+/// a rank the streams are joined at the end of an iteration. Between ranks, every exchange keeps
+/// two rules, which hold two ranks that exchange data at most one iteration apart:
+///
+/// 1. A rank touches a peer's memory in a step only behind a signal that the peer raised in that
+///    step, and the peer raised it behind the join of the step before. Gathers: `begun`, in a ring
+///    `landed` for what the neighbor gathered. Scatters and spreads: `begun`. One shot: `landed`.
+/// 2. A rank does not end a step before every peer that reads its memory has signaled that it is
+///    done: `read` for gathers and one shot. A scatter or spread is read by its own sender, whose
+///    step ends behind its copies, so it needs none.
+///
+/// It follows for every word that its raiser does not raise it for the step after the next before
+/// its waiter has passed the next: in every step each rank waits for some signal from each rank
+/// that waits for it, raised behind that wait (`read` answers `begun` and `landed` of gathers,
+/// `landed` or `spread` answers `begun` of scatters and spreads, and the next `begun` answers
+/// `read`, `landed` and `spread`).
 public final class Handshake {
   private static final String BEGUN = "begun";
   private static final String READ = "read";

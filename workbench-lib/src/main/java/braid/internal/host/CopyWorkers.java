@@ -29,12 +29,12 @@ public final class CopyWorkers implements Mover {
     long bytes = from.byteSize();
     long deadline = link.reserve(readyNanos, bytes);
     long share = bytes / (others.size() + 1);
-    var done = new ArrayList<CompletableFuture<Boolean>>();
+    var done = new ArrayList<CompletableFuture<Long>>();
     for (int i = 0; i < others.size(); i++) {
       long start = i * share;
       var worker = others.get(i);
       worker.add(what, () -> copy(what, from, to, start, share, deadline));
-      var reached = new CompletableFuture<Boolean>();
+      var reached = new CompletableFuture<Long>();
       worker.mark(reached);
       done.add(reached);
     }

@@ -4,6 +4,7 @@ import braid.natives.Futex;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
+import java.util.function.BooleanSupplier;
 
 /// A word of shared memory that one rank raises and another waits for. It holds an epoch and a step
 /// in 64 bits, and beside them a 32-bit count of raises: the kernel can only sleep on 32 bits, and
@@ -28,15 +29,31 @@ public final class SignalWord {
     return value >>> Integer.SIZE == epoch && value >= value(epoch, step);
   }
 
+  /// Whether the word is at exactly that step of that epoch.
+  public static boolean isAt(MemorySegment memory, long offset, int epoch, int step) {
+    return (long) VALUE.getAcquire(memory, offset) == value(epoch, step);
+  }
+
   /// Sleeps until the word is there, or that time is over; says whether it is.
   public static boolean await(MemorySegment memory, long offset, int epoch, int step, long nanos) {
+    return await(memory, offset, nanos, () -> reached(memory, offset, epoch, step));
+  }
+
+  /// The same for [#isAt].
+  public static boolean awaitAt(
+      MemorySegment memory, long offset, int epoch, int step, long nanos) {
+    return await(memory, offset, nanos, () -> isAt(memory, offset, epoch, step));
+  }
+
+  private static boolean await(
+      MemorySegment memory, long offset, long nanos, BooleanSupplier there) {
     var word = memory.asSlice(offset + COUNT_OFFSET, Integer.BYTES);
     int count = (int) COUNT.getAcquire(memory, offset + COUNT_OFFSET);
-    if (reached(memory, offset, epoch, step)) {
+    if (there.getAsBoolean()) {
       return true;
     }
     Futex.await(word, count, nanos);
-    return reached(memory, offset, epoch, step);
+    return there.getAsBoolean();
   }
 
   private static long value(int epoch, int step) {

@@ -4,6 +4,7 @@ import braid.BraidException;
 import braid.GroupAborted;
 import braid.internal.rank.Waits;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
@@ -63,15 +64,16 @@ public final class WorkQueue {
     put(new Entry(what, task, false));
   }
 
-  /// Completes the future when all tasks added so far are done, or fails it as they did.
-  public void mark(CompletableFuture<Boolean> reached) {
+  /// Completes the future with the time at which all tasks added so far are done, or fails it as
+  /// they did.
+  public void mark(CompletableFuture<Long> reached) {
     put(
         new Entry(
             () -> "a mark",
             () -> {
               var failed = failure;
               if (failed == null) {
-                reached.complete(true);
+                reached.complete(System.nanoTime());
               } else {
                 reached.completeExceptionally(failed);
               }
@@ -88,15 +90,21 @@ public final class WorkQueue {
 
   /// Waits for all tasks added so far, and throws what the first of them that failed failed with.
   public void synchronize(Supplier<String> description) {
-    var reached = new CompletableFuture<Boolean>();
+    var reached = new CompletableFuture<Long>();
     mark(reached);
+    await(reached, description);
+  }
+
+  /// The same for the tasks before a mark.
+  public void await(CompletableFuture<Long> reached, Supplier<String> description) {
     try {
-      waits.until(
-          () -> {
-            var task = doing;
-            return task == null ? description.get() : task.get();
-          },
-          nanos -> waits.poll(reached, nanos));
+      var _ =
+          waits.until(
+              () -> {
+                var task = doing;
+                return task == null ? description.get() : task.get();
+              },
+              nanos -> waits.poll(reached, nanos));
     } catch (GroupAborted released) {
       // The task that is released too knows better what was waited for.
       settle(reached);
@@ -107,7 +115,18 @@ public final class WorkQueue {
     }
   }
 
-  private static void settle(CompletableFuture<Boolean> reached) {
+  /// The task that goes on, or the one that was released before the queue dropped its work.
+  public Optional<String> doing() {
+    var task = doing;
+    if (task != null) {
+      return Optional.of(task.get());
+    }
+    return failure instanceof GroupAborted released
+        ? Optional.of(released.waitedFor())
+        : Optional.empty();
+  }
+
+  private static void settle(CompletableFuture<Long> reached) {
     try {
       reached.get(SETTLE.toMillis(), TimeUnit.MILLISECONDS);
     } catch (InterruptedException e) {

@@ -4,12 +4,14 @@ import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.Overlap;
 import braid.Place;
+import braid.internal.backend.Event;
 import braid.internal.backend.Replay;
 import braid.internal.backend.Stream;
 import braid.internal.exchange.Rig;
 import braid.internal.rank.Closing;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Matrix;
+import braid.internal.work.Work;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumMap;
 import java.util.List;
@@ -22,6 +24,8 @@ import org.jspecify.annotations.Nullable;
 /// and what an iteration lays out on them. It only gives out work; who runs it waits.
 public abstract sealed class Plan implements AutoCloseable
     permits AllGatherGemm, GemmReduceScatter, GemmAllReduce, GemmBeside {
+  private static final Work FORK = Work.of(() -> "the end of the iteration before");
+
   final Rig rig;
   final GemmSpec spec;
   final Sizes sizes;
@@ -186,21 +190,69 @@ public abstract sealed class Plan implements AutoCloseable
     step = 0;
   }
 
-  /// Gives out the next iteration, and says whether it was a recorded one.
-  public final boolean launch(int iteration) {
+  /// Turns to the next iteration, and readies its work where that is not ready yet. Returns whether
+  /// it is recorded already.
+  public final boolean turn(int iteration) {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
-    var recorded = replay;
-    boolean before = recorded != null;
-    if (recorded == null) {
-      recorded =
-          rig.how.replayed()
-              ? rig.backend.record(streams(), this::layOut)
-              : rig.backend.prepare(streams(), this::layOut);
-      replay = recorded;
+    if (replay != null) {
+      return rig.how.replayed();
     }
-    recorded.launch();
-    return before && rig.how.replayed();
+    replay =
+        rig.how.replayed()
+            ? rig.backend.record(streams(), this::layOut)
+            : rig.backend.prepare(streams(), this::layOut);
+    return false;
+  }
+
+  /// Gives out the iteration that was turned to.
+  public final void launch() {
+    ready().launch();
+  }
+
+  private Replay ready() {
+    var ready = replay;
+    if (ready == null) {
+      throw new IllegalStateException("launched before an iteration was turned to");
+    }
+    return ready;
+  }
+
+  /// How many iterations may be in flight.
+  final int mostInFlight() {
+    return ready().mostInFlight();
+  }
+
+  /// Makes the first stream wait for all others: it comes to the end of the iteration when all of
+  /// them have.
+  final void join() {
+    if (!ready().isWhole()) {
+      var first = streams().getFirst();
+      for (var stream : streams().subList(1, streams().size())) {
+        first.await(
+            Work.of(() -> stream.waitingFor().orElse("the end of " + stream.name())),
+            stream.mark());
+      }
+    }
+  }
+
+  /// Makes all other streams wait for that end of an iteration on the first.
+  final void fork(Event end) {
+    if (!ready().isWhole()) {
+      for (var stream : streams().subList(1, streams().size())) {
+        stream.await(FORK, end);
+      }
+    }
+  }
+
+  /// What any of the streams waits for, for messages.
+  final Optional<String> waitingFor() {
+    return streams().stream().flatMap(stream -> stream.waitingFor().stream()).findFirst();
+  }
+
+  /// All iterations but the last `inFlight` have ended.
+  final void settled(int inFlight) {
+    streams().forEach(stream -> stream.settled(inFlight));
   }
 
   /// Waits until all that was laid out is done. Communication comes first, since what it waits for

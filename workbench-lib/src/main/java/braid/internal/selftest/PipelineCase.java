@@ -11,6 +11,7 @@ import braid.Pipeline;
 import braid.Place;
 import braid.Priority;
 import braid.Tensor;
+import braid.Timing;
 import braid.Transport;
 import braid.VerificationFailed;
 import braid.natives.kernels.Integers;
@@ -29,6 +30,7 @@ import java.util.stream.Collectors;
 public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements TabledCase {
   static final float INPUT_SCALE = 0.5f;
   static final float WEIGHT_SCALE = 4;
+  private static final int ITERATIONS_IN_FLIGHT = 3;
 
   /// A sum of integers and such fractions is more than 16 bits hold.
   private static final float FRACTIONS = 256;
@@ -136,7 +138,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     public void round(int round, Findings findings) {
       of.fill(pipe, round);
       for (int run = 1; run <= of.runs(); run++) {
-        pipe.run();
+        of.run(pipe, round);
         trial.handled().accept(pipe.output());
         of.compare(pipe, round, run, findings);
       }
@@ -151,6 +153,15 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   /// A second run adds to what the first has left. Wide sums of two runs are infinite in fp16.
   private int runs() {
     return spec.has(Feature.ACCUMULATE) && factor == 1 ? 2 : 1;
+  }
+
+  /// Every second round in flight, but where each iteration adds to what the one before left.
+  private void run(Pipeline pipe, int round) {
+    if (round % 2 == 0 || spec.has(Feature.ACCUMULATE)) {
+      pipe.run();
+    } else {
+      var _ = pipe.time(ITERATIONS_IN_FLIGHT, Timing.BACK_TO_BACK);
+    }
   }
 
   Pipeline build(Trial trial) {

@@ -64,7 +64,7 @@ class WorkQueueTest {
         () -> {
           throw new BraidException("no such memory");
         });
-    var mark = new CompletableFuture<Boolean>();
+    var mark = new CompletableFuture<Long>();
     queue.mark(mark);
     assertThatThrownBy(() -> mark.get(10, TimeUnit.SECONDS))
         .isInstanceOf(ExecutionException.class)

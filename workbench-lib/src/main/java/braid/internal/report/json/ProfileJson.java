@@ -38,7 +38,8 @@ public final class ProfileJson {
             profile.iterationNanos(),
             profile.spans(),
             profile.clockErrorNanos(),
-            profile.counters());
+            profile.counters(),
+            profile.plainNanos());
       }
       json.endArray().endObject();
     } catch (IOException e) {
@@ -61,6 +62,7 @@ public final class ProfileJson {
         "clockErrorNanos",
         "counters",
         "iterationNanos",
+        "plainNanos",
         "stages",
         "streams",
         "engines",
@@ -100,7 +102,9 @@ public final class ProfileJson {
         spans,
         fields.wholeLong("clockErrorNanos"),
         // Profiles of Braid's first version counted nothing.
-        fields.has("counters") ? fields.counts("counters") : new LinkedHashMap<>());
+        fields.has("counters") ? fields.counts("counters") : new LinkedHashMap<>(),
+        // Nor did they run without being looked at.
+        fields.has("plainNanos") ? fields.wholes("plainNanos") : List.of());
   }
 
   private static int number(long value, String name) {

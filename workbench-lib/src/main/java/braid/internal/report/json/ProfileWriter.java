@@ -27,10 +27,12 @@ public final class ProfileWriter {
       List<Long> iterationNanos,
       List<Span> spans,
       long clockErrorNanos,
-      SequencedMap<String, Long> counters) {
+      SequencedMap<String, Long> counters,
+      List<Long> plainNanos) {
     var out = new StringWriter();
     try (var json = new JsonWriter(out)) {
-      write(json, place, configuration, iterationNanos, spans, clockErrorNanos, counters);
+      write(
+          json, place, configuration, iterationNanos, spans, clockErrorNanos, counters, plainNanos);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -44,7 +46,8 @@ public final class ProfileWriter {
       List<Long> iterationNanos,
       List<Span> spans,
       long clockErrorNanos,
-      SequencedMap<String, Long> counters)
+      SequencedMap<String, Long> counters,
+      List<Long> plainNanos)
       throws IOException {
     var stages = new LinkedHashMap<String, Integer>();
     var streams = new LinkedHashMap<String, Integer>();
@@ -69,11 +72,8 @@ public final class ProfileWriter {
       json.name(counter.getKey()).value(counter.getValue());
     }
     json.endObject();
-    json.name("iterationNanos").beginArray();
-    for (var nanos : iterationNanos) {
-      json.value(nanos);
-    }
-    json.endArray();
+    times(json, "iterationNanos", iterationNanos);
+    times(json, "plainNanos", plainNanos);
     names(json, "stages", stages);
     names(json, "streams", streams);
     names(json, "engines", engines);
@@ -88,6 +88,14 @@ public final class ProfileWriter {
     }
     json.endArray();
     json.endObject();
+  }
+
+  private static void times(JsonWriter json, String field, List<Long> nanos) throws IOException {
+    json.name(field).beginArray();
+    for (var each : nanos) {
+      json.value(each);
+    }
+    json.endArray();
   }
 
   private static void names(JsonWriter json, String field, Map<String, Integer> names)

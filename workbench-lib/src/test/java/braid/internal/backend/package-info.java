@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.backend;
+
+import org.jspecify.annotations.NullMarked;
