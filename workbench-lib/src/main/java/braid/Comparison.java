@@ -189,9 +189,7 @@ public record Comparison(
     }
     var early = Arrays.copyOf(unfused, half);
     var late = Arrays.copyOfRange(unfused, unfused.length - half, unfused.length);
-    var change =
-        TwoSamples.excess(
-            TwoSamples.independent(early), TwoSamples.independent(late), SURE_OF_DRIFT);
+    var change = TwoSamples.excess(early, late, SURE_OF_DRIFT);
     boolean drifts =
         change.confidence() >= SURE_OF_DRIFT && (change.low() > 0 || change.high() < 0);
     // The middles of the halves are half of the study apart.
