@@ -46,7 +46,8 @@ record ProductError(
   /// How many standard deviations the RMS of that many values may be off. A single one is held to
   /// what every value is.
   static double rmsConfidence(long count) {
-    return RMS_CONFIDENCE + (ELEMENT_CONFIDENCE - RMS_CONFIDENCE) / Math.sqrt(Math.max(count, 1));
+    return RMS_CONFIDENCE
+        + (ELEMENT_CONFIDENCE - RMS_CONFIDENCE) / Math.sqrt((double) Math.max(count, 1));
   }
 
   /// The largest scaled size whose sums fp32 holds to the last bit; negative where none is.
