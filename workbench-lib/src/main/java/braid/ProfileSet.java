@@ -9,16 +9,14 @@ import braid.internal.report.chart.BreakdownChart;
 import braid.internal.report.chart.TimelineChart;
 import braid.internal.report.json.ChromeTrace;
 import braid.internal.report.statistics.Spread;
+import braid.natives.WholeFile;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
-import java.util.UUID;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
@@ -171,15 +169,8 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   /// there already is replaced.
   public Path saveChromeTrace(Path file) {
     var target = file.toAbsolutePath().normalize();
-    var unfinished =
-        target.resolveSibling(".unfinished-" + UUID.randomUUID() + "-" + target.getFileName());
     try {
-      try {
-        Files.writeString(unfinished, chromeTrace());
-        Files.move(unfinished, target, StandardCopyOption.ATOMIC_MOVE);
-      } finally {
-        Files.deleteIfExists(unfinished);
-      }
+      WholeFile.write(target, chromeTrace());
     } catch (IOException e) {
       throw new BraidException(
           "the trace could not be saved in %s: %s; name a file in a directory that is there"

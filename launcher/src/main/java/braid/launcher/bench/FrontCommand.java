@@ -2,14 +2,14 @@ package braid.launcher.bench;
 
 import braid.BraidException;
 import braid.launcher.ExitCode;
+import braid.launcher.OutputFile;
 import braid.launcher.bench.report.JsonReport;
 import braid.launcher.bench.report.MarkdownReport;
 import braid.launcher.bench.report.TextReport;
 import braid.launcher.machine.RankCount;
+import braid.natives.WholeFile;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -106,27 +106,14 @@ public final class FrontCommand implements Callable<Integer> {
 
   /// Before minutes of measuring, not after.
   private static void checkWritable(String option, @Nullable Path file) {
-    if (file == null) {
-      return;
+    if (file != null) {
+      OutputFile.writable(option, file);
     }
-    var directory = file.toAbsolutePath().getParent();
-    if (directory == null || !Files.isDirectory(directory) || Files.isDirectory(file)) {
-      throw new BraidException(
-          "%s must be a file in a directory that exists but was %s; try %s %s"
-              .formatted(option, file, option, Path.of(".").resolve(fileName(file))));
-    }
-  }
-
-  private static Path fileName(Path file) {
-    var name = file.getFileName();
-    return name == null ? Path.of("front") : name;
   }
 
   private static void write(@Nullable Path file, String text) throws IOException {
     if (file != null) {
-      var whole = file.resolveSibling(fileName(file) + ".part");
-      Files.writeString(whole, text);
-      Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
+      WholeFile.write(file, text);
     }
   }
 }

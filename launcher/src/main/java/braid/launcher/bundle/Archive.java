@@ -1,11 +1,11 @@
 package braid.launcher.bundle;
 
 import braid.BraidException;
+import braid.natives.WholeFile;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -24,22 +24,19 @@ record Archive(String effort, long mostBytes) {
   /// @return how large it is
   /// @throws BraidException where it would be larger than it may be
   long pack(Path folder, Path file) throws IOException, InterruptedException {
-    var target = file.toAbsolutePath();
-    var beside =
-        target.resolveSibling(
-            "." + target.getFileName() + "." + ProcessHandle.current().pid() + ".part");
+    var packed = Files.createTempFile("braid-bundle", ".tar.xz");
     try {
-      write(folder.toAbsolutePath(), beside);
-      long bytes = Files.size(beside);
+      write(folder.toAbsolutePath(), packed);
+      long bytes = Files.size(packed);
       if (bytes > mostBytes) {
         throw new BraidException(
             "a bundle must be at most %s but is %s; leave something out of its largest files: %s"
                 .formatted(mib(mostBytes), mib(bytes), largest(folder)));
       }
-      Files.move(beside, target, StandardCopyOption.REPLACE_EXISTING);
+      WholeFile.write(file, Files.readAllBytes(packed));
       return bytes;
     } finally {
-      Files.deleteIfExists(beside);
+      Files.deleteIfExists(packed);
     }
   }
 

@@ -3,11 +3,11 @@ package braid.launcher.cli;
 import braid.BraidException;
 import braid.MemoryKind;
 import braid.launcher.ExitCode;
+import braid.launcher.OutputFile;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
-import braid.launcher.cli.home.OutputFile;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.run.RunSummary;
 import braid.launcher.cli.run.SignalledSession;
@@ -22,10 +22,10 @@ import braid.launcher.selftest.TestedWay.Outcome;
 import braid.launcher.selftest.TestedWays;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.natives.WholeFile;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -43,7 +43,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "selftest",
     description =
-        "Runs every pattern and collective by every way on all ranks and compares with plain loops.",
+        "Runs every pattern and collective by every way on all ranks and compares with plain"
+            + " loops.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
@@ -109,7 +110,7 @@ final class SelfTestCommand implements Callable<Integer> {
             stop::request,
             session -> run(session, SelfTestCell.source(kinds, quick), limits, stop, err));
     if (file.isPresent()) {
-      Files.writeString(file.get(), result.json(about(options)));
+      WholeFile.write(file.get(), result.json(about(options)));
     }
     report(result, options, file);
     return result.exitCode().code();

@@ -5,12 +5,12 @@ import braid.Evidence;
 import braid.Runs;
 import braid.Study;
 import braid.launcher.experiment.Manifest.State;
+import braid.natives.WholeFile;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -193,12 +193,6 @@ public final class Experiment {
   }
 
   private void write(String name, String content) throws IOException {
-    var unfinished = directory().resolve("." + name + ".unfinished");
-    Files.writeString(unfinished, content);
-    Files.move(
-        unfinished,
-        directory().resolve(name),
-        StandardCopyOption.ATOMIC_MOVE,
-        StandardCopyOption.REPLACE_EXISTING);
+    WholeFile.write(directory().resolve(name), content);
   }
 }

@@ -1,6 +1,7 @@
 package braid.launcher.notebook;
 
 import braid.BraidException;
+import braid.natives.WholeFile;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonNull;

@@ -104,7 +104,8 @@ class BraidTest {
             + " that does not exist; try mkdir -p",
         "--repot r|braid: --repot is no option of braid run; did you mean --report?",
         "-o x|braid: option '--output' (OUT.ipynb) should be specified only once",
-        "second.ipynb|braid: notebook must be a file but second.ipynb does not exist; check the path",
+        "second.ipynb|braid: notebook must be a file but second.ipynb does not exist; check the"
+            + " path",
         "--report none/r.html|braid: --report must be a file to write but none/r.html is in a"
             + " directory that does not exist; try mkdir -p",
         "--check|braid: --check compares with the outputs stored in the notebook but ",
@@ -115,6 +116,30 @@ class BraidTest {
     assertThat(ran.out()).isEmpty();
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(directory.toFile().list()).containsExactly("tune.ipynb");
+  }
+
+  /// A FIFO has one reader, once: a notebook is saved after every cell.
+  @ParameterizedTest
+  @ValueSource(strings = {"-o", "--junit", "--report"})
+  void writesNoFifo(String option) throws Exception {
+    var fifo = directory.resolve("fifo");
+    assertThat(new ProcessBuilder("mkfifo", fifo.toString()).start().waitFor()).isZero();
+    var ran = Ran.here("run", notebook.toString(), option, fifo.toString());
+    assertThat(ran.err())
+        .isEqualTo(
+            "braid: %s must be a file to write but %s is neither a file nor a character device; name a file\n"
+                .formatted(option, fifo));
+    assertThat(ran.exitCode()).isEqualTo(2);
+  }
+
+  /// What the notebook prints is not wanted: a device takes it.
+  @Test
+  void writesIntoADevice() throws Exception {
+    var device = Path.of("/dev/null");
+    var before = Files.getAttribute(device, "unix:ino");
+    var ran = Ran.here("run", notebook.toString(), "-n", "1", "-o", device.toString());
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(Files.getAttribute(device, "unix:ino")).isEqualTo(before);
   }
 
   @ParameterizedTest
@@ -304,7 +329,8 @@ class BraidTest {
         .startsWith("braid: -n must be 1..");
     assertThat(Ran.here("kernel", "install", "--prefix", prefix, "--name", "a b").err())
         .isEqualTo(
-            "braid: --name must be letters, digits, ., _ and - but was \"a b\"; try --name braid\n");
+            "braid: --name must be letters, digits, ., _ and - but was \"a b\"; try --name"
+                + " braid\n");
     assertThat(Ran.here("kernel", "install", "--prefix", prefix, "--user").err())
         .startsWith("braid: --user and --prefix must not both be given but were;");
     assertThat(directory.resolve("share")).doesNotExist();

@@ -102,7 +102,8 @@ public final class AlgorithmCache {
 
   public void keep(Problem problem, Kept kept) {
     try {
-      WholeFile.write(file(problem), text(key(problem), kept).getBytes(StandardCharsets.UTF_8));
+      Files.createDirectories(folder);
+      WholeFile.write(file(problem), text(key(problem), kept));
     } catch (IOException e) {
       sayOnce(
           "chosen algorithms cannot be kept in %s (%s) and are measured at every start; make it writable"

@@ -77,6 +77,7 @@ final class KernelCache {
     try {
       var all = Arrays.copyOf(code, code.length + DIGEST_BYTES);
       System.arraycopy(sha256().digest(code), 0, all, code.length, DIGEST_BYTES);
+      Files.createDirectories(folder);
       WholeFile.write(file, all);
     } catch (IOException e) {
       sayOnce(

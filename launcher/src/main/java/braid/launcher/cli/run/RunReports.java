@@ -2,7 +2,7 @@ package braid.launcher.cli.run;
 
 import braid.BraidException;
 import braid.launcher.ExitCode;
-import braid.launcher.cli.home.OutputFile;
+import braid.launcher.OutputFile;
 import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.report.Facts;
 import braid.launcher.notebook.report.HtmlReport;

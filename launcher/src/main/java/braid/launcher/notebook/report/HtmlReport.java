@@ -1,8 +1,8 @@
 package braid.launcher.notebook.report;
 
 import braid.launcher.ExitCode;
-import braid.launcher.notebook.WholeFile;
 import braid.launcher.notebook.check.NotebookRun;
+import braid.natives.WholeFile;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -21,7 +21,8 @@ public final class HtmlReport {
 
   /// Should anything have slipped through, the browser does not run or load it.
   private static final String POLICY =
-      "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+      "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action"
+          + " 'none'";
 
   private final List<NotebookRun> runs;
   private final Facts facts;

@@ -2,10 +2,10 @@ package braid.launcher.notebook.report;
 
 import braid.launcher.ExitCode;
 import braid.launcher.notebook.NotebookCell;
-import braid.launcher.notebook.WholeFile;
 import braid.launcher.notebook.check.Difference;
 import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.run.CellResult;
+import braid.natives.WholeFile;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.nio.file.Path;

@@ -3,7 +3,6 @@ package braid.launcher.cli.doctor;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.rank.Env;
-import braid.natives.WholeFile;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -18,9 +17,11 @@ class CacheCheckTest {
     var cache = folder.resolve("cache");
     assertThat(CacheCheck.of(cache))
         .isEqualTo(Check.ok("cache", "cache", cache + ", nothing in it yet"));
-    WholeFile.write(cache.resolve(Env.KERNELS).resolve("a.cubin"), new byte[] {1});
-    WholeFile.write(cache.resolve(Env.ALGORITHMS).resolve("gpu").resolve("a.txt"), new byte[] {1});
-    WholeFile.write(cache.resolve(Env.ALGORITHMS).resolve("gpu").resolve("b.txt"), new byte[] {1});
+    var kernels = Files.createDirectories(cache.resolve(Env.KERNELS));
+    var algorithms = Files.createDirectories(cache.resolve(Env.ALGORITHMS).resolve("gpu"));
+    Files.writeString(kernels.resolve("a.cubin"), "");
+    Files.writeString(algorithms.resolve("a.txt"), "");
+    Files.writeString(algorithms.resolve("b.txt"), "");
     assertThat(CacheCheck.of(cache).value())
         .isEqualTo(
             "%s: 1 of compiled kernels, 2 of chosen GEMM algorithms; to have them made anew: rm -r %s/{kernels,algorithms}"
