@@ -5,29 +5,35 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.InvocationTargetException;
 
-/// SIGINT as something to act on: by default it would end the JVM. A Ctrl-C on the terminal reaches
-/// every process there, the ranks too, and `kill -INT` is what people know. The JDK's only handle
-/// on signals is looked up by name, because javac warns of any use of it.
+/// SIGINT as something to act on, and other signals that would end the JVM. A Ctrl-C on the
+/// terminal reaches every process there, the ranks too, and `kill -INT` is what people know. The
+/// JDK's only handle on signals is looked up by name, because javac warns of any use of it.
 public final class InterruptSignal {
   private InterruptSignal() {}
 
   public static void handle(Runnable interrupt) {
+    handle("INT", interrupt);
+  }
+
+  /// @param name without the leading SIG; a signal that this process was started to ignore stays
+  ///   ignored
+  public static void handle(String name, Runnable action) {
     try {
       var signal = Class.forName("sun.misc.Signal");
       var handler = Class.forName("sun.misc.SignalHandler");
       var run =
           MethodHandles.lookup()
               .findVirtual(Runnable.class, "run", MethodType.methodType(void.class))
-              .bindTo(interrupt);
+              .bindTo(action);
       signal
           .getMethod("handle", signal, handler)
           .invoke(
               null,
-              signal.getConstructor(String.class).newInstance("INT"),
+              signal.getConstructor(String.class).newInstance(name),
               MethodHandleProxies.asInterfaceInstance(
                   handler, MethodHandles.dropArguments(run, 0, signal)));
     } catch (InvocationTargetException e) {
-      throw new IllegalStateException("SIGINT cannot be handled", e.getCause());
+      throw new IllegalStateException("SIG" + name + " cannot be handled", e.getCause());
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("this JDK has no jdk.unsupported module", e);
     }

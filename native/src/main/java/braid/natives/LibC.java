@@ -40,7 +40,39 @@ public final class LibC {
   private static final FunctionDescriptor SETENV =
       FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER, POINTER, ValueLayout.JAVA_INT);
 
+  private static final FunctionDescriptor AT_EXIT =
+      FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER, POINTER, POINTER);
+
   private LibC() {}
+
+  /// Makes the process end with that code, whatever code it is ended with: `Runtime.halt` and
+  /// `exit` of native code included, but not `_exit` and signals. The last call decides.
+  ///
+  /// @param lastWords printed to stdout then; may be empty
+  public static void endWith(int code, String lastWords) {
+    // Handlers run in reverse order: the words, then stdout is flushed, then the process ends.
+    // Handlers of earlier calls no longer run.
+    atExit("_exit", MemorySegment.ofAddress(code));
+    atExit("fflush", MemorySegment.NULL);
+    if (!lastWords.isEmpty()) {
+      atExit("puts", Arena.global().allocateFrom(lastWords));
+    }
+  }
+
+  private static void atExit(String name, MemorySegment argument) {
+    try {
+      var failed =
+          (int)
+              function("__cxa_atexit", AT_EXIT)
+                  .invokeExact(
+                      LINKER.defaultLookup().findOrThrow(name), argument, MemorySegment.NULL);
+      if (failed != 0) {
+        throw new IllegalStateException("the C library takes no more exit handlers");
+      }
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
 
   /// The processors that the calling thread may run on.
   public static List<Integer> allowedProcessors() {

@@ -1,5 +1,6 @@
 package braid.launcher.cli;
 
+import braid.launcher.ProcessExit;
 import braid.launcher.bench.BenchCommand;
 import braid.launcher.cli.doctor.DoctorCommand;
 import braid.launcher.cli.experiment.CompareCommand;
@@ -72,7 +73,27 @@ public final class Braid implements Runnable {
   }
 
   public static void main(String[] arguments) {
-    System.exit(commandLine().execute(arguments));
+    var command = commandLine();
+    command.setExecutionStrategy(
+        parsed -> {
+          if (runsCells(parsed)) {
+            ProcessExit.hold();
+          }
+          return new CommandLine.RunLast().execute(parsed);
+        });
+    int code = command.execute(arguments);
+    ProcessExit.code(code);
+    System.exit(code);
+  }
+
+  private static boolean runsCells(CommandLine.ParseResult parsed) {
+    return parsed.asCommandLineList().stream()
+        .map(CommandLine::getCommand)
+        .anyMatch(
+            command ->
+                command instanceof RunCommand
+                    || command instanceof RerunCommand
+                    || command instanceof SelfTestCommand);
   }
 
   /// The command with its one-line errors, for whoever runs it in this JVM.

@@ -41,7 +41,8 @@ import picocli.CommandLine.Spec;
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:every cell ran; with --check, as it is recorded",
-      " 1:a cell failed, or what ran could not be saved",
+      " 1:a cell failed, something ended the run before its last cell, or what ran could not be"
+          + " saved",
       " 2:a mistake in the options, the parameters or the notebook; nothing was run",
       " 3:a result is not the unfused reference's",
       " 4:a time limit",

@@ -19,6 +19,10 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import jdk.jshell.execution.LocalExecutionControl;
+import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
+import jdk.jshell.spi.ExecutionControl.ClassInstallException;
+import jdk.jshell.spi.ExecutionControl.EngineTerminationException;
+import jdk.jshell.spi.ExecutionControl.NotImplementedException;
 import org.jspecify.annotations.Nullable;
 
 /// Where `%%front` cells live: in the front's own JVM, with variables of their own.
@@ -26,6 +30,12 @@ final class FrontScope implements AutoCloseable {
   /// Runs a snippet here and keeps its value as it is.
   private static final class Here extends LocalExecutionControl {
     private @Nullable Object value;
+
+    @Override
+    public void load(ClassBytecodes[] classes)
+        throws ClassInstallException, NotImplementedException, EngineTerminationException {
+      super.load(ExitCalls.refuse(classes));
+    }
 
     @Override
     protected String invoke(Method method) throws ReflectiveOperationException {

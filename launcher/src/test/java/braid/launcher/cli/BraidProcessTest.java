@@ -8,6 +8,7 @@ import braid.launcher.notebook.Notebooks.Code;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -66,6 +67,58 @@ class BraidProcessTest {
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(4);
     assertThat(ran.err()).contains("must end within --cell-timeout 0.5 s but did not");
     assertThat(status(0)).isEqualTo("failed");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "System.exit(0);, System.exit",
+    "Runtime.getRuntime().exit(0);, Runtime.exit",
+    "Runtime.getRuntime().halt(0);, Runtime.halt"
+  })
+  void aFrontCellThatWouldEndTheRunFails(String code, String call) throws Exception {
+    notebook(new Code("1"), new Code("%%front\n" + code), new Code("3"));
+    var ran = braid("run", "n.ipynb", "-n", "1", "--junit", "j.xml");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(1);
+    assertThat(ran.err())
+        .contains("a %%front cell must not end the session but called " + call + "(0);");
+    assertThat(status(1)).isEqualTo("failed");
+    assertThat(status(2)).isEqualTo("pending");
+    assertThat(directory.resolve("j.xml")).content().contains("<failure").contains(call);
+  }
+
+  /// No cell calls it itself: it is found by reflection, as in a library.
+  @ParameterizedTest
+  @CsvSource({"exit", "halt"})
+  void aRunThatALibraryEndsIsAFailureThatSaysSo(String call) throws Exception {
+    notebook(
+        new Code("1"),
+        new Code(
+            "%%front\nRuntime.class.getMethod(\""
+                + call
+                + "\", int.class)"
+                + ".invoke(Runtime.getRuntime(), 0);"),
+        new Code("3"));
+    var ran = braid("run", "n.ipynb", "-n", "1", "--junit", "j.xml", "--report", "r.html");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(1);
+    assertThat(ran.out()).startsWith("braid: the process was ended before its last cell");
+    assertThat(status(0)).isEqualTo("completed");
+    assertThat(status(2)).isEqualTo("pending");
+    for (var report : List.of("j.xml", "r.html")) {
+      assertThat(directory.resolve(report))
+          .content()
+          .contains("did not finish: the process ended meanwhile")
+          .contains("n.out.ipynb has the cells that ran");
+    }
+    assertThat(directory.resolve("j.xml")).content().contains("errors=\"1\"");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"System.exit(0);", "Runtime.getRuntime().halt(0);"})
+  void aRankThatEndsWith0HasDied(String code) throws Exception {
+    notebook(new Code("1"), new Code(code), new Code("3"));
+    var ran = braid("run", "n.ipynb", "-n", "1");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(138);
+    assertThat(ran.err()).contains("rank 0").contains("exited with code 0");
   }
 
   @Test
@@ -194,7 +247,7 @@ class BraidProcessTest {
     assertThat(ran.err())
         .isEqualTo(
             "braid: lab needs jupyter-lab or jupyter-notebook on PATH but found neither; install"
-                + " one: apt install jupyter-notebook, or pip install jupyterlab (braid run NOTEBOOK"
-                + " needs no Jupyter)\n");
+                + " one: apt install jupyter-notebook, or pip install jupyterlab (braid run"
+                + " NOTEBOOK needs no Jupyter)\n");
   }
 }

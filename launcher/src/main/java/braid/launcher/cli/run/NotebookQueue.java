@@ -23,6 +23,9 @@ import org.jspecify.annotations.Nullable;
 public final class NotebookQueue {
   /// What is done where all have ended, still before a signal may end the JVM.
   public interface Ending<T> {
+    /// Called before each notebook with what is to be said of all, should the process end in it.
+    default void unfinished(List<NotebookRun> runs) {}
+
     T of(List<NotebookRun> runs, List<Experiment> kept, SessionOptions options) throws IOException;
   }
 
@@ -55,10 +58,10 @@ public final class NotebookQueue {
   /// Runs all. A signal ends the notebook that is running, and no other is begun.
   public <T> T run(Ending<T> ending) throws IOException {
     return SignalledSession.inOrder(
-        this::stop, this::endRanks, () -> ending.of(all(), List.copyOf(kept), options));
+        this::stop, this::endRanks, () -> ending.of(all(ending), List.copyOf(kept), options));
   }
 
-  private List<NotebookRun> all() {
+  private List<NotebookRun> all(Ending<?> ending) {
     var runs = new ArrayList<NotebookRun>();
     for (var input : inputs) {
       if (inputs.size() > 1) {
@@ -67,6 +70,9 @@ public final class NotebookQueue {
                 .formatted(runs.size() + 1, inputs.size(), input.notebook().name()));
       }
       var unstarted = unstarted(input, runs);
+      if (unstarted.isEmpty()) {
+        ending.unfinished(unfinished(runs));
+      }
       var run = finished(input, unstarted.isPresent() ? unstarted.get() : run(input));
       run.result().trouble().ifPresent(trouble -> say("braid: " + trouble));
       run.differences()
@@ -74,6 +80,20 @@ public final class NotebookQueue {
       runs.add(run);
     }
     return runs;
+  }
+
+  /// The notebooks before, the one that is about to run, and the rest.
+  private List<NotebookRun> unfinished(List<NotebookRun> before) {
+    var all = new ArrayList<>(before);
+    for (var input : inputs.subList(before.size(), inputs.size())) {
+      var why =
+          all.size() == before.size()
+              ? "did not finish: the process ended meanwhile; %s has the cells that ran"
+                  .formatted(input.output())
+              : "not run: the process ended in an earlier notebook";
+      all.add(NotebookRun.unchecked(input.notebook(), notRun(input, ExitCode.CELL_FAILED, why)));
+    }
+    return all;
   }
 
   private static NotebookRun finished(RunInput input, RunResult result) {

@@ -3,12 +3,15 @@ package braid.launcher.cli.run;
 import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
+import braid.launcher.experiment.Experiment;
 import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.report.Facts;
 import braid.launcher.notebook.report.HtmlReport;
 import braid.launcher.notebook.report.JUnitReport;
+import braid.launcher.session.SessionOptions;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -69,6 +72,23 @@ public final class RunReports {
     return first && second;
   }
 
+  /// Puts into regular files that the run did not finish. Errors wait for the end of the run, which
+  /// writes again.
+  private void writeUnfinished(List<NotebookRun> runs, Facts facts) {
+    writeUnfinished(junit, file -> JUnitReport.write(runs, file));
+    writeUnfinished(html, file -> HtmlReport.write(runs, facts, file));
+  }
+
+  private static void writeUnfinished(Optional<Path> file, Writing writing) {
+    if (file.isPresent() && (Files.notExists(file.get()) || Files.isRegularFile(file.get()))) {
+      try {
+        writing.to(file.get());
+      } catch (IOException e) {
+        // the end says so
+      }
+    }
+  }
+
   private boolean write(String what, Optional<Path> file, Writing writing, PrintWriter err) {
     if (file.isEmpty()) {
       return true;
@@ -88,11 +108,19 @@ public final class RunReports {
 
   /// What is written and said of all that was run; gives the exit code.
   public NotebookQueue.Ending<Integer> ending(Facts facts, PrintWriter out, PrintWriter err) {
-    return (runs, kept, options) -> {
-      boolean all = write(runs, facts, err);
-      new RunSummary(runs, options).print(out, this, kept);
-      var worst = ExitCode.worst(runs.stream().map(NotebookRun::exitCode).toList());
-      return (worst == ExitCode.OK && !all ? ExitCode.CELL_FAILED : worst).code();
+    return new NotebookQueue.Ending<>() {
+      @Override
+      public void unfinished(List<NotebookRun> runs) {
+        writeUnfinished(runs, facts);
+      }
+
+      @Override
+      public Integer of(List<NotebookRun> runs, List<Experiment> kept, SessionOptions options) {
+        boolean all = write(runs, facts, err);
+        new RunSummary(runs, options).print(out, RunReports.this, kept);
+        var worst = ExitCode.worst(runs.stream().map(NotebookRun::exitCode).toList());
+        return (worst == ExitCode.OK && !all ? ExitCode.CELL_FAILED : worst).code();
+      }
     };
   }
 

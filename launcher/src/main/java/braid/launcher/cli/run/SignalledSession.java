@@ -1,6 +1,7 @@
 package braid.launcher.cli.run;
 
 import braid.launcher.InterruptSignal;
+import braid.launcher.ProcessExit;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import java.io.IOException;
@@ -14,13 +15,17 @@ import org.jspecify.annotations.Nullable;
 
 /// A session that ends in order where a signal ends the command. Ctrl-C and SIGTERM end the JVM by
 /// its shutdown hooks: one of them has the work stopped and what it has saved, and the ranks ended
-/// first. The exit code is then the signal's.
+/// first. The exit code is then the signal's. Where something else ends the JVM, a cell for
+/// instance, nothing is waited for: [ProcessExit] has the code.
 public final class SignalledSession {
   /// How long that may take: an interrupt that is not heeded, and what follows it.
   private static final Duration STOP_PATIENCE = Duration.ofSeconds(25);
 
-  /// What the JVM itself exits with on SIGINT.
+  /// What the JVM itself exits with on these signals.
+  private static final int HUNG_UP = 129;
+
   private static final int INTERRUPTED = 130;
+  private static final int TERMINATED = 143;
 
   /// What is done on the session.
   public interface Work<T> {
@@ -60,10 +65,19 @@ public final class SignalledSession {
   /// @param atOnce ends the ranks there are, if there are any
   static <T> T inOrder(Consumer<String> stop, Runnable atOnce, Ordered<T> work) throws IOException {
     var ended = new CountDownLatch(1);
-    var hook = new Thread(() -> stop(stop, ended), "end in order");
     var signals = new AtomicInteger();
+    var hook =
+        new Thread(
+            () -> {
+              if (signals.get() > 0) {
+                stop(stop, ended);
+              }
+            },
+            "end in order");
     Runtime.getRuntime().addShutdownHook(hook);
-    InterruptSignal.handle(() -> signalled(signals.incrementAndGet(), atOnce));
+    InterruptSignal.handle(() -> interrupted(signals.incrementAndGet(), atOnce));
+    InterruptSignal.handle("TERM", () -> exit(signals, TERMINATED));
+    InterruptSignal.handle("HUP", () -> exit(signals, HUNG_UP));
     try {
       return work.done();
     } finally {
@@ -74,15 +88,26 @@ public final class SignalledSession {
 
   /// The first Ctrl-C has the work end in order. The next does not wait until a cell heeds that: it
   /// ends the ranks, and with them the cell, which is saved as it is.
-  private static void signalled(int times, Runnable atOnce) {
+  private static void interrupted(int times, Runnable atOnce) {
     if (times == 1) {
       System.err.println("braid: interrupted; ending in order (again: ends the ranks at once)");
-      // On a thread of its own: an exit waits for the hooks, and the next signal must be heard.
-      Thread.ofPlatform().daemon().name("exit").start(() -> System.exit(INTERRUPTED));
+      exit(INTERRUPTED);
     } else {
       System.err.println("braid: interrupted again; ending the ranks at once");
       atOnce.run();
     }
+  }
+
+  private static void exit(AtomicInteger signals, int code) {
+    if (signals.getAndIncrement() == 0) {
+      exit(code);
+    }
+  }
+
+  /// On a thread of its own: an exit waits for the hooks, and the next signal must be heard.
+  private static void exit(int code) {
+    ProcessExit.code(code);
+    Thread.ofPlatform().daemon().name("exit").start(() -> System.exit(code));
   }
 
   private static void removeUnlessRunning(Thread hook) {
