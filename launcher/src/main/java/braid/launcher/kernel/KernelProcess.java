@@ -49,7 +49,7 @@ public final class KernelProcess {
       kernel.ended().join();
       return ExitCode.OK;
     } catch (CompletionException e) {
-      throw new IOException("the kernel's sockets broke", e.getCause());
+      throw new IOException("the kernel's sockets broke: " + e.getCause(), e);
     }
   }
 

@@ -45,6 +45,10 @@ public final class Channels implements AutoCloseable {
     record Close() implements Task {}
   }
 
+  /// The most that one frame of a client may have. ZeroMQ reserves memory for what a frame's header
+  /// claims, before anybody has proved to know the key.
+  static final int MAX_FRAME_BYTES = 16 << 20;
+
   /// How long what was sent last may take to leave when the kernel ends.
   private static final int LINGER_MS = 1000;
 
@@ -84,12 +88,16 @@ public final class Channels implements AutoCloseable {
       throw new UncheckedIOException(e);
     }
     context.setLinger(LINGER_MS);
+    // Of the threads that ZeroMQ reads and writes with: without one of them no client is answered.
+    context.setUncaughtExceptionHandler((_, failure) -> ended.completeExceptionally(failure));
     heartbeat = context.createSocket(SocketType.REP);
+    heartbeat.setMaxMsgSize(MAX_FRAME_BYTES);
     for (var channel : Channel.values()) {
       var type = channel == Channel.IOPUB ? SocketType.PUB : SocketType.ROUTER;
       var socket = context.createSocket(type);
       // Without a mark nothing is thrown away, however much a cell prints.
       socket.setHWM(0);
+      socket.setMaxMsgSize(MAX_FRAME_BYTES);
       sockets.put(channel, socket);
     }
     // Where the client has no stdin, sending to it must fail rather than leave a cell waiting.
@@ -139,9 +147,13 @@ public final class Channels implements AutoCloseable {
     return ended;
   }
 
-  /// Sends what was left to be sent, then closes. Twice is harmless.
+  /// Sends what was left to be sent, then closes. Twice is harmless. Broken sockets are left alone:
+  /// closing them would wait for a thread that is no more.
   @Override
   public void close() {
+    if (ended.isCompletedExceptionally()) {
+      return;
+    }
     leave(new Task.Close());
     boolean interrupted = false;
     while (owner.isAlive()) {

@@ -1,0 +1,159 @@
+package braid.launcher.kernel.channels;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.zeromq.SocketType;
+import org.zeromq.ZContext;
+
+/// What strangers on the machine can do to a kernel's sockets without its key.
+class ChannelsTest {
+  private static final int PATIENCE_MS = 10_000;
+
+  /// A ZMTP frame that is a command and whose size has eight bytes.
+  private static final byte LONG_COMMAND = 6;
+
+  private static final int GREETING_BYTES = 64;
+
+  @TempDir Path directory;
+
+  private static KernelConnectionProperties connection() throws IOException {
+    var ports = new ArrayList<Integer>();
+    var open = new ArrayList<ServerSocket>();
+    for (int i = 0; i < 5; i++) {
+      var socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+      open.add(socket);
+      ports.add(socket.getLocalPort());
+    }
+    for (var socket : open) {
+      socket.close();
+    }
+    return new KernelConnectionProperties(
+        "127.0.0.1",
+        ports.get(0),
+        ports.get(1),
+        ports.get(2),
+        ports.get(3),
+        ports.get(4),
+        "tcp",
+        "hmac-sha256",
+        "key");
+  }
+
+  /// Says hello as ZMTP 3.0 does, then begins a frame of that size.
+  private static Socket claiming(int port, long bytes) throws IOException {
+    var stranger = new Socket(InetAddress.getLoopbackAddress(), port);
+    var greeting = ByteBuffer.allocate(GREETING_BYTES);
+    greeting.put(0, (byte) 0xFF).put(9, (byte) 0x7F).put(10, (byte) 3);
+    greeting.put(12, "NULL".getBytes(StandardCharsets.US_ASCII));
+    stranger.getOutputStream().write(greeting.array());
+    stranger.getInputStream().readNBytes(GREETING_BYTES);
+    stranger
+        .getOutputStream()
+        .write(ByteBuffer.allocate(9).put(LONG_COMMAND).putLong(bytes).array());
+    return stranger;
+  }
+
+  /// Reads what the kernel still says, until it closes the connection.
+  private static void awaitEnd(Socket stranger) throws IOException {
+    stranger.setSoTimeout(PATIENCE_MS);
+    try {
+      stranger.getInputStream().readAllBytes();
+    } catch (SocketException e) {
+      assertThat(e).hasMessageContaining("reset");
+    }
+  }
+
+  private static byte[] beat(int port) {
+    try (var context = new ZContext()) {
+      context.setLinger(0);
+      var client = context.createSocket(SocketType.REQ);
+      client.setReceiveTimeOut(PATIENCE_MS);
+      client.connect("tcp://127.0.0.1:" + port);
+      client.send("still there?");
+      return client.recv();
+    }
+  }
+
+  @Test
+  void aConnectionThatClaimsAHugeFrameEndsAndNothingElse() throws IOException {
+    var connection = connection();
+    try (var channels = new Channels(connection, (_, _) -> {})) {
+      channels.start();
+      for (int port :
+          List.of(
+              connection.getShellPort(),
+              connection.getControlPort(),
+              connection.getStdinPort(),
+              connection.getIopubPort(),
+              connection.getHbPort())) {
+        for (int i = 0; i < 2; i++) {
+          try (var stranger = claiming(port, 1_400_000_000)) {
+            awaitEnd(stranger);
+          }
+        }
+      }
+      assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
+    }
+  }
+
+  /// So many that the memory of the kernel does not suffice for what each may claim.
+  @Test
+  void aKernelWhoseSocketsBreakEndsAndSaysWhy() throws Exception {
+    var connection = connection();
+    var file = Files.writeString(directory.resolve("connection.json"), connection.toJsonString());
+    var said = directory.resolve("said.txt");
+    var kernel =
+        new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "-Xmx128m",
+                "-cp",
+                System.getProperty("java.class.path"),
+                "braid.launcher.cli.Braid",
+                "kernel",
+                "start",
+                file.toString(),
+                "-n",
+                "1")
+            .directory(directory.toFile())
+            .redirectErrorStream(true)
+            .redirectOutput(said.toFile())
+            .start();
+    var strangers = new ArrayList<Socket>();
+    try {
+      assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
+      while (kernel.isAlive() && strangers.size() < 100) {
+        try {
+          strangers.add(claiming(connection.getShellPort(), Channels.MAX_FRAME_BYTES));
+        } catch (IOException e) {
+          break; // nobody accepts any more
+        }
+      }
+      assertThat(kernel.waitFor(60, TimeUnit.SECONDS)).as(Files.readString(said)).isTrue();
+      assertThat(kernel.exitValue()).as(Files.readString(said)).isEqualTo(1);
+      assertThat(said)
+          .content()
+          .contains("braid: IOException: the kernel's sockets broke: java.lang.OutOfMemoryError");
+    } finally {
+      kernel.destroyForcibly().waitFor();
+      for (var stranger : strangers) {
+        stranger.close();
+      }
+    }
+  }
+}
