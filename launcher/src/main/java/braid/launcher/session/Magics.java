@@ -12,17 +12,21 @@ import braid.launcher.session.magic.MavenJars;
 import braid.launcher.session.magic.RankTable;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
+import java.util.zip.ZipFile;
 
 /// What a line that begins with `%` does.
 final class Magics {
   /// Found on PATH.
   private static final String MAVEN = "mvn";
+
+  /// More than any cell: the compiler needs a multiple of it.
+  private static final int MAX_LOADED_BYTES = 16 << 20;
 
   private final Session session;
   private final Gathered gathered;
@@ -88,13 +92,42 @@ final class Magics {
     if (rest.isEmpty()) {
       throw new MagicError("%jars wants paths of jars or folders of classes");
     }
-    for (var name : rest.split("\\s+", -1)) {
-      var path = Path.of(name).toAbsolutePath();
-      if (!Files.exists(path)) {
-        throw new MagicError("%jars: no such file: " + path);
-      }
+    var paths =
+        Arrays.stream(rest.split("\\s+", -1)).map(name -> Path.of(name).toAbsolutePath()).toList();
+    for (var path : paths) {
+      requireClasses(path);
+    }
+    for (var path : paths) {
       session.compiler().shell().addToClasspath(path.toString());
       gathered.added(path);
+    }
+  }
+
+  /// The compiler takes any path, and then fails at every cell if the path is no jar.
+  private static void requireClasses(Path path) throws MagicError {
+    if (Files.isDirectory(path)) {
+      return;
+    }
+    var mistake = "%jars must be given jars or folders of classes but " + path;
+    requireRegular("%jars", path, mistake);
+    try (var jar = new ZipFile(path.toFile())) {
+      if (jar.stream().noneMatch(entry -> entry.getName().endsWith(".class"))) {
+        throw new MagicError(mistake + " holds no class");
+      }
+    } catch (IOException e) {
+      throw new MagicError(mistake + " is no zip: " + e.getMessage());
+    }
+  }
+
+  /// Anything else may never end to be read, and no interrupt would end that.
+  private static void requireRegular(String magic, Path path, String mistake) throws MagicError {
+    if (!Files.exists(path)) {
+      throw new MagicError(magic + ": no such file: " + path);
+    }
+    if (!Files.isRegularFile(path)) {
+      throw new MagicError(
+          mistake
+              + (Files.isDirectory(path) ? " is a directory" : " is a device, a pipe or a socket"));
     }
   }
 
@@ -126,12 +159,17 @@ final class Magics {
     if (loading.contains(path)) {
       throw new MagicError("%load: " + path.getFileName() + " loads itself");
     }
+    requireRegular("%load", path, "%load must be given a file of Java but " + path);
     loading.push(path);
     try {
+      long bytes = Files.size(path);
+      if (bytes > MAX_LOADED_BYTES) {
+        throw new MagicError(
+            "%%load must be given a file of at most %d MiB but %s has %d MiB"
+                .formatted(MAX_LOADED_BYTES >> 20, path, bytes >> 20));
+      }
       return session.runPieces(
           new Cell(path.getFileName().toString(), Files.readString(path)), run);
-    } catch (NoSuchFileException e) {
-      throw new MagicError("%load: no such file: " + path);
     } catch (IOException e) {
       throw new MagicError("%load: " + path + " cannot be read as text: " + e);
     } finally {

@@ -11,6 +11,7 @@ import braid.launcher.cell.MagicName;
 import braid.launcher.cell.Outcome;
 import braid.launcher.session.magic.MavenJars;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -56,6 +57,41 @@ class MagicsTest {
     var outcome = run(source);
     assertThat(outcome.failure()).isEmpty();
     return outcome.result().orElseThrow().text();
+  }
+
+  @Test
+  void loadsNoFifoThatNobodyWrites() throws Exception {
+    var fifo = home.resolve("fifo");
+    assertThat(new ProcessBuilder("mkfifo", fifo.toString()).start().waitFor()).isZero();
+    assertThat(failure("%load " + fifo).message()).contains(" is a device, a pipe or a socket");
+    assertThat(failure("%jars " + fifo).message()).contains(" is a device, a pipe or a socket");
+  }
+
+  @Test
+  void loadsNoFileThatIsTooLargeForACell() throws IOException {
+    var large = home.resolve("Large.java");
+    try (var file = new RandomAccessFile(large.toFile(), "rw")) {
+      file.setLength(8L << 30);
+    }
+    assertThat(failure("%load " + large).message())
+        .isEqualTo("%load must be given a file of at most 16 MiB but " + large + " has 8192 MiB");
+  }
+
+  /// What is no jar must not get onto the class path, where every later cell stumbles over it.
+  @Test
+  void addsNoJarThatIsNone() throws IOException {
+    var garbage = file("garbage.jar", "this is no zip");
+    assertThat(failure("%jars " + garbage).message())
+        .startsWith(
+            "%jars must be given jars or folders of classes but " + garbage + " is no zip: ");
+    var sources = home.resolve("sources.jar");
+    try (var jar = new JarOutputStream(Files.newOutputStream(sources))) {
+      jar.putNextEntry(new JarEntry("a/B.java"));
+    }
+    assertThat(failure("%jars " + sources).message())
+        .isEqualTo(
+            "%jars must be given jars or folders of classes but " + sources + " holds no class");
+    assertThat(result("1 + 1")).isEqualTo("2");
   }
 
   private CellFailure failure(String source) {
@@ -135,7 +171,10 @@ class MagicsTest {
                   .formatted(rank, session.ranks().get(rank).pid()));
     }
     run(
-        "%%rank 0\nvar waiting = new Thread(() -> ProcessGroup.world().subset(\"pair\", 0, 1).barrier()); waiting.setDaemon(true); waiting.start(); while (waiting.getState() != Thread.State.TIMED_WAITING) { }");
+        "%%rank 0\n"
+            + "var waiting = new Thread(() -> ProcessGroup.world().subset(\"pair\", 0,"
+            + " 1).barrier()); waiting.setDaemon(true); waiting.start(); while (waiting.getState()"
+            + " != Thread.State.TIMED_WAITING) { }");
     assertThat(result("%ranks").lines().toList().get(1))
         .contains("waiting")
         .endsWith("barrier in group `pair`");
@@ -147,7 +186,10 @@ class MagicsTest {
     var shapes =
         file(
             "Shapes.java",
-            "record Square(int side) {\n  int area() { return side * side; }\n}\nnew Square(6).area() + 6");
+            "record Square(int side) {\n"
+                + "  int area() { return side * side; }\n"
+                + "}\n"
+                + "new Square(6).area() + 6");
     assertThat(result("%load " + shapes)).isEqualTo("42");
     assertThat(result("new Square(2).area()")).isEqualTo("4");
   }
@@ -164,6 +206,11 @@ class MagicsTest {
         .startsWith("all 2 ranks failed in Throws.jsh, line 3")
         .contains("->   3  int m = 1 / n;");
     assertThat(failure("%load").message()).isEqualTo("%load wants a .java or .jsh file");
+    assertThat(failure("%load " + home).message())
+        .isEqualTo("%load must be given a file of Java but " + home + " is a directory");
+    assertThat(failure("%load /dev/zero").message())
+        .isEqualTo(
+            "%load must be given a file of Java but /dev/zero is a device, a pipe or a socket");
     assertThat(failure("%load /no/such.java").message())
         .isEqualTo("%load: no such file: /no/such.java");
     assertThat(
@@ -174,7 +221,9 @@ class MagicsTest {
   @Test
   void whatCellsDeclaredIsListedWithSimpleValues() {
     run(
-        "int quantity = 7; String greeting = \"hello\\nyou\"; var many = List.of(1); int twice(int n) { return 2 * n; } record Pair(int a, int b) {}");
+        "int quantity = 7; String greeting = \"hello\\n"
+            + "you\"; var many = List.of(1); int twice(int n) { return 2 * n; } record Pair(int a,"
+            + " int b) {}");
     run("quantity + 1");
     var who = printed("%who");
     assertThat(who.lines().findFirst().orElseThrow().split("\\s{2,}"))
@@ -203,7 +252,8 @@ class MagicsTest {
         .isEqualTo("added opentest4j-1.3.0.jar\n");
     assertThat(
             result(
-                "new org.opentest4j.TestAbortedException(\"here\").getMessage() + Class.forName(\"org.opentest4j.TestAbortedException\").getProtectionDomain().getCodeSource().getLocation().getPath().endsWith(\".jar\")"))
+                "new org.opentest4j.TestAbortedException(\"here\").getMessage() +"
+                    + " Class.forName(\"org.opentest4j.TestAbortedException\").getProtectionDomain().getCodeSource().getLocation().getPath().endsWith(\".jar\")"))
         .isEqualTo("heretrue");
   }
 
