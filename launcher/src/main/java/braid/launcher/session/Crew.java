@@ -10,6 +10,7 @@ import braid.launcher.fanout.FanOut;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankKind;
 import braid.launcher.ranks.RankSet;
+import braid.natives.JavaCpp;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.security.SecureRandom;
@@ -22,6 +23,15 @@ import java.util.function.Consumer;
 
 /// The ranks with the compiler that feeds them: all that a restart replaces.
 final class Crew implements AutoCloseable {
+  /// What each rank does first, done here too: it is refused before any process is started.
+  private static void prepareLibraries() {
+    try {
+      JavaCpp.prepare();
+    } catch (IllegalStateException e) {
+      throw new BraidException(String.valueOf(e.getMessage()), e);
+    }
+  }
+
   private static final int TOKEN_BYTES = 16;
 
   /// A program that uses NVLink multicast and dies can take the host's GPUs out of service.
@@ -46,6 +56,7 @@ final class Crew implements AutoCloseable {
 
   /// Starts the ranks, and while they start, the compiler.
   static Crew start(SessionOptions options, Consumer<RankEvent> events) {
+    prepareLibraries();
     var token = token();
     var store = openStore(token);
     var environment = environment(options, store.port());

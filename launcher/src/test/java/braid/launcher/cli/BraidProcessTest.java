@@ -8,6 +8,7 @@ import braid.launcher.notebook.Notebooks.Code;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -48,6 +49,27 @@ class BraidProcessTest {
     assertThat(ran.out()).contains("saved   " + directory.resolve("n.out.ipynb"));
     assertThat(status(0)).isEqualTo("completed");
     assertThat(ran.err()).contains("on 2 ranks");
+  }
+
+  /// Not even root can make a home in /proc. What a stranger made in the folder for temporary files
+  /// first holds the stranger's libraries.
+  @Test
+  void aUserWithoutAHomeLoadsNoLibrariesFromAFolderOpenToOthers() throws Exception {
+    notebook(new Code("1"));
+    var options =
+        Map.of(
+            "JAVA_TOOL_OPTIONS", "-Duser.home=/proc/none -Djava.io.tmpdir=" + directory.toString());
+    var ran =
+        Ran.apart(directory, options, BraidProcessTest::onlyRead, "run", "n.ipynb", "-n", "1");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    var own = directory.resolve("braid-" + Files.getAttribute(Path.of("/proc/self"), "unix:uid"));
+    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(own)))
+        .isEqualTo("rwx------");
+
+    Files.setPosixFilePermissions(own, PosixFilePermissions.fromString("rwxrwxrwx"));
+    ran = Ran.apart(directory, options, BraidProcessTest::onlyRead, "run", "n.ipynb", "-n", "1");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(2);
+    assertThat(ran.err()).contains(own + " must be a folder of this user alone (mode 0700)");
   }
 
   @Test

@@ -1,0 +1,141 @@
+package braid.launcher.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.cli.home.Installation;
+import braid.launcher.notebook.Notebooks;
+import braid.launcher.notebook.Notebooks.Code;
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.jar.Attributes;
+import java.util.jar.JarOutputStream;
+import java.util.jar.Manifest;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// The `braid` script, in environments that are not a developer's.
+class BraidScriptTest {
+  @TempDir Path directory;
+
+  private record Said(int exitCode, String out) {}
+
+  /// A folder that holds the script and this JDK, as an unpacked bundle does.
+  private Path bundle(Path home) throws IOException {
+    Files.createDirectories(home.resolve("lib"));
+    var java = Files.createDirectories(home.resolve("jre/bin")).resolve("java");
+    var real = Path.of(System.getProperty("java.home"), "bin", "java");
+    Files.writeString(java, "#!/bin/sh\nexec '%s' \"$@\"\n".formatted(real));
+    assertThat(java.toFile().setExecutable(true)).isTrue();
+    var manifest = new Manifest();
+    manifest.getMainAttributes().put(Attributes.Name.MANIFEST_VERSION, "1.0");
+    manifest
+        .getMainAttributes()
+        .put(
+            Attributes.Name.CLASS_PATH,
+            Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator, -1))
+                .map(entry -> Path.of(entry).toUri().toString())
+                .collect(Collectors.joining(" ")));
+    new JarOutputStream(Files.newOutputStream(home.resolve("lib/all.jar")), manifest).close();
+    return script(home);
+  }
+
+  /// A checkout that was built, as far as the script looks.
+  private Path checkout(Path home) throws IOException {
+    Files.createDirectories(home.resolve("launcher/target"));
+    Files.createFile(home.resolve("launcher/target/built"));
+    return script(home);
+  }
+
+  private static Path script(Path home) throws IOException {
+    var script = home.resolve("braid");
+    Files.copy(Installation.home().orElseThrow().resolve("braid"), script);
+    return script;
+  }
+
+  private Said run(Map<String, String> environment, Path script, String... arguments)
+      throws IOException, InterruptedException {
+    var builder = new ProcessBuilder("bash", script.toString()).directory(directory.toFile());
+    builder.command().addAll(Arrays.asList(arguments));
+    builder.environment().clear();
+    builder.environment().put("PATH", "/usr/bin:/bin");
+    builder.environment().putAll(environment);
+    var process = builder.redirectErrorStream(true).start();
+    var out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    return new Said(process.waitFor(), out);
+  }
+
+  /// A JDK that only says how it is called.
+  private Path echoingJdk() throws IOException {
+    var jdk = Files.createDirectories(directory.resolve("jdk"));
+    Files.writeString(jdk.resolve("release"), "JAVA_VERSION=\"25\"\n");
+    var java = Files.createDirectories(jdk.resolve("bin")).resolve("java");
+    Files.writeString(java, "#!/bin/sh\necho started \"$@\"\n");
+    assertThat(java.toFile().setExecutable(true)).isTrue();
+    return jdk;
+  }
+
+  @Test
+  void startsWhereThereIsNoHome() throws Exception {
+    var script = checkout(directory.resolve("home"));
+    var said = run(Map.of("JAVA_HOME", echoingJdk().toString()), script, "--version");
+    assertThat(said.out()).startsWith("started ").endsWith("--version\n");
+    assertThat(said.exitCode()).isZero();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"LC_ALL, C", "LC_ALL, POSIX", "LANG, C", "LANG, xx_XX.UTF-8", "TERM, dumb"})
+  void runsANotebookWhoseNameIsNotAsciiInEveryLocale(String variable, String value)
+      throws Exception {
+    var script = bundle(directory.resolve("home"));
+    // Named by a shell: whether this JVM can is what is tested of another.
+    Files.writeString(directory.resolve("n.ipynb"), Notebooks.json(new Code("\"gr\\u00fcn\"")));
+    var name = "zäh.ipynb";
+    var renamed = new ProcessBuilder("bash", "-c", "mv n.ipynb $'z\\xc3\\xa4h.ipynb'");
+    assertThat(renamed.directory(directory.toFile()).start().waitFor()).isZero();
+    var said =
+        run(
+            Map.of(variable, value, "HOME", directory.toString()),
+            Files.writeString(
+                directory.resolve("run"),
+                "exec bash '%s' run $'z\\xc3\\xa4h.ipynb' -n 1".formatted(script)));
+    assertThat(said.exitCode()).as(said.out()).isZero();
+    assertThat(said.out()).contains(name + ": 1 cell ran", "zäh.out.ipynb");
+  }
+
+  @Test
+  void refusesAPathThatAClassPathCannotHold() throws Exception {
+    var script = checkout(directory.resolve("a:b"));
+    var said = run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), script, "--version");
+    assertThat(said.exitCode()).isEqualTo(2);
+    assertThat(said.out())
+        .startsWith("braid: Braid must lie where no path has a ':'")
+        .contains("a:b; move it")
+        .hasLineCount(1);
+  }
+
+  /// Not even root may write in /sys.
+  @Test
+  void saysWhoMustBuildWhatCannotBeWritten() throws Exception {
+    var home = directory.resolve("home");
+    var script = checkout(home);
+    Files.delete(home.resolve("launcher/target/built"));
+    Files.delete(home.resolve("launcher/target"));
+    var link = Files.createSymbolicLink(home.resolve("launcher/target"), Path.of("/sys/kernel"));
+    var said = run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), script, "--version");
+    Files.delete(link);
+    assertThat(said.exitCode()).isEqualTo(2);
+    assertThat(said.out())
+        .startsWith(
+            "braid: Braid must be built, because it never was or its sources changed since,")
+        .contains(home + "/launcher/target cannot be written; have its owner run " + script)
+        .hasLineCount(1);
+  }
+}
