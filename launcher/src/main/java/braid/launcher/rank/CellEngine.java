@@ -17,9 +17,6 @@ import jdk.jshell.spi.SPIResolutionException;
 /// Loads and runs what the front compiled. The JDK has such engines too, but they turn values,
 /// causes and stacks into strings, which a rank keeps.
 final class CellEngine {
-  /// A chain longer than this is a circle or as good as one.
-  private static final int MAX_CAUSES = 20;
-
   private final CellClasses classes = new CellClasses();
   private final Thread thread;
   private final Object stopping = new Object();
@@ -68,7 +65,7 @@ final class CellEngine {
       return failure(e.getCause() == null ? e : e.getCause());
     } catch (IllegalAccessException e) {
       return internal(e);
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       // Thrown while the value was turned into text: the cell's own toString.
       return failure(e);
     } finally {
@@ -88,7 +85,7 @@ final class CellEngine {
       return new FromRank.Value(HandedOver.onRank(field.get(null)));
     } catch (ReflectiveOperationException | LinkageError e) {
       return internal(e);
-    } catch (RuntimeException e) {
+    } catch (Throwable e) {
       return failure(e);
     }
   }
@@ -121,17 +118,14 @@ final class CellEngine {
 
   /// What a stop throws may come wrapped in what the cell, or a library it uses, made of it.
   private static boolean endedByStop(Throwable thrown) {
-    int depth = 0;
-    for (Throwable t = thrown; t != null && depth < MAX_CAUSES; t = t.getCause(), depth++) {
-      if (t instanceof CellStopped
-          || t instanceof InterruptedException
-          || t instanceof InterruptedIOException
-          || t instanceof ClosedByInterruptException
-          || t instanceof GroupAborted) {
-        return true;
-      }
-    }
-    return false;
+    return RankFailure.chain(thrown).stream()
+        .anyMatch(
+            t ->
+                t instanceof CellStopped
+                    || t instanceof InterruptedException
+                    || t instanceof InterruptedIOException
+                    || t instanceof ClosedByInterruptException
+                    || t instanceof GroupAborted);
   }
 
   private static FromRank.Failed internal(Throwable thrown) {

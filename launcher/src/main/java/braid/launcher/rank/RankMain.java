@@ -9,6 +9,7 @@ import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.Hello;
 import braid.launcher.wire.OutputMark;
+import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.ToRank;
 import braid.natives.LibC;
 import java.io.EOFException;
@@ -77,8 +78,16 @@ public final class RankMain {
     context.outbox(new FrontOutbox(execution));
     Thread.ofPlatform().daemon().name("braid-control").start(this::hearControl);
     while (true) {
-      var answer = answer(ToRank.read(execution.in()));
+      send(answer(ToRank.read(execution.in())));
+    }
+  }
+
+  /// What is too large to be sent, or to be made ready for it, is a failure of the cell.
+  private void send(FromRank.Answer answer) throws IOException {
+    try {
       execution.send(answer);
+    } catch (BraidException | OutOfMemoryError e) {
+      execution.send(new FromRank.Failed(RankFailure.of(RankFailure.Kind.THROWN, -1, e)));
     }
   }
 

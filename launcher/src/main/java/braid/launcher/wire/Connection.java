@@ -2,6 +2,7 @@ package braid.launcher.wire;
 
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
+import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
@@ -33,9 +34,17 @@ public final class Connection implements AutoCloseable {
     out.flush();
   }
 
-  public synchronized void send(FromRank message) throws IOException {
-    message.write(out);
-    out.flush();
+  /// As above. The message is complete before a byte of it is sent: one that cannot be written
+  /// leaves the connection as it was.
+  ///
+  /// @throws braid.BraidException where the message is larger than a message may be
+  public void send(FromRank message) throws IOException {
+    var bytes = new ByteArrayOutputStream();
+    message.write(new DataOutputStream(bytes));
+    synchronized (this) {
+      bytes.writeTo(out);
+      out.flush();
+    }
   }
 
   public synchronized void send(Hello hello) throws IOException {

@@ -5,7 +5,9 @@ import java.io.DataOutput;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /// What a rank's cell threw, as it was there: every cause with its class, message and stack.
 public record RankFailure(Kind kind, int unresolvedId, List<Thrown> chain) {
@@ -31,16 +33,60 @@ public record RankFailure(Kind kind, int unresolvedId, List<Thrown> chain) {
   private static final int MAX_CAUSES = 20;
 
   private static final int MAX_FRAMES = 200;
+  private static final int MAX_MESSAGE_CHARS = 1 << 16;
 
+  /// Always succeeds, though methods of `thrown` are the cell's own and may throw.
   public static RankFailure of(Kind kind, int unresolvedId, Throwable thrown) {
-    var chain = new ArrayList<Thrown>();
-    for (Throwable t = thrown; t != null && chain.size() < MAX_CAUSES; t = t.getCause()) {
-      var message = t.getMessage();
-      chain.add(
-          new Thrown(
-              t.getClass().getName(), message == null ? "" : message, List.of(t.getStackTrace())));
+    return new RankFailure(
+        kind,
+        unresolvedId,
+        chain(thrown).stream()
+            .map(t -> new Thrown(t.getClass().getName(), message(t), stack(t)))
+            .toList());
+  }
+
+  /// The exception and its causes, outermost first, as far as they can be asked for.
+  public static List<Throwable> chain(Throwable thrown) {
+    var chain = new ArrayList<Throwable>();
+    for (Throwable t = thrown; t != null && chain.size() < MAX_CAUSES; t = cause(t)) {
+      chain.add(t);
     }
-    return new RankFailure(kind, unresolvedId, chain);
+    return chain;
+  }
+
+  private static @Nullable Throwable cause(Throwable of) {
+    try {
+      return of.getCause();
+    } catch (RuntimeException | Error e) {
+      return null; // without its cause it is still a failure
+    }
+  }
+
+  private static String message(Throwable of) {
+    try {
+      var message = of.getMessage();
+      return message == null ? "" : cut(message);
+    } catch (RuntimeException | Error e) {
+      return "(its getMessage() threw " + e.getClass().getName() + ")";
+    }
+  }
+
+  private static String cut(String message) {
+    return message.length() <= MAX_MESSAGE_CHARS
+        ? message
+        : String.format(
+            Locale.ROOT,
+            "%s ... (%,d characters in all)",
+            message.substring(0, MAX_MESSAGE_CHARS),
+            message.length());
+  }
+
+  private static List<StackTraceElement> stack(Throwable of) {
+    try {
+      return List.of(of.getStackTrace());
+    } catch (RuntimeException | Error e) {
+      return List.of();
+    }
   }
 
   public Thrown root() {

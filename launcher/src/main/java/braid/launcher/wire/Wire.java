@@ -1,16 +1,21 @@
 package braid.launcher.wire;
 
+import braid.BraidException;
 import braid.MimeBundle;
 import java.io.DataInput;
 import java.io.DataOutput;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
+import java.util.Locale;
 
 /// The few shapes that messages are made of. Lengths are checked before memory is taken for them.
 final class Wire {
   /// A class, a chart or a text larger than this is a mistake, not a message.
   private static final int MAX_BYTES = 1 << 28;
+
+  /// Of all forms of what a cell shows, together. In UTF-8 this many always fit into a part.
+  private static final int MAX_SHOWN_CHARS = 1 << 26;
 
   private Wire() {}
 
@@ -42,6 +47,16 @@ final class Wire {
   }
 
   static void writeBundle(DataOutput out, MimeBundle bundle) throws IOException {
+    long chars = bundle.data().values().stream().mapToLong(String::length).sum();
+    if (chars > MAX_SHOWN_CHARS) {
+      throw new BraidException(
+          String.format(
+              Locale.ROOT,
+              "what a cell returns or shows must have at most %,d characters but has %,d; show a"
+                  + " part of it, or write it to a file",
+              MAX_SHOWN_CHARS,
+              chars));
+    }
     out.writeInt(bundle.data().size());
     for (var entry : bundle.data().entrySet()) {
       writeText(out, entry.getKey());
