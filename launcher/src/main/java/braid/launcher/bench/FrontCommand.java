@@ -2,6 +2,7 @@ package braid.launcher.bench;
 
 import braid.BraidException;
 import braid.launcher.ExitCode;
+import braid.launcher.OutputFile;
 import braid.launcher.bench.report.JsonReport;
 import braid.launcher.bench.report.MarkdownReport;
 import braid.launcher.bench.report.TextReport;

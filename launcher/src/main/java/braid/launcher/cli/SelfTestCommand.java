@@ -4,11 +4,11 @@ import braid.BraidException;
 import braid.MemoryKind;
 import braid.SelfTest;
 import braid.launcher.ExitCode;
+import braid.launcher.OutputFile;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
-import braid.launcher.cli.home.OutputFile;
 import braid.launcher.cli.home.RankOptions;
 import braid.launcher.cli.run.RunSummary;
 import braid.launcher.cli.run.SignalledSession;
@@ -46,8 +46,13 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "selftest",
     description =
+<<<<<<< HEAD
         "Runs every pattern and collective by every way, then random programs, on all ranks and"
             + " compares with plain loops.",
+=======
+        "Runs every pattern and collective by every way on all ranks and compares with plain"
+            + " loops.",
+>>>>>>> guard
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",

@@ -7,6 +7,7 @@ import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Kind;
 import java.nio.file.Path;
 import java.util.Optional;
+import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;

@@ -1,7 +1,7 @@
 package braid.launcher.cli.run;
 
 import braid.BraidException;
-import braid.launcher.cli.home.OutputFile;
+import braid.launcher.OutputFile;
 import braid.launcher.notebook.EarlierRun;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.ParameterCell;

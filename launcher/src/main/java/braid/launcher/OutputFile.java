@@ -1,4 +1,4 @@
-package braid.launcher.cli.home;
+package braid.launcher;
 
 import braid.BraidException;
 import braid.natives.WholeFile;
