@@ -19,10 +19,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.OptionalDouble;
 import java.util.SequencedMap;
-<<<<<<< HEAD
 import java.util.function.Function;
-=======
->>>>>>> guard
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;

@@ -6,7 +6,6 @@ import braid.launcher.OutputFile;
 import braid.launcher.bench.report.JsonReport;
 import braid.launcher.bench.report.MarkdownReport;
 import braid.launcher.bench.report.TextReport;
-import braid.launcher.cli.home.OutputFile;
 import braid.launcher.machine.RankCount;
 import braid.natives.WholeFile;
 import java.io.IOException;

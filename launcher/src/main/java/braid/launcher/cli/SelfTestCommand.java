@@ -46,13 +46,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "selftest",
     description =
-<<<<<<< HEAD
         "Runs every pattern and collective by every way, then random programs, on all ranks and"
             + " compares with plain loops.",
-=======
-        "Runs every pattern and collective by every way on all ranks and compares with plain"
-            + " loops.",
->>>>>>> guard
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",

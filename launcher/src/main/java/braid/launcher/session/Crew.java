@@ -56,10 +56,7 @@ final class Crew implements AutoCloseable {
 
   /// Starts the ranks, and while they start, the compiler.
   static Crew start(SessionOptions options, Consumer<RankEvent> events) {
-<<<<<<< HEAD
     SharedFileSweep.ofKilledSessions().line().ifPresent(Crew::warn);
-=======
->>>>>>> guard
     prepareLibraries();
     var token = token();
     var store = openStore(token);

@@ -5,7 +5,7 @@ import braid.Comparison;
 import braid.Comparison.Verdict;
 import braid.Study;
 import braid.launcher.ExitCode;
-import braid.launcher.cli.home.OutputFile;
+import braid.launcher.OutputFile;
 import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiments;
 import java.io.IOException;

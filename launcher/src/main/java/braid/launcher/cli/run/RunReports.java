@@ -2,11 +2,7 @@ package braid.launcher.cli.run;
 
 import braid.BraidException;
 import braid.launcher.ExitCode;
-<<<<<<< HEAD
-import braid.launcher.cli.home.OutputFile;
-=======
 import braid.launcher.OutputFile;
->>>>>>> guard
 import braid.launcher.experiment.Experiment;
 import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.report.Facts;
