@@ -98,6 +98,7 @@ final class Board implements AutoCloseable {
           () ->
               "%s, which %s has not called"
                   .formatted(members.in(call.name()), Members.numbered(missing(number))),
+          () -> missing(number),
           nanos -> {
             check();
             return SignalWord.await(come, 0, EPOCH, number, nanos) ? Boolean.TRUE : null;
