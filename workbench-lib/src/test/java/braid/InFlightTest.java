@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.internal.backend.HostGate;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
+import braid.internal.selftest.Programs;
 import braid.internal.work.Work;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -58,8 +59,14 @@ class InFlightTest {
     long seed = Long.getLong("braid.seed", ThreadLocalRandom.current().nextInt());
     try {
       for (int ranks = 1; ranks <= 4; ranks++) {
-        var random = new SplittableRandom(seed + ranks);
-        var cases = PipelineCases.random(Capabilities.host(), random, ranks, RANDOM_CASES / 4);
+        var programs =
+            new Programs(ranks, Capabilities.host(), List.of(), List.of(DType.values()));
+        var ways = Capabilities.host().stream().filter(Capabilities.Row::supported).toList();
+        var cases =
+            new SplittableRandom(seed + ranks)
+                .longs(RANDOM_CASES / 4)
+                .mapToObj(each -> programs.pipeline(each, ways.get(Math.floorMod(each, ways.size()))))
+                .toList();
         LocalRanks.run(ranks, world -> hold(cases, world, seed));
       }
     } catch (RuntimeException | Error e) {
