@@ -6,11 +6,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -204,8 +202,8 @@ class DifferingCallsTest {
     private final SymmetricTensor x;
     private final SymmetricTensor gathered;
     private final float[][] expected = new float[2][];
-    private @Nullable Pipeline one;
-    private @Nullable Pipeline other;
+    private Pipeline one;
+    private Pipeline other;
 
     Player(ProcessGroup world) {
       this.world = world;
@@ -214,21 +212,15 @@ class DifferingCallsTest {
       this.gathered = allocate(world, 5L * world.size());
       x.local().fill(world.rank() + 1);
       Pipeline.on(world).gemm(CACHED).build().close();
-      rebuild();
-    }
-
-    /// What broke off on one rank is built again on all.
-    void rebuild() {
-      close(one);
-      close(other);
       one = Pipeline.on(world).gemm(ONE).build();
       other = Pipeline.on(world).gemm(OTHER).build();
     }
 
-    private static void close(@Nullable Pipeline pipe) {
-      if (pipe != null) {
-        pipe.close();
-      }
+    /// What broke off on one rank is built again on all.
+    void rebuild() {
+      close();
+      one = Pipeline.on(world).gemm(ONE).build();
+      other = Pipeline.on(world).gemm(OTHER).build();
     }
 
     void play(Op op, int round) {
@@ -261,8 +253,7 @@ class DifferingCallsTest {
       }
     }
 
-    private void run(int which, @Nullable Pipeline built) {
-      var pipe = Objects.requireNonNull(built);
+    private void run(int which, Pipeline pipe) {
       pipe.output().fill(Float.NaN);
       pipe.run();
       var got = pipe.output().toFloats();
@@ -275,8 +266,8 @@ class DifferingCallsTest {
 
     @Override
     public void close() {
-      close(one);
-      close(other);
+      one.close();
+      other.close();
     }
   }
 

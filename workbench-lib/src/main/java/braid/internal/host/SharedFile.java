@@ -108,6 +108,9 @@ public final class SharedFile {
       var mapped = MemorySegment.NULL;
       var outcome = "";
       try {
+        if (bytesPerRank > free() || bytesPerRank > total() / place.size()) {
+          throw new IOException("no room");
+        }
         mapped =
             filling.apply(
                 () -> mapUnchecked(file, bytesPerRank, place.rank(), place.size(), arena));
@@ -151,9 +154,6 @@ public final class SharedFile {
 
   private static MemorySegment map(Path file, long bytesPerRank, int rank, int size, Arena arena)
       throws IOException {
-    if (bytesPerRank > free() || bytesPerRank > total() / size) {
-      throw new IOException("no room");
-    }
     var options =
         Set.of(
             StandardOpenOption.CREATE,
