@@ -94,14 +94,32 @@ class LocalRanksTest {
                     2,
                     world -> {
                       var x = SymmetricTensor.on(world).shape(2, 4).dtype(DType.FP32).allocate();
+                      var y = SymmetricTensor.on(world).shape(2, 4).dtype(DType.FP32).allocate();
                       var all = Collectives.on(world);
-                      all.allReduce(x);
+                      all.allReduce(x, y);
                       if (world.rank() == 1) {
-                        all.allReduce(x);
+                        all.allReduce(x, y);
                       }
                     }))
         .isExactlyInstanceOf(BraidException.class)
         .hasMessageContaining("from rank 0")
+        .hasMessageContaining("but rank 0 ended the cell and cannot come any more");
+  }
+
+  @Test
+  @Timeout(60)
+  void anAllocationThatARankHasLeftFails() {
+    assertThatThrownBy(
+            () ->
+                LocalRanks.run(
+                    2,
+                    world -> {
+                      if (world.rank() == 1) {
+                        SymmetricTensor.on(world).shape(2, 4).dtype(DType.FP32).allocate();
+                      }
+                    }))
+        .isExactlyInstanceOf(BraidException.class)
+        .hasMessageContaining("waited for allocate `")
         .hasMessageContaining("but rank 0 ended the cell and cannot come any more");
   }
 
