@@ -59,13 +59,13 @@ class InFlightTest {
     long seed = Long.getLong("braid.seed", ThreadLocalRandom.current().nextInt());
     try {
       for (int ranks = 1; ranks <= 4; ranks++) {
-        var programs =
-            new Programs(ranks, Capabilities.host(), List.of(), List.of(DType.values()));
+        var programs = new Programs(ranks, Capabilities.host(), List.of(), List.of(DType.values()));
         var ways = Capabilities.host().stream().filter(Capabilities.Row::supported).toList();
         var cases =
             new SplittableRandom(seed + ranks)
                 .longs(RANDOM_CASES / 4)
-                .mapToObj(each -> programs.pipeline(each, ways.get(Math.floorMod(each, ways.size()))))
+                .mapToObj(
+                    each -> programs.pipeline(each, ways.get(Math.floorMod(each, ways.size()))))
                 .toList();
         LocalRanks.run(ranks, world -> hold(cases, world, seed));
       }
