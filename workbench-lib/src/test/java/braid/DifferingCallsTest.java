@@ -234,7 +234,7 @@ class DifferingCallsTest {
                 .containsExactly(IntStream.range(0, ranks).mapToLong(i -> i).toArray());
         case ALL_REDUCE -> {
           try (var sum = comm.allReduce(x)) {
-            assertThat(sum.local().toFloats()).containsOnly(ranks * (ranks + 1) / 2);
+            assertThat(sum.local().toFloats()).containsOnly(ranks * (ranks + 1) / 2f);
           }
         }
         case ALL_GATHER -> {

@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// A view ends with the object it was taken from, also where the memory goes on to the next owner.
 @Timeout(120)
 class ViewLifetimeTest {
-  private record Problem(GemmSpec spec, List<Function<Pipeline, Tensor>> views) {}
+  record Problem(GemmSpec spec, List<Function<Pipeline, Tensor>> views) {}
 
   /// Between them they have every view that a pipeline hands out.
   static List<Problem> problems() {
