@@ -49,8 +49,8 @@ final class CellThreads {
       var frame = FRAME.matcher(line);
       if (frame.matches()) {
         var name = frame.group(1);
-        if (isOfCell.test(name)
-            || !own && (isOfLibrary(name) || timed && SCHEDULES.contains(name))) {
+        boolean waits = timed && SCHEDULES.contains(name);
+        if (isOfCell.test(name) || (!own && (isOfLibrary(name) || waits))) {
           return true;
         }
       } else if (line.startsWith("#")) {

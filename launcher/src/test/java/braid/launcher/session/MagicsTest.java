@@ -186,10 +186,11 @@ class MagicsTest {
     var shapes =
         file(
             "Shapes.java",
-            "record Square(int side) {\n"
-                + "  int area() { return side * side; }\n"
-                + "}\n"
-                + "new Square(6).area() + 6");
+            """
+            record Square(int side) {
+              int area() { return side * side; }
+            }
+            new Square(6).area() + 6""");
     assertThat(result("%load " + shapes)).isEqualTo("42");
     assertThat(result("new Square(2).area()")).isEqualTo("4");
   }

@@ -77,7 +77,7 @@ public final class CudaBackend implements Backend {
     this.workerCopies = new WorkerCopies(device.kernels(), env.bulkCopies());
     this.recorder = new Recorder(device.gpu());
     this.hardware = new Hardware(device.gpu().pciBusId());
-    waits.watch(this::checkDeparted);
+    waits.watchDepartures(this::checkDeparted);
   }
 
   /// Opens this rank's GPU, which is the one of its number among the ranks of this machine.

@@ -57,7 +57,7 @@ public final class HostBackend implements Backend {
     this.engine = new CopyEngine(link, waits);
     this.cores = Cores.of(env.local());
     this.memory = new FreeMemory(token, env.local(), waits);
-    waits.watch(this::checkDeparted);
+    waits.watchDepartures(this::checkDeparted);
     this.gemmThreads = Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
   }
 

@@ -39,6 +39,7 @@ public final class Waits {
   private final Map<Long, Going> going = new ConcurrentSkipListMap<>();
   private final AtomicLong ids = new AtomicLong();
   private final List<Runnable> watches = new CopyOnWriteArrayList<>();
+  private volatile Runnable departures = () -> {};
   private volatile @Nullable String reason;
   private volatile @Nullable Body body;
   private volatile @Nullable BraidException hopeless;
@@ -100,6 +101,7 @@ public final class Waits {
           return result;
         }
         watches.forEach(Runnable::run);
+        departures.run();
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -168,6 +170,12 @@ public final class Waits {
     watches.remove(check);
   }
 
+  /// Sets the check for ranks that have departed. It runs behind the others: a rank may have
+  /// departed because its call differed, and that is the cause.
+  public void watchDepartures(Runnable check) {
+    departures = check;
+  }
+
   /// Begins a cell or another body on the calling thread. A wait of that thread ends where it waits
   /// only for ranks that `departed` names: they have ended theirs, have nothing going on, and so
   /// cannot come. Waits of other threads may be satisfied by a later body, so they go on.
@@ -192,8 +200,10 @@ public final class Waits {
         : Set.of();
   }
 
-  /// The failure of a wait for ranks that have departed.
+  /// The failure of a wait for ranks that have departed. Throws the cause that a watch knows, if
+  /// one does.
   public BraidException hopeless(String description, List<Integer> departed) {
+    watches.forEach(Runnable::run);
     var failure =
         new BraidException(
             "waited for %s but %s ended the cell and cannot come any more; make the matching call there too"
