@@ -289,7 +289,10 @@ public final class Multiplier implements AutoCloseable {
     var c = gemm.c();
     int target = reserved == 0 ? 0 : Math.max(1, device.gpu().multiprocessors() - reserved);
     var epilogue = gemm.epilogue();
-    if (epilogue.amax().isEmpty() && !padded) {
+    // Beside an accumulation cublasLt adds a bias to what it has rounded already.
+    boolean roundsTwice =
+        epilogue.accumulate() && epilogue.bias().isPresent() && !c.dtype().isStoredAsFp32();
+    if (epilogue.amax().isEmpty() && !padded && !roundsTwice) {
       var together =
           gemm.count() > 1 && form == Left.AS_IT_IS && epilogue.preActivation().isEmpty();
       var direct =
