@@ -141,6 +141,7 @@ class FrontBenchTest {
     assertThat(refusal("--cells", "0"))
         .contains("--cells must be 1..10000 but was 0; try --cells 5");
     assertThat(refusal("--markdown", directory.resolve("no/such/front.md").toString()))
+        .contains("--markdown must be a file to write but ")
         .contains("is in a directory that does not exist; try mkdir -p");
     assertThat(directory).isEmptyDirectory();
   }

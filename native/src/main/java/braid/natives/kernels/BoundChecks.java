@@ -139,7 +139,9 @@ final class BoundChecks {
       return moved == exact;
     }
     double beyond = (moved - exact) * Math.signum(by);
-    return beyond >= 0 && beyond <= 4 * Math.ulp((float) exact);
+    // Also of `by` itself, which is larger where most of the value is cancelled.
+    double largest = Math.max(Math.abs(exact), Math.abs(by));
+    return beyond >= 0 && beyond <= 4 * Math.ulp((float) largest);
   }
 
   /// Numbers off by what is known, the last one by more than it may be.
