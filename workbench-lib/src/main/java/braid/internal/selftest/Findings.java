@@ -9,9 +9,6 @@ public final class Findings {
   private static final double ACTIVATED_ATOL = 1e-6;
   private static final double ACTIVATED_RTOL = 0x1p-22;
 
-  /// Tensor cores finish TF32 with a hyperbolic tangent of about 19 bits.
-  private static final double TF32_ATOL = 0x1p-18;
-
   private @Nullable String first;
 
   /// Keeps that, unless something was wrong before.
@@ -50,8 +47,7 @@ public final class Findings {
   void activated(String of, DType dtype, float[] wanted, float[] got) {
     var least = new float[wanted.length];
     for (int i = 0; i < wanted.length && i < got.length; i++) {
-      double atol = dtype == DType.TF32 ? TF32_ATOL : ACTIVATED_ATOL;
-      double off = atol + ACTIVATED_RTOL * Math.abs(wanted[i]);
+      double off = ACTIVATED_ATOL + ACTIVATED_RTOL * Math.abs(wanted[i]);
       float low = dtype.round((float) (wanted[i] - off));
       float high = dtype.round((float) (wanted[i] + off));
       least[i] = low <= got[i] && got[i] <= high ? got[i] : dtype.round(wanted[i]);
