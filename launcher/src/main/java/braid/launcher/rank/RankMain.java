@@ -92,7 +92,7 @@ public final class RankMain {
     }
   }
 
-  /// What is too large to be sent, or to be made ready for it, is a failure of the cell.
+  /// Sends an answer. One that is too large to be sent or prepared fails the cell.
   private void send(FromRank.Answer answer) throws IOException {
     try {
       execution.send(answer);

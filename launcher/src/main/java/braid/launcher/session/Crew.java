@@ -23,7 +23,7 @@ import java.util.function.Consumer;
 
 /// The ranks with the compiler that feeds them: all that a restart replaces.
 final class Crew implements AutoCloseable {
-  /// What each rank does first, done here too: it is refused before any process is started.
+  /// Prepares the folder of native libraries, so that a refusal comes before any rank starts.
   private static void prepareLibraries() {
     try {
       JavaCpp.prepare();

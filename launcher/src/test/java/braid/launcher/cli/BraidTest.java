@@ -132,7 +132,7 @@ class BraidTest {
     assertThat(ran.exitCode()).isEqualTo(2);
   }
 
-  /// What the notebook prints is not wanted: a device takes it.
+  /// A device takes an output notebook that nobody wants.
   @Test
   void writesIntoADevice() throws Exception {
     var device = Path.of("/dev/null");

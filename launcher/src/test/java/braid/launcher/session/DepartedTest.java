@@ -92,7 +92,7 @@ class DepartedTest {
     assertThat(failure.message()).contains("but ranks 0, 2 ended");
   }
 
-  /// What waits in memory that ranks share: the store knows nothing of it.
+  /// Waits in memory that ranks share, which the store does not see.
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

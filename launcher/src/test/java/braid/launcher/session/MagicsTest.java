@@ -77,7 +77,7 @@ class MagicsTest {
         .isEqualTo("%load must be given a file of at most 16 MiB but " + large + " has 8192 MiB");
   }
 
-  /// What is no jar must not get onto the class path, where every later cell stumbles over it.
+  /// Only jars get onto the class path: any other file would fail every later cell.
   @Test
   void addsNoJarThatIsNone() throws IOException {
     var garbage = file("garbage.jar", "this is no zip");

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What a rank cannot send to the front fails its cell and nothing else.
+/// A value that a rank cannot send to the front fails its cell and nothing else.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @Timeout(60)
 class WireLimitsTest {

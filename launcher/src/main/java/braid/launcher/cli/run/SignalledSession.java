@@ -21,7 +21,7 @@ public final class SignalledSession {
   /// How long that may take: an interrupt that is not heeded, and what follows it.
   private static final Duration STOP_PATIENCE = Duration.ofSeconds(25);
 
-  /// What the JVM itself exits with on these signals.
+  /// The JVM's own exit codes on these signals.
   private static final int HUNG_UP = 129;
 
   private static final int INTERRUPTED = 130;

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.zeromq.SocketType;
 import org.zeromq.ZContext;
 
-/// What strangers on the machine can do to a kernel's sockets without its key.
+/// Strangers on the machine reach a kernel's sockets without its key.
 class ChannelsTest {
   private static final int PATIENCE_MS = 10_000;
 
