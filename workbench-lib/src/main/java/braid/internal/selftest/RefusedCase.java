@@ -9,7 +9,6 @@ import braid.MemoryKind;
 import braid.Pipeline;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -19,10 +18,6 @@ import java.util.stream.IntStream;
 ///
 /// @param build the pipeline that cannot be built, where that is the mistake
 public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) implements Case {
-  /// Whether ranks whose calls differed go on in the same group. As long as they cannot, mistakes
-  /// of that sort are made in a group of their own, which is closed after it.
-  static final boolean GROUPS_OUTLIVE_DIFFERENT_CALLS = true;
-
   /// The mistakes.
   public enum Mistake {
     /// A problem or a tuning that so many ranks cannot have.
@@ -51,9 +46,7 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
 
   /// The mistakes after which ranks can go on.
   public static List<Mistake> possible() {
-    return Arrays.stream(Mistake.values())
-        .filter(each -> GROUPS_OUTLIVE_DIFFERENT_CALLS || each != Mistake.DIFFERENT_SHAPES)
-        .toList();
+    return List.of(Mistake.values());
   }
 
   @Override
@@ -64,15 +57,7 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
   /// Makes the mistake at once.
   @Override
   public Opened open(Trial trial, Findings findings) {
-    if (mistake.differs() && !GROUPS_OUTLIVE_DIFFERENT_CALLS) {
-      // Ranks may have come to different points of it, so its name must not come again.
-      long unique = trial.group().broadcast(System.nanoTime(), 0);
-      try (var group = another(trial.group(), "mistaken-" + Long.toHexString(unique))) {
-        make(group, trial.kind(), findings);
-      }
-    } else {
-      make(trial.group(), trial.kind(), findings);
-    }
+    make(trial.group(), trial.kind(), findings);
     rightWork(trial.group(), trial.kind(), findings);
     return new Done();
   }
