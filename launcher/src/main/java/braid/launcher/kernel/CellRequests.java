@@ -112,41 +112,41 @@ final class CellRequests implements AutoCloseable {
 
   /// Stops the running cell; without one nothing happens. The second time it is ended even if ranks
   /// have to be.
-  void interrupt() {
-    Optional<Running> cell;
-    synchronized (this) {
-      cell = running;
+  synchronized void interrupt() {
+    if (running.isEmpty()) {
+      return;
     }
-    if (cell.isPresent()) {
-      boolean first = cell.get().interrupted.complete(System.nanoTime());
-      prompts.release("the cell was interrupted");
-      if (first) {
-        session.interrupt();
-        later(INTERRUPT_AGAIN, cell.get(), session::interrupt);
-        later(SAY_WHO_RUNS, cell.get(), () -> sayWhoRuns(cell.get().publisher));
-      } else if (System.nanoTime() - cell.get().interrupted.join() > ONE_INTERRUPT.toNanos()) {
-        session.insist();
-        later(INTERRUPT_AGAIN, cell.get(), session::insist);
-      }
+    var cell = running.get();
+    boolean first = cell.interrupted.complete(System.nanoTime());
+    prompts.release("the cell was interrupted");
+    if (first) {
+      repeat(cell, session::interrupt);
+      later(SAY_WHO_RUNS, cell, () -> sayWhoRuns(cell.publisher));
+    } else if (System.nanoTime() - cell.interrupted.join() > ONE_INTERRUPT.toNanos()) {
+      repeat(cell, session::insist);
     }
   }
 
-  /// If the cell still runs then. An interrupt is told again because the session ignores one that
-  /// comes just before the cell gets there; that is not the user's second.
+  /// Tells the session now and again and again until the cell has ended: the session ignores an
+  /// interrupt that comes just before the cell gets there. Repeats are not the user's second.
+  private void repeat(Running cell, Runnable action) {
+    action.run();
+    later(INTERRUPT_AGAIN, cell, () -> repeat(cell, action));
+  }
+
+  /// Runs this if the cell still runs then; no later cell begins meanwhile.
   private void later(Duration delay, Running cell, Runnable action) {
     var _ =
         timer.schedule(
             () -> {
-              if (runs(cell)) {
-                action.run();
+              synchronized (this) {
+                if (running.equals(Optional.of(cell))) {
+                  action.run();
+                }
               }
             },
             delay.toMillis(),
             TimeUnit.MILLISECONDS);
-  }
-
-  private synchronized boolean runs(Running cell) {
-    return running.equals(Optional.of(cell));
   }
 
   private void sayWhoRuns(CellPublisher publisher) {
@@ -209,9 +209,6 @@ final class CellRequests implements AutoCloseable {
     }
     var publisher =
         new CellPublisher(channels, prompts, timer, request, asked.silent, asked.stdinAllowed);
-    if (!asked.silent) {
-      publisher.input(asked.code, executionCount);
-    }
     var content = run(asked, publisher);
     if (content.get("status").getAsString().equals("error")) {
       publisher.error(content);
@@ -227,6 +224,10 @@ final class CellRequests implements AutoCloseable {
       running = Optional.of(cell);
     }
     try {
+      // A client may interrupt the cell as soon as it sees this.
+      if (!asked.silent) {
+        publisher.input(asked.code, executionCount);
+      }
       var ranks = awaitRanks(cell);
       if (cell.interrupted.isDone()) {
         return ErrorContent.of(notBegun());
