@@ -1,6 +1,5 @@
 package braid;
 
-import braid.internal.backend.Stream;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
 import braid.internal.pipeline.Flight;
@@ -83,7 +82,7 @@ final class Iterations {
     plan.rig().spoil();
     if (group.calls().failed()) {
       // What its streams wait for does not come, and the next round will not tell them.
-      plan.streams().forEach(Stream::rest);
+      plan.rig().backend.rest(plan.streams());
     }
   }
 

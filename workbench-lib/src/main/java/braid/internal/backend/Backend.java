@@ -53,6 +53,11 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// A queue of work that goes on beside the caller. Several may run at once.
   Stream stream(Lane lane);
 
+  /// Brings the streams of one plan to rest: drops what has not begun, and waits for what has,
+  /// ending its waits for other ranks where they do not end by themselves. Streams of a plan wait
+  /// for each other, so none comes to rest alone. Then they are as new.
+  void rest(List<Stream> streams);
+
   /// Readies what that lays out on those streams, without doing it: what takes memory or time at
   /// its first use is behind it. The numbers it will work on should be there. Each launch gives out
   /// piece by piece.

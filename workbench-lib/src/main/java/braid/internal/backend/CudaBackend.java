@@ -166,6 +166,17 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
+  public void rest(List<Stream> together) {
+    device.gpu().use();
+    var streams = together.stream().map(CudaBackend::ofCuda).toList();
+    streams.forEach(CudaStream::dropPending);
+    Rest.await(
+        device.gpu(),
+        () -> streams.stream().allMatch(each -> each.gpu().isDone()),
+        () -> streams.forEach(each -> each.awaited().unblock()));
+  }
+
+  @Override
   public Replay prepare(List<Stream> on, Runnable layOut) {
     return CudaProgram.of(on.stream().map(CudaBackend::ofCuda).toList(), layOut);
   }

@@ -388,13 +388,6 @@ final class CudaStream implements Stream {
     return awaited;
   }
 
-  @Override
-  public void rest() {
-    device.gpu().use();
-    dropPending();
-    Rest.await(device.gpu(), gpu::isDone, awaited::unblock);
-  }
-
   /// Forgets what was not enqueued because of a failure.
   void dropPending() {
     pending.clear();

@@ -106,6 +106,11 @@ public final class HostBackend implements Backend {
   }
 
   @Override
+  public void rest(List<Stream> together) {
+    together.forEach(stream -> ofHost(stream).rest());
+  }
+
+  @Override
   public Stream stream(Lane lane) {
     var stream =
         new HostStream(

@@ -326,8 +326,7 @@ final class HostStream implements Stream {
     return queue.isEmpty();
   }
 
-  @Override
-  public void rest() {
+  void rest() {
     queue.rest();
     mover.rest();
   }

@@ -68,10 +68,6 @@ public sealed interface Stream extends AutoCloseable permits HostStream, CudaStr
   /// Waits until all work is done, and throws what failed.
   void synchronize(Supplier<String> description);
 
-  /// Drops what has not begun and waits for what has, ending its waits for other ranks where they
-  /// do not end by themselves. Then the stream is as new.
-  void rest();
-
   /// What the stream waits for just now, or did when its waits were ended; for messages.
   Optional<String> waitingFor();
 

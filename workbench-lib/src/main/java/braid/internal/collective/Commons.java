@@ -327,7 +327,7 @@ public final class Commons implements AutoCloseable {
     carriers.forEach(
         (over, each) -> {
           if (over.way().library().isEmpty()) {
-            each.streams().forEach(Stream::rest);
+            setting.backend().rest(each.streams());
           }
         });
   }

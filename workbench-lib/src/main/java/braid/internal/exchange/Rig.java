@@ -184,6 +184,10 @@ public final class Rig implements AutoCloseable {
   /// Frees everything, streams first. No rank waits for another: the peers keep their own views.
   @Override
   public void close() {
+    if (spoiled) {
+      var broken = List.copyOf(streams);
+      made.push(() -> backend.rest(broken));
+    }
     streams.clear();
     Closing.all(made::poll);
   }
