@@ -2,6 +2,7 @@ package braid.natives;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileSystemException;
@@ -43,8 +44,34 @@ public final class WholeFile {
     write(file, content.getBytes(StandardCharsets.UTF_8));
   }
 
+  /// Writes all of it even if the thread is interrupted meanwhile; the thread then stays
+  /// interrupted.
+  ///
   /// @throws FileSystemException where [#target] refuses the file
   public static void write(Path file, byte[] content) throws IOException {
+    boolean interrupted = Thread.interrupted();
+    try {
+      while (!wrote(file, content)) {
+        interrupted |= Thread.interrupted();
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /// Returns false where an interrupt closed the file.
+  private static boolean wrote(Path file, byte[] content) throws IOException {
+    try {
+      replace(file, content);
+      return true;
+    } catch (ClosedByInterruptException e) {
+      return false;
+    }
+  }
+
+  private static void replace(Path file, byte[] content) throws IOException {
     var target = target(file);
     boolean exists = Files.exists(target, LinkOption.NOFOLLOW_LINKS);
     if (exists && !Files.isRegularFile(target, LinkOption.NOFOLLOW_LINKS)) {

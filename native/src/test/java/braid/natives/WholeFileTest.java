@@ -49,6 +49,15 @@ class WholeFileTest {
   }
 
   @Test
+  void anInterruptedThreadWritesTheWholeFileAndStaysInterrupted() throws IOException {
+    var file = folder.resolve("file");
+    Thread.currentThread().interrupt();
+    WholeFile.write(file, "whole");
+    assertThat(Thread.interrupted()).isTrue();
+    assertThat(file).hasContent("whole");
+  }
+
+  @Test
   void makesANewFileAsTheShellDoes() throws Exception {
     shell(folder, ": > b");
     WholeFile.write(folder.resolve("a"), "new");
