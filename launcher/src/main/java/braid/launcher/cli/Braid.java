@@ -31,6 +31,7 @@ import picocli.CommandLine.Spec;
       KernelCommand.class,
       DoctorCommand.class,
       SelfTestCommand.class,
+      SoakCommand.class,
       BenchCommand.class,
       BundleCommand.class,
     },

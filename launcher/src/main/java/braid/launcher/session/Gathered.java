@@ -27,6 +27,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -79,6 +80,8 @@ public final class Gathered implements Displayable, AutoCloseable {
       inOrder.submit(waiting::clear).get();
     } catch (ExecutionException e) {
       throw new IllegalStateException("gathering failed", e.getCause());
+    } catch (RejectedExecutionException e) {
+      // The session was closed while its cell ran; nobody will ask for what comes now.
     }
   }
 

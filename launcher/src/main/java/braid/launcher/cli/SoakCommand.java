@@ -1,0 +1,96 @@
+package braid.launcher.cli;
+
+import braid.BraidException;
+import braid.launcher.ExitCode;
+import braid.launcher.cli.home.Installation;
+import braid.launcher.soak.SoakRun;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ThreadLocalRandom;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/// `braid soak`: attacks live sessions at random, one in this process and one under Jupyter.
+@Command(
+    name = "soak",
+    description =
+        "Kills, freezes, interrupts, floods and restarts live sessions at random, one headless and one"
+            + " under jupyter_client, and checks after each that the failure was named, that the session"
+            + " works and that nothing is left.",
+    mixinStandardHelpOptions = true,
+    sortOptions = false,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {" 0:all held", " 1:something did not", " 2:a mistake in the options"},
+    footerHeading = "%nExamples:%n",
+    footer = {"  braid soak", "  braid soak --seconds 600 --seed 7 -n 3"})
+final class SoakCommand implements Callable<Integer> {
+  private static final int MOST_RANKS = 64;
+  private static final int MOST_SECONDS = 1_000_000;
+  private static final int DRAWN_SEEDS = 1_000_000_000;
+
+  @Option(names = "-n", paramLabel = "RANKS", description = "Ranks. Default: ${DEFAULT-VALUE}.")
+  private int ranks = 3;
+
+  @Option(
+      names = "--seconds",
+      paramLabel = "SECONDS",
+      description = "How long to go on. Default: ${DEFAULT-VALUE}.")
+  private int seconds = 60;
+
+  @Option(
+      names = "--seed",
+      paramLabel = "S",
+      description = "Seed of the attacks. Default: drawn and printed.")
+  private @Nullable Long seed;
+
+  @Option(
+      names = "--only",
+      paramLabel = "SESSION",
+      description = "headless or jupyter. Default: both, side by side.")
+  private @Nullable String only;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public Integer call() throws IOException, InterruptedException {
+    check("-n", ranks, 1, MOST_RANKS);
+    check("--seconds", seconds, 1, MOST_SECONDS);
+    if (only != null && !SoakRun.SESSIONS.contains(only)) {
+      throw new BraidException(
+          "--only must be one of %s but was \"%s\"; leave it out for all"
+              .formatted(String.join(", ", SoakRun.SESSIONS), only));
+    }
+    long first = seed != null ? seed : ThreadLocalRandom.current().nextInt(DRAWN_SEEDS);
+    progress("seed " + first);
+    var sessions = only == null ? SoakRun.SESSIONS : List.of(only);
+    var run = new SoakRun(ranks, seconds, first, sessions, kernel(), this::progress);
+    return (run.run(spec.commandLine().getOut()) ? ExitCode.OK : ExitCode.CELL_FAILED).code();
+  }
+
+  /// What Jupyter starts a kernel with.
+  private List<String> kernel() {
+    var command = new ArrayList<>(Installation.command());
+    command.addAll(List.of("kernel", "start", "{connection_file}", "--backend", "host"));
+    command.addAll(List.of("-n", Integer.toString(ranks)));
+    return command;
+  }
+
+  private void progress(String what) {
+    var err = spec.commandLine().getErr();
+    err.println("braid soak: " + what);
+    err.flush();
+  }
+
+  private static void check(String option, int value, int least, int most) {
+    if (value < least || value > most) {
+      throw new BraidException(
+          "%s must be %d..%d but was %d; try %s %d"
+              .formatted(option, least, most, value, option, Math.max(least, 3)));
+    }
+  }
+}

@@ -1,0 +1,48 @@
+package braid.launcher.soak;
+
+/// What is done to a session.
+enum Attack {
+  INTERRUPT("a cell is interrupted", 26),
+  TIME_LIMIT("a cell meets its time limit", 8),
+  FAILURE("a rank throws, or leaves the cell, or the cell does not compile", 20),
+  FLOOD("all ranks print megabytes", 8),
+  PAUSE("a rank is frozen for less than a second", 8),
+  KILL("a rank is killed in a cell", 10),
+  KILL_IDLE("a rank is killed between cells", 4),
+  EXIT("a rank ends itself", 3),
+  FREEZE("a rank is frozen until that is said", 2),
+  FREEZE_AND_INTERRUPT("a rank is frozen and the cell interrupted", 3),
+  RESTART("%restart", 5),
+  FRONT("the front is killed", 1);
+
+  /// For people.
+  final String title;
+
+  /// How often it is drawn, beside the others.
+  final int weight;
+
+  Attack(String title, int weight) {
+    this.title = title;
+    this.weight = weight;
+  }
+
+  static int weights() {
+    int sum = 0;
+    for (var attack : values()) {
+      sum += attack.weight;
+    }
+    return sum;
+  }
+
+  /// The attack that stands at that place, from 0 to less than [#weights].
+  static Attack at(int place) {
+    int left = place;
+    for (var attack : values()) {
+      left -= attack.weight;
+      if (left < 0) {
+        return attack;
+      }
+    }
+    throw new IllegalArgumentException("there are fewer weights than " + place);
+  }
+}

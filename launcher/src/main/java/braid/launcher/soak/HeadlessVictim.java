@@ -1,0 +1,112 @@
+package braid.launcher.soak;
+
+import braid.MimeBundle;
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellOutput;
+import braid.launcher.notebook.run.CellAttempt;
+import braid.launcher.notebook.run.StopRequest;
+import braid.launcher.notebook.run.TimeLimits;
+import braid.launcher.session.Session;
+import braid.launcher.session.SessionOptions;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Optional;
+
+/// A session in this process, whose cells run as `braid run` runs them.
+final class HeadlessVictim implements Victim {
+  private final SessionOptions options;
+  private Session session;
+  private StopRequest stop = new StopRequest();
+
+  HeadlessVictim(SessionOptions options) {
+    this.options = options;
+    session = Session.start(options);
+  }
+
+  /// Hands on what a cell says.
+  private record Heard(RunningCell cell) implements CellOutput {
+    @Override
+    public void stdout(String text) {
+      cell.say(text);
+    }
+
+    @Override
+    public void stderr(String text) {
+      cell.say(text);
+    }
+
+    @Override
+    public void display(MimeBundle bundle, String displayId) {
+      cell.say(bundle.text());
+    }
+
+    @Override
+    public void update(MimeBundle bundle, String displayId) {
+      cell.say(bundle.text());
+    }
+
+    @Override
+    public String readLine(String prompt) throws IOException {
+      throw new IOException("a soak asks nobody");
+    }
+  }
+
+  @Override
+  public String name() {
+    return "headless";
+  }
+
+  @Override
+  public long front() {
+    return ProcessHandle.current().pid();
+  }
+
+  @Override
+  public boolean hasLimits() {
+    return true;
+  }
+
+  @Override
+  public RunningCell begin(String code, Optional<Duration> limit) {
+    stop = new StopRequest();
+    var asked = stop;
+    var cell = new RunningCell();
+    var attempt = new CellAttempt(session, new Cell("the cell", code), new Heard(cell));
+    Thread.ofPlatform()
+        .daemon()
+        .name("soak-headless")
+        .start(() -> run(attempt, new TimeLimits(limit, Optional.empty()), asked, cell));
+    return cell;
+  }
+
+  private static void run(
+      CellAttempt attempt, TimeLimits limits, StopRequest stop, RunningCell cell) {
+    try {
+      var outcome = attempt.run(limits, stop);
+      outcome.result().ifPresent(result -> cell.say(result.text()));
+      var failure = outcome.failure();
+      cell.end(
+          failure.isEmpty(),
+          failure.map(f -> f.message() + "\n" + String.join("\n", f.traceback())).orElse(""));
+    } catch (RuntimeException | Error e) {
+      cell.end(false, "the session failed: " + e);
+      throw e;
+    }
+  }
+
+  @Override
+  public void interrupt() {
+    stop.request("stopped by the soak");
+  }
+
+  @Override
+  public void renew() {
+    session.close();
+    session = Session.start(options);
+  }
+
+  @Override
+  public void close() {
+    session.close();
+  }
+}

@@ -1,0 +1,161 @@
+package braid.launcher.soak;
+
+import braid.BraidException;
+import braid.launcher.session.SessionOptions;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/// Soaks of several sessions side by side, and what they leave on the machine.
+///
+/// @param sessions of [#SESSIONS], those to attack
+/// @param kernel what Jupyter starts a kernel with
+/// @param progress is told, in words, how far it is
+public record SoakRun(
+    int ranks,
+    int seconds,
+    long seed,
+    List<String> sessions,
+    List<String> kernel,
+    Consumer<String> progress) {
+  private static final String HEADLESS = "headless";
+  private static final String JUPYTER = "jupyter";
+
+  /// The kinds of session.
+  public static final List<String> SESSIONS = List.of(HEADLESS, JUPYTER);
+
+  /// Descriptors and threads that a front may gain: what it opens when it is first needed.
+  private static final int MOST_GROWTH = 16;
+
+  /// The share of the time after which a front is warm.
+  private static final int WARM_UP = 10;
+
+  private static final int PROGRESS_STEP = 50;
+
+  /// Attacks them for that long and prints what was found. Returns whether all held.
+  public boolean run(PrintWriter out) throws IOException, InterruptedException {
+    var report = new SoakReport();
+    var before = Traces.temporary();
+    var home = Files.createTempDirectory("braid-soak");
+    try {
+      attackAll(home, report);
+    } finally {
+      try (var files = Files.walk(home)) {
+        for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
+          Files.delete(file);
+        }
+      }
+    }
+    var left = new TreeSet<>(Traces.temporary());
+    left.removeAll(before);
+    if (!left.isEmpty()) {
+      report.leaked("temporary files: " + left);
+    }
+    var shared = Traces.shared();
+    if (!shared.isEmpty()) {
+      report.leaked("shared memory: " + shared);
+    }
+    report.print(out);
+    return report.isClean();
+  }
+
+  private void attackAll(Path home, SoakReport report) throws IOException, InterruptedException {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+    var soaks = new ArrayList<CompletableFuture<Void>>();
+    for (var session : sessions) {
+      // Each session has its own attacks.
+      long itsSeed = seed + SESSIONS.indexOf(session);
+      victim(session, home).ifPresent(victim -> soaks.add(beside(victim, itsSeed, end, report)));
+    }
+    for (var soak : soaks) {
+      try {
+        var _ = soak.get();
+      } catch (ExecutionException e) {
+        throw new IOException("the soak broke off: " + e.getCause(), e);
+      }
+    }
+  }
+
+  private Optional<Victim> victim(String session, Path home)
+      throws IOException, InterruptedException {
+    if (session.equals(HEADLESS)) {
+      return Optional.of(
+          new HeadlessVictim(new SessionOptions(ranks, "host", Optional.empty(), home)));
+    }
+    Optional<Victim> jupyter =
+        JupyterVictim.start(kernel, home.resolve("kernel.log")).map(victim -> victim);
+    if (jupyter.isEmpty() && sessions.size() == 1) {
+      throw new BraidException(
+          "session jupyter needs a python3 that has jupyter_client but there is none; apt install python3-jupyter-client, or say --only headless");
+    }
+    if (jupyter.isEmpty()) {
+      progress.accept("no python3 has jupyter_client: headless alone");
+    }
+    return jupyter;
+  }
+
+  private CompletableFuture<Void> beside(
+      Victim victim, long itsSeed, long endNanos, SoakReport report) {
+    var done = new CompletableFuture<Void>();
+    Thread.ofPlatform()
+        .name("soak-of-" + victim.name())
+        .start(
+            () -> {
+              try {
+                try (victim) {
+                  attack(victim, itsSeed, endNanos, report);
+                }
+                done.complete(null);
+              } catch (Exception | Error e) {
+                done.completeExceptionally(e);
+              }
+            });
+    return done;
+  }
+
+  private void attack(Victim victim, long itsSeed, long endNanos, SoakReport report)
+      throws IOException, InterruptedException {
+    var soak = new Soak(victim, ranks, itsSeed, Soak.NAMED_WITHIN, event -> heard(event, report));
+    soak.begin();
+    soak.until(System.nanoTime() + (endNanos - System.nanoTime()) / WARM_UP);
+    var warm = Traces.Held.by(victim.front());
+    soak.until(endNanos);
+    var end = Traces.Held.by(victim.front());
+    report.held(victim.name(), warm, end);
+    if (end.files() > warm.files() + MOST_GROWTH) {
+      report.leaked(
+          "descriptors of the %s front: %d, then %d"
+              .formatted(victim.name(), warm.files(), end.files()));
+    }
+    if (end.threads() > warm.threads() + MOST_GROWTH) {
+      report.leaked(
+          "threads of the %s front: %d, then %d"
+              .formatted(victim.name(), warm.threads(), end.threads()));
+    }
+  }
+
+  private void heard(Event event, SoakReport report) {
+    report.add(event);
+    int count = report.count();
+    event
+        .fault()
+        .ifPresent(
+            fault ->
+                progress.accept(
+                    "event %d, %s, %s: %s"
+                        .formatted(count, event.victim(), event.attack().title, fault)));
+    if (count % PROGRESS_STEP == 0) {
+      progress.accept("%d events".formatted(count));
+    }
+  }
+}

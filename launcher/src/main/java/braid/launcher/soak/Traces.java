@@ -1,0 +1,93 @@
+package braid.launcher.soak;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+
+/// What a session leaves on a machine, as Linux shows it.
+final class Traces {
+  private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+  private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir", "/tmp"));
+  private static final String RANK = "braid.launcher.rank.RankMain";
+  private static final double KIB_PER_MIB = 1024;
+
+  private Traces() {}
+
+  /// What the front of a session holds.
+  record Held(int threads, int files, double residentMiB) {
+    static Held by(long pid) throws IOException {
+      return new Held(entries(pid, "task"), entries(pid, "fd"), memoryMiB(pid));
+    }
+  }
+
+  private static int entries(long pid, String directory) throws IOException {
+    try (var entries = Files.list(Path.of("/proc", Long.toString(pid), directory))) {
+      return (int) entries.count();
+    }
+  }
+
+  private static double memoryMiB(long pid) throws IOException {
+    for (var line : Files.readAllLines(Path.of("/proc", Long.toString(pid), "status"))) {
+      if (line.startsWith("VmRSS:")) {
+        return Double.parseDouble(line.replaceAll("[^0-9]", "")) / KIB_PER_MIB;
+      }
+    }
+    return 0;
+  }
+
+  /// The living ranks of that front.
+  static List<Long> ranks(long front) {
+    return ProcessHandle.of(front).stream()
+        .flatMap(ProcessHandle::children)
+        .map(ProcessHandle::pid)
+        .filter(Traces::isRank)
+        .sorted()
+        .toList();
+  }
+
+  private static boolean isRank(long pid) {
+    try {
+      var line =
+          Files.readString(
+              Path.of("/proc", Long.toString(pid), "cmdline"), StandardCharsets.ISO_8859_1);
+      return line.contains(RANK);
+    } catch (IOException e) {
+      return false; // it has ended meanwhile
+    }
+  }
+
+  /// Whether there is such a process and it has not ended.
+  static boolean lives(long pid) {
+    try {
+      var stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"));
+      return stat.charAt(stat.lastIndexOf(')') + 2) != 'Z';
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  /// Names of Braid's in shared memory.
+  static Set<String> shared() throws IOException {
+    return named(SHARED_MEMORY);
+  }
+
+  /// Names of Braid's among the temporary files.
+  static Set<String> temporary() throws IOException {
+    return named(TEMPORARY);
+  }
+
+  private static Set<String> named(Path folder) throws IOException {
+    try (var files = Files.list(folder)) {
+      return files
+          .map(file -> file.getFileName().toString())
+          .filter(name -> name.toLowerCase(Locale.ROOT).contains("braid"))
+          .collect(Collectors.toCollection(TreeSet::new));
+    }
+  }
+}

@@ -1,0 +1,105 @@
+package braid.launcher.soak;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.session.SessionOptions;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Every attack on a headless session; `braid soak` goes on for longer, and under Jupyter too.
+class SoakTest {
+  private static final int RANKS = 2;
+
+  /// Only a session that hangs takes so long; `braid soak` holds it to 5 s.
+  private static final Duration GENEROUS = Duration.ofSeconds(60);
+
+  @TempDir Path home;
+
+  private HeadlessVictim session() {
+    return new HeadlessVictim(new SessionOptions(RANKS, "host", Optional.empty(), home));
+  }
+
+  /// All that a headless session can suffer.
+  private static List<Attack> attacks() {
+    var attacks = new ArrayList<>(List.of(Attack.values()));
+    attacks.remove(Attack.FRONT);
+    return attacks;
+  }
+
+  @Test
+  void everyAttackIsNamedAndTheSessionWorksAfterIt() throws Exception {
+    var events = new ArrayList<Event>();
+    try (var victim = session()) {
+      var soak = new Soak(victim, RANKS, 1, GENEROUS, events::add);
+      soak.begin();
+      for (var attack : attacks()) {
+        soak.one(attack);
+      }
+    }
+    assertThat(events).extracting(Event::attack).isEqualTo(attacks());
+    assertThat(events).allSatisfy(event -> assertThat(event.fault()).isEmpty());
+  }
+
+  /// Whether a soak sees that something does not hold.
+  @Test
+  void aFailureThatIsNotToldIsAFault() throws Exception {
+    var events = new ArrayList<Event>();
+    try (var victim = new Silent(session())) {
+      var soak = new Soak(victim, RANKS, 1, GENEROUS, events::add);
+      soak.begin();
+      soak.one(Attack.FAILURE);
+    }
+    assertThat(events).hasSize(1);
+    assertThat(events.getFirst().fault()).contains("the cell succeeded");
+  }
+
+  /// A session that runs no cell which would fail.
+  private record Silent(Victim victim) implements Victim {
+    @Override
+    public String name() {
+      return victim.name();
+    }
+
+    @Override
+    public long front() {
+      return victim.front();
+    }
+
+    @Override
+    public RunningCell begin(String code, Optional<Duration> limit) {
+      return victim.begin(code.equals(Codes.HEALTH) ? code : "1 + 1", limit);
+    }
+
+    @Override
+    public boolean hasLimits() {
+      return victim.hasLimits();
+    }
+
+    @Override
+    public void interrupt() {
+      victim.interrupt();
+    }
+
+    @Override
+    public void renew() {
+      victim.renew();
+    }
+
+    @Override
+    public void close() {
+      victim.close();
+    }
+  }
+
+  @Test
+  void everyAttackIsDrawn() {
+    assertThat(IntStream.range(0, Attack.weights()).mapToObj(Attack::at).distinct())
+        .containsExactly(Attack.values());
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.launcher.soak;
+
+import org.jspecify.annotations.NullMarked;
