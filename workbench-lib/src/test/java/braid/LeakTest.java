@@ -11,7 +11,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// Allocating and closing, however often, leaves nothing behind: no file, descriptor, mapping,
 /// thread or name. Counted by the system, in processes that do nothing else.
@@ -31,7 +30,6 @@ class LeakTest {
   private static final long SLACK = 24;
 
   @Test
-  @Timeout(120)
   void tenThousandTensorsAndTenThousandGroupsLeaveNothing() throws Exception {
     for (var ended : ProcessRanks.run(2, Map.of(), OnRank.class)) {
       assertThat(ended.exitCode()).as(ended.output()).isZero();
