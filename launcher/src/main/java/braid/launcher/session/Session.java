@@ -37,7 +37,7 @@ import org.jspecify.annotations.Nullable;
 public final class Session implements AutoCloseable {
   private static final Duration DELIVERY = Duration.ofMillis(50);
 
-  /// Some ten seconds' worth of compiling.
+  /// Takes some twenty seconds to compile.
   private static final int MANY_STATEMENTS = 1_000;
 
   private final SessionOptions options;
@@ -149,7 +149,7 @@ public final class Session implements AutoCloseable {
       var pieces = crew.compiler().split(cell);
       if (pieces.size() >= MANY_STATEMENTS) {
         complain(
-            "note: each of the %,d statements of this cell is compiled and run by itself; a method or a block { } of them is compiled at once"
+            "note: each of the %d statements of this cell is compiled and run by itself, in about 20 ms; a method or a block { } of them is compiled at once"
                 .formatted(pieces.size()));
       }
       for (var piece : pieces) {
