@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// 500 cells in a row on 4 ranks leave nothing behind; `braid bench life` says how long they take.
@@ -24,6 +25,7 @@ class LifeRunTest {
   @TempDir Path home;
 
   @Test
+  @Timeout(1_200)
   void fiveHundredCellsLeaveNoThreadAndNoFileOpen() {
     try (var session = Session.start(new SessionOptions(RANKS, "host", Optional.empty(), home))) {
       var run = LifeRun.of(session, WARM_UP, CELLS, _ -> {});
