@@ -149,7 +149,7 @@ public final class Session implements AutoCloseable {
       var pieces = crew.compiler().split(cell);
       if (pieces.size() >= MANY_STATEMENTS) {
         complain(
-            "note: each of the %d statements of this cell is compiled and run by itself, in about 20 ms; a method or a block { } of them is compiled at once"
+            "note: each of the %d statements of this cell is compiled and run by itself, in 20 ms or more; a method or a block { } of them is compiled at once"
                 .formatted(pieces.size()));
       }
       for (var piece : pieces) {
