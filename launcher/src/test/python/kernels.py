@@ -11,7 +11,8 @@ from jupyter_client import KernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 
 ARGV = json.loads(os.environ["BRAID_KERNEL_ARGV"])
-TIMEOUT_S = 30
+# Guards against hanging only; a loaded machine may take long.
+TIMEOUT_S = 120
 
 
 def install_kernelspec(name, ranks):

@@ -4,29 +4,26 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.memory.Call;
-import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Ranks that make different calls, or the same with different values, are told; also where they
 /// wait in shared memory, so that nobody but themselves can see it.
-@Timeout(60)
 class CallOrderTest {
-  /// A third of the time in which tests give up, and 40 times what it takes.
-  private static final Duration SOON = Duration.ofSeconds(2);
+  /// Said by a wait whose time is over.
+  private static final String IN_VAIN = "in vain";
 
   private final Map<Integer, String> told = new ConcurrentHashMap<>();
 
-  /// Runs it on each rank and keeps what each was told; nobody releases the others.
+  /// Runs it on each rank and keeps what each was told; nobody releases the others, and no wait
+  /// ends because its time is over.
   private void onEachRank(int ranks, LocalRanks.Body body) {
-    long start = System.nanoTime();
     LocalRanks.run(
         ranks,
         world -> {
@@ -36,7 +33,7 @@ class CallOrderTest {
             told.put(world.rank(), e.getMessage());
           }
         });
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SOON);
+    assertThat(told.values()).noneMatch(message -> message.contains(IN_VAIN));
   }
 
   /// Waits as the end of an iteration does for signals that never come.
@@ -202,7 +199,7 @@ class CallOrderTest {
       assertThat(ended.output().lines().toList())
           .isEqualTo(
               List.of(
-                  "true all ranks of a group must make the same calls in the same order but rank 0"
+                  "all ranks of a group must make the same calls in the same order but rank 0"
                       + " called run of `a` in group `world` where rank 1 called barrier in group"
                       + " `world`"));
     }
@@ -215,7 +212,6 @@ class CallOrderTest {
       try (var world = ProcessGroup.world()) {
         prepare(world);
         world.barrier();
-        long start = System.nanoTime();
         try {
           if (world.rank() == 0) {
             run(world, "run of `a`");
@@ -225,8 +221,7 @@ class CallOrderTest {
         } catch (GroupAborted e) {
           System.out.println("released: " + e.getMessage());
         } catch (BraidException e) {
-          boolean soon = Duration.ofNanos(System.nanoTime() - start).compareTo(SOON) < 0;
-          System.out.println(soon + " " + e.getMessage());
+          System.out.println(e.getMessage());
         }
       }
     }

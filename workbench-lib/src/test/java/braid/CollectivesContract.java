@@ -2,12 +2,10 @@ package braid;
 
 import braid.internal.selftest.CollectiveCase;
 import java.util.List;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What every collective keeps on ranks of every kind.
-@Timeout(120)
 abstract class CollectivesContract {
   /// Checks all the cases on that many ranks.
   abstract void check(int ranks, List<CollectiveCase> cases) throws Exception;

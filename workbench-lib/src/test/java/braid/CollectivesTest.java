@@ -12,10 +12,8 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// What collectives cost, what they leave behind, and what they refuse.
-@Timeout(60)
 class CollectivesTest {
   private static final int CALLS = 1000;
 

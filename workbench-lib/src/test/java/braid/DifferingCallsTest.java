@@ -10,14 +10,12 @@ import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Ranks that call different things all hear it in that very call, and the next call that they
 /// agree about works.
-@Timeout(120)
 class DifferingCallsTest {
   private static final int ROUNDS = 40;
 

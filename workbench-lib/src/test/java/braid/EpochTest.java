@@ -9,10 +9,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// A cell that fails leaves its ranks at different steps; the session goes on all the same.
-@Timeout(60)
 class EpochTest {
   private static final int RANKS = 4;
   private final ConcurrentLinkedQueue<RankContext> contexts = new ConcurrentLinkedQueue<>();

@@ -7,14 +7,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// A rank that has joined its group and shares memory, but has multiplied nothing yet, is small.
 class IdleRankTest {
   private static final long MAX_RESIDENT_KIB = 100 * 1024;
 
   @Test
-  @Timeout(120)
   void anIdleRankIsSmallAndHasNotLoadedOpenBlas() throws Exception {
     for (var ended : ProcessRanks.run(2, Map.of(), OnRank.class)) {
       assertThat(ended.exitCode()).as(ended.output()).isZero();

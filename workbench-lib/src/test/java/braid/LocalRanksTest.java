@@ -7,9 +7,7 @@ import java.io.IOException;
 import java.util.Random;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
-@Timeout(30)
 class LocalRanksTest {
   @Test
   void aRankThatFailsReleasesTheOthersAndIsTheOneThrown() {
@@ -69,7 +67,6 @@ class LocalRanksTest {
   }
 
   @Test
-  @Timeout(60)
   void aRankThatWaitsForThoseWhoseBodiesHaveEndedFails() {
     assertThatThrownBy(
             () ->
@@ -86,7 +83,6 @@ class LocalRanksTest {
   }
 
   @Test
-  @Timeout(60)
   void aCollectiveThatARankHasLeftFails() {
     assertThatThrownBy(
             () ->
@@ -107,7 +103,6 @@ class LocalRanksTest {
   }
 
   @Test
-  @Timeout(60)
   void anAllocationThatARankHasLeftFails() {
     assertThatThrownBy(
             () ->

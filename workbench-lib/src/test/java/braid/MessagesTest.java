@@ -7,12 +7,10 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Messages between two ranks.
-@Timeout(60)
 class MessagesTest {
   private final Map<Integer, String> told = new ConcurrentHashMap<>();
 

@@ -3,12 +3,10 @@ package braid;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
 import java.util.List;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What every pipeline keeps on ranks of every kind.
-@Timeout(240)
 abstract class PipelineContract {
   /// Checks all the cases on that many ranks.
   abstract void check(int ranks, List<PipelineCase> cases) throws Exception;

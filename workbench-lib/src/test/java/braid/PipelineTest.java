@@ -12,11 +12,9 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-@Timeout(60)
 class PipelineTest {
   private static final GemmSpec SPEC = GemmSpec.allGatherGemm(24, 16, 8);
 

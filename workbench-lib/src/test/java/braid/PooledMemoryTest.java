@@ -21,10 +21,8 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// What the pool keeps, frees and never hands out again.
-@Timeout(60)
 class PooledMemoryTest {
   private static final MemoryKind KIND = MemoryKind.NATIVE;
 

@@ -18,13 +18,11 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Programs that a seed decides, on 1 to 5 ranks, held to plain loops. A failure gives the seed of
 /// its program, which runs alone with `-Dbraid.seed=SEED -Dbraid.programs=1`.
-@Timeout(180)
 class RandomProgramsTest {
   private static final int PROGRAMS_PER_RANK_COUNT = Integer.getInteger("braid.programs", 100);
   private static final int ON_PROCESSES = 20;

@@ -6,14 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What is asked of symmetric memory, row by row (A1 to A9, and C4 of pooled buffers), as far as
 /// the host backend can show it.
-@Timeout(60)
 class SeedsATest {
   private static SymmetricTensor allocate(ProcessGroup group, String name, long... shape) {
     return SymmetricTensor.on(group).shape(shape).name(name).allocate();

@@ -6,11 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.util.ArrayList;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// What attention over symmetric memory taught, as far as it is not attention itself: each test is
 /// named after its row of docs/capabilities.md.
-@Timeout(60)
 class SeedsBTest {
   /// Direct reads and the ring come to the same numbers, and neither stands in for the other
   /// silently.

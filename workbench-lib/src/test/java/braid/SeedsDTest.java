@@ -15,13 +15,11 @@ import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// What an API for overlapped GEMMs taught: each test is named after its row of
 /// docs/capabilities.md.
-@Timeout(60)
 class SeedsDTest {
   @Test
   void d1DefaultsAreConstantsThatDoNotChangeSilently() {

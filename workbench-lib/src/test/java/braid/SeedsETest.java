@@ -8,11 +8,9 @@ import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// What a row-parallel linear layer in chunks taught: each test is named after its row of
 /// docs/capabilities.md.
-@Timeout(60)
 class SeedsETest {
   private static final Link SLOW = Link.parse("4MB/s,50us");
 

@@ -6,14 +6,12 @@ import braid.internal.selftest.MemoryCase;
 import braid.internal.selftest.Trial;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// Memory in small pieces, as far as the host backend can show it (F11). On a GPU the self-test
 /// runs the same case in every kind of memory.
-@Timeout(60)
 class SeedsFTest {
   @ParameterizedTest
   @EnumSource(DType.class)

@@ -10,12 +10,10 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// What a self-test says of a machine, the same on all ranks.
-@Timeout(120)
 class SelfTestTest {
   /// By rank.
   private static List<SelfTest.Report> reports(int ranks, Consumer<SelfTest> how) {

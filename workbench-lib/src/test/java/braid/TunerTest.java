@@ -11,9 +11,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
 class TunerTest {
   private static final GemmSpec SMALL = GemmSpec.allGatherGemm(24, 16, 8);
 

@@ -11,13 +11,11 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// The reference does no work that the best unfused implementation would not do. Work is counted,
 /// not timed.
-@Timeout(120)
 class UnfusedWorkTest {
   private static final int M = 24;
   private static final int N = 12;

@@ -7,13 +7,11 @@ import braid.VerifiedInputs.Kind;
 import braid.internal.selftest.PipelineCases;
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What verification lets pass, what it finds, and what it says of it.
-@Timeout(120)
 class VerifyTest {
   /// What is planted after the run, on rank 0.
   private interface Planted {

@@ -11,12 +11,10 @@ import java.util.Map;
 import java.util.function.Function;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /// A view ends with the object it was taken from, also where the memory goes on to the next owner.
-@Timeout(120)
 class ViewLifetimeTest {
   record Problem(GemmSpec spec, List<Function<Pipeline, Tensor>> views) {}
 

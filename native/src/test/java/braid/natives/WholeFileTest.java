@@ -13,7 +13,6 @@ import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -103,7 +102,6 @@ class WholeFileTest {
   }
 
   @Test
-  @Timeout(10)
   void refusesAFifo() throws Exception {
     shell(folder, "mkfifo pipe");
     var fifo = folder.resolve("pipe");

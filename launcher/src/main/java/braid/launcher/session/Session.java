@@ -37,6 +37,9 @@ import org.jspecify.annotations.Nullable;
 public final class Session implements AutoCloseable {
   private static final Duration DELIVERY = Duration.ofMillis(50);
 
+  /// Takes some twenty seconds to compile.
+  private static final int MANY_STATEMENTS = 1_000;
+
   private final SessionOptions options;
   private final ReentrantLock oneCell = new ReentrantLock();
   private final Drain drain = new Drain();
@@ -141,8 +144,15 @@ public final class Session implements AutoCloseable {
   /// they printed.
   Optional<MimeBundle> runPieces(Cell cell, CellRun run) throws CellFailed {
     Optional<MimeBundle> result = Optional.empty();
+    int compiledBefore = crew.compiler().compiled();
     try {
-      for (var piece : crew.compiler().split(cell)) {
+      var pieces = crew.compiler().split(cell);
+      if (pieces.size() >= MANY_STATEMENTS) {
+        complain(
+            "note: each of the %d statements of this cell is compiled and run by itself, in 20 ms or more; a method or a block { } of them is compiled at once"
+                .formatted(pieces.size()));
+      }
+      for (var piece : pieces) {
         if (interrupted) {
           // What the pieces before gave to streams must not go on into the next measurement.
           resume();
@@ -154,6 +164,7 @@ public final class Session implements AutoCloseable {
               case Piece.Java java -> runJava(java, cell, run);
             };
       }
+      CellCompiler.growth(compiledBefore, crew.compiler().compiled()).ifPresent(this::complain);
       return result;
     } catch (CompileError e) {
       throw new CellFailed(e.failure());

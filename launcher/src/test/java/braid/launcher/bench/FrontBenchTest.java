@@ -114,7 +114,7 @@ class FrontBenchTest {
   void aChildThatEndsEarlyIsQuoted(@TempDir Path directory) throws Exception {
     var command = List.of("sh", "-c", "echo one; echo it broke >&2; exit 3");
     try (var child =
-        new TimedChild("the child", command, Map.of(), directory, Duration.ofSeconds(20))) {
+        new TimedChild("the child", command, Map.of(), directory, Duration.ofMinutes(5))) {
       assertThat(child.expect("one").seconds()).isPositive();
       assertThat(catchThrowable(child::next))
           .hasMessage("the child ended early; its last words: it broke");
@@ -126,14 +126,14 @@ class FrontBenchTest {
     var command = List.of("sh", "-c", "sleep 600 & echo up; wait");
     List<ProcessHandle> started;
     try (var child =
-        new TimedChild("the child", command, Map.of(), directory, Duration.ofMillis(500))) {
+        new TimedChild("the child", command, Map.of(), directory, Duration.ofSeconds(5))) {
       child.expect("up");
       started = child.descendants();
       assertThat(started).hasSize(1);
     }
     // Init collects orphans when it likes, and until then they count as alive.
     var gone = started.stream().map(ProcessHandle::onExit).toArray(CompletableFuture[]::new);
-    assertThat(CompletableFuture.allOf(gone)).succeedsWithin(Duration.ofSeconds(20));
+    CompletableFuture.allOf(gone).join();
   }
 
   @Test

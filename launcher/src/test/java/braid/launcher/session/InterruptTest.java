@@ -93,9 +93,30 @@ class InterruptTest {
     assertThat(session.ranks().death()).isEmpty();
   }
 
+  /// Rank 2 keeps a thread that may still come, so the wait does not end by itself. The interrupt
+  /// follows once both ranks wait.
   @Test
-  void aWaitForARankThatTakesNoPartEndsAndIsNamed() throws Exception {
-    assertThat(interrupted("%%rank 0,1\n" + BEGUN + "world.barrier();").traceback())
+  void aWaitForARankThatTakesNoPartEndsAndIsNamed(@TempDir Path folder) throws Exception {
+    result(
+        """
+        if (world.rank() == 2) {
+          Thread.ofPlatform().daemon().start(() -> { while (true) LockSupport.park(); });
+        }
+        void tellOnceBothWait() {
+          var waits = braid.internal.context.RankContext.current().waits();
+          var other = new File("%s", "rank1");
+          Thread.ofPlatform().daemon().start(() -> {
+            while (waits.current().isEmpty()) Thread.onSpinWait();
+            if (world.rank() == 1) other.mkdir();
+            while (!other.exists()) Thread.onSpinWait();
+            System.out.println("both wait");
+          });
+        }
+        0
+        """
+            .formatted(folder)
+            .replace("LockSupport", "java.util.concurrent.locks.LockSupport"));
+    assertThat(interrupted("%%rank 0,1\ntellOnceBothWait();\nworld.barrier();").traceback())
         .containsExactly(
             "the cell was interrupted, line 3",
             "ranks 0, 1 waited for barrier in group `world` and were released.");

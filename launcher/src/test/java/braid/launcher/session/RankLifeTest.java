@@ -19,7 +19,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -62,7 +61,7 @@ class RankLifeTest {
       begun.await();
       long victim = session.ranks().get(1).pid();
       kill9(victim);
-      var failure = outcome.get(5, TimeUnit.SECONDS).failure().orElseThrow();
+      var failure = outcome.get().failure().orElseThrow();
       assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
       assertThat(failure.message())
           .startsWith(
@@ -188,7 +187,7 @@ class RankLifeTest {
       assertThat(ranks).hasSize(RANKS);
       kill9(front.pid());
       for (var rank : ranks) {
-        rank.onExit().get(5, TimeUnit.SECONDS);
+        rank.onExit().get();
       }
     }
     assertThat(sharedFiles()).isSubsetOf(before);

@@ -68,6 +68,17 @@ class SessionTest {
   }
 
   @Test
+  void aCellOfManyStatementsIsToldHowItIsCompiledFaster() {
+    var many = run("throw new Error(\"first\");\n" + "int a = 1;\n".repeat(999));
+    assertThat(many.failure().orElseThrow().message()).contains("first");
+    assertThat(output.err.toString())
+        .contains(
+            "note: each of the 1000 statements of this cell is compiled and run by itself, in 20 ms or more; a method or a block { } of them is compiled at once");
+    run("throw new Error(\"first\");\n" + "int a = 1;\n".repeat(998));
+    assertThat(output.err.toString()).containsOnlyOnce("note: each of the");
+  }
+
+  @Test
   void aSemicolonKeepsTheResultBack() {
     assertThat(run("1 + 1;").result()).isEmpty();
     assertThat(result("1 + 1 // shown")).isEqualTo("2");

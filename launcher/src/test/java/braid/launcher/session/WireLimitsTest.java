@@ -11,12 +11,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A value that a rank cannot send to the front fails its cell and nothing else.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
-@Timeout(60)
 class WireLimitsTest {
   private static final String HUGE = "\"x\".repeat(300 << 20)";
 

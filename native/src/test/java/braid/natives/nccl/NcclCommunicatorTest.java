@@ -20,10 +20,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// Ranks are threads here, each with a GPU: two where there are two, else one.
-@Timeout(120)
 class NcclCommunicatorTest {
   private static final Duration LONG = Duration.ofSeconds(60);
   private static final int COUNT = 1 << 20;

@@ -7,10 +7,8 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import braid.natives.cuda.Gpu;
 import braid.natives.load.Libraries;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// A group of one, because a process can be one rank only.
-@Timeout(120)
 class NvshmemGpuTest {
   private static final long HEAP_BYTES = 64L << 20;
   private static final long BYTES = 1L << 20;

@@ -8,9 +8,7 @@ import braid.natives.cuda.Gpu;
 import braid.natives.load.Libraries;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
 class CuptiTest {
   private static final long BYTES = 8L << 20;
 

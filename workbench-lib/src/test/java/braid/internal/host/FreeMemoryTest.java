@@ -23,13 +23,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Ranks of one machine that ask for memory at the same time get no more than there is.
-@Timeout(60)
 class FreeMemoryTest {
   private static final long MACHINE_BYTES = 100 * FreeMemory.MUCH_BYTES;
   private static final long ASKED_BYTES = 60 * FreeMemory.MUCH_BYTES;

@@ -19,14 +19,12 @@ import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// Every method and transport, held to the bit to plain loops on numbers that 16 bits do not hold:
 /// what ranks send is rounded, what they add up is, and so are outputs. Ranks' outputs differ
 /// before a run.
-@Timeout(240)
 class SumsTest {
   private static final int M = 24;
   private static final int N = 16;

@@ -19,9 +19,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
 class StoreTest {
   private final LinkedBlockingQueue<String> log = new LinkedBlockingQueue<>();
   private StoreServer server;

@@ -144,7 +144,7 @@ class ChannelsTest {
           break; // nobody accepts any more
         }
       }
-      assertThat(kernel.waitFor(60, TimeUnit.SECONDS)).as(Files.readString(said)).isTrue();
+      assertThat(kernel.waitFor(240, TimeUnit.SECONDS)).as(Files.readString(said)).isTrue();
       assertThat(kernel.exitValue()).as(Files.readString(said)).isEqualTo(1);
       assertThat(said)
           .content()

@@ -10,11 +10,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.dflib.jjava.jupyter.messages.HMACGenerator;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// Frames broken at random are a message or a `MalformedMessage`; so are frames whose signature is
 /// right and whose JSON is not what it should be.
-@Timeout(120)
 class MessageFuzzTest {
   private static final int EACH = 2_000;
 

@@ -82,4 +82,63 @@ class SafeHtmlTest {
     var picture = "<img src=\"data:image/png;base64," + "A".repeat(3_000_000) + "\">";
     assertThat(SafeHtml.of(picture)).isEqualTo(picture);
   }
+
+  /// Time grows with the length: work that grows with its square would take hours here, and end at
+  /// the test's time limit.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "<b>",
+        "<b",
+        "<b ",
+        "<b '",
+        "<b \"\"",
+        "<b '\"' x",
+        "<b></i>",
+        "<",
+        "<!",
+        "<?",
+        "<!-",
+        "</b",
+        "<svg></svg ",
+        "<script>",
+        "</script ",
+        "<p title=\"x\" ",
+      })
+  void readsAnyBeginningsWithoutEndsInTimeThatGrowsWithTheirNumber(String piece) {
+    var html = piece.repeat(2_000_000 / piece.length());
+    assertThat(SafeHtml.of("<p>" + html).length()).isGreaterThan(0);
+    assertThat(SafeHtml.of("<script>" + html)).isEmpty();
+    assertThat(SafeHtml.of("<b>" + html + "<!--")).startsWith("<b>");
+    assertThat(SafeHtml.of(html + "</i>")).doesNotContain("</i>");
+  }
+
+  @Test
+  void readsALongStyleThatIsRefusedInTheEnd() {
+    var style = "color:" + " ".repeat(1_000_000) + "@";
+    assertThat(SafeHtml.of("<p style=\"" + style + "\">x</p>")).isEqualTo("<p style=\"\">x</p>");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "a<! b|a&lt;! b",
+        "a<!b>c<? d ?>e|ace",
+        "a<!x<!-- b|a&lt;!x",
+        "a<!-- > -->b|ab",
+        "a<!-->b|a",
+        "a<b \" c <i>d</i>|a&lt;b \" c <i>d</i>",
+        "<p title='>'>x</p>|<p title=\"&gt;\">x</p>",
+        "<p title='\"' lang=\"'\">x|<p title=\"&quot;\" lang=\"'\">x</p>",
+        "<i>1<b>2<i>3</b>4</i>5|<i>1<b>2<i>3</i></b>4</i>5",
+        "a<script>b</script c>d</script>e|ade",
+        "a<script>b</scripts>c</SCRIPT >d|ad",
+        "a<svg>b|a<img class=\"picture\" alt=\"picture\""
+            + " src=\"data:image/svg+xml;base64,"
+            + "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciPmI=\">",
+      })
+  void readsTagsAndCommentsWithAndWithoutEnds(String html, String safe) {
+    assertThat(SafeHtml.of(html)).isEqualTo(safe);
+  }
 }

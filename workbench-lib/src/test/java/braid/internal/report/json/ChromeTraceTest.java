@@ -33,7 +33,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /// What the trace event format's document asks for, and that nothing measured is lost on the way.
 class ChromeTraceTest {
@@ -182,7 +181,6 @@ class ChromeTraceTest {
 
   /// Viewers need it: what overlaps on one thread is drawn as if one had called the other.
   @Test
-  @Timeout(60)
   void eventsOfAThreadFollowEachOtherInWhatRanksReallyMeasure() throws IOException {
     for (var how : List.of(Overlap.splits(3).streams(2), Overlap.ring().over(Transport.WORKERS))) {
       var profiles = new ConcurrentLinkedQueue<Profile>();
