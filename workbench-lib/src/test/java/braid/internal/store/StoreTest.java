@@ -75,7 +75,7 @@ class StoreTest {
           .hasMessageContaining("wrong token");
     }
     // A connection of another kind, to see that every one before it was logged.
-    try (var silent = new Socket("127.0.0.1", server.port())) {
+    try (var silent = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
       silent.shutdownOutput();
       assertThat(silent.getInputStream().read()).isEqualTo(-1);
     }
