@@ -36,7 +36,7 @@ final class Magics {
   Magics(Session session, Gathered gathered) {
     this.session = session;
     this.gathered = gathered;
-    front = new FrontScope(gathered);
+    front = new FrontScope(gathered, session::isInterrupted);
   }
 
   FrontScope front() {
