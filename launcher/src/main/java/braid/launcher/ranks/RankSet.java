@@ -53,8 +53,9 @@ public final class RankSet implements AutoCloseable {
       Map<String, String> environment,
       Consumer<RankEvent> events) {
     var started = new ArrayList<RankProcess>();
+    Consumer<String> said = System.err::println;
     try (var server = new ServerSocket(0, 2 * count + 8, InetAddress.getLoopbackAddress());
-        var log = new FoldedLog(System.err::println)) {
+        var log = new FoldedLog(said)) {
       for (int rank = 0; rank < count; rank++) {
         started.add(
             new RankProcess(
@@ -152,7 +153,8 @@ public final class RankSet implements AutoCloseable {
       connection.readTimeoutMillis(0);
       ranks.get(hello.rank()).attach(connection, hello.control());
       attached.countDown();
-    } catch (IOException e) {
+    } catch (IOException | OutOfMemoryError e) {
+      // Where no more threads may be started that is an OutOfMemoryError.
       log.repeated(
           "braid: refused a connection: " + e.getMessage(),
           "braid: refused a connection from %s: %s".formatted(from, e.getMessage()));

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -22,11 +23,12 @@ class StoreWithoutDescriptorsTest {
 
   /// The store's process: prints its port, takes all descriptors when it is told a line, gives them
   /// back at the next, and ends at the third.
-  public static final class Process {
-    private Process() {}
+  public static final class Full {
+    private Full() {}
 
     public static void main(String[] args) throws IOException {
-      try (var server = StoreServer.open("secret", System.out::println)) {
+      Consumer<String> printed = System.out::println;
+      try (var server = StoreServer.open("secret", printed)) {
         System.out.println(server.port());
         next();
         var held = new ArrayList<FileInputStream>();
@@ -62,7 +64,7 @@ class StoreWithoutDescriptorsTest {
                 java,
                 "-cp",
                 System.getProperty("java.class.path"),
-                Process.class.getName())
+                Full.class.getName())
             .redirectError(ProcessBuilder.Redirect.INHERIT)
             .start();
     try (var lines =

@@ -64,8 +64,8 @@ final class Yaml {
               var text = ((ScalarNode) node).getValue();
               boolean outside =
                   value instanceof Double number
-                      && (number.isInfinite() && !text.toLowerCase(Locale.ROOT).contains("inf")
-                          || number == 0 && NOT_ZERO.matcher(text).find());
+                      && ((number.isInfinite() && !text.toLowerCase(Locale.ROOT).contains("inf"))
+                          || (number == 0 && NOT_ZERO.matcher(text).find()));
               return outside ? new OutOfRange(text) : value;
             }
           });

@@ -21,13 +21,14 @@ class JupyterFolderTest {
     var others = Files.createDirectory(temporary.resolve("other"));
     try (var living = JupyterFolder.create(temporary)) {
       assertThat(dead).doesNotExist();
+      Path closed;
       try (var second = JupyterFolder.create(temporary)) {
-        assertThat(second.path()).isDirectory().isNotEqualTo(living.path());
+        closed = second.path();
+        assertThat(closed).isDirectory().isNotEqualTo(living.path());
         assertThat(living.path()).isDirectory();
-        Files.createDirectories(second.path().resolve("kernels/braid"));
-        second.close();
-        assertThat(second.path()).doesNotExist();
+        Files.createDirectories(closed.resolve("kernels/braid"));
       }
+      assertThat(closed).doesNotExist();
     }
     try (var left = Files.list(temporary)) {
       assertThat(left).containsExactlyInAnyOrder(unknown, link, others);
