@@ -1,6 +1,7 @@
 package braid;
 
 import braid.Capabilities.CollectiveRow;
+import braid.natives.kernels.ReduceArguments;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -81,6 +82,15 @@ record CollectiveRules(boolean cuda) {
               ? messages()
               : adds ? "NVSHMEM's puts add nothing up; say over(COPY_ENGINE) or by(NCCL)" : "";
     };
+  }
+
+  /// Why the parts of so many ranks cannot be added up in one step; empty where they can. A ring
+  /// adds two at a time, a library adds by itself.
+  String unaddable(int ranks) {
+    return cuda && ranks > ReduceArguments.MOST_PARTS
+        ? "sums on GPUs must be of at most %d ranks but the group has %d"
+            .formatted(ReduceArguments.MOST_PARTS, ranks)
+        : "";
   }
 
   /// Whether it is a sum.

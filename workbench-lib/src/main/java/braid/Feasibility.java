@@ -14,8 +14,23 @@ final class Feasibility {
       throw new BraidException(
           "%s does not exist for %s: %s".formatted(how.method(), pattern, hole));
     }
+    checkSum(
+        CollectiveRules.of(group.context().backend().name()), pattern, how.method(), group.size());
     checkSizes(spec, how, group);
     checkChunks(spec, how, group);
+  }
+
+  static void checkSum(CollectiveRules rules, Pattern pattern, Method method, int ranks) {
+    boolean inOneStep =
+        switch (pattern) {
+          case ALL_GATHER_GEMM, GEMM_BESIDE_ALL_GATHER -> false;
+          case GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE, GEMM_BESIDE_REDUCE_SCATTER ->
+              method != Method.RING;
+        };
+    var reason = inOneStep ? rules.unaddable(ranks) : "";
+    if (!reason.isEmpty()) {
+      throw new BraidException("%s of %s: %s; try ring()".formatted(method, pattern, reason));
+    }
   }
 
   private static void checkSizes(GemmSpec spec, Overlap how, ProcessGroup group) {

@@ -19,20 +19,29 @@ record Fit(ProcessGroup group, String name, SymmetricTensor x) {
   /// There is such a collective by that way, in the memory and the type of the tensor.
   void available(CollectiveWay way, SymmetricTensor tensor) {
     var collective = name.equals("sendReceive") ? "send" : name;
-    var hole =
-        CollectiveRules.of(group.context().backend().name()).hole(collective, way, tensor.kind());
+    var rules = CollectiveRules.of(group.context().backend().name());
+    var hole = rules.hole(collective, way, tensor.kind());
     if (!hole.isEmpty()) {
       throw new BraidException(
           "%s: there is none by %s in %s memory (`%s`): %s"
               .formatted(this, way, tensor.kind(), tensor.name(), hole));
     }
     var library = way.library();
+    if (CollectiveRules.adds(collective) && library.isEmpty()) {
+      refuse(rules.unaddable(group.size()), "say by(NCCL)");
+    }
     if (CollectiveRules.adds(collective)
         && library.isPresent()
         && !library.get().adds(tensor.dtype())) {
       throw new BraidException(
           "%s: %s adds fp32, bf16 and fp16 but `%s` is %s; say over(COPY_ENGINE)"
               .formatted(this, way, tensor.name(), tensor.dtype()));
+    }
+  }
+
+  private void refuse(String reason, String remedy) {
+    if (!reason.isEmpty()) {
+      throw new BraidException("%s: %s; %s".formatted(this, reason, remedy));
     }
   }
 

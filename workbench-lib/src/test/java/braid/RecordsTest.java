@@ -37,6 +37,34 @@ class RecordsTest {
     assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.25GB/s,20us"));
   }
 
+  /// A kernel adds at most 16 parts: more ranks are refused before any of them computes.
+  @Test
+  void sumsOfMoreRanksThanAKernelAddsAreRefused() {
+    var cuda = new CollectiveRules(true);
+    var host = new CollectiveRules(false);
+    for (var pattern : GemmSpec.Pattern.values()) {
+      boolean sums =
+          List.of("gemm-reduce-scatter", "gemm-all-reduce", "gemm-beside-reduce-scatter")
+              .contains(pattern.toString());
+      for (var method : Method.values()) {
+        Feasibility.checkSum(host, pattern, method, 1000);
+        Feasibility.checkSum(cuda, pattern, method, 16);
+        if (sums && method != Method.RING) {
+          assertThatThrownBy(() -> Feasibility.checkSum(cuda, pattern, method, 17))
+              .isInstanceOf(BraidException.class)
+              .hasMessage(
+                  "%s of %s: sums on GPUs must be of at most 16 ranks but the group has 17; try ring()",
+                  method, pattern);
+        } else {
+          Feasibility.checkSum(cuda, pattern, method, 17);
+        }
+      }
+    }
+    assertThat(cuda.unaddable(16)).isEmpty();
+    assertThat(cuda.unaddable(17)).contains("at most 16 ranks but the group has 17");
+    assertThat(host.unaddable(17)).isEmpty();
+  }
+
   @Test
   void problemAndTuningPrintThemselvesAndGoIntoTables() {
     var spec = GemmSpec.allGatherGemm(8192, 28672, 8192).dtype(DType.BF16);

@@ -82,7 +82,12 @@ public final class Braid implements Runnable {
           }
           return new CommandLine.RunLast().execute(parsed);
         });
-    int code = command.execute(arguments);
+    int code;
+    try {
+      code = command.execute(arguments);
+    } catch (VirtualMachineError | NoClassDefFoundError | ExceptionInInitializerError e) {
+      code = Errors.ended(e, ((Braid) command.getCommand()).verbose);
+    }
     ProcessExit.code(code);
     System.exit(code);
   }

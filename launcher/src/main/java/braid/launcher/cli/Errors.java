@@ -54,6 +54,17 @@ final class Errors {
     return failure instanceof BraidException ? ExitCode.USAGE.code() : ExitCode.CELL_FAILED.code();
   }
 
+  /// The JVM could not go on, most often because a limit of the system was met.
+  static int ended(Error failure, boolean verbose) {
+    System.err.println(
+        "braid: the JVM failed: %s; are the limits of open files, processes and memory too low? (ulimit -n, -u, -v; -v prints the stack trace)"
+            .formatted(oneLine(failure.toString())));
+    if (verbose) {
+      failure.printStackTrace(System.err);
+    }
+    return ExitCode.CELL_FAILED.code();
+  }
+
   private static boolean isDefect(Exception failure) {
     return !(failure instanceof BraidException || failure instanceof IOException);
   }

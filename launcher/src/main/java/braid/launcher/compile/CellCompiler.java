@@ -56,6 +56,7 @@ public final class CellCompiler implements AutoCloseable {
   private final JShell shell;
   private final SourceCodeAnalysis analysis;
   private int compiled;
+  private final List<StandardJavaFileManager> files = new ArrayList<>();
   private long evalNanos;
   private long splitNanos;
 
@@ -76,22 +77,23 @@ public final class CellCompiler implements AutoCloseable {
         JShell.builder()
             .executionEngine(provider, Map.of())
             .compilerOptions("-Xlint:none")
-            .fileManager(CellCompiler::withOurClasses)
+            .fileManager(this::withOurClasses)
             .build();
     analysis = shell.sourceCodeAnalysis();
   }
 
   /// The class path of this JVM, whatever the environment says. Not as an option of the compiler:
   /// that would stand above all that is added later.
-  private static StandardJavaFileManager withOurClasses(StandardJavaFileManager files) {
+  private StandardJavaFileManager withOurClasses(StandardJavaFileManager manager) {
+    files.add(manager);
     var paths = System.getProperty("java.class.path").split(File.pathSeparator, -1);
     try {
-      files.setLocationFromPaths(
+      manager.setLocationFromPaths(
           StandardLocation.CLASS_PATH, Arrays.stream(paths).map(Path::of).toList());
     } catch (IOException e) {
       throw new UncheckedIOException("the class path could not be set", e);
     }
-    return files;
+    return manager;
   }
 
   public SourceCodeAnalysis analysis() {
@@ -218,8 +220,20 @@ public final class CellCompiler implements AutoCloseable {
         : "";
   }
 
+  /// Closes the jars too, which JShell leaves open. A compilation that still runs ends before.
   @Override
   public void close() {
     shell.close();
+    turns.whenFree(this::closeFiles);
+  }
+
+  private void closeFiles() {
+    for (var manager : files) {
+      try {
+        manager.close();
+      } catch (IOException e) {
+        throw new UncheckedIOException("the jars of the class path could not be closed", e);
+      }
+    }
   }
 }

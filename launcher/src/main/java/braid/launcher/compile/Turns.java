@@ -18,6 +18,27 @@ final class Turns {
     }
   }
 
+  /// Takes the turn without waiting for it: now, or on a thread of its own as soon as it is free.
+  void whenFree(Runnable turn) {
+    if (lock.tryLock()) {
+      try {
+        turn.run();
+      } finally {
+        lock.unlock();
+      }
+    } else {
+      Thread.ofVirtual()
+          .name("braid-compiler-close")
+          .start(
+              () ->
+                  take(
+                      () -> {
+                        turn.run();
+                        return true;
+                      }));
+    }
+  }
+
   private interface Running {
     String run()
         throws ExecutionControl.RunException,

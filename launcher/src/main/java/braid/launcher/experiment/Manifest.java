@@ -59,12 +59,12 @@ public record Manifest(JsonObject json) implements Displayable {
       var element = JsonParser.parseString(Files.readString(file));
       if (element instanceof JsonObject json
           && json.get("format") instanceof JsonPrimitive format
-          && format.getAsString().equals(FORMAT)
-          && json.get("id") instanceof JsonPrimitive) {
+          && format.getAsString().equals(FORMAT)) {
+        ManifestShape.check(json, file);
         return new Manifest(json);
       }
       throw new BraidException(
-          "%s must be a manifest (%s) but is not; another version of Braid may have written it"
+          "%s must be a manifest (%s) but is not, by its field format; another version of Braid may have written it"
               .formatted(file, FORMAT));
     } catch (JsonParseException e) {
       throw new BraidException(file + " must be JSON but is not; it was changed by hand", e);

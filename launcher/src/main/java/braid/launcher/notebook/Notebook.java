@@ -1,6 +1,7 @@
 package braid.launcher.notebook;
 
 import braid.BraidException;
+import braid.launcher.InputFile;
 import braid.natives.WholeFile;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
@@ -9,7 +10,6 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
 import java.io.IOException;
 import java.nio.charset.CharacterCodingException;
-import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -23,6 +23,8 @@ import org.jspecify.annotations.Nullable;
 public final class Notebook {
   /// The first minor version whose cells have ids.
   private static final int MINOR_WITH_CELL_IDS = 5;
+
+  private static final int MOST_MEBIBYTES = 256;
 
   private final String name;
   private final JsonObject document;
@@ -47,7 +49,7 @@ public final class Notebook {
   /// @throws BraidException where there is no such file, or it is no notebook of nbformat 4
   public static Notebook read(Path file) {
     try {
-      return parse(Files.readString(file), file.toString());
+      return parse(InputFile.read(file, MOST_MEBIBYTES), file.toString());
     } catch (NoSuchFileException e) {
       throw new BraidException(
           "notebook must be a file but " + file + " does not exist; check the path", e);
@@ -55,9 +57,9 @@ public final class Notebook {
       throw new BraidException(
           file + " must be UTF-8 text but is not; save it from Jupyter, which writes UTF-8", e);
     } catch (IOException e) {
-      var reason = Files.isDirectory(file) ? "is a directory" : "cannot be read (" + e + ")";
       throw new BraidException(
-          "notebook must be a file but " + file + " " + reason + "; check the path", e);
+          "notebook must be a file but " + file + " " + InputFile.reason(e) + "; check the path",
+          e);
     }
   }
 

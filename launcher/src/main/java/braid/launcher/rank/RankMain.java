@@ -16,12 +16,10 @@ import java.io.EOFException;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.net.SocketException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Set;
@@ -45,6 +43,8 @@ public final class RankMain {
   private final Connection control;
   private final CellEngine engine;
   private final StandardInput input;
+  private final StandardOutput stdout = new StandardOutput(FileDescriptor.out, "System.out");
+  private final StandardOutput stderr = new StandardOutput(FileDescriptor.err, "System.err");
   private final String token;
   private final RankContext context = RankContext.current();
   private volatile Departed departed = new Departed(NO_STEP, Set.of());
@@ -81,8 +81,8 @@ public final class RankMain {
   }
 
   private void serve() throws IOException {
-    System.setOut(print(FileDescriptor.out, "out"));
-    System.setErr(print(FileDescriptor.err, "err"));
+    System.setOut(stdout);
+    System.setErr(stderr);
     System.setIn(input);
     context.outbox(new FrontOutbox(execution));
     context.waits().watch(this::tellWaiting);
@@ -132,6 +132,7 @@ public final class RankMain {
     context.waits().begin(() -> departed.step() == invoke.step() ? departed.ranks() : Set.of());
     var answer = engine.invoke(invoke);
     var hopeless = context.waits().end();
+    restoreStreams();
     return hopeless == null || answer instanceof FromRank.Failed
         ? answer
         : new FromRank.Failed(RankFailure.of(RankFailure.Kind.THROWN, -1, hopeless));
@@ -157,9 +158,21 @@ public final class RankMain {
     }
   }
 
+  /// Cells may put other streams in the place of the rank's, for later cells too, but not none.
+  private void restoreStreams() {
+    if (!stdout.canReplace(System.out)) {
+      System.setOut(stdout);
+    }
+    if (!stderr.canReplace(System.err)) {
+      System.setErr(stderr);
+    }
+    if (System.in == null) {
+      System.setIn(input);
+    }
+  }
+
   private void mark(long number) throws IOException {
-    System.out.flush();
-    System.err.flush();
+    restoreStreams();
     LibC.flushAll();
     var mark = new OutputMark(token, number).bytes();
     out.write(mark);
@@ -249,9 +262,5 @@ public final class RankMain {
     } catch (IOException e) {
       throw new UncheckedIOException("the front cannot be reached", e);
     }
-  }
-
-  private static PrintStream print(FileDescriptor descriptor, String name) {
-    return new PrintStream(new PromptStream(descriptor, name), false, StandardCharsets.UTF_8);
   }
 }

@@ -211,6 +211,7 @@ public final class RankProcess {
                   heard.accept(FromRank.read(connection.in()));
                 }
               } catch (IOException e) {
+                close(connection);
                 endSoon();
               }
             });

@@ -1,6 +1,7 @@
 package braid.launcher.ranks;
 
 import braid.BraidException;
+import braid.internal.store.FoldedLog;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.Hello;
 import braid.launcher.wire.ToRank;
@@ -52,7 +53,9 @@ public final class RankSet implements AutoCloseable {
       Map<String, String> environment,
       Consumer<RankEvent> events) {
     var started = new ArrayList<RankProcess>();
-    try (var server = new ServerSocket(0, 2 * count + 8, InetAddress.getLoopbackAddress())) {
+    Consumer<String> said = System.err::println;
+    try (var server = new ServerSocket(0, 2 * count + 8, InetAddress.getLoopbackAddress());
+        var log = new FoldedLog(said)) {
       for (int rank = 0; rank < count; rank++) {
         started.add(
             new RankProcess(
@@ -62,15 +65,22 @@ public final class RankSet implements AutoCloseable {
                 token,
                 events));
       }
-      awaitHellos(server, token, started);
+      awaitHellos(server, token, started, log);
       return new RankSet(kind, started);
     } catch (IOException e) {
-      started.forEach(RankProcess::kill);
+      kill(started);
       throw new BraidException("the ranks could not be started: " + e.getMessage(), e);
-    } catch (BraidException e) {
-      started.forEach(RankProcess::kill);
+    } catch (RuntimeException | Error e) {
+      kill(started);
       throw e;
     }
+  }
+
+  /// Returns when they are gone, or one cannot be ended.
+  private static void kill(List<RankProcess> ranks) {
+    ranks.forEach(RankProcess::kill);
+    long killed = RankProcess.killedBy();
+    ranks.forEach(rank -> rank.hasLeft(killed));
   }
 
   private static Process launch(
@@ -87,7 +97,8 @@ public final class RankSet implements AutoCloseable {
     return builder.start();
   }
 
-  private static void awaitHellos(ServerSocket server, String token, List<RankProcess> ranks)
+  private static void awaitHellos(
+      ServerSocket server, String token, List<RankProcess> ranks, FoldedLog log)
       throws IOException {
     long deadline = System.nanoTime() + READY_TIMEOUT.toNanos();
     server.setSoTimeout(ACCEPT_POLL_MILLIS);
@@ -107,7 +118,7 @@ public final class RankSet implements AutoCloseable {
       }
       nextCaller(server)
           .ifPresent(
-              socket -> Thread.ofVirtual().start(() -> greet(socket, token, ranks, attached)));
+              socket -> Thread.ofVirtual().start(() -> greet(socket, token, ranks, attached, log)));
     }
   }
 
@@ -126,24 +137,36 @@ public final class RankSet implements AutoCloseable {
   }
 
   private static void greet(
-      Socket socket, String token, List<RankProcess> ranks, CountDownLatch attached) {
+      Socket socket,
+      String token,
+      List<RankProcess> ranks,
+      CountDownLatch attached,
+      FoldedLog log) {
+    var from = socket.getRemoteSocketAddress();
     try {
       var connection = new Connection(socket);
       connection.readTimeoutMillis((int) HELLO_TIMEOUT.toMillis());
       var hello = Hello.read(connection.in());
       if (!hello.hasToken(token) || hello.rank() < 0 || hello.rank() >= ranks.size()) {
-        System.err.println(
-            "braid: refused a connection from "
-                + socket.getRemoteSocketAddress()
-                + ": its token is not this session's");
-        connection.close();
-        return;
+        throw new IOException("its token is not this session's");
       }
       connection.readTimeoutMillis(0);
       ranks.get(hello.rank()).attach(connection, hello.control());
       attached.countDown();
+    } catch (IOException | OutOfMemoryError e) {
+      // Where no more threads may be started that is an OutOfMemoryError.
+      log.repeated(
+          "braid: refused a connection: " + e.getMessage(),
+          "braid: refused a connection from %s: %s".formatted(from, e.getMessage()));
+      close(socket);
+    }
+  }
+
+  private static void close(Socket refused) {
+    try {
+      refused.close();
     } catch (IOException e) {
-      System.err.println("braid: dropped a connection that did not say hello: " + e.getMessage());
+      // Nothing was to be sent on it.
     }
   }
 
@@ -181,8 +204,6 @@ public final class RankSet implements AutoCloseable {
     tellAll(new ToRank.Exit());
     long asked = System.nanoTime() + kind.leave().toNanos();
     var staying = ranks.stream().filter(rank -> !rank.hasLeft(asked)).toList();
-    staying.forEach(RankProcess::kill);
-    long killed = RankProcess.killedBy();
-    staying.forEach(rank -> rank.hasLeft(killed));
+    kill(staying);
   }
 }

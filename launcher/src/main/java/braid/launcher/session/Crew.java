@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /// The ranks with the compiler that feeds them: all that a restart replaces.
 final class Crew implements AutoCloseable {
@@ -54,12 +55,22 @@ final class Crew implements AutoCloseable {
     this.compiler = compiler;
   }
 
-  /// Starts the ranks, and while they start, the compiler.
+  /// Starts the ranks, and while they start, the compiler. A start that fails leaves nothing open.
   static Crew start(SessionOptions options, Consumer<RankEvent> events) {
     SharedFileSweep.ofKilledSessions().line().ifPresent(Crew::warn);
     prepareLibraries();
     var token = token();
     var store = openStore(token);
+    try {
+      return start(options, events, token, store);
+    } catch (RuntimeException | Error e) {
+      store.close();
+      throw e;
+    }
+  }
+
+  private static Crew start(
+      SessionOptions options, Consumer<RankEvent> events, String token, StoreServer store) {
     var environment = environment(options, store.port());
     // What the ranks would refuse is refused here, once and before any process is started.
     var _ = Env.read(withRank(environment, options.ranks(), token));
@@ -68,14 +79,17 @@ final class Crew implements AutoCloseable {
             () -> RankSet.start(options.ranks(), token, kind(options), environment, events));
     Thread.ofPlatform().daemon().name("braid-start").start(starting);
     var fanOut = new FanOut(starting);
-    var compiler = new CellCompiler(fanOut);
+    @Nullable CellCompiler compiler = null;
+    boolean complete = false;
     try {
+      compiler = new CellCompiler(fanOut);
       // Imports are compiled but not run: they bring in the compiler's classes meanwhile.
       Prelude.imports(compiler);
-      return new Crew(token, store, starting.get(), fanOut, compiler).withWorld();
+      var ranks = starting.get();
+      Prelude.eval(compiler, Prelude.WORLD);
+      complete = true;
+      return new Crew(token, store, ranks, fanOut, compiler);
     } catch (ExecutionException e) {
-      compiler.close();
-      store.close();
       if (e.getCause() instanceof BraidException cause) {
         throw cause;
       }
@@ -83,16 +97,33 @@ final class Crew implements AutoCloseable {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new BraidException("starting the ranks was interrupted", e);
+    } finally {
+      if (!complete) {
+        if (compiler != null) {
+          compiler.close();
+        }
+        abandon(starting, token);
+      }
     }
   }
 
-  private Crew withWorld() {
-    try {
-      Prelude.eval(compiler, Prelude.WORLD);
-      return this;
-    } catch (BraidException e) {
-      close();
-      throw e;
+  /// Ends the ranks of a start that failed; nobody waits for ranks that are still being started.
+  private static void abandon(FutureTask<RankSet> starting, String token) {
+    Runnable end =
+        () -> {
+          try {
+            starting.get().close();
+          } catch (ExecutionException e) {
+            // They did not start, and have been ended.
+          } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+          }
+          SharedFileSweep.ofSession(token).failures().forEach(Crew::warn);
+        };
+    if (starting.isDone()) {
+      end.run();
+    } else {
+      Thread.ofPlatform().daemon().name("braid-start-failed").start(end);
     }
   }
 

@@ -10,6 +10,7 @@ import braid.launcher.fanout.FanOut;
 import braid.launcher.fanout.Invocation;
 import braid.launcher.fanout.Invocation.Ending;
 import braid.launcher.ranks.Death;
+import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,6 +26,9 @@ import org.jspecify.annotations.Nullable;
 /// what the other ranks were doing. Ranks that failed alike are named once.
 final class FailureReport {
   private static final int MAX_FRAMES = 12;
+
+  /// For `all`: the cell ran in the front, on no rank.
+  private static final int FRONT = 0;
 
   private final Cell cell;
   private final Origins origins;
@@ -48,6 +52,18 @@ final class FailureReport {
       @Nullable Throwable mapped,
       boolean interrupted) {
     return new FailureReport(cell, origins, all).build(new TreeMap<>(ended), mapped, interrupted);
+  }
+
+  /// Of a cell that ran in the front.
+  static CellFailure ofFront(
+      Cell cell,
+      Origins origins,
+      Optional<RankFailure> failure,
+      @Nullable Throwable mapped,
+      boolean interrupted) {
+    var ended = new TreeMap<Integer, Ending>();
+    failure.ifPresent(how -> ended.put(0, new Ending.Answered(new FromRank.Failed(how))));
+    return new FailureReport(cell, origins, FRONT).build(ended, mapped, interrupted);
   }
 
   /// The user wanted it to end where nothing of it ran, or all that ran ended well.
@@ -197,7 +213,7 @@ final class FailureReport {
     waits.forEach(
         (what, ranks) ->
             text.add(ranks(ranks) + " waited for " + what + " and " + were(ranks) + " released."));
-    if (!stopped.isEmpty()) {
+    if (!stopped.isEmpty() && all != FRONT) {
       text.add(ranks(stopped) + " " + were(stopped) + " stopped.");
     }
   }
@@ -218,6 +234,9 @@ final class FailureReport {
   }
 
   private String ranks(List<Integer> ranks) {
+    if (all == FRONT) {
+      return "the front";
+    }
     if (ranks.size() > 1 && ranks.size() == all) {
       return "all " + all + " ranks";
     }

@@ -1,6 +1,5 @@
 package braid.launcher.session;
 
-import REPL.$Cancel$;
 import braid.MimeBundle;
 import braid.internal.rank.Outbox;
 import braid.internal.report.Renderings;
@@ -10,14 +9,17 @@ import braid.launcher.compile.CellCompiler.Piece;
 import braid.launcher.compile.CompileError;
 import braid.launcher.compile.Origins;
 import braid.launcher.output.CellRun;
+import braid.launcher.rank.StandardOutput;
+import braid.launcher.rank.StoppableRun;
 import braid.launcher.ranks.RankEvent.Channel;
+import braid.launcher.wire.RankFailure;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
-import java.util.HashMap;
-import java.util.Map;
 import java.util.Optional;
+import java.util.function.BooleanSupplier;
 import jdk.jshell.execution.LocalExecutionControl;
 import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
 import jdk.jshell.spi.ExecutionControl.ClassInstallException;
@@ -27,9 +29,16 @@ import org.jspecify.annotations.Nullable;
 
 /// Where `%%front` cells live: in the front's own JVM, with variables of their own.
 final class FrontScope implements AutoCloseable {
-  /// Runs a snippet here and keeps its value as it is.
+  /// Runs a snippet here and keeps its value as it is, or what it threw.
   private static final class Here extends LocalExecutionControl {
+    private final StoppableRun running = new StoppableRun();
+    private final BooleanSupplier interrupted;
     private @Nullable Object value;
+    private @Nullable RankFailure failure;
+
+    private Here(BooleanSupplier interrupted) {
+      this.interrupted = interrupted;
+    }
 
     @Override
     public void load(ClassBytecodes[] classes)
@@ -37,10 +46,38 @@ final class FrontScope implements AutoCloseable {
       super.load(ExitCalls.refuse(classes));
     }
 
+    /// An interrupt that came while it was compiled stops it at once.
     @Override
     protected String invoke(Method method) throws ReflectiveOperationException {
-      value = method.invoke(null);
-      return "";
+      var out = System.out;
+      var err = System.err;
+      failure = null;
+      running.begin();
+      try {
+        if (interrupted.getAsBoolean()) {
+          running.stop();
+        }
+        value = method.invoke(null);
+        return "";
+      } catch (InvocationTargetException e) {
+        failure = running.failure(e.getCause() == null ? e : e.getCause());
+        throw e;
+      } finally {
+        running.end();
+        restore(out, err);
+      }
+    }
+
+    /// Without streams the JDK's engine would fail, and everything else that the front prints.
+    private static void restore(PrintStream out, PrintStream err) {
+      if (System.err == null) {
+        System.setErr(err);
+        err.println(StandardOutput.unset("System.err"));
+      }
+      if (System.out == null) {
+        System.setOut(out);
+        System.err.println(StandardOutput.unset("System.out"));
+      }
     }
   }
 
@@ -61,36 +98,37 @@ final class FrontScope implements AutoCloseable {
   }
 
   private final Gathered gathered;
-  private final Here here = new Here();
+  private final BooleanSupplier interrupted;
+  private final Here here;
   private final Origins origins = new Origins();
-  private volatile @Nullable Thread running;
   private @Nullable CellCompiler compiler;
 
-  FrontScope(Gathered gathered) {
+  /// `interrupted` is whether the user wants the running cell to end.
+  FrontScope(Gathered gathered, BooleanSupplier interrupted) {
     this.gathered = gathered;
+    this.interrupted = interrupted;
+    here = new Here(interrupted);
   }
 
   Optional<MimeBundle> run(String name, String body, CellRun run) throws CellFailed {
     var cell = new Cell(name, body);
     var out = System.out;
     var err = System.err;
-    running = Thread.currentThread();
     Outbox.OF_THREAD.set(new FrontOutbox(run));
-    System.setOut(print(run, Channel.STDOUT));
-    System.setErr(print(run, Channel.STDERR));
+    var printed = print(run, Channel.STDOUT);
+    var complained = print(run, Channel.STDERR);
+    System.setOut(printed);
+    System.setErr(complained);
     try {
       return pieces(cell);
     } catch (CompileError e) {
       throw new CellFailed(e.failure());
     } finally {
-      System.out.flush();
-      System.err.flush();
+      printed.flush();
+      complained.flush();
       System.setOut(out);
       System.setErr(err);
       Outbox.OF_THREAD.remove();
-      running = null;
-      $Cancel$.stop(false);
-      var _ = Thread.interrupted();
     }
   }
 
@@ -100,6 +138,9 @@ final class FrontScope implements AutoCloseable {
     for (var piece : compiling.split(cell)) {
       if (!(piece instanceof Piece.Java java)) {
         throw new CellFailed(new MagicError("%%front cells hold Java only").failure());
+      }
+      if (interrupted.getAsBoolean()) {
+        throw new CellFailed(FailureReport.interrupted(cell));
       }
       var origin = new Origins.Origin(cell.name(), java.firstLine(), cell.source());
       origins.expect(origin);
@@ -113,17 +154,30 @@ final class FrontScope implements AutoCloseable {
           throw new CellFailed(error.get().failure());
         }
         if (event.exception() != null) {
-          throw new CellFailed(
-              FailureReport.of(
-                  cell, origins, 1, new HashMap<>(Map.of()), event.exception(), false));
+          throw failed(cell, here.failure, event.exception());
         }
         result =
             java.shown() && CellCompiler.hasResult(event.snippet())
-                ? Optional.of(Renderings.of(here.value))
+                ? Optional.of(rendered(cell))
                 : Optional.empty();
       }
     }
     return result;
+  }
+
+  private MimeBundle rendered(Cell cell) throws CellFailed {
+    try {
+      return Renderings.of(here.value);
+    } catch (RuntimeException | Error e) {
+      // The value's own `toString` has thrown.
+      throw failed(cell, RankFailure.of(RankFailure.Kind.THROWN, -1, e), null);
+    }
+  }
+
+  private CellFailed failed(Cell cell, @Nullable RankFailure failure, @Nullable Throwable mapped) {
+    return new CellFailed(
+        FailureReport.ofFront(
+            cell, origins, Optional.ofNullable(failure), mapped, interrupted.getAsBoolean()));
   }
 
   private CellCompiler compiler() {
@@ -155,11 +209,7 @@ final class FrontScope implements AutoCloseable {
   }
 
   void interrupt() {
-    var thread = running;
-    if (thread != null) {
-      $Cancel$.stop(true);
-      thread.interrupt();
-    }
+    here.running.stop();
   }
 
   @Override

@@ -36,7 +36,7 @@ final class Magics {
   Magics(Session session, Gathered gathered) {
     this.session = session;
     this.gathered = gathered;
-    front = new FrontScope(gathered);
+    front = new FrontScope(gathered, session::isInterrupted);
   }
 
   FrontScope front() {
@@ -97,6 +97,10 @@ final class Magics {
     for (var path : paths) {
       requireClasses(path);
     }
+    add(paths);
+  }
+
+  private void add(List<Path> paths) {
     for (var path : paths) {
       session.compiler().shell().addToClasspath(path.toString());
       gathered.added(path);
@@ -135,7 +139,7 @@ final class Magics {
     try {
       var wanted = rest.isEmpty() ? List.<String>of() : List.of(rest.split("\\s+", -1));
       var jars = MavenJars.of(MAVEN, wanted, session::isInterrupted);
-      jars.forEach(jar -> session.compiler().shell().addToClasspath(jar.toString()));
+      add(jars);
       var names = jars.stream().map(jar -> jar.getFileName().toString());
       run.text(Channel.STDOUT, "added " + names.collect(Collectors.joining(", ")) + "\n");
     } catch (BraidException e) {

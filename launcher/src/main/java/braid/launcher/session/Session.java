@@ -59,7 +59,13 @@ public final class Session implements AutoCloseable {
     this.options = options;
     gathered = new Gathered(options.home(), this::complain);
     magics = new Magics(this, gathered);
-    crew = Crew.start(options, this::happened);
+    try {
+      crew = Crew.start(options, this::happened);
+    } catch (RuntimeException | Error e) {
+      gathered.close();
+      clock.shutdownNow();
+      throw e;
+    }
     var _ =
         clock.scheduleWithFixedDelay(
             this::deliver, DELIVERY.toMillis(), DELIVERY.toMillis(), TimeUnit.MILLISECONDS);
@@ -328,6 +334,8 @@ public final class Session implements AutoCloseable {
       crew.close();
       crew = Crew.start(options, this::happened);
       outputNanos = 0;
+      // The old compiler's classes are old enough to stay until the heap is at its limit.
+      System.gc();
     } finally {
       oneCell.unlock();
     }

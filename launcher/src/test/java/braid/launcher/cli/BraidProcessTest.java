@@ -262,6 +262,41 @@ class BraidProcessTest {
     assertThat(Path.of(data)).isAbsolute().doesNotExist();
   }
 
+  /// Says its pid and its kernelspec's folder, and stays.
+  private Map<String, String> withJupyterThatStays() throws IOException {
+    var programs = Files.createDirectory(directory.resolve("bin"));
+    var jupyter =
+        Files.writeString(
+            programs.resolve("jupyter-notebook"),
+            """
+            #!/bin/sh
+            echo "${JUPYTER_PATH%%:*}"
+            ls "${JUPYTER_PATH%%:*}/kernels/braid/kernel.json" >&2
+            exec sleep 600
+            """);
+    assertThat(jupyter.toFile().setExecutable(true)).isTrue();
+    return Map.of("PATH", programs + ":/usr/bin:/bin");
+  }
+
+  /// Jupyter has the pipes too: they end when it has ended.
+  @ParameterizedTest
+  @CsvSource({"TERM, 143", "INT, 130", "HUP, 129", "KILL, 137"})
+  void endsJupyterAndRemovesItsFolderHoweverItEnds(String signal, int code) throws Exception {
+    var ran =
+        Ran.apart(
+            directory,
+            withJupyterThatStays(),
+            (process, line) -> send(signal, process),
+            "lab",
+            "--notebooks",
+            ".",
+            "-n",
+            "1");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(code);
+    assertThat(ran.err()).contains("/kernels/braid/kernel.json\n");
+    assertThat(Path.of(ran.out().strip())).isAbsolute().doesNotExist();
+  }
+
   @Test
   void saysHowToGetJupyter() throws Exception {
     var ran = Ran.apart(directory, Map.of("PATH", "/nowhere"), BraidProcessTest::onlyRead, "lab");

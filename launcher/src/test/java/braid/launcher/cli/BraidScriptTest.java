@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.jar.Attributes;
@@ -119,6 +120,39 @@ class BraidScriptTest {
         .startsWith("braid: Braid must lie where no path has a ':'")
         .contains("a:b; move it")
         .hasLineCount(1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "-n 80, 'the number of open files must be at least 256 but is limited to 80; raise the limit (ulimit -n)'",
+    "-u 30, 'the number of processes and threads must be at least 128 but is limited to 30; raise the limit (ulimit -u)'",
+  })
+  void refusesLimitsUnderWhichJavaCannotRun(String limit, String line) throws Exception {
+    var script = checkout(directory.resolve("home"));
+    var jdk = echoingJdk();
+    Files.setPosixFilePermissions(directory, PosixFilePermissions.fromString("rwxr-xr-x"));
+    // Root has no limit of processes: somebody else runs it, who needs no rights but to read.
+    var user = "[ $(id -u) = 0 ] && set -- setpriv --reuid=65534 --clear-groups \"$@\"\n";
+    var limited =
+        Files.writeString(
+            directory.resolve("limited"),
+            "set -- bash '%s' --version\n%sulimit %s\nexec \"$@\"\n"
+                .formatted(script, user, limit));
+    var said = run(Map.of("JAVA_HOME", jdk.toString(), "HOME", "/"), limited);
+    assertThat(said.out()).isEqualTo("braid: " + line + "\n");
+    assertThat(said.exitCode()).isEqualTo(2);
+  }
+
+  /// The soft limit is raised as far as it may be.
+  @Test
+  void raisesTheLimitOfOpenFilesByItself() throws Exception {
+    var script = checkout(directory.resolve("home"));
+    var limited =
+        Files.writeString(
+            directory.resolve("limited"),
+            "ulimit -Sn 80\nexec bash '%s' --version\n".formatted(script));
+    var said = run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), limited);
+    assertThat(said.out()).startsWith("started ");
   }
 
   /// Not even root may write in /sys.

@@ -8,11 +8,14 @@ import braid.Overlap;
 import braid.Runs;
 import braid.Study;
 import braid.launcher.experiment.Manifest.State;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -164,6 +167,73 @@ class ExperimentTest {
     assertThat(differences.lines("then", "now"))
         .hasSize(5)
         .anyMatch(line -> line.startsWith("  git.revision ") && line.endsWith("ffff…"));
+  }
+
+  /// A field that was renamed or holds something else is named, or not needed.
+  @Test
+  void aManifestThatSomebodyChangedIsReadOrRefusedByTheNameOfTheField() throws IOException {
+    var experiment = begun();
+    experiment.kept(Runs.in(runs).save(study()), study());
+    var file = experiment.directory().resolve(Manifest.FILE);
+    var whole = Manifest.read(file);
+    int refused = 0;
+    for (var path : paths(whole.json(), new JsonArray())) {
+      for (var other : List.of("renamed", "null", "[]", "{}", "\"x\"", "true")) {
+        var changed = whole.json();
+        change(changed, path.asList(), other);
+        Files.writeString(file, changed.toString());
+        try {
+          var read = Manifest.read(file);
+          assertThat(Differences.between(whole, read).all()).isNotNull();
+          assertThat(read.toString()).isNotEmpty();
+          assertThat(read.given()).isNotNull();
+        } catch (BraidException e) {
+          refused++;
+          assertThat(e.getMessage())
+              .doesNotContain("\n")
+              .containsAnyOf(file.toString(), whole.id())
+              .contains(path.get(path.size() - 1).getAsString());
+        }
+      }
+    }
+    assertThat(refused).isGreaterThan(20);
+  }
+
+  /// Every field, as the names and numbers that lead to it.
+  private static List<JsonArray> paths(JsonElement of, JsonArray before) {
+    var all = new ArrayList<JsonArray>();
+    if (of instanceof JsonObject object) {
+      for (var each : object.entrySet()) {
+        var path = before.deepCopy();
+        path.add(each.getKey());
+        all.add(path);
+        all.addAll(paths(each.getValue(), path));
+      }
+    } else if (of instanceof JsonArray list) {
+      for (int i = 0; i < list.size(); i++) {
+        var path = before.deepCopy();
+        path.add(i);
+        all.addAll(paths(list.get(i), path));
+      }
+    }
+    return all;
+  }
+
+  private static void change(JsonElement in, List<JsonElement> path, String other) {
+    if (in instanceof JsonArray list) {
+      change(list.get(path.getFirst().getAsInt()), path.subList(1, path.size()), other);
+    } else if (path.size() > 1) {
+      var next = in.getAsJsonObject().get(path.getFirst().getAsString());
+      change(next, path.subList(1, path.size()), other);
+    } else {
+      var object = in.getAsJsonObject();
+      var value = object.remove(path.getFirst().getAsString());
+      if (other.equals("renamed")) {
+        object.add("renamed", value);
+      } else {
+        object.add(path.getFirst().getAsString(), JsonParser.parseString(other));
+      }
+    }
   }
 
   @Test

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.BraidException;
 import com.google.gson.JsonPrimitive;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -37,6 +38,24 @@ class NotebookTest {
   void writesWhatJupyterWroteByteForByte(String name) throws IOException {
     var saved = resource(name);
     assertThat(Notebook.parse(saved, name).toJson()).isEqualTo(saved);
+  }
+
+  @Test
+  void refusesWhatNeverEnds(@TempDir Path folder) throws IOException {
+    assertThatThrownBy(() -> Notebook.read(Path.of("/dev/zero")))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "notebook must be a file but /dev/zero is a device or a socket; check the path");
+    var large = folder.resolve("large.ipynb");
+    try (var file = new RandomAccessFile(large.toFile(), "rw")) {
+      file.setLength(8L << 30);
+    }
+    assertThatThrownBy(() -> Notebook.read(large))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "notebook must be a file but "
+                + large
+                + " has 8192 MiB, more than 256; check the path");
   }
 
   @Test

@@ -258,6 +258,33 @@ class MagicsTest {
         .isEqualTo("heretrue");
   }
 
+  /// A download that was cut off stays in the local repository. The program resolves as Maven does,
+  /// to jars of this test.
+  @Test
+  void aJarOfMavenThatIsNoneIsRefused() throws IOException {
+    var jars = home.resolve("resolved");
+    var maven =
+        file(
+            "maven",
+            "#!/bin/sh\nfor a; do case $a in *outputFile=*) cp "
+                + jars
+                + " ${a#*=};; esac; done\n");
+    assertThat(maven.toFile().setExecutable(true)).isTrue();
+    var whole = home.resolve("whole.jar");
+    try (var packed = new JarOutputStream(Files.newOutputStream(whole))) {
+      packed.putNextEntry(new JarEntry("only/resources.txt"));
+    }
+    Files.writeString(jars, whole.toString());
+    assertThat(MavenJars.of(maven.toString(), List.of("a:b:1"), () -> false))
+        .containsExactly(whole);
+    var broken = file("broken.jar", "half a download");
+    Files.writeString(jars, whole + ":" + broken);
+    assertThatThrownBy(() -> MavenJars.of(maven.toString(), List.of("a:b:1"), () -> false))
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith("%maven must get jars but " + broken + " is no zip: ")
+        .hasMessageEndingWith("; remove it, and Maven gets it again");
+  }
+
   @Test
   void whatMavenCannotDoIsOneLineWithTheRemedy() {
     assertThat(failure("%maven").message()).contains("group:artifact:version");

@@ -208,6 +208,104 @@ class SessionTest {
   }
 
   @Test
+  void aFrontCellThatThrowsSaysWhatAndWhere() {
+    var failure = failure("%%front\nint deeper(int n) {\n  return deeper(n + 1);\n}\ndeeper(0);");
+    var cell = "cell " + cells;
+    assertThat(failure.name()).isEqualTo("java.lang.StackOverflowError");
+    // The method's beginning and its call take turns on the stack.
+    assertThat(failure.traceback().getFirst())
+        .matches("the front failed in " + cell + ", line [23]");
+    assertThat(failure.traceback())
+        .contains("StackOverflowError", "    at deeper, " + cell + ", line 3");
+    failure =
+        failure("%%front\nint n = 0;\nthrow new Exception(\"outer\", new IOException(\"disk\"));");
+    assertThat(failure.name()).isEqualTo("java.lang.Exception");
+    assertThat(failure.message()).isEqualTo("outer");
+    assertThat(failure.traceback())
+        .startsWith("the front failed in cell " + cells + ", line 3")
+        .contains("  caused by java.io.IOException: disk");
+    failure =
+        failure(
+            "%%front\nnew Object() {\n  public String toString() { throw new Error(\"no text\"); }\n}");
+    assertThat(failure.name()).isEqualTo("java.lang.Error");
+    assertThat(failure.message()).isEqualTo("no text");
+    assertThat(result("%%front\n6 * 7")).isEqualTo("42");
+  }
+
+  @Test
+  void aFrontCellIsInterruptedLikeAnyOther() throws Exception {
+    for (var endless : new String[] {"while (true) { }", "Thread.sleep(Long.MAX_VALUE);"}) {
+      var begun = new CountDownLatch(1);
+      var watching = new Recorded();
+      watching.onStdout = begun::countDown;
+      var source = "%%front\nSystem.out.println(\"begun\");\n" + endless;
+      var outcome =
+          CompletableFuture.supplyAsync(() -> session.run(new Cell("endless", source), watching));
+      begun.await();
+      session.interrupt();
+      var failure = outcome.get().failure().orElseThrow();
+      assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+      assertThat(failure.traceback()).containsExactly("endless was interrupted, line 3");
+      assertThat(result("%%front\n6 * 7")).isEqualTo("42");
+    }
+  }
+
+  /// What one rank printed on stderr, where every line names its rank.
+  private String complained() {
+    return output.err.toString().replace("[0] ", "");
+  }
+
+  /// As `try (var out = new PrintWriter(System.out))` does.
+  @Test
+  void whatIsPrintedAfterOutWasClosedIsSeen() {
+    run(
+        "%%rank 0\nSystem.out.println(\"before\"); System.out.close(); System.out.println(\"after\");");
+    run("%%rank 0\nSystem.out.println(\"later\"); System.out.close();");
+    assertThat(output.out).hasToString("before\nafter\nlater\n");
+    assertThat(complained())
+        .isEqualTo(
+            "System.out must stay open for later cells but was closed; it was flushed instead\n");
+    run("%%rank 0\nSystem.err.close(); System.err.println(\"too\");");
+    assertThat(complained()).contains("System.err must stay open").endsWith("too\n");
+  }
+
+  @Test
+  void streamsThatCellsTookAwayAreGivenBack() {
+    assertThat(run("%%rank 0\nSystem.setOut(null);").failure()).isEmpty();
+    assertThat(run("%%rank 0\nSystem.setErr(null); System.setIn(null);").failure()).isEmpty();
+    var throwing =
+        "System.setOut(new PrintStream(System.out) { public void flush() { throw new Error(); } });";
+    assertThat(run("%%rank 0\n" + throwing).failure()).isEmpty();
+    run("%%rank 0\nSystem.out.println(\"out\"); System.err.println(\"err\");");
+    assertThat(output.out).hasToString("out\n");
+    assertThat(complained().lines())
+        .containsExactly(
+            "System.out must be a stream but was set to null; it prints here again",
+            "System.err must be a stream but was set to null; it prints here again",
+            "System.out must be a stream that can be flushed but that threw java.lang.Error; it"
+                + " prints here again",
+            "err");
+    assertThat(result("6 * 7")).isEqualTo("42");
+    output = new Recorded();
+    run("%%front\nSystem.setOut(null);");
+    run("%%front\nSystem.out.println(\"in front\"); System.out.close();");
+    run("%%front\nSystem.out.println(\"again\");");
+    assertThat(output.out).hasToString("in front\nagain\n");
+    assertThat(output.err)
+        .hasToString("System.out must be a stream but was set to null; it prints here again\n");
+  }
+
+  /// A cell may capture what later cells print.
+  @Test
+  void aStreamThatACellSetStaysForLaterCells() {
+    run("var usual = System.out; var kept = new ByteArrayOutputStream();");
+    run("System.setOut(new PrintStream(kept));");
+    run("System.out.print(\"captured\");");
+    assertThat(result("System.setOut(usual);\nkept.toString()")).isEqualTo("captured");
+    assertThat(output.out).isEmpty();
+  }
+
+  @Test
   void unknownMagicsNameTheKnownOnes() {
     assertThat(failure("%nope").message()).contains("%nope").contains("%ranks");
     assertThat(failure("%%nope").message()).contains("%%rank");

@@ -13,6 +13,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /// The table for ranks that are processes, behind a port of the loopback interface. Whoever starts
@@ -22,9 +23,16 @@ public final class StoreServer implements AutoCloseable {
   /// How long a connection may take to say who it is.
   private static final Duration HELLO = Duration.ofSeconds(10);
 
+  /// How long the store waits after a connection that could not be taken.
+  private static final Duration ACCEPT_PAUSE = Duration.ofMillis(100);
+
+  private static final Duration CLOSE_PATIENCE = Duration.ofSeconds(1);
+
   private final byte[] token;
-  private final Consumer<String> log;
+  private final FoldedLog log;
   private final ServerSocket listener;
+  private final Thread acceptor =
+      Thread.ofPlatform().daemon().name("braid-store").unstarted(this::accept);
   private final MeetingTable table = new MeetingTable();
   private final Set<Socket> connections = ConcurrentHashMap.newKeySet();
   private final Map<Integer, Socket> ranks = new ConcurrentHashMap<>();
@@ -32,7 +40,7 @@ public final class StoreServer implements AutoCloseable {
 
   private StoreServer(String token, Consumer<String> log, ServerSocket listener) {
     this.token = token.getBytes(StandardCharsets.UTF_8);
-    this.log = log;
+    this.log = new FoldedLog(log);
     this.listener = listener;
   }
 
@@ -41,7 +49,7 @@ public final class StoreServer implements AutoCloseable {
     return open(token, System.err::println);
   }
 
-  /// Listens on a free port; what is refused is told to `log`, a line each.
+  /// Listens on a free port; what is refused is told to `log`, repeated refusals as a number.
   public static StoreServer open(String token, Consumer<String> log) throws IOException {
     if (token.isBlank()) {
       throw new IllegalArgumentException("a store needs a token: without one anybody may join");
@@ -54,7 +62,7 @@ public final class StoreServer implements AutoCloseable {
       throw e;
     }
     var server = new StoreServer(token, log, listener);
-    Thread.ofPlatform().daemon().name("braid-store").start(server::accept);
+    server.acceptor.start();
     return server;
   }
 
@@ -72,6 +80,7 @@ public final class StoreServer implements AutoCloseable {
     return table.pending();
   }
 
+  /// Goes on whatever happens: a process without free descriptors may have some again.
   private void accept() {
     while (!closed) {
       try {
@@ -83,10 +92,14 @@ public final class StoreServer implements AutoCloseable {
           return;
         }
         Thread.ofVirtual().name("braid-store-rank").start(() -> converse(socket));
-      } catch (IOException e) {
+      } catch (IOException | OutOfMemoryError e) {
         if (!closed) {
-          log.accept("the store can take no more connections: " + e.getMessage());
-          return;
+          var what =
+              "the store cannot take connections for now: "
+                  + e.getMessage()
+                  + "; it goes on trying (see ulimit -n)";
+          log.repeated(what, what);
+          LockSupport.parkNanos(ACCEPT_PAUSE.toNanos());
         }
       }
     }
@@ -102,7 +115,8 @@ public final class StoreServer implements AutoCloseable {
       }
     } catch (IOException | BufferUnderflowException e) {
       if (!closed && rank < 0) {
-        log.accept(
+        log.repeated(
+            "the store refused a connection: " + e.getMessage(),
             "the store refused %s: %s".formatted(socket.getRemoteSocketAddress(), e.getMessage()));
       }
       // A rank's connection that breaks is a rank that left; the ranks that miss it are told so.
@@ -182,12 +196,12 @@ public final class StoreServer implements AutoCloseable {
                 });
           } catch (IOException e) {
             // Its reader thread sees the broken connection too, and has the rank leave.
-            log.accept("the store could not reply to rank %d: %s".formatted(rank, e.getMessage()));
+            log.line("the store could not reply to rank %d: %s".formatted(rank, e.getMessage()));
           }
         });
   }
 
-  /// Ends the store; ranks that are connected find it gone. Twice is harmless.
+  /// Ends the store and its thread; ranks that are connected find it gone. Twice is harmless.
   @Override
   public void close() {
     closed = true;
@@ -198,7 +212,13 @@ public final class StoreServer implements AutoCloseable {
         socket.close();
       }
     } catch (IOException e) {
-      log.accept("the store did not close cleanly: " + e.getMessage());
+      log.line("the store did not close cleanly: " + e.getMessage());
     }
+    try {
+      acceptor.join(CLOSE_PATIENCE);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    log.close();
   }
 }

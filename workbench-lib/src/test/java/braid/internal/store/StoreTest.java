@@ -66,6 +66,30 @@ class StoreTest {
     return new Meeting(epoch, key, label, IntStream.range(0, ranks).boxed().toList());
   }
 
+  @Test
+  void aThousandStrangersAreTwoLines() throws Exception {
+    for (int i = 0; i < 1013; i++) {
+      assertThatThrownBy(() -> StoreClient.connect("127.0.0.1", server.port(), "guess", 0))
+          .hasMessageContaining("wrong token");
+    }
+    // A connection of another kind, to see that every one before it was logged.
+    try (var silent = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+      silent.shutdownOutput();
+      assertThat(silent.getInputStream().read()).isEqualTo(-1);
+    }
+    server.close();
+    assertThat(log)
+        .satisfiesExactlyInAnyOrder(
+            first ->
+                assertThat(first).matches("the store refused /127.0.0.1:\\d+: wrong token; .*"),
+            silent ->
+                assertThat(silent).matches("the store refused /127.0.0.1:\\d+: it hung up .*"),
+            more ->
+                assertThat(more)
+                    .startsWith("the store refused a connection: wrong token; ")
+                    .endsWith(" (1,012 more times)"));
+  }
+
   private static byte[] bytes(int value) {
     return new byte[] {(byte) value};
   }

@@ -19,7 +19,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /// `braid lab`: Jupyter on the notebooks. It is given the kernelspec by `JUPYTER_PATH`, from a
-/// directory that is gone afterwards, so nothing is installed.
+/// directory that is gone afterwards, so nothing is installed. However the command ends, Jupyter
+/// ends with it.
 @Command(
     name = "lab",
     description = "Opens Jupyter on the notebooks, with the Braid kernel; installs nothing.",
@@ -32,6 +33,19 @@ import picocli.CommandLine.Parameters;
 public final class LabCommand implements Callable<Integer> {
   /// How long Jupyter may take to end its kernels when it is told to end.
   private static final long END_PATIENCE_SECONDS = 15;
+
+  /// Its arguments: Jupyter's pid and the folder.
+  private static final String WATCHER =
+      """
+      trap '' INT TERM HUP
+      read -r _ && exit
+      rm -rf -- "$2"
+      kill -TERM "$1"
+      left=%d
+      while kill -0 "$1" && [ $left -gt 0 ]; do sleep 1; left=$((left - 1)); done
+      kill -KILL "$1"
+      """
+          .formatted(END_PATIENCE_SECONDS);
 
   @Mixin private RankOptions ranks = new RankOptions();
 
@@ -60,15 +74,9 @@ public final class LabCommand implements Callable<Integer> {
                         "lab needs jupyter-lab or jupyter-notebook on PATH but found neither;"
                             + " install one: apt install jupyter-notebook, or pip install jupyterlab"
                             + " (braid run NOTEBOOK needs no Jupyter)"));
-    var data = Files.createTempDirectory("braid-jupyter");
-    var kernel = KernelInstall.spec(KernelSpec.directory(data, KernelSpec.DEFAULT_NAME), ranks);
-    try {
-      kernel.write();
-      return run(command(jupyter, directory), path(data, paths));
-    } finally {
-      kernel.remove();
-      Files.deleteIfExists(data.resolve("kernels"));
-      Files.deleteIfExists(data);
+    try (var data = JupyterFolder.create(Path.of(System.getProperty("java.io.tmpdir")))) {
+      KernelInstall.spec(KernelSpec.directory(data.path(), KernelSpec.DEFAULT_NAME), ranks).write();
+      return run(command(jupyter, directory), path(data.path(), paths), data);
     }
   }
 
@@ -100,12 +108,13 @@ public final class LabCommand implements Callable<Integer> {
   }
 
   /// Ctrl-C reaches Jupyter too, which would ask whether it is meant; the hook answers yes.
-  private static int run(List<String> command, String jupyterPath)
+  private static int run(List<String> command, String jupyterPath, JupyterFolder data)
       throws IOException, InterruptedException {
     var builder = new ProcessBuilder(command).inheritIO();
     builder.environment().put("JUPYTER_PATH", jupyterPath);
     var jupyter = builder.start();
-    var hook = new Thread(() -> end(jupyter), "end Jupyter");
+    var watcher = watcher(jupyter, data);
+    var hook = new Thread(() -> end(jupyter, watcher, data), "end Jupyter");
     Runtime.getRuntime().addShutdownHook(hook);
     int exit = jupyter.waitFor();
     try {
@@ -113,15 +122,35 @@ public final class LabCommand implements Callable<Integer> {
     } catch (IllegalStateException e) {
       // the JVM is ending, which is why Jupyter did
     }
+    dismiss(watcher);
     return exit;
   }
 
-  private static void end(Process jupyter) {
+  /// A process that ends Jupyter when this one was killed: its input then ends without a line.
+  private static Process watcher(Process jupyter, JupyterFolder data) throws IOException {
+    return new ProcessBuilder(
+            "sh", "-c", WATCHER, "sh", Long.toString(jupyter.pid()), data.path().toString())
+        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+        .redirectError(ProcessBuilder.Redirect.DISCARD)
+        .start();
+  }
+
+  private static void dismiss(Process watcher) throws IOException {
+    try (var input = watcher.getOutputStream()) {
+      input.write('\n');
+    }
+  }
+
+  private static void end(Process jupyter, Process watcher, JupyterFolder data) {
     jupyter.destroy();
     try {
       if (!jupyter.waitFor(END_PATIENCE_SECONDS, TimeUnit.SECONDS)) {
         jupyter.destroyForcibly();
       }
+      data.close();
+      dismiss(watcher);
+    } catch (IOException e) {
+      System.err.println("braid: " + data.path() + " could not be removed: " + e.getMessage());
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }

@@ -53,7 +53,7 @@ public record Injection(String source, Map<String, @Nullable Object> values) {
       value = parse(name, type, text);
     }
     if (!type.accepts(value)) {
-      throw mismatch(name, given, type);
+      throw mismatch(name, given, type, value);
     }
     return value;
   }
@@ -66,11 +66,13 @@ public record Injection(String source, Map<String, @Nullable Object> values) {
     }
   }
 
-  private static BraidException mismatch(String name, Parameters.Given given, JavaType type) {
+  private static BraidException mismatch(
+      String name, Parameters.Given given, JavaType type, @Nullable Object value) {
+    var range = type instanceof JavaType.Plain plain ? plain.range(value) : "";
     var rule =
         type instanceof JavaType.Anything
             ? "must be " + JavaType.Unsettable.SETTABLE
-            : "is declared " + type.source();
+            : "is declared " + type.source() + range;
     var remedy =
         given.flag() == Parameters.Flag.FILE || given.flag() == Parameters.Flag.YAML
             ? type instanceof JavaType.Plain(var kind, var boxed)

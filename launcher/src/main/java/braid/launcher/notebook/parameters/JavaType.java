@@ -11,7 +11,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// A type that a parameter may have, and how a value given from outside is written in Java as one.
-/// Values are what YAML gives: Boolean, Integer, Long, BigInteger, Double, String, List, Map, null.
+/// Values are what YAML gives: Boolean, Integer, Long, BigInteger, Double, OutOfRange, String,
+/// List, Map, null.
 sealed interface JavaType {
   /// The type as a declaration names it.
   String source();
@@ -83,11 +84,33 @@ sealed interface JavaType {
       return switch (kind) {
         case INT -> value instanceof Integer;
         case LONG -> value instanceof Integer || value instanceof Long;
-        case FLOAT, DOUBLE ->
-            value instanceof Integer || value instanceof Long || value instanceof Double;
+        case FLOAT -> isFloating(value) && isInFloat(((Number) value).doubleValue());
+        case DOUBLE -> isFloating(value);
         case BOOLEAN -> value instanceof Boolean;
         case STRING -> value instanceof String;
       };
+    }
+
+    private static boolean isFloating(Object value) {
+      return value instanceof Integer || value instanceof Long || value instanceof Double;
+    }
+
+    /// A number that would become infinite or zero is no float, as in Java's own literals.
+    private static boolean isInFloat(double value) {
+      return Double.isInfinite(value) == Float.isInfinite((float) value)
+          && (value == 0) == ((float) value == 0);
+    }
+
+    /// What a number must be besides, for messages; empty where its type says all.
+    String range(@Nullable Object value) {
+      boolean number = value instanceof Number || value instanceof Yaml.OutOfRange;
+      return !number
+          ? ""
+          : switch (kind) {
+            case FLOAT -> " (%s to %s)".formatted(Float.MIN_VALUE, Float.MAX_VALUE);
+            case DOUBLE -> " (%s to %s)".formatted(Double.MIN_VALUE, Double.MAX_VALUE);
+            case INT, LONG, BOOLEAN, STRING -> "";
+          };
     }
 
     @Override

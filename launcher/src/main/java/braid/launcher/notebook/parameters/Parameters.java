@@ -1,6 +1,7 @@
 package braid.launcher.notebook.parameters;
 
 import braid.BraidException;
+import braid.launcher.InputFile;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -31,6 +32,8 @@ public final class Parameters {
 
   /// A value and the option it came by, as messages name it. Of `-p` it is the text.
   record Given(Flag flag, String from, @Nullable Object value) {}
+
+  private static final int MOST_MEBIBYTES = 16;
 
   private final Map<String, Given> given;
 
@@ -67,9 +70,9 @@ public final class Parameters {
     public Builder file(Path file) {
       String text;
       try {
-        text = Files.readString(file);
+        text = InputFile.read(file, MOST_MEBIBYTES);
       } catch (IOException e) {
-        var reason = Files.exists(file) ? "cannot be read (" + e + ")" : "does not exist";
+        var reason = Files.exists(file) ? InputFile.reason(e) : "does not exist";
         throw new BraidException(
             "-f must name a YAML file but " + file + " " + reason + "; check the path", e);
       }

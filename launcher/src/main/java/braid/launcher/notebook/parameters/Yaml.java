@@ -2,6 +2,7 @@ package braid.launcher.notebook.parameters;
 
 import braid.BraidException;
 import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -10,6 +11,8 @@ import org.yaml.snakeyaml.LoaderOptions;
 import org.yaml.snakeyaml.constructor.SafeConstructor;
 import org.yaml.snakeyaml.error.MarkedYAMLException;
 import org.yaml.snakeyaml.error.YAMLException;
+import org.yaml.snakeyaml.nodes.Node;
+import org.yaml.snakeyaml.nodes.ScalarNode;
 import org.yaml.snakeyaml.nodes.Tag;
 import org.yaml.snakeyaml.representer.Representer;
 import org.yaml.snakeyaml.resolver.Resolver;
@@ -25,6 +28,9 @@ final class Yaml {
           "[-+]?([0-9]+\\.[0-9]*|\\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?"
               + "|[-+]?\\.(inf|Inf|INF)|\\.(nan|NaN|NAN)");
 
+  /// A digit before the exponent that is not 0.
+  private static final Pattern NOT_ZERO = Pattern.compile("^[^eE]*[1-9]");
+
   private Yaml() {}
 
   private static final class PlainValues extends Resolver {
@@ -38,13 +44,41 @@ final class Yaml {
     }
   }
 
+  /// A number that no double holds: one that would become infinite, or zero.
+  record OutOfRange(String text) {
+    @Override
+    public String toString() {
+      return text;
+    }
+  }
+
+  private static final class PlainNumbers extends SafeConstructor {
+    private PlainNumbers(LoaderOptions options) {
+      super(options);
+      yamlConstructors.put(
+          Tag.FLOAT,
+          new ConstructYamlFloat() {
+            @Override
+            public Object construct(Node node) {
+              var value = super.construct(node);
+              var text = ((ScalarNode) node).getValue();
+              boolean outside =
+                  value instanceof Double number
+                      && ((number.isInfinite() && !text.toLowerCase(Locale.ROOT).contains("inf"))
+                          || (number == 0 && NOT_ZERO.matcher(text).find()));
+              return outside ? new OutOfRange(text) : value;
+            }
+          });
+    }
+  }
+
   private static @Nullable Object load(String text) {
     var loading = new LoaderOptions();
     loading.setAllowDuplicateKeys(false);
     loading.setAllowRecursiveKeys(false);
     var dumping = new DumperOptions();
     return new org.yaml.snakeyaml.Yaml(
-            new SafeConstructor(loading),
+            new PlainNumbers(loading),
             new Representer(dumping),
             dumping,
             loading,

@@ -11,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.zip.ZipFile;
 
 /// `%maven`: the jars of artifacts and of what they need, as Maven itself resolves them.
 public final class MavenJars {
@@ -78,10 +79,26 @@ public final class MavenJars {
     var jars = new ArrayList<Path>();
     for (var jar : Files.readString(directory.resolve("jars")).strip().split(":", -1)) {
       if (!jar.isEmpty()) {
-        jars.add(Path.of(jar));
+        jars.add(requireZip(Path.of(jar)));
       }
     }
     return jars;
+  }
+
+  /// A download that was cut off, which Maven does not notice, would fail every later cell. A jar
+  /// without classes is fine: it may hold resources, or only name other artifacts.
+  private static Path requireZip(Path jar) {
+    try (var _ = new ZipFile(jar.toFile())) {
+      return jar;
+    } catch (IOException e) {
+      throw new BraidException(
+          "%maven must get jars but "
+              + jar
+              + " is no zip: "
+              + e.getMessage()
+              + "; remove it, and Maven gets it again",
+          e);
+    }
   }
 
   private static String project(String dependencies) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.BraidException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -106,6 +107,15 @@ class ParametersTest {
         "ratio=2|double ratio = 2.0;",
         "ratio=1e-3|double ratio = 0.001;",
         "ratio=.inf|double ratio = Double.POSITIVE_INFINITY;",
+        "ratio=-.inf|double ratio = Double.NEGATIVE_INFINITY;",
+        "ratio=.nan|double ratio = Double.NaN;",
+        "ratio=0e-999|double ratio = 0.0;",
+        "small=.nan|float small = Float.NaN;",
+        "small=.inf|float small = Float.POSITIVE_INFINITY;",
+        "small=3.4028235e38|float small = 3.4028235E38f;",
+        "small=1.4e-45|float small = 1.4E-45f;",
+        "small=0|float small = 0.0f;",
+        "small=9223372036854775807|float small = 9.223372E18f;",
         "small=0.25|float small = 0.25f;",
         "verify=false|boolean verify = false;",
         "link=4|String link = \"4\";",
@@ -158,6 +168,28 @@ class ParametersTest {
         "m=x|parameter m is declared int but was \"x\" (-p); try -p m=4",
         "m=4.0|parameter m is declared int but was \"4.0\" (-p); try -p m=4",
         "m=9000000000|parameter m is declared int but was \"9000000000\" (-p); try -p m=4",
+        "m=99999999999999999999|parameter m is declared int but was \"99999999999999999999\" (-p); try"
+            + " -p m=4",
+        "bytes=9223372036854775808|parameter bytes is declared long but was \"9223372036854775808\""
+            + " (-p); try -p bytes=4",
+        "bytes=1e3|parameter bytes is declared long but was \"1e3\" (-p); try -p bytes=4",
+        "small=1e39|parameter small is declared float (1.4E-45 to 3.4028235E38) but was \"1e39\" (-p);"
+            + " try -p small=0.5",
+        "small=-3.5e38|parameter small is declared float (1.4E-45 to 3.4028235E38) but was"
+            + " \"-3.5e38\" (-p); try -p small=0.5",
+        "small=1e-46|parameter small is declared float (1.4E-45 to 3.4028235E38) but was \"1e-46\""
+            + " (-p); try -p small=0.5",
+        "small=1e400|parameter small is declared float (1.4E-45 to 3.4028235E38) but was \"1e400\""
+            + " (-p); try -p small=0.5",
+        "small=NaN|parameter small is declared float but was \"NaN\" (-p); try -p small=0.5",
+        "ratio=1e400|parameter ratio is declared double (4.9E-324 to 1.7976931348623157E308) but was"
+            + " \"1e400\" (-p); try -p ratio=0.5",
+        "ratio=1e-999999999999|parameter ratio is declared double (4.9E-324 to"
+            + " 1.7976931348623157E308) but was \"1e-999999999999\" (-p); try -p ratio=0.5",
+        "sizes={a: 1e400}|parameter sizes is declared Map<String, Double> but was \"{a: 1e400}\" (-p);"
+            + " try -p sizes={a: 0.5}",
+        "object=1e400|parameter object must be int, long, float, double, boolean, String, List, Map"
+            + " and arrays of them but was \"1e400\" (-p); try -p object=4",
         "m=null|parameter m is declared int but was \"null\" (-p); try -p m=4",
         "verify=1|parameter verify is declared boolean but was \"1\" (-p); try -p verify=true",
         "splits=a,b|parameter splits is declared int[] but was \"a,b\" (-p); try -p splits=1,2,4",
@@ -209,6 +241,35 @@ class ParametersTest {
         inject(CELL, given -> given.raw("link=raw").typed("k=3").yaml("{n: 2, k: 2}").file(file));
     assertThat(injection.values())
         .isEqualTo(Map.of("m", 1, "n", 2, "k", 3, "link", "raw", "ratio", 1e-3));
+  }
+
+  /// As `-f <(…)` gives.
+  @Test
+  void readsAPipeAndRefusesWhatNeverEnds() throws Exception {
+    var fifo = directory.resolve("fifo");
+    assertThat(new ProcessBuilder("mkfifo", fifo.toString()).start().waitFor()).isZero();
+    var writer =
+        Thread.ofVirtual()
+            .start(
+                () -> {
+                  try {
+                    Files.writeString(fifo, "m: 7");
+                  } catch (IOException e) {
+                    throw new UncheckedIOException(e);
+                  }
+                });
+    assertThat(line(inject(CELL, given -> given.file(fifo)))).isEqualTo("int m = 7;");
+    writer.join();
+    assertThatThrownBy(() -> Parameters.given().file(Path.of("/dev/zero")))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "-f must name a YAML file but /dev/zero is a device or a socket; check the path");
+    var endless = new ProcessBuilder("sh", "-c", "exec cat /dev/zero > " + fifo).start();
+    assertThatThrownBy(() -> Parameters.given().file(fifo))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "-f must name a YAML file but " + fifo + " has more than 16 MiB; check the path");
+    endless.destroy();
   }
 
   @Test

@@ -1,0 +1,89 @@
+package braid.launcher.cli.jupyter;
+
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.UserPrincipal;
+import java.util.Comparator;
+
+/// A temporary folder for the kernelspec of one `braid lab`. A file in it is locked as long as its
+/// process lives. Folders whose lock is free were left by processes that were killed; the next
+/// start removes them.
+final class JupyterFolder implements AutoCloseable {
+  private static final String PREFIX = "braid-jupyter";
+  private static final String LOCK = "lock";
+
+  private final Path path;
+  private final FileChannel lock;
+
+  private JupyterFolder(Path path, FileChannel lock) {
+    this.path = path;
+    this.lock = lock;
+  }
+
+  static JupyterFolder create(Path temporary) throws IOException {
+    var path = Files.createTempDirectory(temporary, PREFIX);
+    var unlocked = path.resolve("new");
+    var lock = FileChannel.open(unlocked, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+    var _ = lock.lock();
+    // Under its name it is locked from the beginning: no other start takes the folder for a dead
+    // one's.
+    Files.move(unlocked, path.resolve(LOCK));
+    sweep(temporary, Files.getOwner(path));
+    return new JupyterFolder(path, lock);
+  }
+
+  Path path() {
+    return path;
+  }
+
+  /// Removes folders of dead processes of the same user; one that cannot be removed stays.
+  private static void sweep(Path temporary, UserPrincipal user) throws IOException {
+    try (DirectoryStream<Path> folders = Files.newDirectoryStream(temporary, PREFIX + "*")) {
+      for (var folder : folders) {
+        if (Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
+            && Files.getOwner(folder, LinkOption.NOFOLLOW_LINKS).equals(user)) {
+          removeIfDead(folder);
+        }
+      }
+    } catch (DirectoryIteratorException e) {
+      throw e.getCause();
+    }
+  }
+
+  private static void removeIfDead(Path folder) {
+    try (var lock =
+            FileChannel.open(
+                folder.resolve(LOCK), StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
+        var free = lock.tryLock()) {
+      if (free != null) {
+        delete(folder);
+      }
+    } catch (IOException | OverlappingFileLockException e) {
+      // It is being made or removed by another start, or lives in this process.
+    }
+  }
+
+  private static void delete(Path folder) throws IOException {
+    if (Files.exists(folder, LinkOption.NOFOLLOW_LINKS)) {
+      try (var all = Files.walk(folder)) {
+        for (var each : all.sorted(Comparator.reverseOrder()).toList()) {
+          Files.deleteIfExists(each);
+        }
+      }
+    }
+  }
+
+  /// Removes the folder. Twice is harmless.
+  @Override
+  public synchronized void close() throws IOException {
+    delete(path);
+    lock.close();
+  }
+}

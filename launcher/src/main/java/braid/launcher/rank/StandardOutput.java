@@ -1,0 +1,57 @@
+package braid.launcher.rank;
+
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+
+/// `System.out` or `System.err` of a rank. It is flushed instead of closed: all that later cells
+/// print would be lost without a word.
+public final class StandardOutput extends PrintStream {
+  private final String name;
+  private boolean closed;
+
+  StandardOutput(FileDescriptor descriptor, String name) {
+    super(new PromptStream(descriptor, name), false, StandardCharsets.UTF_8);
+    this.name = name;
+  }
+
+  @Override
+  public void close() {
+    flush();
+    if (!closed) {
+      closed = true;
+      complain(name + " must stay open for later cells but was closed; it was flushed instead");
+    }
+  }
+
+  /// Says that a stream was set to null and is the usual one again.
+  public static String unset(String name) {
+    return name + " must be a stream but was set to null; it prints here again";
+  }
+
+  /// Flushes what a cell may have put in place of the stream, if that can be done.
+  ///
+  /// @return whether it can stay in that place
+  boolean canReplace(PrintStream other) {
+    flush();
+    if (other == null) {
+      complain(unset(name));
+      return false;
+    }
+    try {
+      other.flush();
+      return true;
+    } catch (RuntimeException | Error e) {
+      complain(
+          "%s must be a stream that can be flushed but that threw %s; it prints here again"
+              .formatted(name, e.getClass().getName()));
+      return false;
+    }
+  }
+
+  private static void complain(String line) {
+    var err = new PrintStream(new FileOutputStream(FileDescriptor.err), true);
+    err.println(line);
+  }
+}

@@ -1,0 +1,63 @@
+package braid.launcher.rank;
+
+import REPL.$Cancel$;
+import braid.GroupAborted;
+import braid.launcher.wire.RankFailure;
+import braid.launcher.wire.RankFailure.Kind;
+import java.io.InterruptedIOException;
+import java.nio.channels.ClosedByInterruptException;
+import jdk.jshell.spi.SPIResolutionException;
+import org.jspecify.annotations.Nullable;
+
+/// Runs of cells' code, one at a time, each of which another thread can stop.
+public final class StoppableRun {
+  private @Nullable Thread running;
+  private boolean stopped;
+
+  /// From here on the calling thread runs code of a cell.
+  public synchronized void begin() {
+    running = Thread.currentThread();
+  }
+
+  /// A stop from here on reaches nothing; one that came before does not reach the next run.
+  public synchronized void end() {
+    running = null;
+    stopped = false;
+    $Cancel$.stop(false);
+    var _ = Thread.interrupted();
+  }
+
+  /// Stops the run, if there is one.
+  public synchronized void stop() {
+    if (running != null) {
+      stopped = true;
+      $Cancel$.stop(true);
+      running.interrupt();
+    }
+  }
+
+  private synchronized boolean wasStopped() {
+    return stopped;
+  }
+
+  /// What the code of the run has thrown. To be called before its end, on its thread.
+  public RankFailure failure(Throwable thrown) {
+    if (thrown instanceof SPIResolutionException unresolved) {
+      return RankFailure.of(Kind.UNRESOLVED, unresolved.id(), thrown);
+    }
+    boolean byStop = Thread.currentThread().isInterrupted() || endedByStop(thrown);
+    return RankFailure.of(byStop && wasStopped() ? Kind.STOPPED : Kind.THROWN, -1, thrown);
+  }
+
+  /// What a stop throws may come wrapped in what the cell, or a library it uses, made of it.
+  private static boolean endedByStop(Throwable thrown) {
+    return RankFailure.chain(thrown).stream()
+        .anyMatch(
+            t ->
+                t instanceof CellStopped
+                    || t instanceof InterruptedException
+                    || t instanceof InterruptedIOException
+                    || t instanceof ClosedByInterruptException
+                    || t instanceof GroupAborted);
+  }
+}

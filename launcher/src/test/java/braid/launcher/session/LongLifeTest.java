@@ -1,0 +1,126 @@
+package braid.launcher.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.BraidException;
+import braid.launcher.cell.Cell;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What a front still holds after it replaced its ranks, or could not start them.
+class LongLifeTest {
+  private static final int TIMES = 5;
+
+  @TempDir Path home;
+
+  private SessionOptions options(Optional<String> link) {
+    return new SessionOptions(1, "host", link, home);
+  }
+
+  /// Open descriptors by what they are: jars, sockets, pipes, other files.
+  private static Map<String, Integer> descriptors() throws IOException {
+    var counts = new TreeMap<String, Integer>();
+    try (var all = Files.newDirectoryStream(Path.of("/proc/self/fd"))) {
+      for (var each : all) {
+        var target = target(each);
+        var kind =
+            target.endsWith(".jar")
+                ? "jar"
+                : target.startsWith("/") ? "file" : target.replaceAll(":.*", "");
+        counts.merge(kind, 1, Integer::sum);
+      }
+    }
+    return counts;
+  }
+
+  private static String target(Path descriptor) throws IOException {
+    try {
+      return Files.readSymbolicLink(descriptor).toString();
+    } catch (NoSuchFileException e) {
+      return "/closed meanwhile";
+    }
+  }
+
+  private static int open(String kind) throws IOException {
+    return descriptors().getOrDefault(kind, 0);
+  }
+
+  private static long threads(String name) {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().equals(name))
+        .count();
+  }
+
+  /// Garbage may stay until it is collected; jars and what a collection of the old ranks' compiler
+  /// would free may not.
+  @Test
+  void restartsKeepNeitherJarsNorMemory() throws Exception {
+    try (var session = Session.start(options(Optional.empty()))) {
+      session.restart();
+      int jars = open("jar");
+      int sockets = open("socket");
+      var heap = ManagementFactory.getMemoryMXBean();
+      long before = heap.getHeapMemoryUsage().getUsed();
+      for (int i = 0; i < TIMES; i++) {
+        assertThat(session.run(new Cell("cell 1", "%restart"), new Recorded()).failure()).isEmpty();
+      }
+      assertThat(open("jar")).isLessThanOrEqualTo(jars);
+      assertThat(open("socket")).isLessThanOrEqualTo(sockets);
+      assertThat(heap.getHeapMemoryUsage().getUsed() - before).isLessThan(20L << 20);
+    }
+  }
+
+  @Test
+  void aStartThatTheRanksWouldRefuseLeavesNoThreadAndNoDescriptor() throws Exception {
+    var wrong = options(Optional.of("as fast as you like"));
+    assertLeavesNothing(() -> Session.start(wrong), "as fast as you like");
+  }
+
+  /// A NUL in a command is refused by every operating system.
+  @Test
+  void aStartOfRanksThatFailsLeavesNoThreadAndNoDescriptor() throws Exception {
+    System.setProperty("sun.awt.fontconfig", "\0");
+    try {
+      assertLeavesNothing(
+          () -> Session.start(options(Optional.empty())), "the ranks could not be started");
+    } finally {
+      System.clearProperty("sun.awt.fontconfig");
+    }
+  }
+
+  /// The ranks begin, and end before they say hello.
+  @Test
+  void ranksThatDieAtTheirStartLeaveNoThreadAndNoDescriptor() throws Exception {
+    System.setProperty("braid.rank.aot.output", "");
+    try {
+      assertLeavesNothing(() -> Session.start(options(Optional.empty())), "before it was ready");
+    } finally {
+      System.clearProperty("braid.rank.aot.output");
+    }
+  }
+
+  private interface Start {
+    void run();
+  }
+
+  private static void assertLeavesNothing(Start start, String why) throws IOException {
+    assertThatThrownBy(start::run).isInstanceOf(BraidException.class).hasMessageContaining(why);
+    long stores = threads("braid-store");
+    var before = descriptors();
+    for (int i = 0; i < TIMES; i++) {
+      assertThatThrownBy(start::run).isInstanceOf(BraidException.class).hasMessageContaining(why);
+    }
+    assertThat(open("socket")).isLessThanOrEqualTo(before.getOrDefault("socket", 0));
+    assertThat(open("jar")).isLessThanOrEqualTo(before.getOrDefault("jar", 0));
+    assertThat(threads("braid-store")).isLessThanOrEqualTo(stores);
+  }
+}
