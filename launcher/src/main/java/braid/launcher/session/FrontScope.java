@@ -16,6 +16,7 @@ import java.io.PrintStream;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import jdk.jshell.execution.LocalExecutionControl;
@@ -115,7 +116,7 @@ final class FrontScope implements AutoCloseable {
         if (event.exception() != null) {
           throw new CellFailed(
               FailureReport.of(
-                  cell, origins, 1, new HashMap<>(Map.of()), event.exception(), false));
+                  cell, origins, 1, new HashMap<>(Map.of()), event.exception(), false, List.of()));
         }
         result =
             java.shown() && CellCompiler.hasResult(event.snippet())
@@ -147,7 +148,7 @@ final class FrontScope implements AutoCloseable {
 
           @Override
           public void write(byte[] bytes, int offset, int length) {
-            run.text(channel, new String(bytes, offset, length, StandardCharsets.UTF_8));
+            run.printed(channel, new String(bytes, offset, length, StandardCharsets.UTF_8));
           }
         },
         true,
