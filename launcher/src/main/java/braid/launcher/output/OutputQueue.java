@@ -39,6 +39,7 @@ final class OutputQueue {
   private final Set<Channel> unfinished = EnumSet.noneOf(Channel.class);
   private OutputLimit limit;
   private Channel noted = Channel.STDERR;
+  private @Nullable Channel stream;
   private long queuedBytes;
   private long firstLeft;
   private long updatesLeft;
@@ -91,9 +92,10 @@ final class OutputQueue {
     int fits = 0;
     if (mayGrow()) {
       long weight =
-          OutputItem.utf8(text, 0, text.length()) + switchWeight(queue.peekLast(), channel);
+          OutputItem.utf8(text, 0, text.length()) + (channel == stream ? 0 : SWITCH_BYTES);
       if (weight <= firstLeft) {
         firstLeft -= weight;
+        stream = channel;
         enqueue(channel, text, text.length());
         return;
       }
@@ -112,6 +114,7 @@ final class OutputQueue {
       update(bundle, id, weight);
     } else if (mayGrow() && weight <= firstLeft) {
       firstLeft -= weight;
+      stream = null;
       enqueue(new Shown(bundle, id, false));
       if (!id.isEmpty()) {
         sizes.merge(id, weight, Math::max);
@@ -334,10 +337,6 @@ final class OutputQueue {
         leftOutLines++;
       }
     }
-  }
-
-  private static long switchWeight(@Nullable OutputItem before, Channel channel) {
-    return before instanceof Text text && text.channel == channel ? 0 : SWITCH_BYTES;
   }
 
   /// Characters of the text that have at most so many bytes: whole lines, if there is a whole one.

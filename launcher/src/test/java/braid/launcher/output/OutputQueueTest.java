@@ -163,6 +163,19 @@ class OutputQueueTest {
     assertThat(err).contains("84 displays left out");
   }
 
+  /// A cell that prints a little now and then is not cut before it has printed much.
+  @Test
+  void textCountsByItsBytesHoweverOftenItIsDelivered() {
+    var queue = new OutputQueue(SMALL);
+    for (int i = 0; i < 12_000; i++) {
+      queue.text(STDOUT, "x");
+      deliver(queue);
+    }
+    queue.finish();
+    deliver(queue);
+    assertThat(out).hasToString("x".repeat(12_000));
+  }
+
   /// However the streams alternate, a notebook of them stays small.
   @Test
   void eachChangeOfStreamCounts() {
