@@ -29,7 +29,7 @@ class FloodTest(KernelCase):
             ):
                 with self.subTest(code):
                     ran = self.interrupted(code)
-                    self.assertEqual("Interrupted", ran.reply["ename"])
+                    self.assertEqual("error", ran.reply["status"])
                     self.assertLess(len(ran.stdout) + len(ran.stderr), LIMIT + 2000)
                     self.assertIn("--output-limit 4MiB", ran.text("std" + stream))
                     self.kernel.reply(self.kernel.ask("kernel_info_request", {}))
