@@ -24,6 +24,13 @@ public enum MagicName {
       "%output",
       "all|first|diff",
       "show every rank's lines and values, the lowest rank's alone, or others' where they differ"),
+  CELL_OUTPUT_LIMIT(
+      Group.SHOWN, "%%output-limit", "16MiB", "as %output-limit, for this cell alone"),
+  OUTPUT_LIMIT(
+      Group.SHOWN,
+      "%output-limit",
+      "16MiB",
+      "show at most that much of what a cell puts out: its first and its last part"),
   CELL_TIME(Group.SHOWN, "%%time", "", "say how long this cell ran on the slowest rank"),
   TIME(Group.SHOWN, "%time", "CODE", "say how long that line ran on the slowest rank"),
   RANKS(

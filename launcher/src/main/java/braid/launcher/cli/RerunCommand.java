@@ -15,6 +15,7 @@ import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.run.TimeLimits;
+import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
 import com.google.gson.JsonObject;
 import java.io.IOException;
@@ -119,7 +120,8 @@ final class RerunCommand implements Callable<Integer> {
         ranks,
         BackendChoice.of(backend, from, ranks, machine.gpus()),
         before.text("session.link"),
-        home);
+        home,
+        before.text("session.outputLimit").map(OutputLimit::parse).orElse(OutputLimit.DEFAULT));
   }
 
   private static void say(Manifest before, JsonObject facts, Path original, PrintWriter err) {

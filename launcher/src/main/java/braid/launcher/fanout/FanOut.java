@@ -7,10 +7,17 @@ import braid.launcher.ranks.RankSet;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.ToRank;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import jdk.jshell.spi.ExecutionControl;
 import org.jspecify.annotations.Nullable;
 
@@ -20,6 +27,9 @@ import org.jspecify.annotations.Nullable;
 public final class FanOut implements ExecutionControl {
   /// The epoch in which a rank begins.
   private static final int FIRST_EPOCH = 1;
+
+  /// How often ranks are looked at that have not heard what they were told.
+  private static final Duration HEARING_POLL = Duration.ofMillis(100);
 
   private final Future<RankSet> started;
   private final StopChecks stopChecks = new StopChecks();
@@ -31,6 +41,7 @@ public final class FanOut implements ExecutionControl {
   private long loadNanos;
   private @Nullable Invocation running;
   private boolean stopWanted;
+  private long stopNanos;
   private boolean insisted;
   private boolean interruptedBefore;
   private boolean disturbed;
@@ -92,7 +103,7 @@ public final class FanOut implements ExecutionControl {
   /// Ends the step that runs; one of this cell's that has not begun yet, because it is still being
   /// compiled, ends as soon as it does.
   public synchronized void interrupt() {
-    stopWanted = true;
+    wantStop();
     if (running != null) {
       running.interrupt();
     }
@@ -101,10 +112,17 @@ public final class FanOut implements ExecutionControl {
   /// Ends the step that runs, and the ranks that do not stop: an interrupt before this one did not
   /// end the cell.
   public synchronized void insist() {
-    stopWanted = true;
+    wantStop();
     insisted = true;
     if (running != null) {
       running.insist();
+    }
+  }
+
+  private void wantStop() {
+    if (!stopWanted) {
+      stopWanted = true;
+      stopNanos = System.nanoTime();
     }
   }
 
@@ -127,12 +145,41 @@ public final class FanOut implements ExecutionControl {
   /// come to rest. What ranks were told in the middle of the cell travels beside the requests, so
   /// it is let arrive first: it must not end a later cell.
   public void resume() throws InterruptedException {
-    for (var heard : ranks().all().stream().map(RankProcess::hearing).toList()) {
-      heard.join();
-    }
+    awaitHearing();
     disturbed = false;
     epoch++;
     var _ = ask(ranks().all(), new ToRank.Resume(epoch));
+  }
+
+  /// Waits until every rank has heard what it was told. A frozen one is ended when the user wants
+  /// the cell to end, and else as late as one that does not end a failed step.
+  private void awaitHearing() throws InterruptedException {
+    long start = System.nanoTime();
+    var waiting = new ArrayList<>(ranks().all());
+    var heard = waiting.stream().collect(Collectors.toMap(r -> r, RankProcess::hearing));
+    while (true) {
+      waiting.removeIf(rank -> Objects.requireNonNull(heard.get(rank)).isDone());
+      if (waiting.isEmpty()) {
+        return;
+      }
+      if (mayEnd(start)) {
+        waiting.stream().filter(RankProcess::isFrozen).forEach(RankProcess::killFrozen);
+      }
+      try {
+        CompletableFuture.allOf(heard.values().toArray(CompletableFuture[]::new))
+            .completeOnTimeout(null, HEARING_POLL.toMillis(), TimeUnit.MILLISECONDS)
+            .get();
+      } catch (ExecutionException e) {
+        throw new IllegalStateException("hearing never fails", e);
+      }
+    }
+  }
+
+  /// Whether frozen ranks may be ended, in a wait that began then.
+  private synchronized boolean mayEnd(long startNanos) {
+    long now = System.nanoTime();
+    return now - startNanos >= Invocation.KILL_AFTER.toNanos()
+        || (stopWanted && now - stopNanos >= Invocation.FROZEN_GRACE.toNanos());
   }
 
   /// Marks every rank's output; returns the ranks that did.
@@ -148,8 +195,11 @@ public final class FanOut implements ExecutionControl {
     var invocation = new Invocation(whom, ranks().all(), message);
     synchronized (this) {
       running = invocation;
-      if (stopWanted && message instanceof ToRank.Invoke) {
-        invocation.interrupt();
+      if (stopWanted) {
+        invocation.stopWanted(stopNanos);
+        if (message instanceof ToRank.Invoke) {
+          invocation.interrupt();
+        }
       }
       if (insisted) {
         invocation.insist();

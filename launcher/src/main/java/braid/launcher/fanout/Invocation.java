@@ -44,6 +44,9 @@ public final class Invocation {
   /// What a rank that was told to stop before may still take once the user insists.
   private static final Duration LAST_CHANCE = Duration.ofSeconds(1);
 
+  /// How long a frozen rank may take to stop once it is to; it cannot, unless it is let go on.
+  static final Duration FROZEN_GRACE = Duration.ofSeconds(1);
+
   /// How often it is looked for ranks that have departed, once a rank waits.
   private static final Duration LOOK_AGAIN = Duration.ofMillis(100);
 
@@ -58,6 +61,7 @@ public final class Invocation {
   private String trouble = "";
   private long troubleNanos;
   private long insistedNanos;
+  private long stopNanos;
   private boolean interrupted;
   private boolean disturbed;
 
@@ -118,12 +122,21 @@ public final class Invocation {
   /// The user wants the step to end.
   public synchronized void interrupt() {
     interrupted = true;
+    stopWanted(System.nanoTime());
+  }
+
+  /// The user has wanted the cell to end since then (`System.nanoTime`): frozen ranks are not
+  /// waited for. Others may end the step.
+  synchronized void stopWanted(long sinceNanos) {
+    if (stopNanos == 0) {
+      stopNanos = sinceNanos;
+    }
     notifyAll();
   }
 
   /// The user wanted it before, and it has not ended: whoever does not stop now is killed.
   public synchronized void insist() {
-    interrupted = true;
+    interrupt();
     if (insistedNanos == 0) {
       insistedNanos = System.nanoTime();
     }
@@ -152,9 +165,14 @@ public final class Invocation {
       if (interrupted) {
         stopNow();
       }
+      if (stopNanos != 0 && System.nanoTime() - stopNanos >= FROZEN_GRACE.toNanos()) {
+        killFrozen();
+      }
       if (troubleNanos == 0) {
         if (ofCell && pending().size() < all.size()) {
           lookForDeparted();
+          wait(LOOK_AGAIN.toMillis());
+        } else if (stopNanos != 0) {
           wait(LOOK_AGAIN.toMillis());
         } else {
           wait();
@@ -237,6 +255,14 @@ public final class Invocation {
       pending().forEach(rank -> process(rank).tell(message));
     }
     return true;
+  }
+
+  private void killFrozen() {
+    for (int rank : pending()) {
+      if (process(rank).isFrozen() && givenUp.add(rank)) {
+        process(rank).killFrozen();
+      }
+    }
   }
 
   private void killPending() {

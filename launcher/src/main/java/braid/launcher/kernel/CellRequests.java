@@ -152,7 +152,7 @@ final class CellRequests implements AutoCloseable {
   private void sayWhoRuns(CellPublisher publisher) {
     var pending = session.pending();
     if (!pending.isEmpty()) {
-      publisher.stderr(
+      publisher.note(
           "interrupted, but of the ranks %s have not stopped yet; interrupt again to end the ranks and start new ones\n"
               .formatted(pending));
     }

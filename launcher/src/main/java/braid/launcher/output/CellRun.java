@@ -7,33 +7,40 @@ import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankProcess;
 import braid.launcher.wire.ToRank;
 import java.io.IOException;
-import java.util.ArrayDeque;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/// One cell's output on its way from the ranks to whoever shows it: merged, in order, and
-/// coalesced, because front ends choke on a message a line.
+/// One cell's output on its way from the ranks to the client: merged, in order, within the cell's
+/// limit, and coalesced, because clients choke on one message per line.
 public final class CellRun {
-  private sealed interface Item {
-    record Text(Channel channel, StringBuilder text) implements Item {}
-
-    record Shown(MimeBundle bundle, String displayId, boolean update) implements Item {}
-  }
-
   private final CellOutput output;
   private final int ranks;
   private final int first;
   private volatile OutputMode mode;
   private volatile OutputMerger merger;
-  private final ArrayDeque<Item> queue = new ArrayDeque<>();
+  private final OutputQueue queue;
   private final Object delivery = new Object();
+  private final Set<Integer> silent = ConcurrentHashMap.newKeySet();
 
   /// `first` is the lowest rank that runs this cell.
-  public CellRun(CellOutput output, int ranks, int first, OutputMode mode) {
+  public CellRun(CellOutput output, int ranks, int first, OutputMode mode, OutputLimit limit) {
     this.output = output;
     this.ranks = ranks;
     this.first = first;
     this.mode = mode;
+    queue = new OutputQueue(limit);
     merger = new OutputMerger(ranks, first, mode, this::text);
+  }
+
+  /// Holds what comes from here on to another limit.
+  public void limit(OutputLimit next) {
+    queue.limit(next);
+  }
+
+  /// The cell is to stop: output that finds no room is left out instead of holding its rank back.
+  public void hurry() {
+    queue.hurry();
   }
 
   /// What comes from here on is shown so.
@@ -47,44 +54,53 @@ public final class CellRun {
     return mode;
   }
 
+  /// Takes what a rank printed. Waits while the client is slow, which holds the rank back.
   public void printed(RankEvent.Output event) {
+    queue.awaitRoom();
+    merger.keepPace(event.rank());
     merger.accept(event.rank(), event.channel(), event.text(), System.nanoTime());
   }
 
-  /// Text of the session itself.
+  /// Takes what a cell of the front printed, as [#printed] does.
+  public void printed(Channel channel, String text) {
+    queue.awaitRoom();
+    text(channel, text);
+  }
+
+  /// Takes text of the session itself, without waiting.
   public void text(Channel channel, String text) {
-    synchronized (queue) {
-      if (queue.peekLast() instanceof Item.Text last && last.channel == channel) {
-        last.text.append(text);
-      } else {
-        queue.add(new Item.Text(channel, new StringBuilder(text)));
-      }
+    queue.text(channel, text);
+  }
+
+  /// Says that a rank does not answer, once in this cell.
+  public void silent(RankEvent.Silent event) {
+    if (silent.add(event.rank())) {
+      text(Channel.STDERR, event + "\n");
     }
   }
 
-  /// Something a rank shows: the first one's, or each one's with its rank.
+  public void answersAgain(RankEvent.AnswersAgain event) {
+    silent.remove(event.rank());
+    text(Channel.STDERR, event + "\n");
+  }
+
+  /// Takes what a rank displays: the first one's, or each one's with its rank.
   public void shown(RankEvent.Displayed event) {
     if (mode == OutputMode.ALL && ranks > 1) {
       var id = event.displayId();
-      add(
-          new Item.Shown(
-              ResultMerger.labelled(event.rank(), event.bundle()),
-              id.isEmpty() ? id : id + "-rank-" + event.rank(),
-              event.update()));
+      shown(
+          ResultMerger.labelled(event.rank(), event.bundle()),
+          id.isEmpty() ? id : id + "-rank-" + event.rank(),
+          event.update());
     } else if (event.rank() == first) {
-      add(new Item.Shown(event.bundle(), event.displayId(), event.update()));
+      shown(event.bundle(), event.displayId(), event.update());
     }
   }
 
-  /// Something the front shows.
+  /// Takes something to display. Waits while the client is slow.
   public void shown(MimeBundle bundle, String displayId, boolean update) {
-    add(new Item.Shown(bundle, displayId, update));
-  }
-
-  private void add(Item.Shown shown) {
-    synchronized (queue) {
-      queue.add(shown);
-    }
+    queue.awaitRoom();
+    queue.shown(bundle, displayId, update);
   }
 
   /// Gets a rank the line it wants to read; where there is none to be had the rank's input ends,
@@ -115,26 +131,24 @@ public final class CellRun {
   public void deliver() {
     merger.tick(System.nanoTime());
     synchronized (delivery) {
-      for (var item = next(); item != null; item = next()) {
+      for (var item = queue.next(); item != null; item = queue.next()) {
         switch (item) {
-          case Item.Text(var channel, var text) when channel == Channel.STDOUT ->
-              output.stdout(text.toString());
-          case Item.Text(var channel, var text) -> output.stderr(text.toString());
-          case Item.Shown(var bundle, var id, var update) when update -> output.update(bundle, id);
-          case Item.Shown(var bundle, var id, var update) -> output.display(bundle, id);
+          case OutputItem.Text text when text.channel() == Channel.STDOUT ->
+              output.stdout(text.text());
+          case OutputItem.Text text -> output.stderr(text.text());
+          case OutputItem.Shown shown when shown.isUpdate() ->
+              output.update(shown.bundle(), shown.id());
+          case OutputItem.Shown shown -> output.display(shown.bundle(), shown.id());
         }
       }
     }
   }
 
+  /// The cell has ended: delivers the rest. What still comes is delivered as long as there is room
+  /// within the limit.
   public void finish() {
     merger.finish();
+    queue.finish();
     deliver();
-  }
-
-  private @Nullable Item next() {
-    synchronized (queue) {
-      return queue.poll();
-    }
   }
 }

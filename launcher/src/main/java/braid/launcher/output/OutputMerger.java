@@ -12,6 +12,10 @@ import java.util.List;
 /// Ranks run at their own pace, so a line may come before rank 0's equal line: it is held until
 /// rank 0 has printed as many lines, for a while, or until the cell ends. Only hashes of rank 0's
 /// lines are kept.
+///
+/// Memory is bounded. Lines longer than `MAX_LINE_CHARS` are compared and labelled in pieces. A
+/// rank with more than `MAX_HELD_CHARS` of held lines has its oldest ones shown at once, and so has
+/// a rank that is more than `MAX_REFERENCE_LINES` lines behind rank 0.
 public final class OutputMerger {
   /// Shows merged text. Called with the merger's lock held, in the order of showing.
   public interface Sink {
@@ -21,22 +25,90 @@ public final class OutputMerger {
   /// How long a line may wait for rank 0 to print it too.
   public static final long HOLD_NANOS = 2_000_000_000;
 
+  /// Rank 0 goes on printing as long as it prints a line in this time.
+  private static final long PACE_MILLIS = 200;
+
   /// How far ahead in rank 0's output an equal line is looked for, when a rank left lines out.
   private static final int WINDOW_LINES = 256;
 
-  private record Held(String line, long sinceNanos) {}
+  static final int MAX_LINE_CHARS = 1 << 18;
+  static final int MAX_HELD_CHARS = 1 << 20;
+  static final int MAX_REFERENCE_LINES = 1 << 20;
+
+  /// Memory that a held line takes beside its characters.
+  private static final int HELD_LINE_BYTES = 64;
+
+  private record Held(String line, long hash, long sinceNanos) {
+    long weight() {
+      return (long) line.length() + HELD_LINE_BYTES;
+    }
+  }
 
   private static final class Other {
     final ArrayDeque<Held> held = new ArrayDeque<>();
     final StringBuilder partial = new StringBuilder();
+    long heldWeight;
     long lines;
-    int next;
+    long next;
+
+    void hold(String line, long sinceNanos) {
+      var kept = new Held(line, hash(line), sinceNanos);
+      held.add(kept);
+      heldWeight += kept.weight();
+    }
+  }
+
+  /// Hashes of rank 0's lines, the latest ones, by the number of the line.
+  private static final class Reference {
+    private long[] ring = new long[1 << 10];
+    private long begin;
+    private long end;
+
+    /// Lines before `needed` may be forgotten.
+    void add(long hash, long needed) {
+      begin = Math.max(begin, Math.min(needed, end));
+      if (end - begin == ring.length) {
+        if (ring.length < MAX_REFERENCE_LINES) {
+          grow();
+        } else {
+          begin++;
+        }
+      }
+      ring[at(end++, ring)] = hash;
+    }
+
+    private void grow() {
+      var larger = new long[2 * ring.length];
+      for (long line = begin; line < end; line++) {
+        larger[at(line, larger)] = ring[at(line, ring)];
+      }
+      ring = larger;
+    }
+
+    private static int at(long line, long[] ring) {
+      return (int) (line & (ring.length - 1));
+    }
+
+    long lines() {
+      return end;
+    }
+
+    long find(long hash, long from) {
+      long first = Math.max(from, begin);
+      long last = Math.min(end, first + WINDOW_LINES);
+      for (long line = first; line < last; line++) {
+        if (ring[at(line, ring)] == hash) {
+          return line;
+        }
+      }
+      return -1;
+    }
   }
 
   private final Sink sink;
   private final List<Other> ranks = new ArrayList<>();
   private final List<StringBuilder> errors = new ArrayList<>();
-  private final List<Long> reference = new ArrayList<>();
+  private final Reference reference = new Reference();
   private final boolean referenceTakesPart;
   private final OutputMode mode;
   private final int first;
@@ -60,11 +132,33 @@ public final class OutputMerger {
     }
   }
 
+  /// Waits while the rank is far ahead of rank 0 and rank 0 goes on printing: its pipe then holds
+  /// it back, and equal lines stay equal.
+  synchronized void keepPace(int rank) {
+    if (mode != OutputMode.DIFF || rank == 0 || !referenceTakesPart) {
+      return;
+    }
+    try {
+      while (ranks.get(rank).heldWeight > MAX_HELD_CHARS / 2) {
+        long before = reference.lines();
+        wait(PACE_MILLIS);
+        if (reference.lines() == before) {
+          return;
+        }
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
   public synchronized void accept(int rank, Channel channel, String text, long nowNanos) {
     if (ranks.size() == 1) {
       sink.show(channel, text);
     } else if (channel == Channel.STDERR) {
-      lines(errors.get(rank), text, line -> sink.show(Channel.STDERR, "[" + rank + "] " + line));
+      lines(
+          errors.get(rank),
+          text,
+          line -> sink.show(Channel.STDERR, "[" + rank + "] " + ended(line)));
     } else if (mode == OutputMode.FIRST) {
       if (rank == first) {
         sink.show(Channel.STDOUT, text);
@@ -74,15 +168,13 @@ public final class OutputMerger {
     } else if (rank == 0) {
       sink.show(Channel.STDOUT, text);
       atLineStart = text.endsWith("\n");
-      lines(ranks.get(0).partial, text, line -> reference.add(hash(line)));
+      lines(ranks.get(0).partial, text, line -> reference.add(hash(line), needed()));
       for (int other = 1; other < ranks.size(); other++) {
         settle(other, nowNanos);
       }
+      notifyAll();
     } else {
-      lines(
-          ranks.get(rank).partial,
-          text,
-          line -> ranks.get(rank).held.add(new Held(line, nowNanos)));
+      lines(ranks.get(rank).partial, text, line -> ranks.get(rank).hold(line, nowNanos));
       settle(rank, nowNanos);
     }
   }
@@ -96,10 +188,15 @@ public final class OutputMerger {
 
   /// The cell is over: nothing more will come that a held line could equal.
   public synchronized void finish() {
+    var unended = ranks.getFirst().partial;
+    if (mode == OutputMode.DIFF && !unended.isEmpty()) {
+      reference.add(hash(unended + "\n"), needed());
+      unended.setLength(0);
+    }
     for (int rank = mode == OutputMode.ALL ? 0 : 1; rank < ranks.size(); rank++) {
       var other = ranks.get(rank);
       if (!other.partial.isEmpty()) {
-        other.held.add(new Held(other.partial + "\n", 0));
+        other.hold(other.partial + "\n", 0);
         other.partial.setLength(0);
       }
       settle(rank, Long.MAX_VALUE);
@@ -117,7 +214,7 @@ public final class OutputMerger {
     var other = ranks.get(rank);
     while (!other.held.isEmpty()) {
       var head = other.held.peek();
-      int match = find(hash(head.line), other.next);
+      long match = reference.find(head.hash, other.next);
       if (match >= 0) {
         other.next = match + 1;
       } else if (mayBeShown(other, head, nowNanos)) {
@@ -126,6 +223,7 @@ public final class OutputMerger {
         return;
       }
       other.held.remove();
+      other.heldWeight -= head.weight();
       other.lines++;
     }
   }
@@ -133,22 +231,17 @@ public final class OutputMerger {
   /// Not in the middle of a line of rank 0's, unless that line has not ended for long.
   private boolean mayBeShown(Other other, Held head, long nowNanos) {
     boolean waited = nowNanos == Long.MAX_VALUE || nowNanos - head.sinceNanos > HOLD_NANOS;
-    boolean unequal = !referenceTakesPart || reference.size() > other.lines;
-    return waited || (unequal && atLineStart);
+    boolean unequal = !referenceTakesPart || reference.lines() > other.lines;
+    return waited || other.heldWeight > MAX_HELD_CHARS || (unequal && atLineStart);
   }
 
-  private int find(long hash, int from) {
-    int end = Math.min(reference.size(), from + WINDOW_LINES);
-    for (int i = from; i < end; i++) {
-      if (reference.get(i) == hash) {
-        return i;
-      }
-    }
-    return -1;
+  /// The first line of rank 0's that another rank may still print too.
+  private long needed() {
+    return ranks.stream().skip(1).mapToLong(other -> other.next).min().orElse(0);
   }
 
   private void show(int rank, String line) {
-    sink.show(Channel.STDOUT, (atLineStart ? "" : "\n") + "[" + rank + "] " + line);
+    sink.show(Channel.STDOUT, (atLineStart ? "" : "\n") + "[" + rank + "] " + ended(line));
     atLineStart = true;
   }
 
@@ -157,13 +250,22 @@ public final class OutputMerger {
   }
 
   private static void lines(StringBuilder partial, String text, Line take) {
-    int from = 0;
-    for (int end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
-      take.take(partial.append(text, from, end + 1).toString());
-      partial.setLength(0);
-      from = end + 1;
+    for (int from = 0; from < text.length(); ) {
+      int end = text.indexOf('\n', from);
+      int to =
+          Math.min(end < 0 ? text.length() : end + 1, from + MAX_LINE_CHARS - partial.length());
+      partial.append(text, from, to);
+      if (partial.length() == MAX_LINE_CHARS || to == end + 1) {
+        take.take(partial.toString());
+        partial.setLength(0);
+      }
+      from = to;
     }
-    partial.append(text, from, text.length());
+  }
+
+  /// A piece of a long line is shown as a line.
+  private static String ended(String line) {
+    return line.endsWith("\n") ? line : line + "\n";
   }
 
   /// FNV-1a over the characters: 64 bits, so that two different lines of a cell do not meet.

@@ -21,6 +21,25 @@ public sealed interface RankEvent {
 
   record Died(int rank, Death death) implements RankEvent {}
 
+  /// The rank has not answered for a while. Reported again and again until it does.
+  ///
+  /// @param why what its process does meanwhile; may be empty
+  record Silent(int rank, long pid, long seconds, String why) implements RankEvent {
+    @Override
+    public String toString() {
+      return "rank %d (pid %d) has not answered for %d s%s"
+          .formatted(rank, pid, seconds, why.isEmpty() ? "" : "; " + why);
+    }
+  }
+
+  /// A rank that was silent answers again, after so many seconds.
+  record AnswersAgain(int rank, long pid, long seconds) implements RankEvent {
+    @Override
+    public String toString() {
+      return "rank %d (pid %d) answers again after %d s".formatted(rank, pid, seconds);
+    }
+  }
+
   enum Channel {
     STDOUT,
     STDERR

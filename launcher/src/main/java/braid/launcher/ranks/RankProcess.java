@@ -42,6 +42,11 @@ public final class RankProcess {
   private final Map<Long, CompletableFuture<Void>> hearings = new HashMap<>();
   private final Map<Long, CompletableFuture<Boolean>> restings = new ConcurrentHashMap<>();
   private final AtomicLong lastResting = new AtomicLong();
+  private final Silence silence = new Silence();
+  private volatile boolean beatAnswered = true;
+  private volatile boolean silent;
+  private volatile boolean endedFrozen;
+  private volatile long beatNanos;
   private volatile long waitingStep;
   private long lastHearing;
 
@@ -93,6 +98,50 @@ public final class RankProcess {
 
   public Optional<Heartbeat> heartbeat() {
     return Optional.ofNullable(heartbeat);
+  }
+
+  /// Sends a heartbeat if the last one was answered, so that nothing gathers before a rank that
+  /// reads nothing; else looks whether the rank is silent. Called once a second.
+  void beat(long number) {
+    if (death != null || control == null) {
+      return;
+    }
+    if (beatAnswered) {
+      if (silence.answered()) {
+        silent = false;
+        events.accept(new RankEvent.AnswersAgain(rank, pid(), secondsSince(beatNanos)));
+      }
+      beatAnswered = false;
+      beatNanos = System.nanoTime();
+      tell(new ToRank.Ping(number));
+      return;
+    }
+    ProcessState.of(pid())
+        .filter(silence::missed)
+        .ifPresent(
+            state -> {
+              silent = true;
+              events.accept(new RankEvent.Silent(rank, pid(), secondsSince(beatNanos), why(state)));
+            });
+  }
+
+  private static long secondsSince(long nanos) {
+    return Math.round((System.nanoTime() - nanos) / 1e9);
+  }
+
+  private String why(ProcessState state) {
+    return switch (state.state()) {
+      case 'T' -> "its process is stopped; kill -CONT " + pid() + " lets it go on";
+      case 't' -> "its process is stopped by a debugger";
+      case 'D' -> "its process is stuck in the kernel";
+      default -> "";
+    };
+  }
+
+  /// Whether the process cannot act on what it is told: it is stopped, or silent.
+  public boolean isFrozen() {
+    return death == null
+        && (silent || ProcessState.of(pid()).map(ProcessState::isStopped).orElse(false));
   }
 
   boolean connected() {
@@ -234,6 +283,7 @@ public final class RankProcess {
     switch (message) {
       case FromRank.Pong pong -> {
         heartbeat = new Heartbeat(pong, System.nanoTime());
+        beatAnswered = true;
         heard(pong.number());
       }
       case FromRank.Waiting waiting -> waitingStep = waiting.step();
@@ -340,6 +390,17 @@ public final class RankProcess {
                 died(new Death(rank, pid(), Death.KILLED));
               }
             });
+  }
+
+  /// Ends a process that is frozen, and so cannot end what it was told to.
+  public void killFrozen() {
+    endedFrozen = true;
+    kill();
+  }
+
+  /// Whether the process was ended because it was frozen.
+  public boolean endedFrozen() {
+    return endedFrozen;
   }
 
   /// When a process that is killed now must have ended (`System.nanoTime`).

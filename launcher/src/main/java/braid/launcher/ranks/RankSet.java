@@ -40,7 +40,9 @@ public final class RankSet implements AutoCloseable {
     heart =
         Executors.newSingleThreadScheduledExecutor(
             Thread.ofPlatform().daemon().name("braid-heartbeat").factory());
-    var _ = heart.scheduleAtFixedRate(this::beat, 0, HEARTBEAT.toMillis(), TimeUnit.MILLISECONDS);
+    // With a delay, not at a rate: a front that was paused must not make up for missed beats.
+    var _ =
+        heart.scheduleWithFixedDelay(this::beat, 0, HEARTBEAT.toMillis(), TimeUnit.MILLISECONDS);
   }
 
   /// Starts the ranks and returns when each has said hello on both of its connections.
@@ -171,8 +173,8 @@ public final class RankSet implements AutoCloseable {
   }
 
   private void beat() {
-    var ping = new ToRank.Ping(beats.incrementAndGet());
-    ranks.forEach(r -> r.tell(ping));
+    long number = beats.incrementAndGet();
+    ranks.forEach(r -> r.beat(number));
   }
 
   public int size() {

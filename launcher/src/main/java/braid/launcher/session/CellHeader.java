@@ -1,7 +1,9 @@
 package braid.launcher.session;
 
+import braid.BraidException;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.MagicName;
+import braid.launcher.output.OutputLimit;
 import braid.launcher.output.OutputMode;
 import java.util.ArrayList;
 import java.util.List;
@@ -10,7 +12,12 @@ import java.util.Optional;
 /// The `%%` lines a cell may begin with: where it runs, whether it is timed, and what of its output
 /// is shown. `body` is the cell with those lines left empty, so that line numbers stay what they
 /// are.
-record CellHeader(Where where, boolean timed, Optional<OutputMode> output, String body) {
+record CellHeader(
+    Where where,
+    boolean timed,
+    Optional<OutputMode> output,
+    Optional<OutputLimit> limit,
+    String body) {
   sealed interface Where {
     record Everywhere() implements Where {}
 
@@ -23,6 +30,7 @@ record CellHeader(Where where, boolean timed, Optional<OutputMode> output, Strin
     Where where = new Where.Everywhere();
     boolean timed = false;
     var output = Optional.<OutputMode>empty();
+    var limit = Optional.<OutputLimit>empty();
     var body = new StringBuilder(cell.source());
     while (true) {
       int at = 0;
@@ -30,7 +38,7 @@ record CellHeader(Where where, boolean timed, Optional<OutputMode> output, Strin
         at++;
       }
       if (!body.substring(at).startsWith("%%")) {
-        return new CellHeader(where, timed, output, body.toString());
+        return new CellHeader(where, timed, output, limit, body.toString());
       }
       int end = body.indexOf("\n", at);
       end = end < 0 ? body.length() : end;
@@ -41,6 +49,7 @@ record CellHeader(Where where, boolean timed, Optional<OutputMode> output, Strin
         case "front" -> where = new Where.Front();
         case "time" -> timed = true;
         case "output" -> output = Optional.of(outputMode(rest));
+        case "output-limit" -> limit = Optional.of(outputLimit(rest));
         default -> throw new MagicError(MagicName.unknown("%%" + words[0]));
       }
       body.replace(at, end, "");
@@ -54,6 +63,14 @@ record CellHeader(Where where, boolean timed, Optional<OutputMode> output, Strin
                 new MagicError(
                     "%%output wants all, first or diff but got `%s`; did you mean %s?"
                         .formatted(word.strip(), OutputMode.nearest(word.strip()))));
+  }
+
+  static OutputLimit outputLimit(String text) throws MagicError {
+    try {
+      return OutputLimit.parse(text);
+    } catch (BraidException e) {
+      throw new MagicError(String.valueOf(e.getMessage()));
+    }
   }
 
   private static List<Integer> parseRanks(String text, int ranks) throws MagicError {

@@ -35,23 +35,28 @@ final class FailureReport {
   private final int all;
   private final List<String> text = new ArrayList<>();
   private final List<Integer> givenUp = new ArrayList<>();
+  private final List<Death> frozen;
 
-  private FailureReport(Cell cell, Origins origins, int all) {
+  private FailureReport(Cell cell, Origins origins, int all, List<Death> frozen) {
+    this.frozen = frozen;
     this.all = all;
     this.cell = cell;
     this.origins = origins;
   }
 
   /// `all` is how many ranks there are, whether the cell ran on them or not; `mapped` is the root
-  /// cause as JShell saw it, whose stack names snippets.
+  /// cause as JShell saw it, whose stack names snippets; `frozen` are the ranks that this cell's
+  /// end did not wait for.
   static CellFailure of(
       Cell cell,
       Origins origins,
       int all,
       Map<Integer, Ending> ended,
       @Nullable Throwable mapped,
-      boolean interrupted) {
-    return new FailureReport(cell, origins, all).build(new TreeMap<>(ended), mapped, interrupted);
+      boolean interrupted,
+      List<Death> frozen) {
+    return new FailureReport(cell, origins, all, frozen)
+        .build(new TreeMap<>(ended), mapped, interrupted);
   }
 
   /// Of a cell that ran in the front.
@@ -63,7 +68,7 @@ final class FailureReport {
       boolean interrupted) {
     var ended = new TreeMap<Integer, Ending>();
     failure.ifPresent(how -> ended.put(0, new Ending.Answered(new FromRank.Failed(how))));
-    return new FailureReport(cell, origins, FRONT).build(ended, mapped, interrupted);
+    return new FailureReport(cell, origins, FRONT, List.of()).build(ended, mapped, interrupted);
   }
 
   /// The user wanted it to end where nothing of it ran, or all that ran ended well.
@@ -76,6 +81,27 @@ final class FailureReport {
   static CellFailure dead(Death death) {
     var message = death + " earlier; %restart starts new ranks";
     return new CellFailure(Kind.RANK_DIED, "RankDied", message, List.of(message));
+  }
+
+  /// The user wanted the cell to end, and ranks that did not answer were ended though no step of it
+  /// failed.
+  static CellFailure ended(Cell cell, List<Death> frozen) {
+    var message = cell.name() + " was interrupted; " + unanswering(frozen);
+    return new CellFailure(
+        Kind.RANK_DIED, "Interrupted", message, List.of(message, "%restart starts new ranks."));
+  }
+
+  private static String unanswering(List<Death> frozen) {
+    return frozen.stream()
+            .map(death -> "rank %d (pid %d)".formatted(death.rank(), death.pid()))
+            .collect(Collectors.joining(", "))
+        + " did not answer and "
+        + were(frozen)
+        + " ended";
+  }
+
+  private boolean isFrozen(int rank) {
+    return frozen.stream().anyMatch(death -> death.rank() == rank);
   }
 
   /// The cell ended only because the user insisted: ranks were ended and new ones started.
@@ -100,7 +126,7 @@ final class FailureReport {
     ended.forEach(
         (rank, ending) -> {
           Invocation.failure(ending).ifPresent(f -> failures.put(rank, f));
-          if (ending instanceof Ending.Dead(var how, var byUs)) {
+          if (ending instanceof Ending.Dead(var how, var byUs) && !isFrozen(rank)) {
             if (byUs) {
               givenUp.add(rank);
             } else {
@@ -121,16 +147,14 @@ final class FailureReport {
           cell.name()
               + " was interrupted"
               + line(mapped)
-              + (givenUp.isEmpty()
-                  ? ""
-                  : "; " + ranks(givenUp) + " did not stop and " + were(givenUp) + " ended");
+              + endedByUs().map(who -> "; " + who).orElse("");
       text.add(message);
       waiting(failures);
-      if (!givenUp.isEmpty()) {
+      if (endedByUs().isPresent()) {
         text.add("%restart starts new ranks.");
       }
       return new CellFailure(
-          givenUp.isEmpty() ? Kind.INTERRUPTED : Kind.RANK_DIED, "Interrupted", message, text);
+          endedByUs().isEmpty() ? Kind.INTERRUPTED : Kind.RANK_DIED, "Interrupted", message, text);
     }
     if (root.isEmpty()) {
       var message =
@@ -154,13 +178,7 @@ final class FailureReport {
       text.add("  caused by " + cause);
     }
     others(failures, root);
-    if (!givenUp.isEmpty()) {
-      text.add(
-          ranks(givenUp)
-              + " did not stop and "
-              + were(givenUp)
-              + " ended; %restart starts new ranks.");
-    }
+    endedByUs().ifPresent(who -> text.add(who + "; %restart starts new ranks."));
     boolean verification = root.find(VerificationFailed.class).isPresent();
     return new CellFailure(
         verification ? Kind.VERIFICATION : Kind.EXCEPTION, first.className(), message, text);
@@ -218,7 +236,19 @@ final class FailureReport {
     }
   }
 
-  private static String were(List<Integer> ranks) {
+  /// The ranks that the session ended, if it did.
+  private Optional<String> endedByUs() {
+    var ended = new ArrayList<String>();
+    if (!frozen.isEmpty()) {
+      ended.add(unanswering(frozen));
+    }
+    if (!givenUp.isEmpty()) {
+      ended.add(ranks(givenUp) + " did not stop and " + were(givenUp) + " ended");
+    }
+    return ended.isEmpty() ? Optional.empty() : Optional.of(String.join("; ", ended));
+  }
+
+  private static String were(List<?> ranks) {
     return ranks.size() == 1 ? "was" : "were";
   }
 

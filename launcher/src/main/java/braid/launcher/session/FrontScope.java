@@ -201,7 +201,7 @@ final class FrontScope implements AutoCloseable {
 
           @Override
           public void write(byte[] bytes, int offset, int length) {
-            run.text(channel, new String(bytes, offset, length, StandardCharsets.UTF_8));
+            run.printed(channel, new String(bytes, offset, length, StandardCharsets.UTF_8));
           }
         },
         true,

@@ -28,6 +28,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -37,6 +38,9 @@ public final class Gathered implements Displayable, AutoCloseable {
   private static final String UNWRITTEN = "the manifest of this run could not be written: ";
   private static final Map<String, Gathered> BY_NAME = new ConcurrentHashMap<>();
 
+  /// What may wait to be saved, in bundles and in MiB; a rank that hands over more waits.
+  private static final int ROOM = 64;
+
   private final String name = UUID.randomUUID().toString();
   private final Path directory;
   private volatile @Nullable Experiment experiment;
@@ -45,6 +49,7 @@ public final class Gathered implements Displayable, AutoCloseable {
       Executors.newSingleThreadExecutor(
           Thread.ofPlatform().daemon().name("braid-gather").factory());
   private final List<Evidence> all = new ArrayList<>();
+  private final Semaphore room = new Semaphore(ROOM);
 
   /// Profiles that others of their group have not matched yet: by the group's size, then by rank.
   private final Map<Integer, TreeMap<Integer, ArrayDeque<Profile>>> waiting = new HashMap<>();
@@ -69,8 +74,24 @@ public final class Gathered implements Displayable, AutoCloseable {
     return name;
   }
 
+  /// Takes what a rank handed over. Waits while more comes than can be saved, which holds the rank
+  /// back.
   void published(MimeBundle bundle) {
-    inOrder.execute(() -> add(bundle));
+    long chars = bundle.data().values().stream().mapToLong(String::length).sum();
+    int size = (int) Math.min(ROOM, 1 + (chars >> 20));
+    room.acquireUninterruptibly(size);
+    try {
+      inOrder.execute(
+          () -> {
+            try {
+              add(bundle);
+            } finally {
+              room.release(size);
+            }
+          });
+    } catch (RejectedExecutionException e) {
+      room.release(size); // the session is closed, and nobody looks at it any more
+    }
   }
 
   /// Waits until everything published so far is here; profiles that some rank did not send are

@@ -57,6 +57,12 @@ final class Magics {
       }
       case "maven" -> maven(rest, run);
       case "output" -> output(rest, run);
+      case "output-limit" -> {
+        if (!rest.isEmpty()) {
+          session.limit(CellHeader.outputLimit(rest), run);
+        }
+        run.text(Channel.STDOUT, "output limit is " + session.limit() + " per cell\n");
+      }
       case "restart" -> {
         long start = System.nanoTime();
         session.restart();

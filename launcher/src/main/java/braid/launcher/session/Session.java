@@ -16,8 +16,10 @@ import braid.launcher.fanout.Invocation.Ending;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.CellRun;
 import braid.launcher.output.Drain;
+import braid.launcher.output.OutputLimit;
 import braid.launcher.output.OutputMode;
 import braid.launcher.output.ResultMerger;
+import braid.launcher.ranks.Death;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankSet;
@@ -51,12 +53,14 @@ public final class Session implements AutoCloseable {
   private volatile @Nullable CellRun current;
   private volatile boolean interrupted;
   private OutputMode mode = OutputMode.DIFF;
+  private OutputLimit limit;
   private volatile boolean closed;
   private volatile Crew crew;
   private long outputNanos;
 
   private Session(SessionOptions options) {
     this.options = options;
+    limit = options.outputLimit();
     gathered = new Gathered(options.home(), this::complain);
     magics = new Magics(this, gathered);
     try {
@@ -89,8 +93,15 @@ public final class Session implements AutoCloseable {
       interrupted = false;
       crew.fanOut().begin();
       var header = CellHeader.of(cell, ranks().size());
-      var run = new CellRun(output, ranks().size(), header.first(), header.output().orElse(mode));
+      var run =
+          new CellRun(
+              output,
+              ranks().size(),
+              header.first(),
+              header.output().orElse(mode),
+              header.limit().orElse(limit));
       current = run;
+      int frozenBefore = frozen().size();
       Optional<MimeBundle> result = Optional.empty();
       Optional<CellFailure> failure = Optional.empty();
       try {
@@ -100,6 +111,8 @@ public final class Session implements AutoCloseable {
       }
       if (crew.fanOut().insisted() && ranks().death().isPresent() && !closed) {
         failure = Optional.of(startAnew(cell, failure));
+      } else if (failure.isEmpty() && interrupted && frozen().size() > frozenBefore) {
+        failure = Optional.of(FailureReport.ended(cell, frozen()));
       }
       run.finish();
       return new Outcome(result, failure, Duration.ofNanos(System.nanoTime() - start));
@@ -109,6 +122,14 @@ public final class Session implements AutoCloseable {
     } finally {
       oneCell.unlock();
     }
+  }
+
+  /// The ranks that were ended because they did not answer when a cell was to end.
+  private List<Death> frozen() {
+    return ranks().all().stream()
+        .filter(rank -> rank.endedFrozen())
+        .flatMap(rank -> rank.death().stream())
+        .toList();
   }
 
   /// The user insisted and ranks had to be ended: there are new ones at once.
@@ -151,6 +172,7 @@ public final class Session implements AutoCloseable {
   Optional<MimeBundle> runPieces(Cell cell, CellRun run) throws CellFailed {
     Optional<MimeBundle> result = Optional.empty();
     int compiledBefore = crew.compiler().compiled();
+    boolean ran = false;
     try {
       var pieces = crew.compiler().split(cell);
       if (pieces.size() >= MANY_STATEMENTS) {
@@ -167,7 +189,10 @@ public final class Session implements AutoCloseable {
         result =
             switch (piece) {
               case Piece.Magic magic -> magics.line(magic, cell, run);
-              case Piece.Java java -> runJava(java, cell, run);
+              case Piece.Java java -> {
+                ran = true;
+                yield runJava(java, cell, run);
+              }
             };
       }
       CellCompiler.growth(compiledBefore, crew.compiler().compiled()).ifPresent(this::complain);
@@ -177,7 +202,10 @@ public final class Session implements AutoCloseable {
     } catch (MagicError e) {
       throw new CellFailed(e.failure());
     } finally {
-      drain();
+      // Magics need no rank; a frozen one must not keep them from ending.
+      if (ran) {
+        drain();
+      }
     }
   }
 
@@ -227,14 +255,18 @@ public final class Session implements AutoCloseable {
               ranks().size(),
               ended.orElse(Map.of()),
               event.exception(),
-              byUser);
+              byUser,
+              frozen());
       resume();
       throw new CellFailed(report);
     }
     if (crew.fanOut().disturbed()) {
       // Its waits ended because they were told to, not because what they waited for had come.
       resume();
-      throw new CellFailed(FailureReport.interrupted(cell));
+      throw new CellFailed(
+          frozen().isEmpty()
+              ? FailureReport.interrupted(cell)
+              : FailureReport.ended(cell, frozen()));
     }
     if (!piece.shown() || !CellCompiler.hasResult(event.snippet()) || ended.isEmpty()) {
       return Optional.empty();
@@ -276,6 +308,11 @@ public final class Session implements AutoCloseable {
       case RankEvent.Displayed shown when run != null -> run.shown(shown);
       case RankEvent.Displayed ignored -> {}
       case RankEvent.Published published -> gathered.published(published.bundle());
+      case RankEvent.Silent silent when run != null && oneCell.isLocked() -> run.silent(silent);
+      case RankEvent.AnswersAgain again when run != null && oneCell.isLocked() ->
+          run.answersAgain(again);
+      case RankEvent.Silent ignored -> {}
+      case RankEvent.AnswersAgain ignored -> {}
       case RankEvent.InputRequested request ->
           Thread.ofVirtual().start(() -> CellRun.ask(run, ranks().get(request.rank()), request));
     }
@@ -307,6 +344,7 @@ public final class Session implements AutoCloseable {
   public void interrupt() {
     if (oneCell.isLocked()) {
       interrupted = true;
+      hurry();
       crew.fanOut().interrupt();
       magics.front().interrupt();
     }
@@ -317,8 +355,16 @@ public final class Session implements AutoCloseable {
   public void insist() {
     if (oneCell.isLocked()) {
       interrupted = true;
+      hurry();
       crew.fanOut().insist();
       magics.front().interrupt();
+    }
+  }
+
+  private void hurry() {
+    var run = current;
+    if (run != null) {
+      run.hurry();
     }
   }
 
@@ -370,6 +416,16 @@ public final class Session implements AutoCloseable {
     mode = next;
   }
 
+  OutputLimit limit() {
+    return limit;
+  }
+
+  /// From here on, in this cell too.
+  void limit(OutputLimit next, CellRun run) {
+    run.limit(next);
+    limit = next;
+  }
+
   boolean isInterrupted() {
     return interrupted;
   }
@@ -404,6 +460,7 @@ public final class Session implements AutoCloseable {
   @Override
   public void close() {
     closed = true;
+    hurry();
     clock.shutdownNow();
     magics.front().close();
     gathered.close();

@@ -15,6 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// What only a process of its own shows: exit codes, signals, the current directory.
 class BraidProcessTest {
@@ -89,6 +90,42 @@ class BraidProcessTest {
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(4);
     assertThat(ran.err()).contains("must end within --cell-timeout 0.5 s but did not");
     assertThat(status(0)).isEqualTo("failed");
+  }
+
+  /// The heap is too small for what the ranks print in that time.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "while (true) System.err.println(\"x\".repeat(100));",
+        "while (true) System.out.print(\"x\".repeat(100));",
+        "while (true) display(1);",
+        "while (true) System.out.println();",
+        "%%front\nwhile (true) System.out.println(\"x\".repeat(100));",
+      })
+  void aFloodEndsAtTheTimeLimitAndLeavesASmallNotebook(String flood) throws Exception {
+    notebook(new Code(flood), new Code("2"));
+    var ran =
+        Ran.apart(
+            directory,
+            Map.of("JAVA_TOOL_OPTIONS", "-Xmx320m"),
+            BraidProcessTest::onlyRead,
+            "run",
+            "n.ipynb",
+            "-n",
+            "3",
+            "--cell-timeout",
+            "5",
+            "--output-limit",
+            "2MiB",
+            "--junit",
+            "j.xml",
+            "--report",
+            "r.html");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(4);
+    assertThat(status(0)).isEqualTo("failed");
+    assertThat(directory.resolve("n.out.ipynb")).content().hasSizeLessThan(8 << 20);
+    assertThat(directory.resolve("j.xml")).content().contains("must end within --cell-timeout 5 s");
+    assertThat(directory.resolve("r.html")).isNotEmptyFile();
   }
 
   @ParameterizedTest

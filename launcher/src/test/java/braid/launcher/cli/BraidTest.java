@@ -91,6 +91,10 @@ class BraidTest {
         "-n four|braid: -n must be a number of ranks, 1..",
         "--backend gpu|braid: --backend must be one of auto, host, cuda but was gpu; try host",
         "--link fast|braid: a link must be written bandwidth,latency or unlimited but was fast;",
+        "--output-limit lots|braid: --output-limit must be a number of bytes such as 500KB or 4MiB but"
+            + " was lots; the default is 4MiB",
+        "--output-limit 1KiB|braid: --output-limit must be 16KiB to 1GiB but was 1024 bytes; the"
+            + " default is 4MiB",
         "--timeout 0|braid: --timeout must be a positive number of seconds but was 0; try --timeout"
             + " 600",
         "--cell-timeout x|braid: --cell-timeout must be a positive number of seconds but was x;",
@@ -296,14 +300,25 @@ class BraidTest {
     String[] place = {"--prefix", prefix.toString(), "--name", "braid-2"};
 
     var installed =
-        Ran.here("kernel", "install", "--prefix", place[1], "--name", place[3], "-n", "2");
+        Ran.here(
+            "kernel",
+            "install",
+            "--prefix",
+            place[1],
+            "--name",
+            place[3],
+            "-n",
+            "2",
+            "--output-limit",
+            "8MiB");
     assertThat(installed.err()).isEmpty();
     assertThat(installed.out()).startsWith("installed \"Braid (2 ranks)\" in " + kernel + "\n");
     var spec = json(kernel.resolve("kernel.json"));
     assertThat(spec.get("language").getAsString()).isEqualTo("java");
     assertThat(spec.get("interrupt_mode").getAsString()).isEqualTo("message");
     assertThat(spec.get("argv").toString())
-        .endsWith("\"kernel\",\"start\",\"{connection_file}\",\"-n\",\"2\"]");
+        .endsWith(
+            "\"kernel\",\"start\",\"{connection_file}\",\"-n\",\"2\",\"--output-limit\",\"8MiB\"]");
     assertThat(Path.of(spec.getAsJsonArray("argv").get(0).getAsString())).isAbsolute().exists();
     assertThat(ImageIO.read(kernel.resolve("logo-64x64.png").toFile()).getWidth()).isEqualTo(64);
     assertThat(ImageIO.read(kernel.resolve("logo-32x32.png").toFile()).getWidth()).isEqualTo(32);

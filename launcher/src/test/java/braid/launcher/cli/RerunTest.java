@@ -46,7 +46,19 @@ class RerunTest {
             new Code("int m = 1; double[] x = {1.5};", "parameters"),
             new Code("System.out.println(\"m=\" + m + \" on \" + world.size());")));
     var ran =
-        braid("run", "n.ipynb", "-n", "2", "--backend", "host", "-p", "m=7", "--timeout", "60");
+        braid(
+            "run",
+            "n.ipynb",
+            "-n",
+            "2",
+            "--backend",
+            "host",
+            "-p",
+            "m=7",
+            "--timeout",
+            "60",
+            "--output-limit",
+            "1MiB");
     assertThat(ran.exitCode()).as(ran.err()).isZero();
     var first = experiments().list().getFirst().manifest();
     assertThat(ran.out()).contains("run     " + directory.resolve("runs").resolve(first.id()));
@@ -73,6 +85,7 @@ class RerunTest {
     assertThat(second.parameters()).isEqualTo(first.parameters());
     assertThat(second.text("notebook.sha256")).isEqualTo(first.text("notebook.sha256"));
     assertThat(second.text("limits.timeout")).contains("60");
+    assertThat(second.text("session.outputLimit")).contains("1MiB");
 
     var list = braid("runs");
     assertThat(list.out().lines()).hasSize(3);

@@ -98,4 +98,69 @@ class OutputMergerTest {
     merger.accept(2, STDOUT, "two\n", 0);
     assertThat(out).hasToString("[2] two\n");
   }
+
+  /// Equal text without a line end is shown once, and different text with its rank, in pieces.
+  @Test
+  void aLineWithoutEndIsComparedAndShownInPieces() {
+    var merger = merger(2, true);
+    var endless = "x".repeat(1000);
+    int times = 4 * OutputMerger.MAX_LINE_CHARS / endless.length();
+    for (int i = 0; i < times; i++) {
+      merger.accept(0, STDOUT, endless, 0);
+      merger.accept(1, STDOUT, endless, 0);
+      merger.accept(1, STDERR, endless, 0);
+    }
+    assertThat(out).doesNotContain("[1]");
+    assertThat(err.length()).isGreaterThan(3 * OutputMerger.MAX_LINE_CHARS);
+    assertThat(err.toString().lines().toList())
+        .hasSize(3)
+        .allMatch(line -> line.length() == OutputMerger.MAX_LINE_CHARS + "[1] ".length());
+  }
+
+  @Test
+  void aRankThatRunsFarAheadIsNotHeld() {
+    var merger = merger(2, true);
+    for (int i = 0; i < 100_000; i++) {
+      merger.accept(1, STDOUT, "only here " + i + "\n", 0);
+    }
+    assertThat(out.length()).isGreaterThan(1_000_000);
+    assertThat(out.toString()).startsWith("[1] only here 0\n[1] only here 1\n");
+  }
+
+  /// Far more lines than hashes are kept; the ranks keep pace within what is kept.
+  @Test
+  void equalLinesStayEqualHoweverManyThereAre() {
+    var merger = merger(2, true);
+    int step = OutputMerger.MAX_REFERENCE_LINES / 4;
+    for (int i = 0; i < 8; i++) {
+      var lines = new StringBuilder();
+      for (int line = 0; line < step; line++) {
+        lines.append(i * step + line).append('\n');
+      }
+      out.setLength(0);
+      merger.accept(0, STDOUT, lines.toString(), 0);
+      merger.accept(1, STDOUT, lines.toString(), 0);
+      assertThat(out.indexOf("[1]")).isNegative();
+    }
+  }
+
+  @Test
+  void aRankThatIsTooFarBehindIsShown() {
+    var merger = merger(2, true);
+    merger.accept(0, STDOUT, "first\n", 0);
+    merger.accept(0, STDOUT, "x\n".repeat(OutputMerger.MAX_REFERENCE_LINES), 0);
+    out.setLength(0);
+    merger.accept(1, STDOUT, "first\nx\n", 0);
+    merger.finish();
+    assertThat(out).hasToString("[1] first\n");
+  }
+
+  @Test
+  void anEqualLineWithoutEndIsShownOnce() {
+    var merger = merger(2, true);
+    merger.accept(0, STDOUT, "a\ntail", 0);
+    merger.accept(1, STDOUT, "a\ntail", 0);
+    merger.finish();
+    assertThat(out).hasToString("a\ntail");
+  }
 }

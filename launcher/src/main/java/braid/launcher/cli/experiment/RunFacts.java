@@ -5,10 +5,10 @@ import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.experiment.GitState;
 import braid.launcher.experiment.Surroundings;
-import braid.launcher.machine.BackendChoice;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.parameters.ParameterValues;
+import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
@@ -61,16 +61,17 @@ public final class RunFacts {
     return this;
   }
 
-  /// @param link what the user said, if anything
   /// @param environment the variables that matter
-  private RunFacts session(
-      int ranks, BackendChoice backend, Optional<String> link, Map<String, String> environment) {
+  private RunFacts session(SessionOptions options, Map<String, String> environment) {
     var session = new JsonObject();
-    session.addProperty("ranks", ranks);
-    session.addProperty("backend", backend.name());
-    session.addProperty("why", backend.why());
-    if (!backend.isCuda()) {
-      session.addProperty("link", link.orElse(Link.DEFAULT.toString()));
+    session.addProperty("ranks", options.ranks());
+    session.addProperty("backend", options.backend().name());
+    session.addProperty("why", options.backend().why());
+    if (!options.backend().isCuda()) {
+      session.addProperty("link", options.link().orElse(Link.DEFAULT.toString()));
+    }
+    if (!options.outputLimit().equals(OutputLimit.DEFAULT)) {
+      session.addProperty("outputLimit", options.outputLimit().toString());
     }
     session.addProperty("memory", environment.getOrDefault(MEMORY, "auto"));
     json.add("session", session);
@@ -89,7 +90,7 @@ public final class RunFacts {
   /// With all that surrounds a session that is started now.
   public JsonObject of(SessionOptions options, Env env) {
     var variables = env.thatMatter();
-    return session(options.ranks(), options.backend(), options.link(), variables)
+    return session(options, variables)
         .with(Surroundings.here(Installation.version(), variables, env.machine().gpus()));
   }
 

@@ -3,6 +3,7 @@ package braid.launcher.cli.home;
 import braid.Link;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
+import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -33,6 +34,14 @@ public final class RankOptions {
           "The link that the host backend plays, for example 0.25GB/s,20us or 400Gb/s (b: bits).")
   private @Nullable String link;
 
+  @Option(
+      names = OutputLimit.OPTION,
+      paramLabel = "SIZE",
+      description =
+          "How much a cell may put out, for example 16MiB: its first and its last part are kept,"
+              + " the rest is counted. Default: 4MiB.")
+  private @Nullable String outputLimit;
+
   /// For a command that starts ranks now: what the options say, else the environment, else what is
   /// here.
   public SessionOptions session(Env env, RankCount machine, Path home) {
@@ -41,7 +50,11 @@ public final class RankOptions {
 
   private SessionOptions options(int count, Env env, RankCount machine, Path home) {
     var choice = BackendChoice.of(wish(env), wisher(), count, machine.gpus());
-    return new SessionOptions(count, choice, link(env), home);
+    return new SessionOptions(count, choice, link(env), home, outputLimit());
+  }
+
+  private OutputLimit outputLimit() {
+    return outputLimit == null ? OutputLimit.DEFAULT : OutputLimit.parse(outputLimit);
   }
 
   private int count(Env env, RankCount machine) {
@@ -93,6 +106,9 @@ public final class RankOptions {
     }
     if (link != null) {
       arguments.addAll(List.of("--link", link));
+    }
+    if (outputLimit != null) {
+      arguments.addAll(List.of(OutputLimit.OPTION, outputLimit));
     }
     return arguments;
   }

@@ -6,6 +6,7 @@ import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.Pipe;
 import java.security.GeneralSecurityException;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -49,6 +50,18 @@ public final class Channels implements AutoCloseable {
   /// claims, before anybody has proved to know the key.
   static final int MAX_FRAME_BYTES = 16 << 20;
 
+  /// Messages that wait for a client that subscribed to output and reads slowly, in its queue.
+  private static final int MAX_QUEUED = 128;
+
+  /// Messages that wait for that queue, before whoever brings more output waits.
+  private static final int MAX_UNSENT = 16;
+
+  /// A subscriber that takes nothing for so long keeps nobody waiting any more: it misses messages.
+  private static final long STALLED_NANOS = 2_000_000_000;
+
+  /// How often it is tried to send what found no room.
+  private static final int RETRY_MS = 5;
+
   /// How long what was sent last may take to leave when the kernel ends.
   private static final int LINGER_MS = 1000;
 
@@ -60,6 +73,11 @@ public final class Channels implements AutoCloseable {
   private final AtomicBoolean woken = new AtomicBoolean();
   private final AtomicLong dropped = new AtomicLong();
   private final CompletableFuture<Void> ended = new CompletableFuture<>();
+  private final ArrayDeque<List<byte[]>> unsent = new ArrayDeque<>();
+  private final Object room = new Object();
+  private int published;
+  private long fullSinceNanos;
+  private boolean stalled;
   private final Pipe wake;
   private final ZMQ.Socket heartbeat;
   private final Thread owner;
@@ -95,11 +113,14 @@ public final class Channels implements AutoCloseable {
     for (var channel : Channel.values()) {
       var type = channel == Channel.IOPUB ? SocketType.PUB : SocketType.ROUTER;
       var socket = context.createSocket(type);
-      // Without a mark nothing is thrown away, however much a cell prints.
+      // Replies are few; without a mark none is thrown away.
       socket.setHWM(0);
       socket.setMaxMsgSize(MAX_FRAME_BYTES);
       sockets.put(channel, socket);
     }
+    // A subscriber with a full queue holds output back instead of missing some.
+    socket(Channel.IOPUB).setSndHWM(MAX_QUEUED);
+    socket(Channel.IOPUB).setXpubNoDrop(true);
     // Where the client has no stdin, sending to it must fail rather than leave a cell waiting.
     socket(Channel.STDIN).setRouterMandatory(true);
     // A client that comes back under its old identity, as a restarted front end does, is let in.
@@ -137,6 +158,28 @@ public final class Channels implements AutoCloseable {
     return send.sent;
   }
 
+  /// Waits while much output is left to be sent, because a client reads slowly: not for ever, since
+  /// one that has stopped reading is not waited for. Replies never wait.
+  public void awaitRoom() {
+    synchronized (room) {
+      try {
+        while (published > MAX_UNSENT && !ended.isDone()) {
+          room.wait();
+        }
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /// Counts publications that are left to be sent.
+  private void count(int more) {
+    synchronized (room) {
+      published += more;
+      room.notifyAll();
+    }
+  }
+
   /// How many messages came that were none.
   public long dropped() {
     return dropped.get();
@@ -169,6 +212,9 @@ public final class Channels implements AutoCloseable {
   }
 
   private void leave(Task task) {
+    if (task instanceof Task.Send send && send.channel == Channel.IOPUB) {
+      count(1);
+    }
     tasks.add(task);
     if (ended.isDone()) {
       forgetUnsent();
@@ -208,7 +254,7 @@ public final class Channels implements AutoCloseable {
       poller.register(wake.source(), ZMQ.Poller.POLLIN);
       boolean open = true;
       while (open) {
-        poller.poll(-1);
+        poller.poll(unsent.isEmpty() ? -1 : RETRY_MS);
         settleWake();
         receiveAll(Channel.CONTROL);
         receiveAll(Channel.SHELL);
@@ -275,26 +321,58 @@ public final class Channels implements AutoCloseable {
   private boolean sendAll() {
     for (var task = tasks.poll(); task != null; task = tasks.poll()) {
       switch (task) {
-        case Task.Send send -> send.sent.complete(transmit(send.channel, send.message));
+        case Task.Send send when send.channel == Channel.IOPUB -> {
+          unsent.add(codec.encode(send.message));
+          publish(false);
+          send.sent.complete(true);
+        }
+        case Task.Send send ->
+            send.sent.complete(transmit(socket(send.channel), codec.encode(send.message)));
         case Task.Close _ -> {
+          publish(true);
           return false;
         }
       }
     }
+    publish(false);
     return true;
   }
 
-  private boolean transmit(Channel channel, Message message) {
-    var socket = socket(channel);
-    var frames = codec.encode(message);
+  /// Sends publications in order, as far as every subscriber has room for them. Who has had none
+  /// for long misses them, until it has room again.
+  private void publish(boolean all) {
+    var socket = socket(Channel.IOPUB);
+    while (!unsent.isEmpty()) {
+      if (transmit(socket, unsent.getFirst())) {
+        stalled = false;
+      } else {
+        long now = System.nanoTime();
+        if (fullSinceNanos == 0) {
+          fullSinceNanos = now;
+        }
+        stalled |= now - fullSinceNanos > STALLED_NANOS;
+        if (!all && !stalled) {
+          return;
+        }
+        socket.setXpubNoDrop(false);
+        boolean _ = transmit(socket, unsent.getFirst());
+        socket.setXpubNoDrop(true);
+      }
+      fullSinceNanos = 0;
+      unsent.removeFirst();
+      count(-1);
+    }
+  }
+
+  private static boolean transmit(ZMQ.Socket socket, List<byte[]> frames) {
     int last = frames.size() - 1;
     try {
       for (int i = 0; i < last; i++) {
-        if (!socket.send(frames.get(i), ZMQ.SNDMORE)) {
+        if (!socket.send(frames.get(i), ZMQ.SNDMORE | ZMQ.DONTWAIT)) {
           return false;
         }
       }
-      return socket.send(frames.get(last), 0);
+      return socket.send(frames.get(last), ZMQ.DONTWAIT);
     } catch (ZMQException e) {
       if (e.getErrorCode() == ZMQ.Error.EHOSTUNREACH.getCode()) {
         return false;
@@ -308,6 +386,9 @@ public final class Channels implements AutoCloseable {
       if (task instanceof Task.Send send) {
         send.sent.complete(false);
       }
+    }
+    synchronized (room) {
+      room.notifyAll();
     }
   }
 

@@ -11,7 +11,7 @@ import java.util.Optional;
 import java.util.concurrent.ScheduledExecutorService;
 
 /// Sends a cell's output to the cell. It keeps its cell for good: what a rank says after the cell
-/// ended still lands there, not in a later one.
+/// ended still lands there, not in a later one. What ranks put out waits while clients are slow.
 public final class CellPublisher implements CellOutput {
   private final Channels channels;
   private final Prompts prompts;
@@ -37,21 +37,30 @@ public final class CellPublisher implements CellOutput {
 
   @Override
   public void stdout(String more) {
+    channels.awaitRoom();
     text.append("stdout", more);
   }
 
   @Override
   public void stderr(String more) {
+    channels.awaitRoom();
+    note(more);
+  }
+
+  /// Text of the kernel itself on stderr, which waits for nobody.
+  public void note(String more) {
     text.append("stderr", more);
   }
 
   @Override
   public void display(MimeBundle bundle, String displayId) {
+    channels.awaitRoom();
     show("display_data", bundle, displayId);
   }
 
   @Override
   public void update(MimeBundle bundle, String displayId) {
+    channels.awaitRoom();
     show("update_display_data", bundle, displayId);
   }
 
@@ -102,7 +111,7 @@ public final class CellPublisher implements CellOutput {
   private JsonObject content(MimeBundle bundle) {
     var display = DisplayContent.of(bundle);
     for (var problem : display.problems()) {
-      stderr(problem + "\n");
+      note(problem + "\n");
     }
     var content = new JsonObject();
     content.add("data", display.data());

@@ -11,7 +11,7 @@ import java.util.function.BiConsumer;
 final class CoalescedText {
   static final Duration GATHER = Duration.ofMillis(50);
 
-  /// More than this goes at once, so that no message is too large to be shown.
+  /// More than this goes at once, and in several messages, so that none is too large to be shown.
   private static final int FULL_CHARS = 1 << 18;
 
   private final ScheduledExecutorService timer;
@@ -43,7 +43,14 @@ final class CoalescedText {
 
   synchronized void flush() {
     if (!text.isEmpty()) {
-      publish.accept(stream, text.toString());
+      for (int from = 0; from < text.length(); ) {
+        int to = Math.min(text.length(), from + FULL_CHARS);
+        if (to < text.length() && Character.isHighSurrogate(text.charAt(to - 1))) {
+          to--;
+        }
+        publish.accept(stream, text.substring(from, to));
+        from = to;
+      }
       text.setLength(0);
     }
   }

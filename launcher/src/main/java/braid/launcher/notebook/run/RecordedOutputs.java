@@ -19,6 +19,10 @@ import java.util.Map;
 /// in a row becomes one output, and an update reaches every earlier output of that display id, in
 /// whichever cell.
 final class RecordedOutputs {
+  /// Longer text is saved as one string, which nbformat allows too: as lines, empty ones for
+  /// instance, it would take twenty times its size.
+  private static final int MAX_LINES_CHARS = 1 << 20;
+
   private final Map<String, List<JsonObject>> displayed = new HashMap<>();
 
   /// What one cell shows. After `end`, what a cell that had to be given up still says is dropped.
@@ -61,7 +65,10 @@ final class RecordedOutputs {
       if (!stream.isEmpty()) {
         var output = output("stream");
         output.addProperty("name", streamName);
-        output.add("text", NotebookCell.lines(stream.toString()));
+        var text = stream.toString();
+        output.add(
+            "text",
+            text.length() > MAX_LINES_CHARS ? new JsonPrimitive(text) : NotebookCell.lines(text));
         outputs.add(output);
       }
       stream.setLength(0);
@@ -85,10 +92,9 @@ final class RecordedOutputs {
 
     @Override
     public synchronized void update(MimeBundle bundle, String displayId) {
-      if (!closed) {
-        displayed
-            .getOrDefault(displayId, List.of())
-            .forEach(output -> output.add("data", data(bundle)));
+      if (!closed && displayed.containsKey(displayId)) {
+        var data = data(bundle);
+        displayed.getOrDefault(displayId, List.of()).forEach(output -> output.add("data", data));
       }
     }
 

@@ -13,7 +13,8 @@ import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
-/// `%ranks`: what each rank is, where, and how it is.
+/// `%ranks`: what each rank is, where, and how it is. Ranks that answer are asked how they are now;
+/// a frozen one is shown as it was heard last, and nothing waits for it.
 public final class RankTable {
   /// A rank that says nothing for so long is shown by what it said last.
   private static final Duration PATIENCE = Duration.ofMillis(300);
@@ -45,7 +46,11 @@ public final class RankTable {
   }
 
   private static void askNow(List<RankProcess> ranks) {
-    var all = ranks.stream().map(RankProcess::hearing).toArray(CompletableFuture[]::new);
+    var all =
+        ranks.stream()
+            .filter(rank -> !rank.isFrozen())
+            .map(RankProcess::hearing)
+            .toArray(CompletableFuture[]::new);
     CompletableFuture.allOf(all)
         .completeOnTimeout(null, PATIENCE.toMillis(), TimeUnit.MILLISECONDS)
         .join();
@@ -55,6 +60,9 @@ public final class RankTable {
     var death = rank.death();
     if (death.isPresent()) {
       return "dead: it " + death.get().cause();
+    }
+    if (rank.isFrozen()) {
+      return "frozen: " + (rank.isBusy() ? "busy" : "idle");
     }
     return !waits.isEmpty() ? "waiting" : rank.isBusy() ? "busy" : "idle";
   }

@@ -2,6 +2,8 @@ package braid.launcher.kernel.channels;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -13,12 +15,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.zeromq.SocketType;
 import org.zeromq.ZContext;
+import org.zeromq.ZMQ;
 
 /// Strangers on the machine reach a kernel's sockets without its key.
 class ChannelsTest {
@@ -108,6 +112,98 @@ class ChannelsTest {
         }
       }
       assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
+    }
+  }
+
+  private static Message numbered(int number) {
+    var content = new JsonObject();
+    content.addProperty("number", number);
+    content.addProperty("text", "x".repeat(100_000));
+    return Message.publication(Optional.empty(), "stream", content);
+  }
+
+  /// The number in the next publication.
+  private static int next(ZMQ.Socket client) {
+    var frames = new ArrayList<String>();
+    do {
+      var frame = client.recv();
+      assertThat(frame).as("a message within the time").isNotNull();
+      frames.add(new String(frame, StandardCharsets.UTF_8));
+    } while (client.hasReceiveMore());
+    return JsonParser.parseString(frames.getLast()).getAsJsonObject().get("number").getAsInt();
+  }
+
+  /// Subscribes, and returns when the kernel knows of it.
+  private static ZMQ.Socket subscriber(ZContext context, Channels channels, int port) {
+    var client = context.createSocket(SocketType.SUB);
+    client.setRcvHWM(1);
+    client.setReceiveTimeOut(50);
+    client.subscribe("");
+    client.connect("tcp://127.0.0.1:" + port);
+    byte[] first = null;
+    while (first == null) {
+      channels.send(Channels.Channel.IOPUB, numbered(-1));
+      first = client.recv();
+    }
+    while (client.hasReceiveMore()) {
+      client.recv();
+    }
+    client.setReceiveTimeOut(PATIENCE_MS);
+    return client;
+  }
+
+  private static Thread publishing(Channels channels, int count) {
+    return Thread.ofPlatform()
+        .start(
+            () -> {
+              for (int i = 0; i < count; i++) {
+                channels.awaitRoom();
+                channels.send(Channels.Channel.IOPUB, numbered(i));
+              }
+            });
+  }
+
+  @Test
+  void aClientThatReadsSlowlyHoldsOutputBackAndMissesNone() throws Exception {
+    var connection = connection();
+    try (var context = new ZContext();
+        var channels = new Channels(connection, (_, _) -> {})) {
+      context.setLinger(0);
+      channels.start();
+      var client = subscriber(context, channels, connection.getIopubPort());
+      var publisher = publishing(channels, 600);
+      int number = next(client);
+      while (number < 0) {
+        number = next(client);
+      }
+      for (int expected = 0; expected < 600; expected++) {
+        assertThat(number).isEqualTo(expected);
+        number = expected == 599 ? 599 : next(client);
+      }
+      publisher.join();
+    }
+  }
+
+  /// Its queue is full for good: it misses messages, and nobody waits for it.
+  @Test
+  void aClientThatReadsNothingHoldsUpNeitherOutputNorOthers() throws Exception {
+    var connection = connection();
+    try (var context = new ZContext();
+        var channels = new Channels(connection, (_, _) -> {})) {
+      context.setLinger(0);
+      channels.start();
+      var stuck = subscriber(context, channels, connection.getIopubPort());
+      var publisher = publishing(channels, 2000);
+      assertThat(beat(connection.getHbPort())).asString().isEqualTo("still there?");
+      publisher.join();
+      var other = subscriber(context, channels, connection.getIopubPort());
+      channels.send(Channels.Channel.IOPUB, numbered(7));
+      int number = next(other);
+      while (number < 0) {
+        number = next(other);
+      }
+      assertThat(number).isEqualTo(7);
+      assertThat(stuck.getRcvHWM()).isEqualTo(1);
     }
   }
 

@@ -1,0 +1,32 @@
+package braid.launcher.ranks;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/// State of a process and the CPU time it has used, as `/proc/PID/stat` has them.
+record ProcessState(char state, long cpuTicks) {
+  private static final int USER_TIME = 11;
+  private static final int SYSTEM_TIME = 12;
+
+  /// Empty where the process has ended.
+  static Optional<ProcessState> of(long pid) {
+    try {
+      var stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"));
+      // The command may hold spaces and brackets; what follows the last bracket does not.
+      var fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
+      return Optional.of(
+          new ProcessState(
+              fields[0].charAt(0),
+              Long.parseLong(fields[USER_TIME]) + Long.parseLong(fields[SYSTEM_TIME])));
+    } catch (IOException e) {
+      return Optional.empty();
+    }
+  }
+
+  /// Whether a signal or a debugger stopped it.
+  boolean isStopped() {
+    return state == 'T' || state == 't';
+  }
+}

@@ -1,0 +1,190 @@
+package braid.launcher.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.Outcome;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Ranks whose process is stopped: nothing tells the front but that they do not answer.
+class FrozenRankTest {
+  private static final String BEGUN = "System.out.println(\"begun\");\n";
+
+  private Session session;
+
+  @BeforeEach
+  void start(@TempDir Path home) {
+    session = Session.start(new SessionOptions(3, "host", Optional.empty(), home));
+  }
+
+  @AfterEach
+  void close() {
+    session.close();
+  }
+
+  private long pid() {
+    return session.ranks().get(1).pid();
+  }
+
+  /// Sends rank 1 a signal.
+  private void signal(String signal) throws IOException, InterruptedException {
+    assertThat(new ProcessBuilder("kill", "-" + signal, "" + pid()).start().waitFor()).isZero();
+  }
+
+  private Outcome run(String source) {
+    return session.run(new Cell("a cell", source), new Recorded());
+  }
+
+  private CompletableFuture<Outcome> begin(String source, Recorded output) {
+    return CompletableFuture.supplyAsync(() -> session.run(new Cell("the cell", source), output));
+  }
+
+  private void usableAfterARestart() {
+    assertThat(run("%restart").failure()).isEmpty();
+    assertThat(run("world.barrier(); 6 * 7").result().orElseThrow().text()).isEqualTo("42");
+  }
+
+  @Test
+  void itIsSaidOnceAndAgainWhenTheRankAnswers() throws Exception {
+    var begun = new CountDownLatch(1);
+    var silent = new CountDownLatch(1);
+    var again = new CountDownLatch(1);
+    var output = new Recorded();
+    output.onStdout = begun::countDown;
+    output.onStderr =
+        () -> {
+          if (output.err.indexOf("has not answered") >= 0) {
+            silent.countDown();
+          }
+          if (output.err.indexOf("answers again") >= 0) {
+            again.countDown();
+          }
+        };
+    var running =
+        begin(
+            "var go = new CountDownLatch(1);\n" + BEGUN + "go.await(1000, TimeUnit.SECONDS);",
+            output);
+    begun.await();
+    long pid = pid();
+    signal("STOP");
+    silent.await();
+    signal("CONT");
+    again.await();
+    session.interrupt();
+    assertThat(running.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(output.err.toString().lines().toList())
+        .satisfiesExactly(
+            line ->
+                assertThat(line)
+                    .matches(
+                        "rank 1 \\(pid "
+                            + pid
+                            + "\\) has not answered for \\d+ s; its process is stopped; kill -CONT "
+                            + pid
+                            + " lets it go on"),
+            line ->
+                assertThat(line)
+                    .matches("rank 1 \\(pid " + pid + "\\) answers again after \\d+ s"));
+    // Nobody asked it to end while it was silent.
+    assertThat(session.ranks().death()).isEmpty();
+    assertThat(run("world.barrier(); 6 * 7").result().orElseThrow().text()).isEqualTo("42");
+  }
+
+  @Test
+  void theTableOfRanksNeedsNoAnswer() throws Exception {
+    signal("STOP");
+    var lines = run("%ranks").result().orElseThrow().text().lines().toList();
+    assertThat(lines).anyMatch(line -> line.contains("" + pid()) && line.contains("frozen: idle"));
+    signal("CONT");
+    assertThat(run("world.barrier(); 6 * 7").result().orElseThrow().text()).isEqualTo("42");
+  }
+
+  private CellFailure interruptedAfterStop(String source) throws Exception {
+    var begun = new CountDownLatch(1);
+    var output = new Recorded();
+    output.onStdout = begun::countDown;
+    var running = begin(source, output);
+    begun.await();
+    signal("STOP");
+    session.interrupt();
+    return running.get().failure().orElseThrow();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "while (true) Thread.sleep(1000);",
+        "while (true) world.barrier();",
+        "while (true) System.out.println(\"x\".repeat(100));",
+        "%%rank 1\nSystem.out.println(\"begun\");\nwhile (true) Thread.sleep(1000);",
+      })
+  void anInterruptEndsTheRankThatCannotStopAndNamesIt(String endless) throws Exception {
+    long pid = pid();
+    var failure = interruptedAfterStop(endless.startsWith("%%") ? endless : BEGUN + endless);
+    assertThat(failure.message())
+        .startsWith("the cell was interrupted")
+        .endsWith("; rank 1 (pid " + pid + ") did not answer and was ended");
+    assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+    assertThat(failure.traceback()).last().isEqualTo("%restart starts new ranks.");
+    usableAfterARestart();
+  }
+
+  /// The next cell asks the rank for something before any code of the cell runs, or only for the
+  /// end of what it printed.
+  @ParameterizedTest
+  @ValueSource(strings = {"1 + 1", "%%rank 0\n1 + 1", "int declared = 5;", "%output diff"})
+  void aCellOfARankThatIsFrozenAlreadyEndsAtAnInterrupt(String source) throws Exception {
+    var output = new Recorded();
+    var said = new CountDownLatch(1);
+    output.onStderr = said::countDown;
+    long pid = pid();
+    signal("STOP");
+    var running = begin(source, output);
+    said.await();
+    assertThat(output.err).contains("rank 1 (pid " + pid + ") has not answered for");
+    session.interrupt();
+    var failure = running.get().failure().orElseThrow();
+    assertThat(failure.message()).contains("rank 1 (pid " + pid + ")");
+    usableAfterARestart();
+  }
+
+  /// Rank 0 fails, which tells the others to end: the rank that cannot is ended as one that does
+  /// not.
+  @Test
+  void aFailureElsewhereIsReportedAndTheFrozenRankEnded() throws Exception {
+    var begun = new CountDownLatch(1);
+    var output = new Recorded();
+    output.onStdout = begun::countDown;
+    var running =
+        begin(
+            """
+            {
+              System.out.println("begun");
+              if (world.rank() == 0) {
+                Thread.sleep(2000);
+                throw new IllegalStateException("mine");
+              }
+              world.barrier();
+            }
+            """,
+            output);
+    begun.await();
+    signal("STOP");
+    var failure = running.get().failure().orElseThrow();
+    assertThat(failure.message()).isEqualTo("mine");
+    assertThat(failure.traceback()).anyMatch(line -> line.contains("rank 1 did not stop"));
+    usableAfterARestart();
+  }
+}
