@@ -1,6 +1,7 @@
 package braid.launcher.fanout;
 
 import braid.launcher.fanout.Invocation.Ending;
+import braid.launcher.ranks.Death;
 import braid.launcher.ranks.RankDied;
 import braid.launcher.ranks.RankProcess;
 import braid.launcher.ranks.RankSet;
@@ -45,6 +46,7 @@ public final class FanOut implements ExecutionControl {
   private boolean insisted;
   private boolean interruptedBefore;
   private boolean disturbed;
+  private @Nullable RankDied lost;
   private Optional<Map<Integer, Ending>> last = Optional.empty();
 
   /// The compiler warms up while the ranks start: they are waited for when they are first needed.
@@ -217,6 +219,11 @@ public final class FanOut implements ExecutionControl {
     }
   }
 
+  /// The rank that died while classes were brought to it, which ends JShell.
+  public Optional<Death> lost() {
+    return Optional.ofNullable(lost).map(RankDied::death);
+  }
+
   public boolean wasInterrupted() {
     return interruptedBefore;
   }
@@ -234,7 +241,10 @@ public final class FanOut implements ExecutionControl {
     loadNanos += System.nanoTime() - start;
     for (var ending : ended.values()) {
       switch (ending) {
-        case Ending.Dead(var died, _) -> throw new EngineTerminationException(died.getMessage());
+        case Ending.Dead(var died, _) -> {
+          lost = died;
+          throw new EngineTerminationException(died.getMessage());
+        }
         case Ending.Answered(FromRank.Failed(var failure)) ->
             throw new ClassInstallException(failure.root().toString(), new boolean[classes.length]);
         case Ending.Answered ignored -> {}

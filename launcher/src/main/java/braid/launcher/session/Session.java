@@ -218,7 +218,7 @@ public final class Session implements AutoCloseable {
     var origin = new Origins.Origin(cell.name(), piece.firstLine(), cell.source());
     fanOut.render(piece.shown());
     crew.origins().expect(origin);
-    var events = crew.compiler().eval(piece.source());
+    var events = eval(piece.source());
     Optional<MimeBundle> result = Optional.empty();
     for (var event : events) {
       if (event.causeSnippet() == null) {
@@ -231,6 +231,19 @@ public final class Session implements AutoCloseable {
       }
     }
     return result;
+  }
+
+  private List<SnippetEvent> eval(String source) throws CellFailed {
+    try {
+      return crew.compiler().eval(source);
+    } catch (IllegalStateException e) {
+      // JShell has ended because a rank had, whether the front has seen that yet or not.
+      var lost = crew.fanOut().lost();
+      if (lost.isPresent()) {
+        throw new CellFailed(FailureReport.dead(lost.get()));
+      }
+      throw e;
+    }
   }
 
   /// Looks at what one snippet came to.

@@ -2,16 +2,16 @@ package braid.launcher.soak;
 
 /// What is done to a session.
 enum Attack {
-  INTERRUPT("a cell is interrupted", 26),
+  INTERRUPT("a cell is interrupted", 36),
   TIME_LIMIT("a cell meets its time limit", 8),
-  FAILURE("a rank throws, or leaves the cell, or the cell does not compile", 20),
+  FAILURE("a rank throws, or leaves the cell, or the cell does not compile", 26),
   FLOOD("all ranks print megabytes", 8),
   PAUSE("a rank is frozen for less than a second", 8),
-  KILL("a rank is killed in a cell", 10),
+  KILL("a rank is killed in a cell", 12),
   KILL_IDLE("a rank is killed between cells", 4),
   EXIT("a rank ends itself", 3),
-  FREEZE("a rank is frozen until that is said", 2),
-  FREEZE_AND_INTERRUPT("a rank is frozen and the cell interrupted", 3),
+  FREEZE("a rank is frozen until that is said", 1),
+  FREEZE_AND_INTERRUPT("a rank is frozen and the cell interrupted", 4),
   RESTART("%restart", 5),
   FRONT("the front is killed", 1);
 

@@ -272,8 +272,11 @@ final class Soak {
 
   private static String end(RunningCell cell) {
     var said = cell.said().strip().replace('\n', '|');
-    int most = 600;
-    return "it said: " + (said.length() > most ? "…" + said.substring(said.length() - most) : said);
+    int most = 400;
+    return "it said: "
+        + (said.length() <= 2 * most
+            ? said
+            : said.substring(0, most) + " … " + said.substring(said.length() - most));
   }
 
   /// The session works again, by `%restart` where a rank has died.

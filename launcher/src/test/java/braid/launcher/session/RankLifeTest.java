@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import braid.BraidException;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.Outcome;
 import braid.natives.cuda.Gpu;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -43,9 +44,30 @@ class RankLifeTest {
     assertThat(new ProcessBuilder("kill", "-9", Long.toString(pid)).start().waitFor()).isZero();
   }
 
+  private static Outcome run(Session session, String code) {
+    return session.run(new Cell("the cell", code), new Recorded());
+  }
+
   private static List<Path> sharedFiles() throws IOException {
     try (var files = Files.list(Path.of("/dev/shm"))) {
       return files.filter(f -> f.getFileName().toString().startsWith("braid-")).toList();
+    }
+  }
+
+  /// The next cell comes before or after the front has seen the death, as it happens.
+  @Test
+  void aRankKilledJustBeforeACellIsNamedByIt() throws Exception {
+    try (var session = start()) {
+      for (int i = 0; i < 5; i++) {
+        kill9(session.ranks().get(2).pid());
+        var failure = run(session, "1 + " + i).failure().orElseThrow();
+        assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+        assertThat(failure.message()).startsWith("rank 2 ").contains("SIGKILL");
+        var again = run(session, "1").failure().orElseThrow();
+        assertThat(again.kind()).isEqualTo(Kind.RANK_DIED);
+        assertThat(run(session, "%restart").failure()).isEmpty();
+        assertThat(run(session, "1").result().orElseThrow().text()).isEqualTo("1");
+      }
     }
   }
 
