@@ -3,8 +3,10 @@ package braid.launcher.rank;
 import com.sun.management.HotSpotDiagnosticMXBean;
 import com.sun.management.HotSpotDiagnosticMXBean.ThreadDumpFormat;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.function.Predicate;
 import java.util.regex.Pattern;
@@ -13,7 +15,13 @@ import java.util.regex.Pattern;
 /// or of the library on their stack, and those that wait for the time of a scheduled task. Virtual
 /// threads are among them, which only a thread dump lists. A pool's thread without a task does not
 /// count.
-final class CellThreads {
+public final class CellThreads {
+  private static final String FOLDER = "braid-threads-";
+  private static final String FILE = "threads";
+
+  /// Of a folder: the process that made it.
+  private static final Pattern MAKER = Pattern.compile(FOLDER + "(\\d+)-\\d+");
+
   /// ` at java.base/java.lang.Thread.run(Thread.java:1474)`.
   private static final Pattern FRAME =
       Pattern.compile("\\s+at (?:[^/(]+/)?([\\w.$]+)\\.[^.(]+\\(.*");
@@ -66,8 +74,8 @@ final class CellThreads {
   }
 
   private static List<String> dump() throws IOException {
-    var folder = Files.createTempDirectory("braid-threads");
-    var file = folder.resolve("threads");
+    var folder = Files.createTempDirectory(FOLDER + ProcessHandle.current().pid() + "-");
+    var file = folder.resolve(FILE);
     try {
       ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
           .dumpThreads(file.toString(), ThreadDumpFormat.TEXT_PLAIN);
@@ -76,5 +84,22 @@ final class CellThreads {
       Files.deleteIfExists(file);
       Files.delete(folder);
     }
+  }
+
+  /// Removes the dumps of processes that were killed while they made one.
+  public static void sweep() {
+    try (var folders = Files.list(Path.of(System.getProperty("java.io.tmpdir", "/tmp")))) {
+      for (var folder : folders.filter(CellThreads::isLeft).toList()) {
+        Files.deleteIfExists(folder.resolve(FILE));
+        Files.deleteIfExists(folder);
+      }
+    } catch (IOException | UncheckedIOException e) {
+      // Another user's, or just swept by another session.
+    }
+  }
+
+  private static boolean isLeft(Path folder) {
+    var maker = MAKER.matcher(folder.getFileName().toString());
+    return maker.matches() && ProcessHandle.of(Long.parseLong(maker.group(1))).isEmpty();
   }
 }

@@ -1,5 +1,6 @@
 package braid.launcher.ranks;
 
+import braid.launcher.rank.CellThreads;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;
@@ -342,6 +343,7 @@ public final class RankProcess {
       process.waitFor();
       out.join(PIPE_PATIENCE);
       err.join(PIPE_PATIENCE);
+      CellThreads.sweep();
       died(new Death(rank, process.pid(), process.exitValue()));
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

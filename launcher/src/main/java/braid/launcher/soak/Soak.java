@@ -43,6 +43,9 @@ final class Soak {
   private final Consumer<Event> tell;
   private List<Long> pids = List.of();
 
+  /// The cell of the last attack.
+  private String last = "";
+
   /// @param namedWithin how long it may take until a failure is named
   /// @param tell hears each event
   Soak(Victim victim, int ranks, long seed, Duration namedWithin, Consumer<Event> tell) {
@@ -105,7 +108,7 @@ final class Soak {
       recover(attack);
       checkProcesses();
     } catch (Fault e) {
-      fault = Optional.of(String.valueOf(e.getMessage()));
+      fault = Optional.of(e.getMessage() + "; the cell was: " + last.replace('\n', ' '));
       victim.renew();
       try {
         checkHealth();
@@ -129,18 +132,17 @@ final class Soak {
       case TIME_LIMIT -> {
         int millis = 300 + random.nextInt(700);
         long start = System.nanoTime();
-        var cell =
-            victim.begin(Codes.endless(random, rank), Optional.of(Duration.ofMillis(millis)));
+        var cell = begin(Codes.endless(random, rank), Optional.of(Duration.ofMillis(millis)));
         yield named(
             cell, start + TimeUnit.MILLISECONDS.toNanos(millis), List.of("must end within"));
       }
       case FAILURE -> {
         var failing = Codes.Failing.draw(random, rank, ranks);
         long start = System.nanoTime();
-        yield named(victim.begin(failing.code(), Optional.empty()), start, failing.says());
+        yield named(begin(failing.code(), Optional.empty()), start, failing.says());
       }
       case FLOOD -> {
-        var cell = victim.begin(Codes.flood(random), Optional.empty());
+        var cell = begin(Codes.flood(random), Optional.empty());
         succeeds(cell);
         says(cell, List.of("flooded"));
         yield OptionalDouble.empty();
@@ -164,11 +166,11 @@ final class Soak {
         long start = System.nanoTime();
         signal("KILL", pid(rank));
         gone(List.of(pid(rank)));
-        yield named(victim.begin("1 + 1", Optional.empty()), start, List.of("rank " + rank));
+        yield named(begin("1 + 1", Optional.empty()), start, List.of("rank " + rank));
       }
       case EXIT -> {
         long start = System.nanoTime();
-        var cell = victim.begin(Codes.exit(random, rank), Optional.empty());
+        var cell = begin(Codes.exit(random, rank), Optional.empty());
         yield named(cell, start, List.of("rank " + rank));
       }
       case FREEZE -> freeze(rank);
@@ -186,7 +188,7 @@ final class Soak {
       }
       case RESTART -> {
         var before = pids;
-        succeeds(victim.begin("%restart", Optional.empty()));
+        succeeds(begin("%restart", Optional.empty()));
         gone(before);
         yield OptionalDouble.empty();
       }
@@ -231,9 +233,16 @@ final class Soak {
     return OptionalDouble.of(seconds);
   }
 
+  private RunningCell begin(String code, Optional<Duration> limit) {
+    if (!code.equals(Codes.HEALTH)) {
+      last = code;
+    }
+    return victim.begin(code, limit);
+  }
+
   /// A cell that prints when it has begun.
   private RunningCell begun(String code) throws Fault, InterruptedException {
-    var cell = victim.begin(code, Optional.empty());
+    var cell = begin(code, Optional.empty());
     if (!cell.awaitSaid(Codes.BEGUN, HANGS)) {
       throw new Fault("the cell did not begin: " + end(cell));
     }
@@ -242,9 +251,7 @@ final class Soak {
 
   private OptionalDouble named(RunningCell cell, long startNanos, List<String> says)
       throws Fault, InterruptedException {
-    if (!cell.awaitEnd(HANGS)) {
-      throw new Fault("the cell did not end in %d s".formatted(HANGS.toSeconds()));
-    }
+    awaitEnd(cell);
     double seconds = (System.nanoTime() - startNanos) / NANOS_PER_SECOND;
     if (cell.succeeded()) {
       throw new Fault("the cell succeeded");
@@ -261,10 +268,16 @@ final class Soak {
     }
   }
 
-  private static void succeeds(RunningCell cell) throws Fault, InterruptedException {
+  private void awaitEnd(RunningCell cell) throws Fault, InterruptedException {
     if (!cell.awaitEnd(HANGS)) {
-      throw new Fault("the cell did not end in %d s".formatted(HANGS.toSeconds()));
+      throw new Fault(
+          "the cell did not end in %d s; %s; threads are in %s"
+              .formatted(HANGS.toSeconds(), end(cell), Traces.keepThreads(victim.front())));
     }
+  }
+
+  private void succeeds(RunningCell cell) throws Fault, InterruptedException {
+    awaitEnd(cell);
     if (!cell.succeeded()) {
       throw new Fault("the cell failed; " + end(cell));
     }
@@ -292,13 +305,13 @@ final class Soak {
       if (!expected || !String.valueOf(e.getMessage()).contains("%restart")) {
         throw e;
       }
-      succeeds(victim.begin("%restart", Optional.empty()));
+      succeeds(begin("%restart", Optional.empty()));
       checkHealth();
     }
   }
 
   private void checkHealth() throws Fault, InterruptedException {
-    var cell = victim.begin(Codes.HEALTH, Optional.empty());
+    var cell = begin(Codes.HEALTH, Optional.empty());
     succeeds(cell);
     var said = PIDS.matcher(cell.said());
     if (!said.find()) {

@@ -1,6 +1,7 @@
 package braid.launcher.soak;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -8,7 +9,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// What a session leaves on a machine, as Linux shows it.
 final class Traces {
@@ -16,6 +19,7 @@ final class Traces {
   private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir", "/tmp"));
   private static final String RANK = "braid.launcher.rank.RankMain";
   private static final double KIB_PER_MIB = 1024;
+  private static final int JCMD_SECONDS = 10;
 
   private Traces() {}
 
@@ -70,6 +74,26 @@ final class Traces {
     } catch (IOException e) {
       return false;
     }
+  }
+
+  /// Keeps what the threads of a front and its ranks are doing in a file of the current directory.
+  /// Returns its name.
+  static Path keepThreads(long front) throws InterruptedException {
+    var file = Path.of("soak-hang-%d.txt".formatted(front));
+    var jcmd = Path.of(System.getProperty("java.home", ""), "bin", "jcmd").toString();
+    try {
+      for (long pid : Stream.concat(Stream.of(front), ranks(front).stream()).toList()) {
+        var _ =
+            new ProcessBuilder(jcmd, Long.toString(pid), "Thread.print")
+                .redirectErrorStream(true)
+                .redirectOutput(ProcessBuilder.Redirect.appendTo(file.toFile()))
+                .start()
+                .waitFor(JCMD_SECONDS, TimeUnit.SECONDS);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException("the threads cannot be kept", e);
+    }
+    return file;
   }
 
   /// Names of Braid's in shared memory.

@@ -2,8 +2,10 @@ package braid.launcher.rank;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.Locale;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -16,6 +18,22 @@ class CellThreadsTest {
       dump.add("    at " + frame);
     }
     return CellThreads.find(dump, name -> name.toUpperCase(Locale.ROOT).startsWith("REPL."));
+  }
+
+  @Test
+  void dumpsOfProcessesThatHaveEndedAreRemoved() throws Exception {
+    var process = new ProcessBuilder("true").start();
+    assertThat(process.waitFor()).isZero();
+    var left = Files.createTempDirectory("braid-threads-%d-".formatted(process.pid()));
+    Files.writeString(left.resolve("threads"), "half a dump");
+    var own = Files.createTempDirectory("braid-threads-" + ProcessHandle.current().pid() + "-");
+    try {
+      CellThreads.sweep();
+      assertThat(left).doesNotExist();
+      assertThat(own).exists();
+    } finally {
+      Files.delete(own);
+    }
   }
 
   @ParameterizedTest
