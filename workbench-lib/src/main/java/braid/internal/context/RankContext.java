@@ -28,6 +28,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -41,6 +42,9 @@ public final class RankContext implements AutoCloseable {
 
   /// How long a meeting that was given up may take to say who was missing.
   private static final Duration LAST_WORD = Duration.ofSeconds(5);
+
+  /// How much later than another rank's the waits of this one may be released.
+  private static final Duration RELEASED_TOO = Duration.ofSeconds(1);
 
   private final Env env;
   private final String token;
@@ -200,8 +204,15 @@ public final class RankContext implements AutoCloseable {
       case Reply.Values(var all) -> all;
       case Reply.Failed(var message) -> throw new BraidException(message);
       case Reply.Departed(var missing) -> throw waits.hopeless(meeting.label(), missing);
-      case Reply.Aborted(var reason) -> throw new GroupAborted(meeting.label(), reason);
+      case Reply.Aborted(var reason) -> throw aborted(meeting, reason);
     };
+  }
+
+  /// Another rank's waits were released. So are this one's, a moment later, and with the cause.
+  private GroupAborted aborted(Meeting meeting, String reason) {
+    var never = new CompletableFuture<Boolean>();
+    var _ = waits.within(RELEASED_TOO, meeting::label, never);
+    return new GroupAborted(meeting.label(), reason);
   }
 
   /// Something a higher room keeps for each rank.
