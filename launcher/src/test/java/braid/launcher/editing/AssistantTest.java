@@ -140,7 +140,7 @@ class AssistantTest {
   void magicsAreCompletedWithWhatMayFollowThem() throws Exception {
     assertThat(complete("%%f").replacements()).containsExactly("%%front");
     assertThat(complete("%ti").replacements()).containsExactly("%time");
-    assertThat(complete("1;\n%o").replacements()).containsExactly("%output");
+    assertThat(complete("1;\n%o").replacements()).containsExactly("%output", "%output-limit");
     assertThat(complete("%output ").replacements()).containsExactly("all", "first", "diff");
     assertThat(complete("%output d").replacements()).containsExactly("diff");
     assertThat(complete("%%rank 0,").replacements()).containsExactly("0", "1", "2", "3");

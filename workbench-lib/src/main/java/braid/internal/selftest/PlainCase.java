@@ -247,8 +247,8 @@ final class PlainCase {
     return rounded;
   }
 
-  /// To nearest, ties to even, in the type's significant bits; for sizes within the type's normal
-  /// range, as sums of integers are.
+  /// To nearest, ties to even, in the type's significant bits, and at most the largest that the
+  /// type holds; for sizes from the type's normal range on, as sums of integers are.
   static float rounded(DType dtype, float value) {
     int significantBits =
         switch (dtype) {
@@ -262,7 +262,14 @@ final class PlainCase {
       return value;
     }
     double unit = Math.scalb(1.0, Math.getExponent(value) - significantBits + 1);
-    return (float) (Math.rint(value / unit) * unit);
+    float rounded = (float) (Math.rint(value / unit) * unit);
+    return switch (dtype) {
+      case FP32, TF32, BF16 -> rounded;
+      case FP16 ->
+          Math.abs(rounded) > 65504 ? Math.copySign(Float.POSITIVE_INFINITY, rounded) : rounded;
+      case FP8_E4M3 -> Math.clamp(rounded, -448, 448);
+      case FP8_E5M2 -> Math.clamp(rounded, -57344, 57344);
+    };
   }
 
   static float largest(float[] values) {

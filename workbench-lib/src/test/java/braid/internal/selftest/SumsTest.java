@@ -21,6 +21,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// Every method and transport, held to the bit to plain loops on numbers that 16 bits do not hold:
 /// what ranks send is rounded, what they add up is, and so are outputs. Ranks' outputs differ
@@ -73,7 +74,20 @@ class SumsTest {
         });
   }
 
-  /// However deep: the product is added as a whole, and not in the blocks that a library makes.
+  /// However deep: the product is added as a whole, and not in the blocks that a library makes. The
+  /// largest numbers of a type: published, and by the type itself.
+  @ParameterizedTest
+  @EnumSource(DType.class)
+  void plainRoundingKnowsTheLargestNumbers(DType type) {
+    for (float value : new float[] {1, 448, 464, 480, 512, 57344, 61440, 65504, 65536, 1e6f}) {
+      assertThat(PlainCase.rounded(type, value)).isEqualTo(type.round(value));
+      assertThat(PlainCase.rounded(type, -value)).isEqualTo(type.round(-value));
+    }
+    assertThat(PlainCase.rounded(DType.FP8_E4M3, 1e6f)).isEqualTo(448);
+    assertThat(PlainCase.rounded(DType.FP8_E5M2, 1e6f)).isEqualTo(57344);
+    assertThat(PlainCase.rounded(DType.FP16, 1e6f)).isInfinite();
+  }
+
   @Test
   void aProductIsAddedToTheOutputAsAWhole() {
     int k = 2048;
