@@ -72,7 +72,7 @@ final class SoakCommand implements Callable<Integer> {
     return (run.run(spec.commandLine().getOut()) ? ExitCode.OK : ExitCode.CELL_FAILED).code();
   }
 
-  /// What Jupyter starts a kernel with.
+  /// The command by which Jupyter starts a kernel.
   private List<String> kernel() {
     var command = new ArrayList<>(Installation.command());
     command.addAll(List.of("kernel", "start", "{connection_file}", "--backend", "host"));

@@ -80,7 +80,7 @@ final class CellSplitter {
   private void add(String written, String code) {
     int firstLine = line();
     at += written.length();
-    // Where JShell leaves nothing over, only comments follow.
+    // If JShell leaves nothing over, only comments follow.
     boolean last = at == source.length();
     pieces.add(new Piece.Java(code, firstLine, last && !written.strip().endsWith(";")));
   }

@@ -6,7 +6,7 @@ import java.util.regex.Pattern;
 
 /// Limit of what one cell may put out, in bytes of UTF-8. Three quarters are for the first part,
 /// which is shown as it comes; a quarter is for the last part, which is shown when the cell ends.
-/// What lies between is counted and left out.
+/// The part between them is counted and left out.
 ///
 /// Text and displays share the limit. A display counts as a sixteenth of its bytes, and as 1 KiB at
 /// least: charts are large, and clients choke on many displays rather than on large ones. A cell's

@@ -40,7 +40,7 @@ public final class StoppableRun {
     return stopped;
   }
 
-  /// What the code of the run has thrown. To be called before its end, on its thread.
+  /// Tells a failure of the run from its stop. Call it before the end of the run, on its thread.
   public RankFailure failure(Throwable thrown) {
     if (thrown instanceof SPIResolutionException unresolved) {
       return RankFailure.of(Kind.UNRESOLVED, unresolved.id(), thrown);
@@ -49,7 +49,7 @@ public final class StoppableRun {
     return RankFailure.of(byStop && wasStopped() ? Kind.STOPPED : Kind.THROWN, -1, thrown);
   }
 
-  /// What a stop throws may come wrapped in what the cell, or a library it uses, made of it.
+  /// The cell, or a library it uses, may have wrapped the exception of the stop.
   private static boolean endedByStop(Throwable thrown) {
     return RankFailure.chain(thrown).stream()
         .anyMatch(

@@ -156,7 +156,7 @@ public final class RankSet implements AutoCloseable {
       ranks.get(hello.rank()).attach(connection, hello.control());
       attached.countDown();
     } catch (IOException | OutOfMemoryError e) {
-      // Where no more threads may be started that is an OutOfMemoryError.
+      // Java throws OutOfMemoryError if it may start no more threads.
       log.repeated(
           "braid: refused a connection: " + e.getMessage(),
           "braid: refused a connection from %s: %s".formatted(from, e.getMessage()));

@@ -38,7 +38,7 @@ public final class Gathered implements Displayable, AutoCloseable {
   private static final String UNWRITTEN = "the manifest of this run could not be written: ";
   private static final Map<String, Gathered> BY_NAME = new ConcurrentHashMap<>();
 
-  /// What may wait to be saved, in bundles and in MiB; a rank that hands over more waits.
+  /// Most bundles, and most MiB, that wait to be saved. A rank that hands over more waits.
   private static final int ROOM = 64;
 
   private final String name = UUID.randomUUID().toString();

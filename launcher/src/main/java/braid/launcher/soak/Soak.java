@@ -9,6 +9,7 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
@@ -34,6 +35,10 @@ final class Soak {
   private static final int MOST_DELAY_MILLIS = 300;
   private static final int MOST_PAUSE_MILLIS = 900;
   private static final double NANOS_PER_SECOND = 1e9;
+
+  /// Processes of all soaks that are stopped just now.
+  private static final Set<Long> FROZEN = ConcurrentHashMap.newKeySet();
+
   private static final Pattern PIDS = Pattern.compile("pids \\[([0-9, ]+)]");
 
   private final Victim victim;
@@ -355,8 +360,24 @@ final class Soak {
     Thread.sleep(random.nextInt(mostMillis));
   }
 
+  /// Lets all ranks go on that soaks of this process have frozen.
+  static void thaw() {
+    try {
+      for (long pid : FROZEN) {
+        signal("CONT", pid);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
   /// A process that has ended meanwhile is no error.
   private static void signal(String name, long pid) throws InterruptedException {
+    if (name.equals("STOP")) {
+      FROZEN.add(pid);
+    } else {
+      FROZEN.remove(pid);
+    }
     try {
       var _ =
           new ProcessBuilder("kill", "-" + name, Long.toString(pid))

@@ -19,7 +19,7 @@ import java.util.function.Consumer;
 /// Soaks of several sessions side by side, and what they leave on the machine.
 ///
 /// @param sessions of [#SESSIONS], those to attack
-/// @param kernel what Jupyter starts a kernel with
+/// @param kernel the command by which Jupyter starts a kernel
 /// @param progress is told, in words, how far it is
 public record SoakRun(
     int ranks,
@@ -47,6 +47,9 @@ public record SoakRun(
     var report = new SoakReport();
     var before = Traces.temporary();
     var home = Files.createTempDirectory("braid-soak");
+    // After Ctrl-C a frozen rank could not see that its front has ended, and would stay.
+    var thaw = new Thread(Soak::thaw, "soak-thaw");
+    Runtime.getRuntime().addShutdownHook(thaw);
     try {
       attackAll(home, report);
     } finally {
@@ -56,6 +59,7 @@ public record SoakRun(
         }
       }
     }
+    boolean _ = Runtime.getRuntime().removeShutdownHook(thaw);
     var left = new TreeSet<>(Traces.temporary());
     left.removeAll(before);
     if (!left.isEmpty()) {

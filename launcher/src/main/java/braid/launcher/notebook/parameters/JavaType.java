@@ -101,7 +101,8 @@ sealed interface JavaType {
           && (value == 0) == ((float) value == 0);
     }
 
-    /// What a number must be besides, for messages; empty where its type says all.
+    /// The range that a number of this type has, for messages; empty if the name of the type tells
+    /// it.
     String range(@Nullable Object value) {
       boolean number = value instanceof Number || value instanceof Yaml.OutOfRange;
       return !number
