@@ -1,6 +1,6 @@
 package braid;
 
-import braid.internal.pipeline.Part;
+import braid.schedule.Part;
 
 /// What a pipeline's tensors hold when it is built: integers where something is given, so that it
 /// can be verified at once, and no earlier user's numbers anywhere else.

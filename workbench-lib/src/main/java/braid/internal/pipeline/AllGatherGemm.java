@@ -14,6 +14,7 @@ import braid.internal.exchange.Rows;
 import braid.internal.exchange.Run;
 import braid.internal.exchange.Slice;
 import braid.internal.work.Matrix;
+import braid.schedule.Part;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.function.IntFunction;

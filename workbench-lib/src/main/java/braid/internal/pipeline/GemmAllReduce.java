@@ -18,6 +18,7 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
+import braid.schedule.Part;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 

@@ -16,6 +16,7 @@ import braid.internal.exchange.Scattering;
 import braid.internal.exchange.Slice;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
+import braid.schedule.Part;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 

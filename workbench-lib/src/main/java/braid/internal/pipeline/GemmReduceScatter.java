@@ -12,6 +12,7 @@ import braid.internal.exchange.Rows;
 import braid.internal.exchange.Scattering;
 import braid.internal.exchange.Slice;
 import braid.internal.work.Matrix;
+import braid.schedule.Part;
 
 /// GEMM→reduce-scatter: rows of the partial product are sent to their owners as they are made.
 final class GemmReduceScatter extends Plan implements Scattering.Production, Scattering.Sums {

@@ -12,6 +12,7 @@ import braid.internal.rank.Closing;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Work;
+import braid.schedule.Part;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumMap;
 import java.util.List;

@@ -11,6 +11,7 @@ import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
+import braid.schedule.Part;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Locale;

@@ -1,8 +1,8 @@
-package braid.internal.pipeline;
+package braid.schedule;
 
 import java.util.Locale;
 
-/// What a plan has memory for.
+/// Tensors of a problem: the names of its schedule's ports.
 public enum Part {
   /// This rank's part of the input.
   INPUT,
@@ -14,11 +14,11 @@ public enum Part {
   BESIDE_INPUT,
   /// This rank's part of the output.
   OUTPUT,
-  /// What the output is the GELU of.
+  /// The values that the output is the GELU of.
   PRE_ACTIVATION,
   /// The input of all ranks.
   GATHERED_INPUT,
-  /// What came of the communication beside the multiplication.
+  /// The result of the communication beside the multiplication.
   BESIDE_OUTPUT;
 
   /// Whether users write it and runs read it.
@@ -27,6 +27,11 @@ public enum Part {
       case INPUT, WEIGHT, BIAS, BESIDE_INPUT -> true;
       case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT -> false;
     };
+  }
+
+  /// The name of its port and buffer.
+  public String port() {
+    return toString();
   }
 
   /// As users call it.

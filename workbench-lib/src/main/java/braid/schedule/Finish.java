@@ -1,0 +1,35 @@
+package braid.schedule;
+
+import java.util.Optional;
+
+/// Work on a result in fp32 before it is rounded and stored, in this order:
+///
+/// ```java
+/// if (scaled) value *= scale;              // of FP8 operands
+/// if (accumulate) value += output;         // as the output was before
+/// if (bias) value += bias[column];
+/// if (preActivation) { preActivation = value; value = gelu(value); }
+/// if (amax) amax = max(amax, abs(value));
+/// ```
+///
+/// @param bias one number per column of the output
+/// @param preActivation has the output's rows and columns
+/// @param amax one number that only grows; several lanes may raise it at once
+public record Finish(
+    boolean scaled,
+    boolean accumulate,
+    Optional<Buffer> bias,
+    Optional<Buffer> preActivation,
+    Optional<Buffer> amax) {
+  /// The result as it is.
+  public static final Finish NONE =
+      new Finish(false, false, Optional.empty(), Optional.empty(), Optional.empty());
+
+  /// The result, scaled.
+  public static final Finish SCALED =
+      new Finish(true, false, Optional.empty(), Optional.empty(), Optional.empty());
+
+  public Finish withScaled(boolean other) {
+    return new Finish(other, accumulate, bias, preActivation, amax);
+  }
+}

@@ -1,0 +1,52 @@
+package braid.schedule;
+
+import braid.ChunkOrder;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// The other ranks as one rank sees them: the order in which it deals with them, and its place in a
+/// ring.
+public record Neighbors(int rank, int ranks, ChunkOrder order) {
+  /// The other ranks, in the order in which this one deals with them.
+  public List<Integer> peers() {
+    var peers = new ArrayList<Integer>();
+    for (int i = 1; i < ranks; i++) {
+      peers.add(
+          switch (order) {
+            case NEXT_FIRST -> (rank + i) % ranks;
+            case PREVIOUS_FIRST -> (rank + ranks - i) % ranks;
+            case RANK_ORDER -> i - 1 < rank ? i - 1 : i;
+          });
+    }
+    return peers;
+  }
+
+  /// The successor in the ring; with [ChunkOrder#PREVIOUS_FIRST] the ring turns backwards.
+  public int next() {
+    return Math.floorMod(rank + direction(), ranks);
+  }
+
+  /// The predecessor in the ring.
+  public int previous() {
+    return back(1);
+  }
+
+  /// The rank that many steps back in the ring.
+  public int back(int steps) {
+    return Math.floorMod(rank - steps * direction(), ranks);
+  }
+
+  /// The ranks in the order in which a ring adds their parts of this rank's sum: it begins behind
+  /// the owner and ends with it.
+  public List<Integer> ringAddingOrder() {
+    return IntStream.rangeClosed(1, ranks)
+        .map(i -> Math.floorMod(rank + i * direction(), ranks))
+        .boxed()
+        .toList();
+  }
+
+  private int direction() {
+    return order == ChunkOrder.PREVIOUS_FIRST ? -1 : 1;
+  }
+}

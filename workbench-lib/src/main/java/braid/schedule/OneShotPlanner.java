@@ -1,0 +1,102 @@
+package braid.schedule;
+
+import braid.GemmSpec;
+import braid.Method;
+import braid.Overlap;
+import braid.schedule.Step.Move;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// GEMM→all-reduce in one step: every rank fetches all others' partial sums and adds up all rows
+/// itself. It moves more bytes than reduce-scatter and all-gather, and waits only once.
+final class OneShotPlanner {
+  private final Schedule.Builder builder;
+  private final Multiplication gemm;
+  private final Chunks chunks;
+  private final Handshake handshake;
+  private final Buffer input;
+  private final Buffer partials;
+  private final Buffer inbox;
+  private final Lane announcer;
+  private final Lane comm;
+  private final Lane adder;
+
+  /// Whether an all-reduce of that tuning is one of this kind: the direct method, and a rank
+  /// without others.
+  static boolean plans(Overlap how, int ranks) {
+    return how.method() == Method.DIRECT || ranks == 1;
+  }
+
+  OneShotPlanner(Schedule.Builder builder, GemmSpec spec, Overlap how, int ranks) {
+    this.builder = builder;
+    this.gemm = new Multiplication(builder, spec, how, ranks, how.symmetricOutput());
+    this.chunks = new Chunks(spec.m(), 1, how.splits(), how.boundaries(), false);
+    this.input = gemm.wholeInput(rank -> Shares.of(spec, ranks, rank).inner().length());
+    this.partials = builder.symmetric("partial", spec.outputDtype(), spec.m(), spec.n());
+    this.handshake = new Handshake(builder, ranks, how.splits());
+    this.inbox = builder.local("inbox", spec.outputDtype(), (long) ranks * spec.m(), spec.n());
+    this.announcer = gemm.completion("announce");
+    this.comm = gemm.communication("comm");
+    this.adder = gemm.completion("reduce");
+    gemm.openLanes();
+  }
+
+  Schedule plan() {
+    return builder.steps(this::write);
+  }
+
+  private void write(Program program) {
+    int rank = program.rank();
+    var signals = handshake.of(program);
+    var peers = new Neighbors(rank, program.ranks(), gemm.how.order()).peers();
+    gemm.begin(program);
+    var made = new ArrayList<Integer>();
+    for (int chunk = 0; chunk < chunks.count(); chunk++) {
+      var rows = chunks.rows(0, chunk);
+      program.gemm(
+          gemm.turn(chunk),
+          chunk,
+          input.on(rank, rows),
+          gemm.weight(rank),
+          partials.on(rank, rows),
+          Finish.SCALED);
+      made.add(program.mark(gemm.turn(chunk), chunk));
+    }
+    for (int chunk = 0; chunk < chunks.count(); chunk++) {
+      int at = chunk;
+      var rows = chunks.rows(0, chunk);
+      if (!peers.isEmpty()) {
+        program.after(announcer, chunk, made.get(chunk));
+        peers.forEach(peer -> signals.landed(announcer, peer, rank, at));
+        peers.forEach(peer -> signals.awaitLanded(comm, peer, at, peer));
+        program.copy(
+            comm,
+            chunk,
+            peers.stream()
+                .map(peer -> new Move(partials.on(peer, rows), inbox(rank, peer, rows)))
+                .toList());
+      }
+      program.after(adder, chunk, made.get(chunk));
+      if (!peers.isEmpty()) {
+        program.after(adder, chunk, program.mark(comm, chunk));
+      }
+      program.reduce(
+          adder, chunk, parts(program, rows), gemm.output.on(rank, rows), gemm.finish(true));
+    }
+    peers.forEach(peer -> signals.read(comm, peer));
+    peers.forEach(peer -> signals.awaitRead(comm, peer));
+  }
+
+  /// All ranks' partial sums of those rows, in the order of the ranks.
+  private List<Region> parts(Program program, Slice rows) {
+    int rank = program.rank();
+    return IntStream.range(0, program.ranks())
+        .mapToObj(source -> source == rank ? partials.on(rank, rows) : inbox(rank, source, rows))
+        .toList();
+  }
+
+  private Region inbox(int rank, int source, Slice rows) {
+    return inbox.on(rank, rows.shifted(source * chunks.total()));
+  }
+}

@@ -1,0 +1,116 @@
+package braid.schedule;
+
+import braid.schedule.Step.After;
+import braid.schedule.Step.Copy;
+import braid.schedule.Step.Gemm;
+import braid.schedule.Step.LibraryCall;
+import braid.schedule.Step.Mark;
+import braid.schedule.Step.Move;
+import braid.schedule.Step.Prepare;
+import braid.schedule.Step.Reduce;
+import braid.schedule.Step.Signal;
+import braid.schedule.Step.Tile;
+import braid.schedule.Step.Wait;
+import braid.schedule.Step.Zero;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/// The steps of one rank while they are written down, in the order in which the rank gives them to
+/// its lanes. Steps without rows are left out.
+public final class Program {
+  private final int rank;
+  private final int ranks;
+  private final List<Step> steps = new ArrayList<>();
+  private final Set<Passed> passed = new HashSet<>();
+  private int marks;
+
+  /// A word or a mark that a lane has waited for.
+  private record Passed(Lane lane, String flag, int number) {}
+
+  Program(int rank, int ranks) {
+    this.rank = rank;
+    this.ranks = ranks;
+  }
+
+  public int rank() {
+    return rank;
+  }
+
+  public int ranks() {
+    return ranks;
+  }
+
+  /// Copies one region.
+  public Program copy(Lane lane, int chunk, Region from, Region to) {
+    return copy(lane, chunk, List.of(new Move(from, to)));
+  }
+
+  /// Copies regions that do not need each other.
+  public Program copy(Lane lane, int chunk, List<Move> moves) {
+    var some = moves.stream().filter(move -> !move.from().isEmpty()).toList();
+    return some.isEmpty() ? this : add(new Copy(lane, chunk, some));
+  }
+
+  /// Multiplies rows of the input by the weight.
+  public Program gemm(
+      Lane lane, int chunk, Region input, Region weight, Region output, Finish finish) {
+    return gemm(lane, chunk, List.of(new Tile(input, output)), weight, finish);
+  }
+
+  /// Multiplies several pieces of rows by the weight.
+  public Program gemm(Lane lane, int chunk, List<Tile> tiles, Region weight, Finish finish) {
+    var some = tiles.stream().filter(tile -> !tile.output().isEmpty()).toList();
+    return some.isEmpty() ? this : add(new Gemm(lane, chunk, some, weight, finish));
+  }
+
+  public Program reduce(Lane lane, int chunk, List<Region> parts, Region output, Finish finish) {
+    return output.isEmpty() ? this : add(new Reduce(lane, chunk, parts, output, finish));
+  }
+
+  public Program zero(Lane lane, int chunk, Region target) {
+    return target.isEmpty() ? this : add(new Zero(lane, chunk, target));
+  }
+
+  /// Makes a weight ready for multiplications.
+  public Program prepare(Lane lane, Region weight) {
+    return add(new Prepare(lane, weight));
+  }
+
+  public Program call(LibraryCall call) {
+    return add(call);
+  }
+
+  /// Raises a word of rank `to`.
+  public Program signal(Lane lane, int chunk, Flag flag, int index, int to) {
+    return add(new Signal(lane, chunk, flag, index, to));
+  }
+
+  /// Waits for a word that rank `from` raises. A lane that has waited for it does not wait again.
+  public Program await(Lane lane, int chunk, Flag flag, int index, int from) {
+    return passed.add(new Passed(lane, flag.name(), index))
+        ? add(new Wait(lane, chunk, flag, index, from))
+        : this;
+  }
+
+  /// Marks the point that the lane has come to; [#after] waits for it.
+  public int mark(Lane lane, int chunk) {
+    add(new Mark(lane, chunk, marks));
+    return marks++;
+  }
+
+  /// Waits for a mark of another lane. A lane that has waited for it does not wait again.
+  public Program after(Lane lane, int chunk, int mark) {
+    return passed.add(new Passed(lane, "", mark)) ? add(new After(lane, chunk, mark)) : this;
+  }
+
+  private Program add(Step step) {
+    steps.add(step);
+    return this;
+  }
+
+  List<Step> steps() {
+    return List.copyOf(steps);
+  }
+}

@@ -1,0 +1,416 @@
+package braid.schedule;
+
+import braid.GemmSpec;
+import braid.GemmSpec.Pattern;
+import braid.Method;
+import braid.Overlap;
+import braid.schedule.Buffer.Shape;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// GEMM→reduce-scatter, GEMM→all-reduce in two shots, and a GEMM beside a reduce-scatter of other
+/// data. Every rank has partial sums of all rows; each row's owner gets its sum. Each rank sends:
+/// it copies its part of a sum into the owner's inbox, where every rank has its own room, and the
+/// owner adds up what has come. Sums are of the ranks in ascending order, whatever the method, but
+/// for the ring, which adds on the way.
+///
+/// In an all-reduce owners then send their sums to all. They send sums and nothing more: bias,
+/// activation and adding to the output are each rank's own work, on the same rounded sum that one
+/// shot comes to.
+final class ScatterPlanner {
+  private static final int NONE = -1;
+
+  private final Schedule.Builder builder;
+  private final Pattern pattern;
+  private final Method method;
+  private final Multiplication gemm;
+  private final Chunks chunks;
+  private final Handshake handshake;
+  private final Buffer input;
+  private final Buffer partial;
+  private final Buffer running;
+  private final Buffer inbox;
+  private final Lane comm;
+  private final Lane adder;
+  private final Buffer sums;
+
+  /// Whether sums are added up and sent where the output is.
+  private final boolean inOutput;
+
+  private final Optional<Spread> spread;
+
+  /// Lanes of the second half of an all-reduce.
+  private record Spread(Lane comm, Lane finisher) {}
+
+  ScatterPlanner(Schedule.Builder builder, GemmSpec spec, Overlap how, int ranks) {
+    this.builder = builder;
+    this.pattern = spec.pattern();
+    this.method = how.method();
+    boolean beside = pattern.beside();
+    boolean all = pattern == Pattern.GEMM_ALL_REDUCE;
+    // The best unfused all-reduce leaves its result where it belongs and copies nothing afterwards.
+    this.gemm =
+        new Multiplication(
+            builder,
+            spec,
+            how,
+            ranks,
+            how.symmetricOutput()
+                || all && method == Method.UNFUSED && !Multiplication.finishes(spec));
+    this.chunks =
+        new Chunks(
+            beside ? spec.besideElements() : spec.m(),
+            ranks,
+            how.splits(),
+            how.boundaries(),
+            // A ring passes on whole parts; else a chunk is rows in one piece, and so one gemm.
+            all && method != Method.RING);
+    var dtype = spec.outputDtype();
+    long columns = beside ? 1 : spec.n();
+    this.input =
+        gemm.wholeInput(
+            rank -> beside ? (long) spec.k() : Shares.of(spec, ranks, rank).inner().length());
+    this.partial =
+        builder.local(
+            beside ? Part.BESIDE_INPUT.port() : "partial", dtype, chunks.total(), columns);
+    // The caller's own data stay as they are.
+    this.running =
+        beside && method == Method.RING
+            ? builder.local("running", dtype, chunks.total(), columns)
+            : partial;
+    this.handshake = new Handshake(builder, ranks, how.splits());
+    this.inbox = builder.symmetric("inbox", dtype, ranks * chunks.longest(), columns);
+    if (beside) {
+      sums =
+          builder.add(
+              new Buffer(
+                  Part.BESIDE_OUTPUT.port(),
+                  dtype,
+                  Schedule.Builder.shapes(
+                      ranks, rank -> new Shape(chunks.part(rank).length(), columns)),
+                  false,
+                  false));
+      builder
+          .given(Part.BESIDE_INPUT.port(), partial::on)
+          .made(Part.BESIDE_OUTPUT.port(), sums::on);
+    } else if (all) {
+      // Owners still send a sum while its rank finishes it: not in one place.
+      sums =
+          gemm.output.symmetric() && !Multiplication.finishes(spec)
+              ? gemm.output
+              : builder.symmetric("sums", dtype, spec.m(), columns);
+    } else {
+      sums = gemm.output;
+    }
+    this.inOutput = sums.equals(gemm.output);
+    this.comm = gemm.communication("comm");
+    this.adder = gemm.completion("reduce");
+    this.spread =
+        all
+            ? Optional.of(new Spread(gemm.communication("comm-spread"), gemm.completion("finish")))
+            : Optional.empty();
+    gemm.openLanes();
+  }
+
+  Schedule plan() {
+    return builder.steps(program -> new OfRank(program).write());
+  }
+
+  /// The steps of one rank.
+  private final class OfRank {
+    private final Program program;
+    private final int rank;
+    private final int ranks;
+    private final Neighbors neighbors;
+    private final List<Integer> peers;
+    private final Handshake.OfRank signals;
+
+    /// The last multiplication, and its mark.
+    private @Nullable Slice lastRows;
+
+    private int lastMark;
+
+    OfRank(Program program) {
+      this.program = program;
+      this.rank = program.rank();
+      this.ranks = program.ranks();
+      this.neighbors = new Neighbors(rank, ranks, gemm.how.order());
+      this.peers = neighbors.peers();
+      this.signals = handshake.of(program);
+    }
+
+    void write() {
+      gemm.begin(program);
+      if (method != Method.RING) {
+        peers.forEach(peer -> signals.begin(comm, peer));
+      } else if (ranks > 1) {
+        signals.begin(comm, neighbors.previous());
+      }
+      switch (method) {
+        case PIPELINED, BULK -> pipelined();
+        case DIRECT -> direct();
+        case RING -> ring();
+        case UNFUSED -> unfused();
+      }
+      spread.ifPresent(this::receive);
+      if (pattern.beside() && method != Method.UNFUSED) {
+        gemm.besides(program, input);
+      }
+    }
+
+    /// Chunk by chunk; of each, the peers' rows first.
+    private void pipelined() {
+      for (int chunk = 0; chunk < chunks.count(); chunk++) {
+        for (int peer : peers) {
+          send(chunk, chunk, peer);
+        }
+        collect(chunk, chunk);
+      }
+    }
+
+    /// Owner by owner, this rank last: what others wait for comes first.
+    private void direct() {
+      int piece = 0;
+      for (int peer : peers) {
+        for (int chunk = 0; chunk < chunks.count(); chunk++) {
+          send(piece++, chunk, peer);
+        }
+      }
+      for (int chunk = 0; chunk < chunks.count(); chunk++) {
+        collect(piece++, chunk);
+      }
+    }
+
+    /// All of the multiplication, then all of the communication.
+    private void unfused() {
+      for (int peer : peers) {
+        send(0, 0, peer);
+      }
+      collect(0, 0);
+    }
+
+    /// Round the ring: the sum of an owner's rows starts behind it, each rank adds its part and
+    /// sends it on, and the owner comes last. Only links between neighbors are used, and every hop
+    /// rounds the sum to the type sent.
+    private void ring() {
+      int piece = 0;
+      for (int step = 0; step < ranks; step++) {
+        int owner = neighbors.back(step + 1);
+        for (int chunk = 0; chunk < chunks.count(); chunk++) {
+          var rows = chunks.rows(owner, chunk);
+          if (!rows.isEmpty()) {
+            hop(piece++, step, owner, chunk, rows);
+          }
+        }
+      }
+    }
+
+    private void hop(int piece, int step, int owner, int chunk, Slice rows) {
+      int made = make(piece, chunk, rows);
+      var parts = new ArrayList<Region>();
+      parts.add(partial.on(rank, rows));
+      if (step > 0) {
+        after(adder, chunk, made);
+        signals.awaitLanded(adder, owner, chunk, neighbors.previous());
+        parts.add(inbox(rank, step - 1, owner, chunk));
+      }
+      if (step == ranks - 1) {
+        finish(chunk, rows, made, parts);
+        return;
+      }
+      var sent = step > 0 ? running : partial;
+      int ready = made;
+      if (step > 0) {
+        program.reduce(adder, chunk, parts, running.on(rank, rows), Finish.NONE);
+        ready = program.mark(adder, chunk);
+      }
+      signals.awaitBegun(comm, neighbors.next());
+      after(comm, chunk, ready);
+      program.copy(comm, chunk, sent.on(rank, rows), inbox(neighbors.next(), step, owner, chunk));
+      signals.landed(comm, neighbors.next(), owner, chunk);
+    }
+
+    /// Sends a chunk's rows to their owner once they are made.
+    private void send(int piece, int chunk, int owner) {
+      var rows = chunks.rows(owner, chunk);
+      if (rows.isEmpty()) {
+        return;
+      }
+      int made = make(piece, chunk, rows);
+      signals.awaitBegun(comm, owner);
+      after(comm, chunk, made);
+      program.copy(comm, chunk, partial.on(rank, rows), inbox(owner, rank, owner, chunk));
+      signals.landed(comm, owner, rank, chunk);
+    }
+
+    /// Adds up this rank's rows of a chunk once all have come.
+    private void collect(int piece, int chunk) {
+      var rows = chunks.rows(rank, chunk);
+      if (rows.isEmpty()) {
+        return;
+      }
+      int made = make(piece, chunk, rows);
+      var parts = new ArrayList<Region>();
+      for (int source = 0; source < ranks; source++) {
+        if (source == rank) {
+          parts.add(partial.on(rank, rows));
+        } else {
+          signals.awaitLanded(adder, source, chunk, source);
+          parts.add(inbox(rank, source, rank, chunk));
+        }
+      }
+      finish(chunk, rows, made, parts);
+    }
+
+    /// Makes partial sums and returns the mark behind them; data beside are there from the start.
+    private int make(int piece, int chunk, Slice rows) {
+      if (pattern.beside()) {
+        return NONE;
+      }
+      // Unfused it is all rows; a chunk of an all-reduce is all owners' rows of it.
+      var some =
+          method == Method.UNFUSED
+              ? new Slice(0, gemm.spec.m())
+              : pattern == Pattern.GEMM_ALL_REDUCE && method == Method.PIPELINED
+                  ? chunks.all(chunk)
+                  : rows;
+      if (!some.equals(lastRows)) {
+        program.gemm(
+            gemm.turn(piece),
+            piece,
+            input.on(rank, some),
+            gemm.weight(rank),
+            partial.on(rank, some),
+            Finish.SCALED);
+        lastRows = some;
+        lastMark = program.mark(gemm.turn(piece), piece);
+      }
+      return lastMark;
+    }
+
+    private void after(Lane lane, int chunk, int mark) {
+      if (mark != NONE) {
+        program.after(lane, chunk, mark);
+      }
+    }
+
+    private void finish(int chunk, Slice rows, int made, List<Region> parts) {
+      after(adder, chunk, made);
+      switch (pattern) {
+        case GEMM_ALL_REDUCE -> {
+          program.reduce(
+              adder,
+              chunk,
+              parts,
+              sums.on(rank, rows),
+              Multiplication.finishes(gemm.spec) ? Finish.NONE : gemm.finish(true));
+          spread.ifPresent(on -> spread(on, chunk, rows));
+        }
+        case GEMM_REDUCE_SCATTER ->
+            program.reduce(
+                adder,
+                chunk,
+                parts,
+                sums.on(rank, rows.shifted(-chunks.part(rank).start())),
+                gemm.finish(true));
+        default -> {
+          program.reduce(
+              adder,
+              chunk,
+              parts,
+              sums.on(rank, rows.shifted(-chunks.part(rank).start())),
+              Finish.NONE);
+          if (method == Method.UNFUSED) {
+            program.after(gemm.turn(0), 0, program.mark(adder, chunk));
+            gemm.multiply(program, 0, input, new Slice(0, gemm.spec.m()), gemm.finish(false));
+          }
+        }
+      }
+    }
+
+    /// Sends this rank's sums of a chunk to all, or to the next in the ring.
+    private void spread(Spread on, int chunk, Slice rows) {
+      int summed = program.mark(adder, chunk);
+      program.after(on.comm(), chunk, summed);
+      if (method == Method.RING) {
+        if (ranks > 1) {
+          pass(on, chunk, rank, rows, neighbors.next());
+        }
+      } else {
+        peers.forEach(peer -> pass(on, chunk, rank, rows, peer));
+      }
+      if (!inOutput) {
+        program.after(on.finisher(), chunk, summed);
+        output(on, chunk, rows);
+      }
+    }
+
+    private void pass(Spread on, int chunk, int owner, Slice rows, int to) {
+      signals.awaitBegun(on.comm(), to);
+      program.copy(on.comm(), chunk, sums.on(rank, rows), sums.on(to, rows));
+      signals.spread(on.comm(), to, owner, chunk);
+    }
+
+    /// Sums of the other owners, as they come.
+    private void receive(Spread on) {
+      if (method == Method.RING) {
+        passOn(on);
+        return;
+      }
+      for (int chunk = 0; chunk < chunks.count(); chunk++) {
+        for (int owner : peers) {
+          var rows = chunks.rows(owner, chunk);
+          if (!rows.isEmpty()) {
+            signals.awaitSpread(on.finisher(), owner, chunk, owner);
+            output(on, chunk, rows);
+          }
+        }
+      }
+    }
+
+    private void passOn(Spread on) {
+      for (int step = 1; step < ranks; step++) {
+        int owner = neighbors.back(step);
+        for (int chunk = 0; chunk < chunks.count(); chunk++) {
+          var rows = chunks.rows(owner, chunk);
+          if (rows.isEmpty()) {
+            continue;
+          }
+          signals.awaitSpread(on.comm(), owner, chunk, neighbors.previous());
+          if (!inOutput) {
+            program.after(on.finisher(), chunk, program.mark(on.comm(), chunk));
+            output(on, chunk, rows);
+          }
+          if (step < ranks - 1) {
+            pass(on, chunk, owner, rows, neighbors.next());
+          }
+        }
+      }
+    }
+
+    /// Makes the output of sums that are there.
+    private void output(Spread on, int chunk, Slice rows) {
+      if (inOutput) {
+        return;
+      }
+      var sum = sums.on(rank, rows);
+      var out = gemm.output.on(rank, rows);
+      if (Multiplication.finishes(gemm.spec)) {
+        program.reduce(on.finisher(), chunk, List.of(sum), out, gemm.finish(true));
+      } else {
+        program.copy(on.finisher(), chunk, sum, out);
+      }
+    }
+
+    /// Room for rows of a chunk in that rank's inbox.
+    private Region inbox(int of, int slot, int owner, int chunk) {
+      return inbox.on(
+          of,
+          new Slice(
+              slot * chunks.longest() + chunks.offset(owner, chunk),
+              chunks.rows(owner, chunk).length()));
+    }
+  }
+}

@@ -1,0 +1,231 @@
+package braid.schedule;
+
+import braid.BraidException;
+import braid.DType;
+import braid.GemmSpec;
+import braid.Overlap;
+import braid.schedule.Buffer.Shape;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.Consumer;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
+
+/// One iteration of an exchange among ranks: the buffers, flags and lanes that every rank has, and
+/// the steps of every rank. It is immutable, knows nothing of a backend, and is repeated as often
+/// as wanted.
+///
+/// The steps of a lane run in their order, a [Step.Mark] before its [Step.After], a [Step.Signal]
+/// before its [Step.Wait]; nothing else is ordered. A rank's iteration ends when all its lanes have
+/// come to their ends, and its next one begins behind that. Between the two the caller may write
+/// given ports and read the others.
+public final class Schedule {
+  private final Goal goal;
+  private final int ranks;
+  private final List<Buffer> buffers;
+  private final List<Flag> flags;
+  private final List<Lane> lanes;
+  private final List<Port> ports;
+  private final IntFunction<List<Step>> planner;
+  private final AtomicReferenceArray<List<Step>> steps;
+
+  private Schedule(Builder of, IntFunction<List<Step>> planner) {
+    this.goal = of.goal;
+    this.ranks = of.ranks;
+    this.buffers = List.copyOf(of.buffers);
+    this.flags = List.copyOf(of.flags);
+    this.lanes = List.copyOf(of.lanes);
+    this.ports = List.copyOf(of.ports);
+    this.planner = planner;
+    this.steps = new AtomicReferenceArray<>(ranks);
+  }
+
+  /// The schedule of that problem and tuning.
+  public static Schedule of(GemmSpec spec, Overlap overlap, int ranks) {
+    return GemmPlanner.plan(spec, overlap, ranks);
+  }
+
+  /// Begins a schedule of your own.
+  public static Builder on(String name, int ranks) {
+    return new Builder(new Goal.Unstated(name), ranks);
+  }
+
+  /// Begins a schedule of your own for that problem.
+  public static Builder on(GemmSpec spec, int ranks) {
+    return new Builder(new Goal.Gemm(spec, Optional.empty()), ranks);
+  }
+
+  static Builder on(Goal goal, int ranks) {
+    return new Builder(goal, ranks);
+  }
+
+  /// Collects buffers, flags, lanes and ports, and then the steps.
+  public static final class Builder {
+    private final Goal goal;
+    private final int ranks;
+    private final List<Buffer> buffers = new ArrayList<>();
+    private final List<Flag> flags = new ArrayList<>();
+    private final List<Lane> lanes = new ArrayList<>();
+    private final List<Port> ports = new ArrayList<>();
+
+    private Builder(Goal goal, int ranks) {
+      if (ranks < 1) {
+        throw new BraidException("a schedule must be of 1 or more ranks but was of " + ranks);
+      }
+      this.goal = goal;
+      this.ranks = ranks;
+    }
+
+    /// A buffer of one shape on all ranks, which only its own rank reaches.
+    public Buffer local(String name, DType dtype, long rows, long columns) {
+      return add(Buffer.of(name, dtype, ranks, rows, columns, false));
+    }
+
+    /// A buffer of one shape on all ranks, which all of them reach.
+    public Buffer symmetric(String name, DType dtype, long rows, long columns) {
+      return add(Buffer.of(name, dtype, ranks, rows, columns, true));
+    }
+
+    /// A buffer of a shape for each rank.
+    public Buffer add(Buffer buffer) {
+      if (buffer.shapes().size() != ranks) {
+        throw new BraidException(
+            "`%s` must have a shape for each of %d ranks but has %d"
+                .formatted(buffer, ranks, buffer.shapes().size()));
+      }
+      named("buffer", buffer.name(), buffers.stream().map(Buffer::name).toList());
+      buffers.add(buffer);
+      return buffer;
+    }
+
+    /// Shapes by rank.
+    static List<Shape> shapes(int ranks, IntFunction<Shape> shape) {
+      return IntStream.range(0, ranks).mapToObj(shape).toList();
+    }
+
+    public Flag flag(String name, int words) {
+      named("flag", name, flags.stream().map(Flag::name).toList());
+      var flag = new Flag(name, words);
+      flags.add(flag);
+      return flag;
+    }
+
+    public Lane lane(String name, Lane.Role role) {
+      return add(Lane.of(name, role));
+    }
+
+    public Lane add(Lane lane) {
+      named("lane", lane.name(), lanes.stream().map(Lane::name).toList());
+      lanes.add(lane);
+      return lane;
+    }
+
+    /// Regions, by rank, that the caller writes before an iteration.
+    public Builder given(String name, IntFunction<Region> regions) {
+      return port(name, true, regions);
+    }
+
+    /// Regions, by rank, that an iteration writes for the caller.
+    public Builder made(String name, IntFunction<Region> regions) {
+      return port(name, false, regions);
+    }
+
+    private Builder port(String name, boolean given, IntFunction<Region> regions) {
+      named("port", name, ports.stream().map(Port::name).toList());
+      ports.add(new Port(name, given, IntStream.range(0, ranks).mapToObj(regions).toList()));
+      return this;
+    }
+
+    private static void named(String what, String name, List<String> others) {
+      if (new HashSet<>(others).contains(name)) {
+        throw new BraidException(
+            "%s `%s` is there already; take another name".formatted(what, name));
+      }
+    }
+
+    /// Ends it with the steps of every rank. They are written down when they are asked for, once.
+    public Schedule steps(Consumer<Program> planner) {
+      return new Schedule(
+          this,
+          rank -> {
+            var program = new Program(rank, ranks);
+            planner.accept(program);
+            return program.steps();
+          });
+    }
+  }
+
+  public Goal goal() {
+    return goal;
+  }
+
+  public int ranks() {
+    return ranks;
+  }
+
+  public List<Buffer> buffers() {
+    return buffers;
+  }
+
+  public List<Flag> flags() {
+    return flags;
+  }
+
+  public List<Lane> lanes() {
+    return lanes;
+  }
+
+  public List<Port> ports() {
+    return ports;
+  }
+
+  public Optional<Port> port(String name) {
+    return ports.stream().filter(port -> port.name().equals(name)).findFirst();
+  }
+
+  /// The steps of a rank, in the order in which it gives them to its lanes.
+  public List<Step> steps(int rank) {
+    var known = steps.get(rank);
+    if (known == null) {
+      known = planner.apply(rank);
+      steps.set(rank, known);
+    }
+    return known;
+  }
+
+  /// This schedule with other steps on that rank: what a mutation test needs.
+  public Schedule with(int rank, List<Step> other) {
+    var builder = new Builder(goal, ranks);
+    builder.buffers.addAll(buffers);
+    builder.flags.addAll(flags);
+    builder.lanes.addAll(lanes);
+    builder.ports.addAll(ports);
+    return new Schedule(builder, each -> each == rank ? List.copyOf(other) : steps(each));
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Schedule schedule
+        && goal.equals(schedule.goal)
+        && ranks == schedule.ranks
+        && buffers.equals(schedule.buffers)
+        && flags.equals(schedule.flags)
+        && lanes.equals(schedule.lanes)
+        && ports.equals(schedule.ports)
+        && IntStream.range(0, ranks).allMatch(rank -> steps(rank).equals(schedule.steps(rank)));
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(goal.toString(), ranks, lanes);
+  }
+
+  @Override
+  public String toString() {
+    return "%s, %d ranks".formatted(goal, ranks);
+  }
+}

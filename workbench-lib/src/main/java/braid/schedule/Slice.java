@@ -1,0 +1,39 @@
+package braid.schedule;
+
+/// Consecutive rows or elements: `length` of them from `start` on.
+public record Slice(long start, long length) {
+  /// The balanced part number `index` of `total`: the first `total % parts` parts have one more
+  /// than the others.
+  public static Slice of(long total, int parts, int index) {
+    long shortest = total / parts;
+    long longer = total % parts;
+    return new Slice(
+        index * shortest + Math.min(index, longer), shortest + (index < longer ? 1 : 0));
+  }
+
+  /// The first place after it.
+  public long end() {
+    return start + length;
+  }
+
+  public boolean isEmpty() {
+    return length == 0;
+  }
+
+  public boolean contains(long place) {
+    return place >= start && place < end();
+  }
+
+  public boolean overlaps(Slice other) {
+    return start < other.end() && other.start < end();
+  }
+
+  /// A balanced part of this range.
+  public Slice part(int parts, int index) {
+    return of(length, parts, index).shifted(start);
+  }
+
+  public Slice shifted(long by) {
+    return new Slice(start + by, length);
+  }
+}
