@@ -2,8 +2,8 @@ package braid;
 
 import braid.schedule.Part;
 
-/// What a pipeline's tensors hold when it is built: integers where something is given, so that it
-/// can be verified at once, and no earlier user's numbers anywhere else.
+/// First contents of a pipeline's tensors: integers where the caller gives something, so that it
+/// can be verified at once, and zeros elsewhere.
 final class FirstContents {
   private static final long INPUT_SEED = 1;
   private static final long WEIGHT_SEED = 1_000_003;

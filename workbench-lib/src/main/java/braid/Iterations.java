@@ -79,10 +79,10 @@ final class Iterations {
 
   private void breakOff(Throwable cause) {
     broken = cause;
-    plan.rig().spoil();
+    plan.spoil();
     if (group.calls().failed()) {
       // What its streams wait for does not come, and the next round will not tell them.
-      plan.rig().backend.rest(plan.streams());
+      plan.rest();
     }
   }
 
@@ -112,7 +112,7 @@ final class Iterations {
     for (int rank = 0; rank < said.size() && broken == null; rank++) {
       if (!said.get(rank).isEmpty()) {
         broken = new BraidException("rank %d: %s".formatted(rank, said.get(rank)));
-        plan.rig().spoil();
+        plan.spoil();
       }
     }
   }

@@ -2,7 +2,6 @@ package braid;
 
 import braid.GemmSpec.Feature;
 import braid.internal.backend.Stream;
-import braid.internal.exchange.Rig;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
 import braid.internal.pipeline.Plan;
@@ -58,7 +57,7 @@ public final class Pipeline implements AutoCloseable {
     this.plan = plan;
     this.iterations = new Iterations(group, plan, this::toString);
     for (var part : plan.views().keySet()) {
-      plan.apart(part).forEach(view -> FirstContents.fill(part, tensor(view), group.rank()));
+      FirstContents.fill(part, tensor(part), group.rank());
     }
   }
 
@@ -143,14 +142,12 @@ public final class Pipeline implements AutoCloseable {
           idle.orElseGet(
               () ->
                   Plan.of(
-                      new Rig(
-                          backend,
-                          group.place(),
-                          group.members(),
-                          what,
-                          tuning,
-                          group.symmetric(resolved)),
-                      key.spec()));
+                      backend,
+                      group.place(),
+                      group.members(),
+                      key.spec(),
+                      tuning,
+                      group.symmetric(resolved)));
       group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
       plan.scale(scale);
       var pipeline = new Pipeline(group, cache, key, plan);
@@ -395,11 +392,9 @@ public final class Pipeline implements AutoCloseable {
     checkOpen();
     progress.accept("running once");
     // A value that no run writes must not look like one.
-    for (var part : plan.views().keySet()) {
-      if (!part.given() && !(part == Part.OUTPUT && spec().has(Feature.ACCUMULATE))) {
-        plan.apart(part).forEach(view -> tensor(view).fill(Float.NaN));
-      }
-    }
+    plan.results().stream()
+        .filter(view -> !(isOutput(view) && spec().has(Feature.ACCUMULATE)))
+        .forEach(view -> tensor(view).fill(Float.NaN));
     try (var reference = Reference.before(plan, group, group.symmetric(key.kind()))) {
       run();
       changed.run();
@@ -411,6 +406,10 @@ public final class Pipeline implements AutoCloseable {
         }
       }
     }
+  }
+
+  private boolean isOutput(View view) {
+    return plan.view(Part.OUTPUT).filter(view::equals).isPresent();
   }
 
   private void iterate(int iteration) {

@@ -1,7 +1,6 @@
 package braid;
 
 import braid.internal.context.RankContext;
-import braid.internal.exchange.Rig;
 import braid.internal.memory.BufferPool;
 import braid.internal.memory.Call;
 import braid.internal.memory.Calls;
@@ -10,6 +9,7 @@ import braid.internal.memory.Counters;
 import braid.internal.memory.Members;
 import braid.internal.rank.Closing;
 import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricSource;
 import braid.internal.store.Meeting;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -249,7 +249,7 @@ public final class ProcessGroup implements AutoCloseable {
 
   /// The same for what is set up of several pieces; what all of them must agree about is in the
   /// label.
-  Rig.SymmetricSource symmetric(MemoryKind kind) {
+  SymmetricSource symmetric(MemoryKind kind) {
     return (label, bytes) ->
         pool.take(Call.of("set up", "%s, %d bytes %s".formatted(label, bytes, kind)), kind, bytes);
   }

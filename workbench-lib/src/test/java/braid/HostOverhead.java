@@ -1,9 +1,5 @@
 package braid;
 
-import braid.internal.exchange.Cut;
-import braid.internal.exchange.Layout;
-import braid.internal.exchange.Rows;
-import braid.internal.exchange.Slice;
 import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
 import braid.internal.host.WorkQueue;
@@ -12,6 +8,7 @@ import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.schedule.Slice;
 import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -277,16 +274,15 @@ final class HostOverhead {
 
     private void lay(Pipeline pipe) {
       var spec = pipe.spec();
-      var rows = new Rows(spec.dtype(), spec.k());
-      var layout =
-          Layout.byPart(spec.m(), group.size(), new Cut(pipe.overlap().splits(), List.of()));
-      var whole = arena.allocate(rows.bytes(spec.m()), Long.SIZE);
-      int first = layout.rows(group.rank(), 0).start();
-      for (int chunk = 0; chunk < layout.chunks(); chunk++) {
-        var own = layout.rows(group.rank(), chunk);
-        lay(pipe, pipe.input().segment(), new Slice(own.start() - first, own.length()), own);
-        for (int step = 1; step < group.size(); step++) {
-          var others = layout.rows((group.rank() + step) % group.size(), chunk);
+      int splits = pipe.overlap().splits();
+      var whole = arena.allocate((long) spec.m() * spec.k() * spec.dtype().bytes(), Long.SIZE);
+      int size = group.size();
+      var mine = Slice.of(spec.m(), size, group.rank());
+      for (int chunk = 0; chunk < splits; chunk++) {
+        var own = mine.part(splits, chunk);
+        lay(pipe, pipe.input().segment(), own.shifted(-mine.start()), own);
+        for (int step = 1; step < size; step++) {
+          var others = Slice.of(spec.m(), size, (group.rank() + step) % size).part(splits, chunk);
           lay(pipe, whole, others, others);
         }
       }
@@ -297,12 +293,17 @@ final class HostOverhead {
       int columns = Math.toIntExact(pipe.weight().shape().getLast());
       var weight = Matrix.of(pipe.weight().segment(), spec.dtype(), spec.k(), columns);
       var output = Matrix.of(pipe.output().segment(), spec.dtype(), spec.m(), columns);
-      if (from.length() > 0) {
+      long rowBytes = (long) spec.k() * spec.dtype().bytes();
+      if (!from.isEmpty()) {
         gemms.add(
             new Gemm(
-                new Rows(spec.dtype(), spec.k()).matrix(input, from),
+                Matrix.of(
+                    input.asSlice(from.start() * rowBytes, from.length() * rowBytes),
+                    spec.dtype(),
+                    (int) from.length(),
+                    spec.k()),
                 new Operand(weight, Optional.empty()),
-                output.rows(to.start(), to.length()),
+                output.rows((int) to.start(), (int) to.length()),
                 Epilogue.NONE));
       }
     }

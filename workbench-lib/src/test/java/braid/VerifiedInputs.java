@@ -2,8 +2,8 @@ package braid;
 
 import braid.GemmSpec.Feature;
 import braid.GemmSpec.Pattern;
-import braid.internal.exchange.Slice;
-import braid.internal.pipeline.Sizes;
+import braid.schedule.Shares;
+import braid.schedule.Slice;
 import java.util.Arrays;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
@@ -36,8 +36,8 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   record Sides(float[][] left, float[][] right) {}
 
-  Sizes sizes(int rank) {
-    return Sizes.of(spec, new Place(rank, ranks));
+  Shares sizes(int rank) {
+    return Shares.of(spec, ranks, rank);
   }
 
   private SplittableRandom random(int rank, int what) {
@@ -48,9 +48,9 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
   Sides held(int rank) {
     var random = random(rank, 1);
     var sizes = sizes(rank);
-    int depth = sizes.inner().length();
-    var left = values(random, sizes.input().length(), depth);
-    var right = values(random, depth, sizes.columns().length());
+    int depth = (int) sizes.inner().length();
+    var left = values(random, (int) sizes.input().length(), depth);
+    var right = values(random, depth, (int) sizes.columns().length());
     if (kind == Kind.CANCELLING) {
       boolean halves = new SplittableRandom(seed).nextBoolean();
       for (int l = 0; l < depth / 2; l++) {
@@ -134,7 +134,7 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
   float[] beside(int rank) {
     boolean gathers = spec.pattern() == Pattern.GEMM_BESIDE_ALL_GATHER;
     int total = Math.toIntExact(spec.besideElements());
-    return line(rank, 4, gathers ? Slice.of(total, ranks, rank).length() : total);
+    return line(rank, 4, gathers ? (int) Slice.of(total, ranks, rank).length() : total);
   }
 
   private float[] line(int rank, int what, Tensor like) {
@@ -167,11 +167,12 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     boolean gathers = spec.pattern() == Pattern.ALL_GATHER_GEMM;
     var left = gathers ? gathered() : held(of).left();
     var right = held(gathers ? on : of).right();
-    var rows = sizes(on).output();
-    int width = sizes(gathers ? on : of).columns().length();
-    var products = new double[rows.length() * width];
-    for (int i = 0; i < rows.length(); i++) {
-      var row = left[rows.start() + i];
+    int firstRow = (int) sizes(on).output().start();
+    int rows = (int) sizes(on).output().length();
+    int width = (int) sizes(gathers ? on : of).columns().length();
+    var products = new double[rows * width];
+    for (int i = 0; i < rows; i++) {
+      var row = left[firstRow + i];
       for (int j = 0; j < width; j++) {
         double sum = 0;
         for (int l = first; l < end; l++) {

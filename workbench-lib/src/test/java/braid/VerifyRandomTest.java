@@ -258,14 +258,14 @@ class VerifyRandomTest {
           var output = new Output(pipe);
           switch (planted) {
             case STEP_DROPPED -> {
-              int depth = inputs.sizes(reduces ? other : victim).inner().length();
+              int depth = (int) inputs.sizes(reduces ? other : victim).inner().length();
               int step = random.nextInt(depth);
               output.add(
                   -1, inputs.products(reduces ? other : victim, victim, step, step + 1, false));
             }
             case OLD_CHUNK -> output.takeRows(old[0], old[1], random);
             case PARTIAL_MISSING, PARTIAL_TWICE -> {
-              int depth = inputs.sizes(other).inner().length();
+              int depth = (int) inputs.sizes(other).inner().length();
               output.add(twice ? 1 : -1, inputs.products(other, victim, 0, depth, false));
             }
             case FOUR_ULP -> output.fourUlp(sizes(inputs, victim), random);
@@ -292,7 +292,7 @@ class VerifyRandomTest {
     int last = inputs.spec().pattern().reduces() ? inputs.ranks() - 1 : victim;
     double[] sizes = {};
     for (int rank = first; rank <= last; rank++) {
-      int depth = inputs.sizes(rank).inner().length();
+      int depth = (int) inputs.sizes(rank).inner().length();
       var its = inputs.products(rank, victim, 0, depth, true);
       sizes = sizes.length == 0 ? its : sizes;
       for (int i = 0; rank > first && i < its.length; i++) {

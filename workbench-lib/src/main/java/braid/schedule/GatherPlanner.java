@@ -45,13 +45,7 @@ final class GatherPlanner {
         beside || spec.has(Feature.GATHERED_INPUT)
             ? Own.COPIED
             : method == Method.UNFUSED ? Own.IN_PLACE : Own.LEFT_OUT;
-    this.chunks =
-        new Chunks(
-            beside ? spec.besideElements() : spec.m(),
-            ranks,
-            how.splits(),
-            how.boundaries(),
-            false);
+    this.chunks = GemmPlanner.chunks(spec, how, ranks);
     this.handshake = new Handshake(builder, ranks, how.splits());
     long columns = beside ? 1 : spec.k();
     var in = beside ? Part.BESIDE_INPUT.port() : Part.INPUT.port();

@@ -1,8 +1,11 @@
 package braid.schedule;
 
 import braid.GemmSpec;
+import braid.GemmSpec.Pattern;
+import braid.Method;
 import braid.Overlap;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /// Plans a problem and its tuning.
 final class GemmPlanner {
@@ -20,5 +23,51 @@ final class GemmPlanner {
               ? new OneShotPlanner(builder, spec, how, ranks).plan()
               : new ScatterPlanner(builder, spec, how, ranks).plan();
     };
+  }
+
+  /// The chunks in which a problem's communication travels.
+  static Chunks chunks(GemmSpec spec, Overlap how, int ranks) {
+    boolean all = spec.pattern() == Pattern.GEMM_ALL_REDUCE;
+    return new Chunks(
+        spec.pattern().beside() ? spec.besideElements() : spec.m(),
+        all && OneShotPlanner.plans(how, ranks) ? 1 : ranks,
+        how.splits(),
+        how.boundaries(),
+        // A ring passes on whole parts; else a chunk is rows in one piece, and so one gemm.
+        all && how.method() != Method.RING);
+  }
+
+  /// The piece that made a row of a part, for messages.
+  static String origin(GemmSpec spec, Overlap how, int ranks, Part part, int rank, long row) {
+    if (spec.pattern().beside() && part != Part.BESIDE_OUTPUT) {
+      var all = new Slice(0, spec.m());
+      return IntStream.range(0, how.splits())
+          .filter(piece -> all.part(how.splits(), piece).contains(row))
+          .mapToObj(piece -> "piece " + piece)
+          .findFirst()
+          .orElseThrow(() -> new IllegalArgumentException("no piece has row " + row));
+    }
+    var chunks = chunks(spec, how, ranks);
+    boolean scattered =
+        spec.pattern() == Pattern.GEMM_REDUCE_SCATTER
+            || spec.pattern() == Pattern.GEMM_BESIDE_REDUCE_SCATTER;
+    long at = scattered ? row + chunks.part(rank).start() : row;
+    for (int owner = 0; owner < chunks.parts(); owner++) {
+      for (int chunk = 0; chunk < chunks.count(); chunk++) {
+        if (chunks.rows(owner, chunk).contains(at)) {
+          return switch (spec.pattern()) {
+            case ALL_GATHER_GEMM -> "chunk %d from rank %d".formatted(chunk, owner);
+            case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER ->
+                "chunk %d of rank %d's".formatted(chunk, owner);
+            case GEMM_REDUCE_SCATTER -> "chunk %d of rank %d's rows".formatted(chunk, owner);
+            case GEMM_ALL_REDUCE ->
+                chunks.parts() == 1
+                    ? "chunk " + chunk
+                    : "chunk %d of rank %d's rows".formatted(chunk, owner);
+          };
+        }
+      }
+    }
+    throw new IllegalArgumentException("no chunk has row " + row);
   }
 }

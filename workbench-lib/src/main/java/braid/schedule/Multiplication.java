@@ -70,7 +70,7 @@ final class Multiplication {
     preActivation.ifPresent(buffer -> builder.made(Part.PRE_ACTIVATION.port(), buffer::on));
     amax =
         spec.dtype().isFp8()
-            ? Optional.of(builder.local("amax", DType.FP32, 1, 1))
+            ? Optional.of(builder.local(Part.AMAX, DType.FP32, 1, 1))
             : Optional.empty();
   }
 

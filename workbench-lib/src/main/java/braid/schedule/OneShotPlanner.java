@@ -31,7 +31,7 @@ final class OneShotPlanner {
   OneShotPlanner(Schedule.Builder builder, GemmSpec spec, Overlap how, int ranks) {
     this.builder = builder;
     this.gemm = new Multiplication(builder, spec, how, ranks, how.symmetricOutput());
-    this.chunks = new Chunks(spec.m(), 1, how.splits(), how.boundaries(), false);
+    this.chunks = GemmPlanner.chunks(spec, how, ranks);
     this.input = gemm.wholeInput(rank -> Shares.of(spec, ranks, rank).inner().length());
     this.partials = builder.symmetric("partial", spec.outputDtype(), spec.m(), spec.n());
     this.handshake = new Handshake(builder, ranks, how.splits());

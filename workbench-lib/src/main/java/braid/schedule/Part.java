@@ -21,6 +21,17 @@ public enum Part {
   /// The result of the communication beside the multiplication.
   BESIDE_OUTPUT;
 
+  /// The buffer of the largest size of any number of an FP8 output; it is no port.
+  public static final String AMAX = "amax";
+
+  /// Whether it is a line of numbers and no matrix.
+  public boolean isLine() {
+    return switch (this) {
+      case BIAS, BESIDE_INPUT, BESIDE_OUTPUT -> true;
+      case INPUT, WEIGHT, OUTPUT, PRE_ACTIVATION, GATHERED_INPUT -> false;
+    };
+  }
+
   /// Whether users write it and runs read it.
   public boolean given() {
     return switch (this) {

@@ -59,14 +59,7 @@ final class ScatterPlanner {
             ranks,
             how.symmetricOutput()
                 || all && method == Method.UNFUSED && !Multiplication.finishes(spec));
-    this.chunks =
-        new Chunks(
-            beside ? spec.besideElements() : spec.m(),
-            ranks,
-            how.splits(),
-            how.boundaries(),
-            // A ring passes on whole parts; else a chunk is rows in one piece, and so one gemm.
-            all && method != Method.RING);
+    this.chunks = GemmPlanner.chunks(spec, how, ranks);
     var dtype = spec.outputDtype();
     long columns = beside ? 1 : spec.n();
     this.input =

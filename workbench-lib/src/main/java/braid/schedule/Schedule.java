@@ -197,6 +197,14 @@ public final class Schedule {
     return known;
   }
 
+  /// The piece of communication or multiplication that made a row of a part on that rank, for
+  /// messages.
+  public String origin(Part part, int rank, long row) {
+    return goal instanceof Goal.Gemm gemm && gemm.overlap().isPresent()
+        ? GemmPlanner.origin(gemm.spec(), gemm.overlap().get(), ranks, part, rank, row)
+        : "row " + row;
+  }
+
   /// This schedule with other steps on that rank: what a mutation test needs.
   public Schedule with(int rank, List<Step> other) {
     var builder = new Builder(goal, ranks);

@@ -6,7 +6,7 @@ import braid.internal.backend.Backend;
 import braid.internal.backend.Stream;
 import braid.internal.rank.Closing;
 import braid.internal.resource.PrivateMemory;
-import braid.internal.work.Lane;
+import braid.schedule.Lane;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -33,8 +33,11 @@ final class Carriers implements AutoCloseable {
   Carriers(Backend backend, Place place, Transport transport, int workers) {
     this.backend = backend;
     this.place = place;
-    this.communication = keep(backend.stream(new Lane("comm", false, transport, workers, 0)));
-    this.adder = keep(backend.stream(Lane.of("reduce")));
+    this.communication =
+        keep(
+            backend.stream(
+                new Lane("comm", Lane.Role.COMMUNICATION, false, transport, workers, 0)));
+    this.adder = keep(backend.stream(Lane.of("reduce", Lane.Role.COMPLETION)));
   }
 
   private Stream keep(Stream stream) {

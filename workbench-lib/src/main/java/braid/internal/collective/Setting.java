@@ -2,11 +2,11 @@ package braid.internal.collective;
 
 import braid.Place;
 import braid.internal.backend.Backend;
-import braid.internal.exchange.Rig;
 import braid.internal.memory.Calls;
 import braid.internal.memory.Counters;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricSource;
 import java.util.List;
 import java.util.function.Supplier;
 
@@ -22,5 +22,5 @@ public record Setting(
     Waits waits,
     Calls calls,
     Counters counters,
-    Rig.SymmetricSource symmetric,
+    SymmetricSource symmetric,
     Supplier<Rendezvous> rendezvous) {}

@@ -6,16 +6,16 @@ import braid.Place;
 import braid.ProcessGroup;
 import braid.internal.backend.Backend;
 import braid.internal.backend.Stream;
-import braid.internal.exchange.Rig;
-import braid.internal.exchange.Slice;
 import braid.internal.rank.Closing;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.resource.SymmetricSource;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
-import braid.internal.work.Lane;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
 import braid.internal.work.Work;
+import braid.schedule.Lane;
+import braid.schedule.Slice;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -32,21 +32,28 @@ final class PlainCollectives implements AutoCloseable {
 
   private final ProcessGroup group;
   private final Place place;
-  private final Rig rig;
+  private final Plan plan;
   private final Backend backend;
-  private final Rig.SymmetricSource symmetric;
+  private final SymmetricSource symmetric;
   private final Stream stream;
   private final Deque<AutoCloseable> made = new ArrayDeque<>();
   private final Map<Long, SymmetricMemory> summed = new HashMap<>();
 
-  /// @param rig of the plan whose roundings are kept
-  PlainCollectives(ProcessGroup group, Rig rig, Rig.SymmetricSource symmetric) {
+  /// One rank's part of a matrix.
+  private record Rows(int start, int rows) {
+    int end() {
+      return start + rows;
+    }
+  }
+
+  /// @param plan whose roundings are kept
+  PlainCollectives(ProcessGroup group, Plan plan, SymmetricSource symmetric) {
     this.group = group;
     this.place = group.place();
-    this.rig = rig;
-    this.backend = rig.backend;
+    this.plan = plan;
+    this.backend = plan.backend();
     this.symmetric = symmetric;
-    this.stream = keep(backend.stream(Lane.of("reference")));
+    this.stream = keep(backend.stream(Lane.of("reference", Lane.Role.COMPUTE)));
   }
 
   /// `a · b`, scaled, in fp32.
@@ -68,8 +75,8 @@ final class PlainCollectives implements AutoCloseable {
     for (int rank = 0; rank < place.size(); rank++) {
       var of = part(total, rank);
       copy(
-          on(shared, rank, mine.dtype(), of.length(), mine.columns()),
-          whole.rows(of.start(), of.length()));
+          on(shared, rank, mine.dtype(), of.rows(), mine.columns()),
+          whole.rows(of.start(), of.rows()));
     }
     group.barrier();
     return whole;
@@ -101,10 +108,10 @@ final class PlainCollectives implements AutoCloseable {
     for (int owner = firstOwner; owner < lastOwner; owner++) {
       var of = part(rows, owner);
       var parts = new ArrayList<Matrix>();
-      for (int rank : rig.addingOrder(owner)) {
-        parts.add(on(shared, rank, travelling, rows, columns).rows(of.start(), of.length()));
+      for (int rank : plan.addingOrder(owner)) {
+        parts.add(on(shared, rank, travelling, rows, columns).rows(of.start(), of.rows()));
       }
-      add(parts, sum.rows(of.start() - first, of.length()));
+      add(parts, sum.rows(of.start() - first, of.rows()));
     }
     synchronize();
     group.barrier();
@@ -114,7 +121,7 @@ final class PlainCollectives implements AutoCloseable {
   /// Adds in fp32, in that order. A ring rounds each sum that it sends on.
   private void add(List<Matrix> parts, Matrix sum) {
     var left = new ArrayDeque<>(parts);
-    if (rig.how.method() == Method.RING) {
+    if (plan.how().method() == Method.RING) {
       while (left.size() > 2) {
         var sentOn = matrix(parts.getFirst().dtype(), sum.rows(), sum.columns());
         stream.reduce(WORK, new Reduction(List.of(left.pop(), left.pop()), sentOn, Epilogue.NONE));
@@ -163,11 +170,12 @@ final class PlainCollectives implements AutoCloseable {
   }
 
   private int longest(int total) {
-    return part(total, 0).length();
+    return part(total, 0).rows();
   }
 
-  private Slice part(int total, int rank) {
-    return Slice.of(total, place.size(), rank);
+  private Rows part(int total, int rank) {
+    var slice = Slice.of(total, place.size(), rank);
+    return new Rows(Math.toIntExact(slice.start()), Math.toIntExact(slice.length()));
   }
 
   private <T extends AutoCloseable> T keep(T resource) {

@@ -1,213 +1,350 @@
 package braid.internal.pipeline;
 
+import braid.DType;
 import braid.GemmSpec;
-import braid.GemmSpec.Feature;
+import braid.Method;
 import braid.Overlap;
 import braid.Place;
+import braid.internal.backend.Backend;
 import braid.internal.backend.Event;
 import braid.internal.backend.Replay;
+import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
-import braid.internal.exchange.Rig;
 import braid.internal.rank.Closing;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.resource.SymmetricSource;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
+import braid.internal.work.Operand;
 import braid.internal.work.Work;
+import braid.schedule.Buffer;
+import braid.schedule.Lane;
+import braid.schedule.Neighbors;
 import braid.schedule.Part;
+import braid.schedule.Port;
+import braid.schedule.Region;
+import braid.schedule.Schedule;
+import braid.schedule.Slice;
+import braid.schedule.Step;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.Deque;
 import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// A problem set up to be solved in one way, again and again: its memory, its streams, its signals,
-/// and what an iteration lays out on them. It only gives out work; who runs it waits.
-public abstract sealed class Plan implements AutoCloseable
-    permits AllGatherGemm, GemmReduceScatter, GemmAllReduce, GemmBeside {
+/// A schedule set up on this rank to be run again and again: its memory, its streams and its words.
+/// It only gives out work; its caller waits.
+public final class Plan implements AutoCloseable, Executor.Resources {
   private static final Work FORK = Work.of(() -> "the end of the iteration before");
 
-  final Rig rig;
-  final GemmSpec spec;
-  final Sizes sizes;
-  final Multiplication multiplication;
-  final Optional<SymmetricMemory> sharedOutput;
-  final Matrix output;
-  final Optional<Matrix> preActivation;
+  /// Large enough that OpenBLAS takes the path it takes for real work, and sets up for it.
+  private static final int WARM_UP_SIZE = 64;
+
+  private final Backend backend;
+  private final Place place;
+  private final GemmSpec spec;
+  private final Overlap how;
+  private final Schedule schedule;
+  private final Deque<AutoCloseable> made = new ArrayDeque<>();
+  private final Map<String, SymmetricMemory> shared = new HashMap<>();
+  private final Map<String, MemorySegment> own = new HashMap<>();
+  private final Map<String, Operand> operands = new HashMap<>();
+  private final Map<Lane, Stream> streams = new LinkedHashMap<>();
   private final Map<Part, View> views = new EnumMap<>(Part.class);
-  private final Map<Part, List<View>> apart = new EnumMap<>(Part.class);
+  private @Nullable Signals signals;
   private @Nullable Replay replay;
+  private float scale = 1;
+  private boolean spoiled;
   private int step;
 
-  Plan(Rig rig, GemmSpec spec) {
-    this.rig = rig;
+  private Plan(Backend backend, Place place, GemmSpec spec, Overlap how, Schedule schedule) {
+    this.backend = backend;
+    this.place = place;
     this.spec = spec;
-    this.sizes = Sizes.of(spec, rig.place);
-    this.multiplication = new Multiplication(rig, spec, sizes);
-    this.sharedOutput =
-        rig.how.symmetricOutput() || GemmAllReduce.writesOutputs(spec, rig)
-            ? Optional.of(sharedOutput(rig, spec))
-            : Optional.empty();
-    this.output =
-        sharedOutput
-            .map(all -> outputOf(rig.place.rank(), all))
-            .orElseGet(
-                () ->
-                    Multiplication.matrix(
-                        rig,
-                        spec.outputDtype(),
-                        sizes.output().length(),
-                        sizes.columns().length(),
-                        false));
-    this.preActivation =
-        spec.has(Feature.GELU)
-            ? Optional.of(
-                Multiplication.matrix(
-                    rig, spec.outputDtype(), output.rows(), output.columns(), false))
-            : Optional.empty();
-    show(Part.WEIGHT, View.of(multiplication.weight()));
-    show(Part.OUTPUT, View.of(output));
-    multiplication.bias().ifPresent(bias -> show(Part.BIAS, View.line(bias, spec.outputDtype())));
-    preActivation.ifPresent(kept -> show(Part.PRE_ACTIVATION, View.of(kept)));
+    this.how = how;
+    this.schedule = schedule;
   }
 
-  /// Sets up that problem. All ranks do it together; what fails leaves nothing behind.
-  public static Plan of(Rig rig, GemmSpec spec) {
+  /// Sets up that problem and tuning. All ranks do it together; what fails leaves nothing behind.
+  ///
+  /// @param ranks the members' ranks in the world
+  public static Plan of(
+      Backend backend,
+      Place place,
+      List<Integer> ranks,
+      GemmSpec spec,
+      Overlap how,
+      SymmetricSource source) {
+    var plan = new Plan(backend, place, spec, how, Schedule.of(spec, how, place.size()));
     try {
-      var plan =
-          switch (spec.pattern()) {
-            case ALL_GATHER_GEMM -> new AllGatherGemm(rig, spec);
-            case GEMM_REDUCE_SCATTER -> new GemmReduceScatter(rig, spec);
-            case GEMM_ALL_REDUCE -> new GemmAllReduce(rig, spec);
-            case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER -> new GemmBeside(rig, spec);
-          };
-      plan.multiplication.openStreams();
+      plan.setUp(ranks, source);
       return plan;
     } catch (RuntimeException | Error e) {
-      rig.undo(e);
+      plan.spoil();
+      Closing.after(e, plan);
       throw e;
     }
   }
 
-  private static SymmetricMemory sharedOutput(Rig rig, GemmSpec spec) {
-    // Every part has room for the longest, which is rank 0's.
-    var largest = Sizes.of(spec, new Place(0, rig.place.size()));
-    return rig.symmetric(
-        "output",
-        (long) largest.output().length() * largest.columns().length() * spec.outputDtype().bytes());
+  private void setUp(List<Integer> ranks, SymmetricSource source) {
+    for (var buffer : schedule.buffers()) {
+      if (buffer.symmetric()) {
+        shared.put(buffer.name(), symmetric(source, buffer.name(), buffer.mostBytes()));
+      } else {
+        own.put(buffer.name(), keep(backend.allocate(buffer.bytes(place.rank()))).segment());
+      }
+    }
+    int words = Executor.words(schedule);
+    signals =
+        new Signals(symmetric(source, "signals", Signals.bytes(words)), ranks, place.rank(), words);
+    for (var lane : schedule.lanes()) {
+      streams.put(lane, keep(backend.stream(lane)));
+    }
+    for (var port : schedule.ports()) {
+      show(port);
+    }
+    streams.forEach(
+        (lane, stream) -> {
+          if (lane.role() == Lane.Role.COMPUTE) {
+            warmUp(stream);
+          }
+        });
   }
 
-  private Matrix outputOf(int rank, SymmetricMemory all) {
-    var there = Sizes.of(spec, new Place(rank, rig.place.size()));
-    return Matrix.of(
-        all.on(rank), spec.outputDtype(), there.output().length(), there.columns().length());
+  private SymmetricMemory symmetric(SymmetricSource source, String name, long bytes) {
+    var memory = source.take("%s: %s".formatted(this, name), bytes);
+    var _ = keep(() -> end(memory));
+    return memory;
+  }
+
+  private void end(SymmetricMemory memory) {
+    if (spoiled) {
+      memory.spoil();
+    } else {
+      memory.close();
+    }
+  }
+
+  private <T extends AutoCloseable> T keep(T resource) {
+    made.push(resource);
+    return resource;
+  }
+
+  private void show(Port port) {
+    for (var part : Part.values()) {
+      if (part.port().equals(port.name())) {
+        views.put(part, view(port.on(place.rank()), part.isLine()));
+      }
+    }
+  }
+
+  private View view(Region region, boolean line) {
+    var memory = memory(region.buffer(), region.rank());
+    return line
+        ? View.line(Executor.bytes(region, memory), region.buffer().dtype())
+        : View.of(Executor.matrix(region, memory));
+  }
+
+  /// The first multiplication of a process loads a library, the first of a stream takes buffers:
+  /// that is no iteration's time.
+  private void warmUp(Stream stream) {
+    int size = WARM_UP_SIZE;
+    long bytes = (long) size * size * Float.BYTES;
+    try (var memory = backend.allocate(3 * bytes)) {
+      var a = square(memory.segment());
+      var c = square(memory.segment().asSlice(2 * bytes));
+      try (var b = backend.operand(square(memory.segment().asSlice(bytes, bytes)))) {
+        stream.gemm(Work.of(() -> "the warm-up of " + this), new Gemm(a, b, c, Epilogue.NONE));
+        stream.synchronize(() -> "the warm-up on " + stream.name());
+      }
+    }
+  }
+
+  private static Matrix square(MemorySegment memory) {
+    return Matrix.of(memory, DType.FP32, WARM_UP_SIZE, WARM_UP_SIZE);
+  }
+
+  @Override
+  public MemorySegment memory(Buffer buffer, int rank) {
+    var all = shared.get(buffer.name());
+    if (all != null) {
+      return all.on(rank);
+    }
+    var mine = own.get(buffer.name());
+    if (mine == null || rank != place.rank()) {
+      throw new IllegalStateException("%s on rank %d is out of reach".formatted(buffer, rank));
+    }
+    return mine;
+  }
+
+  @Override
+  public Stream stream(Lane lane) {
+    var stream = streams.get(lane);
+    if (stream == null) {
+      throw new IllegalStateException("no lane " + lane);
+    }
+    return stream;
+  }
+
+  @Override
+  public Signals signals() {
+    var words = signals;
+    if (words == null) {
+      throw new IllegalStateException("words are not set up yet");
+    }
+    return words;
+  }
+
+  @Override
+  public Operand operand(Region weight) {
+    return operands.computeIfAbsent(
+        weight.toString(),
+        _ ->
+            keep(backend.operand(Executor.matrix(weight, memory(weight.buffer(), weight.rank())))));
+  }
+
+  @Override
+  public void call(Step.LibraryCall call, Stream on, Work work) {
+    throw new IllegalStateException("a pipeline makes no library calls: " + work);
   }
 
   /// That rank's output, where the tuning puts outputs into symmetric memory.
-  public final Optional<View> outputOn(int rank) {
-    return sharedOutput
-        .filter(_ -> rig.how.symmetricOutput())
-        .map(all -> View.of(outputOf(rank, all)));
-  }
-
-  final void show(Part part, View view) {
-    show(part, view, List.of(view));
-  }
-
-  /// @param filled its memory, without what is another part's too
-  final void show(Part part, View view, List<View> filled) {
-    views.put(part, view);
-    apart.put(part, filled);
-  }
-
-  /// The memory of that part that is no other part's: filling it changes no other.
-  public final List<View> apart(Part part) {
-    return apart.getOrDefault(part, List.of());
+  public Optional<View> outputOn(int rank) {
+    return how.symmetricOutput()
+        ? schedule.port(Part.OUTPUT.port()).map(port -> view(port.on(rank), false))
+        : Optional.empty();
   }
 
   /// This rank's numbers of that part; none where the problem has none.
-  public final Optional<View> view(Part part) {
+  public Optional<View> view(Part part) {
     return Optional.ofNullable(views.get(part));
   }
 
   /// All of them.
-  public final Map<Part, View> views() {
+  public Map<Part, View> views() {
     return views;
   }
 
-  public final GemmSpec spec() {
+  /// The matrix of that part.
+  Matrix matrix(Part part) {
+    var region = schedule.port(part.port()).orElseThrow().on(place.rank());
+    return Executor.matrix(region, memory(region.buffer(), region.rank()));
+  }
+
+  /// This rank's memory that no caller writes and every iteration does, and results: all of it but
+  /// the given parts.
+  public List<View> results() {
+    return schedule.buffers().stream()
+        .flatMap(buffer -> notGiven(buffer).stream())
+        .map(region -> view(region, false))
+        .toList();
+  }
+
+  private List<Region> notGiven(Buffer buffer) {
+    int rank = place.rank();
+    var given =
+        schedule.ports().stream()
+            .filter(port -> port.given() && port.on(rank).buffer().equals(buffer))
+            .map(port -> port.on(rank).slice())
+            .sorted(Comparator.comparingLong(Slice::start))
+            .toList();
+    var left = new ArrayList<Region>();
+    long from = 0;
+    for (var slice : given) {
+      left.add(buffer.on(rank, new Slice(from, slice.start() - from)));
+      from = slice.end();
+    }
+    left.add(buffer.on(rank, new Slice(from, buffer.rows(rank) - from)));
+    return left.stream().filter(region -> !region.isEmpty()).toList();
+  }
+
+  public GemmSpec spec() {
     return spec;
   }
 
-  public final Overlap how() {
-    return rig.how;
+  public Overlap how() {
+    return how;
   }
 
-  public final Place place() {
-    return rig.place;
+  public Place place() {
+    return place;
   }
 
-  public final Rig rig() {
-    return rig;
+  Backend backend() {
+    return backend;
   }
 
-  /// Where the largest size of the output is kept, where it is.
-  public final Optional<MemorySegment> amax() {
-    return multiplication.amax();
+  /// The ranks in the order in which their parts of that owner's sum are added.
+  List<Integer> addingOrder(int owner) {
+    return how.method() == Method.RING
+        ? new Neighbors(owner, place.size(), how.order()).ringAddingOrder()
+        : IntStream.range(0, place.size()).boxed().toList();
+  }
+
+  /// The largest size of the output's numbers, where it is kept.
+  public Optional<MemorySegment> amax() {
+    return Optional.ofNullable(own.get(Part.AMAX));
   }
 
   /// Multiplies the sums of stored products by that from the next run on.
-  public final void scale(float both) {
-    if (multiplication.scale() != both) {
-      multiplication.scale(both);
-      // What was recorded has the old scale in it.
+  public void scale(float both) {
+    if (scale != both) {
+      scale = both;
+      // It is part of the work that is ready.
       forget();
     }
   }
 
   private void forget() {
-    var recorded = replay;
+    var ready = replay;
     replay = null;
-    if (recorded != null) {
-      recorded.close();
+    if (ready != null) {
+      ready.close();
     }
   }
 
-  final float scale() {
-    return multiplication.scale();
+  float scale() {
+    return scale;
   }
 
-  /// This rank's part of the input.
-  abstract Matrix input();
-
-  /// Lays out one iteration.
-  abstract void layOut();
-
-  /// Which piece of communication or multiplication made that row of the output, for people.
-  abstract String origin(int row);
+  /// The piece of communication or multiplication that made that row of a part, for people.
+  String origin(Part part, int row) {
+    return schedule.origin(part, place.rank(), row);
+  }
 
   /// The steps of an epoch begin with 1.
-  public final void beginEpoch() {
+  public void beginEpoch() {
     step = 0;
   }
 
   /// Turns to the next iteration, and readies its work where that is not ready yet. Returns whether
   /// it is recorded already.
-  public final boolean turn(int iteration) {
+  public boolean turn(int iteration) {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
     if (replay != null) {
-      return rig.how.replayed();
+      return how.replayed();
     }
+    var executor = new Executor(schedule, place.rank(), this, scale, () -> "`" + this + "`");
     replay =
-        rig.how.replayed()
-            ? rig.backend.record(streams(), this::layOut)
-            : rig.backend.prepare(streams(), this::layOut);
+        how.replayed()
+            ? backend.record(streams(), executor::layOut)
+            : backend.prepare(streams(), executor::layOut);
     return false;
   }
 
   /// Gives out the iteration that was turned to.
-  public final void launch() {
+  public void launch() {
     ready().launch();
   }
 
@@ -220,13 +357,13 @@ public abstract sealed class Plan implements AutoCloseable
   }
 
   /// How many iterations may be in flight.
-  final int mostInFlight() {
+  int mostInFlight() {
     return ready().mostInFlight();
   }
 
   /// Makes the first stream wait for all others: it comes to the end of the iteration when all of
   /// them have.
-  final void join() {
+  void join() {
     if (!ready().isWhole()) {
       var first = streams().getFirst();
       for (var stream : streams().subList(1, streams().size())) {
@@ -238,7 +375,7 @@ public abstract sealed class Plan implements AutoCloseable
   }
 
   /// Makes all other streams wait for that end of an iteration on the first.
-  final void fork(Event end) {
+  void fork(Event end) {
     if (!ready().isWhole()) {
       for (var stream : streams().subList(1, streams().size())) {
         stream.await(FORK, end);
@@ -247,28 +384,51 @@ public abstract sealed class Plan implements AutoCloseable
   }
 
   /// What any of the streams waits for, for messages.
-  final Optional<String> waitingFor() {
+  Optional<String> waitingFor() {
     return streams().stream().flatMap(stream -> stream.waitingFor().stream()).findFirst();
   }
 
   /// All iterations but the last `inFlight` have ended.
-  final void settled(int inFlight) {
+  void settled(int inFlight) {
     streams().forEach(stream -> stream.settled(inFlight));
   }
 
   /// Waits until all that was laid out is done. Communication comes first, since what it waits for
   /// is what people want to know.
-  public final void synchronize(Supplier<String> description) {
+  public void synchronize(Supplier<String> description) {
     streams().forEach(stream -> stream.synchronize(description));
   }
 
-  public final List<Stream> streams() {
-    return rig.streams();
+  /// All streams, communication first.
+  public List<Stream> streams() {
+    return List.copyOf(streams.values());
   }
 
-  /// Frees everything. No rank waits for another.
+  /// Brings its streams to rest after a failure.
+  public void rest() {
+    backend.rest(streams());
+  }
+
+  /// An iteration broke off: ranks may be at different steps, and one of them may still write to
+  /// the memory when another has closed it. So nobody is to use it again.
+  public void spoil() {
+    spoiled = true;
+  }
+
+  /// Frees everything, streams first. No rank waits for another: the peers keep their own views.
   @Override
-  public final void close() {
-    Closing.each(this::forget, rig);
+  public void close() {
+    if (spoiled) {
+      var broken = streams();
+      made.push(() -> backend.rest(broken));
+    }
+    made.push(this::forget);
+    streams.clear();
+    Closing.all(made::poll);
+  }
+
+  @Override
+  public String toString() {
+    return "%s, %s".formatted(spec, how);
   }
 }

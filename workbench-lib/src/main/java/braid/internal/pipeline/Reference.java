@@ -5,10 +5,10 @@ import braid.GemmSpec;
 import braid.GemmSpec.Feature;
 import braid.GemmSpec.Pattern;
 import braid.ProcessGroup;
-import braid.internal.exchange.Rig;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
+import braid.internal.resource.SymmetricSource;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import braid.schedule.Part;
@@ -67,23 +67,24 @@ public final class Reference implements AutoCloseable {
     }
   }
 
-  private Reference(Plan plan, ProcessGroup group, Rig.SymmetricSource symmetric) {
+  private Reference(Plan plan, ProcessGroup group, SymmetricSource symmetric) {
     this.plan = plan;
-    this.spec = plan.spec;
+    this.spec = plan.spec();
     this.group = group;
-    this.plain = new PlainCollectives(group, plan.rig, symmetric);
-    this.access = plan.rig.backend.access();
-    this.input = plan.input();
-    this.weight = plan.multiplication.weight();
+    this.plain = new PlainCollectives(group, plan, symmetric);
+    this.access = plan.backend().access();
+    this.input = plan.matrix(Part.INPUT);
+    this.weight = plan.matrix(Part.WEIGHT);
     this.besideInput = plan.view(Part.BESIDE_INPUT).map(Reference::column).orElse(weight);
-    this.bias = plan.multiplication.bias().map(this::wide);
+    this.bias = plan.view(Part.BIAS).map(view -> wide(view.memory()));
     // What a run adds to.
-    this.before = plain.matrix(spec.outputDtype(), plan.output.rows(), plan.output.columns());
-    plain.keep(plan.output, before);
+    var output = plan.matrix(Part.OUTPUT);
+    this.before = plain.matrix(spec.outputDtype(), output.rows(), output.columns());
+    plain.keep(output, before);
   }
 
   /// Keeps what a run would add to. All ranks call it, before the run that is to be compared.
-  public static Reference before(Plan plan, ProcessGroup group, Rig.SymmetricSource symmetric) {
+  public static Reference before(Plan plan, ProcessGroup group, SymmetricSource symmetric) {
     return new Reference(plan, group, symmetric);
   }
 
@@ -92,7 +93,7 @@ public final class Reference implements AutoCloseable {
   }
 
   private Matrix wide(MemorySegment stored) {
-    int columns = plan.output.columns();
+    int columns = plan.matrix(Part.OUTPUT).columns();
     var wide = plain.matrix(DType.FP32, 1, columns);
     plain.copy(Matrix.of(stored, spec.outputDtype(), 1, columns), wide);
     return wide;
@@ -181,7 +182,7 @@ public final class Reference implements AutoCloseable {
     var columns = range(right);
     var error =
         ProductError.of(
-            plan.rig.backend.precision(spec.dtype()), left.columns(), scale, rows, columns);
+            plan.backend().precision(spec.dtype()), left.columns(), scale, rows, columns);
     double largest = scale * left.columns() * rows.largest() * columns.largest();
     // To sums of several ranks it is added in one order.
     if (!spec.pattern().reduces()) {
@@ -293,19 +294,24 @@ public final class Reference implements AutoCloseable {
   private Optional<String> communicated(@Nullable Tolerance given) {
     var whole = gathered;
     if (spec.has(Feature.GATHERED_INPUT) && whole != null) {
-      return first(Part.GATHERED_INPUT, exactly(whole), i -> plan.origin(i / spec.k()));
+      return first(
+          Part.GATHERED_INPUT, exactly(whole), i -> plan.origin(Part.GATHERED_INPUT, i / spec.k()));
     }
     var beside = besideOutput;
-    if (plan instanceof GemmBeside made && beside != null) {
+    if (spec.pattern().beside() && beside != null) {
       return given == null || spec.pattern() == Pattern.GEMM_BESIDE_ALL_GATHER
-          ? first(Part.BESIDE_OUTPUT, exactly(beside), made::besideOrigin)
-          : first(Part.BESIDE_OUTPUT, beside, given, made::besideOrigin);
+          ? first(Part.BESIDE_OUTPUT, exactly(beside), this::besideOrigin)
+          : first(Part.BESIDE_OUTPUT, beside, given, this::besideOrigin);
     }
     return Optional.empty();
   }
 
   private String origin(int index) {
-    return plan.origin(index / before.columns());
+    return plan.origin(Part.OUTPUT, index / before.columns());
+  }
+
+  private String besideOrigin(int index) {
+    return plan.origin(Part.BESIDE_OUTPUT, index);
   }
 
   private static Interval exactly(Matrix values) {

@@ -11,9 +11,10 @@ import braid.Place;
 import braid.ProcessGroup;
 import braid.internal.backend.Backend;
 import braid.internal.context.RankContext;
-import braid.internal.exchange.Rig;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.resource.SymmetricSource;
+import braid.schedule.Part;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -33,7 +34,7 @@ class ReferenceTest {
   private record Wrong(long index, float value) {}
 
   /// A source for a rank without others.
-  private record Memory(Backend backend, AtomicInteger files) implements Rig.SymmetricSource {
+  private record Memory(Backend backend, AtomicInteger files) implements SymmetricSource {
     @Override
     public SymmetricMemory take(String label, long bytes) {
       var alone = new Alone(new Place(0, 1), "reference-test-" + files.getAndIncrement());
@@ -48,9 +49,7 @@ class ReferenceTest {
       Wrong... wrong) {
     var backend = RankContext.current().backend();
     var memory = new Memory(backend, new AtomicInteger());
-    try (var plan =
-        Plan.of(
-            new Rig(backend, new Place(0, 1), List.of(0), spec + ", " + HOW, HOW, memory), spec)) {
+    try (var plan = Plan.of(backend, new Place(0, 1), List.of(0), spec, HOW, memory)) {
       fill(plan, Part.INPUT, 1);
       fill(plan, Part.WEIGHT, 1);
       fill(plan, Part.OUTPUT, 8);

@@ -1,4 +1,0 @@
-@NullMarked
-package braid.internal.exchange;
-
-import org.jspecify.annotations.NullMarked;
