@@ -2,12 +2,12 @@ package braid;
 
 import braid.internal.backend.Stream;
 import braid.internal.collective.Commons;
-import braid.internal.collective.Form;
 import braid.internal.collective.Letter;
 import braid.internal.collective.Over;
 import braid.internal.collective.Setting;
 import braid.internal.collective.Shared;
 import braid.internal.memory.Call;
+import braid.schedule.Collective;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -154,7 +154,7 @@ public final class Collectives {
   public void allGather(SymmetricTensor x, SymmetricTensor y) {
     var fit = fit("all-gather", x);
     fit.into(y, fit.timesRanks(), "the first size of x times the ranks");
-    make(fit.name(), x, y, form -> form.allGather(shared(x), shared(y)));
+    make(Collective.ALL_GATHER, x, y);
   }
 
   /// The same in a new tensor, which the caller closes.
@@ -167,7 +167,7 @@ public final class Collectives {
   public void reduceScatter(SymmetricTensor x, SymmetricTensor y) {
     var fit = fit("reduce-scatter", x);
     fit.into(y, fit.dividedByRanks(), "the first size of x divided by the ranks");
-    make(fit.name(), x, y, form -> form.reduceScatter(shared(x), shared(y)));
+    make(Collective.REDUCE_SCATTER, x, y);
   }
 
   /// The same in a new tensor, which the caller closes.
@@ -180,7 +180,7 @@ public final class Collectives {
   public void allReduce(SymmetricTensor x, SymmetricTensor y) {
     var fit = fit("all-reduce", x);
     fit.into(y, x.shape(), "that of x");
-    make(fit.name(), x, y, form -> form.allReduce(shared(x), shared(y)));
+    make(Collective.ALL_REDUCE, x, y);
   }
 
   /// The same in a new tensor, which the caller closes; `allReduce(x, x)` makes it in place.
@@ -194,7 +194,7 @@ public final class Collectives {
     var _ = fit.dividedByRanks();
     fit.into(y, x.shape(), "that of x");
     fit.other(y);
-    make(fit.name(), x, y, form -> form.allToAll(shared(x), shared(y)));
+    make(Collective.ALL_TO_ALL, x, y);
   }
 
   /// The same in a new tensor, which the caller closes.
@@ -218,7 +218,7 @@ public final class Collectives {
         Call.of(fit.name(), "from rank %d, %s over %s".formatted(root, text(x), over())),
         over(),
         group.rank() == root || over().way().library().isPresent(),
-        form -> form.broadcast(shared(x), root));
+        new Commons.Wanted(Collective.BROADCAST, shared(x), shared(x), root));
   }
 
   /// Waits until every rank has come here; by signals, without a meeting at the store.
@@ -227,7 +227,8 @@ public final class Collectives {
     if (log != null) {
       log.add("barrier");
     }
-    commons.make(Call.of("barrier", "of collectives over " + over()), over(), true, Form::barrier);
+    commons.make(
+        Call.of("barrier", "of collectives over " + over()), over(), true, Commons.Wanted.BARRIER);
   }
 
   /// Sends `x` to that rank, and waits until it has received it: then `x` may be written again.
@@ -313,14 +314,15 @@ public final class Collectives {
     return commons.streams(over());
   }
 
-  private void make(String name, SymmetricTensor x, SymmetricTensor y, Consumer<Form> layOut) {
+  private void make(Collective collective, SymmetricTensor x, SymmetricTensor y) {
+    var name = collective.toString();
     new Fit(group, name, x).available(over().way(), y);
     log(name, x, y.shape());
     commons.make(
         Call.of(name, "%s to %s over %s".formatted(text(x), text(y), over())),
         over(),
         true,
-        layOut);
+        new Commons.Wanted(collective, shared(x), shared(y), 0));
   }
 
   private void log(String pattern, SymmetricTensor x, List<Long> result) {

@@ -49,6 +49,11 @@ public final class Schedule {
     return GemmPlanner.plan(spec, overlap, ranks);
   }
 
+  /// The schedule of a collective by itself, from `x` to `y`.
+  public static Schedule of(CollectiveSpec spec, int ranks) {
+    return CollectivePlanner.plan(spec, ranks);
+  }
+
   /// Begins a schedule of your own.
   public static Builder on(String name, int ranks) {
     return new Builder(new Goal.Unstated(name), ranks);

@@ -1,25 +1,33 @@
 package braid.internal.collective;
 
 import braid.BraidException;
-import braid.CollectiveWay;
+import braid.DType;
 import braid.Library;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Courier.Refusal;
 import braid.internal.library.LibraryCollectives;
+import braid.internal.library.LibraryCollectives.Before;
+import braid.internal.library.Piece;
+import braid.internal.library.Request;
 import braid.internal.memory.Call;
 import braid.internal.rank.Closing;
 import braid.internal.resource.PrivateMemory;
+import braid.internal.run.Executor;
 import braid.internal.work.Work;
+import braid.schedule.Collective;
+import braid.schedule.CollectiveSpec;
+import braid.schedule.Lane;
+import braid.schedule.Schedule;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.EnumMap;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -32,16 +40,26 @@ public final class Commons implements AutoCloseable {
   private static final String SET_UP = "set up collectives";
   private static final String NONE = "";
 
+  /// More sizes than a program uses; then they are made anew.
+  private static final int MOST_SCHEDULES = 256;
+
   private final Setting setting;
 
   /// Ranks number their collectives, so there must be an order.
   private final ReentrantLock one = new ReentrantLock();
 
-  private final Map<Over, Carriers> carriers = new HashMap<>();
+  private final Map<Over, Map<Lane, Stream>> streams = new HashMap<>();
+
+  /// Schedules that were made, by all that they depend on.
+  private final Map<CollectiveSpec, Schedule> schedules = new HashMap<>();
+
   private final Map<Library, LibraryCollectives> libraries = new EnumMap<>(Library.class);
 
   /// Messages of this rank to itself that it has not received, in their order.
   private final Deque<Kept> kept = new ArrayDeque<>();
+
+  /// Memory in which this rank adds up.
+  private @Nullable PrivateMemory inbox;
 
   private @Nullable Ground ground;
   private @Nullable Throwable broken;
@@ -95,10 +113,33 @@ public final class Commons implements AutoCloseable {
     return broken == null ? Optional.ofNullable(ground) : Optional.empty();
   }
 
+  /// A collective and its tensors, none of a barrier.
+  ///
+  /// @param root of a broadcast; 0 for others
+  public record Wanted(Collective collective, @Nullable Shared x, @Nullable Shared y, int root) {
+    /// A barrier.
+    public static final Wanted BARRIER = new Wanted(Collective.BARRIER, null, null, 0);
+
+    private CollectiveSpec spec(Over over, CollectiveSpec.Library library, int rank) {
+      return x == null || y == null
+          ? new CollectiveSpec(
+              collective, DType.FP32, 0, 0, true, over.way(), over.workers(), library)
+          : new CollectiveSpec(
+              collective,
+              x.dtype(),
+              x.elements(),
+              root,
+              x.on(rank).equals(y.on(rank)),
+              over.way(),
+              over.workers(),
+              library);
+    }
+  }
+
   /// Makes a collective, to its end on this rank. All ranks make it together.
   ///
   /// @param needsAll whether this rank waits for every other
-  public void make(Call call, Over over, boolean needsAll, Consumer<Form> layOut) {
+  public void make(Call call, Over over, boolean needsAll, Wanted wanted) {
     if (agreedRound != round() && ground != null) {
       setUp();
     }
@@ -111,24 +152,61 @@ public final class Commons implements AutoCloseable {
               if (needsAll) {
                 here.mailbox().stand(new Standing(Standing.Kind.COLLECTIVE, epoch, 0, step));
               }
-              var on = carriers(over);
-              on.streams().forEach(stream -> stream.turn(iteration, step));
-              layOut.accept(form(here, over, on, () -> in(call.name())));
-              on.streams().forEach(stream -> stream.synchronize(() -> in(call.name())));
+              var on = on(over);
+              on.values().forEach(stream -> stream.turn(iteration, step));
+              Supplier<String> what = () -> in(call.name());
+              ready(here, over, wanted, what).layOut();
+              on.values().forEach(stream -> stream.synchronize(what));
               here.mailbox().stand(Standing.NOWHERE);
               return Optional.empty();
             });
   }
 
-  private Form form(Ground here, Over over, Carriers on, Supplier<String> what) {
-    return over.way()
-        .library()
-        .<Form>map(which -> new Calling(setting.place(), here.words(), on, library(which), what))
-        .orElseGet(
-            () ->
-                over.way() == CollectiveWay.PUSHING
-                    ? new Pushing(setting.place(), here.words(), on, what)
-                    : new Pulling(setting.place(), here.words(), on, what));
+  private Executor ready(Ground here, Over over, Wanted wanted, Supplier<String> what) {
+    var place = setting.place();
+    var by =
+        wanted.collective() == Collective.BARRIER
+            ? null
+            : over.way().library().map(this::library).orElse(null);
+    var request = by == null ? null : request(wanted);
+    var needs = CollectiveSpec.Library.NONE;
+    if (by != null && request != null) {
+      var before = by.before(request);
+      needs =
+          new CollectiveSpec.Library(
+              before != Before.NOTHING, before == Before.COME_ON_HOST, by.endsUnsaid());
+    }
+    if (schedules.size() >= MOST_SCHEDULES) {
+      schedules.clear();
+    }
+    var schedule =
+        schedules.computeIfAbsent(
+            wanted.spec(over, needs, place.rank()), spec -> Schedule.of(spec, place.size()));
+    var bound =
+        new Bound(
+            place.size(), wanted.x(), wanted.y(), on(over), here.words(), this::inbox, by, request);
+    return new Executor(schedule, place.rank(), bound, 1, what);
+  }
+
+  private @Nullable Request request(Wanted wanted) {
+    var x = wanted.x();
+    var y = wanted.y();
+    return x == null || y == null
+        ? null
+        : new Request(wanted.collective(), piece(x), piece(y), wanted.root());
+  }
+
+  private Piece piece(Shared of) {
+    return new Piece(of.dtype(), of.on(setting.place().rank()), of.attachment());
+  }
+
+  private MemorySegment inbox() {
+    var memory = inbox;
+    if (memory == null) {
+      memory = setting.backend().allocate(CollectiveSpec.inboxBytes(setting.place().size()));
+      inbox = memory;
+    }
+    return memory.segment();
   }
 
   /// Sets that library up where it is not yet; all ranks do it together. Where one of them cannot
@@ -197,7 +275,7 @@ public final class Commons implements AutoCloseable {
       here.courier().post(out.letter(), out.peer());
       return;
     }
-    var source = out.from().of(out.peer(), out.from().all());
+    var source = out.from().on(out.peer());
     var memory = setting.backend().allocate(source.byteSize());
     kept.add(new Kept(out.letter(), memory));
     copyOwn(over, out.letter(), source, memory.segment());
@@ -219,13 +297,13 @@ public final class Commons implements AutoCloseable {
       if (!sent.letter().fits(in.letter())) {
         return Optional.of(Courier.misfit(in.peer(), sent.letter()));
       }
-      copyOwn(over, in.letter(), memory.segment(), in.into().of(in.peer(), in.into().all()));
+      copyOwn(over, in.letter(), memory.segment(), in.into().on(in.peer()));
       return Optional.empty();
     }
   }
 
   private void copyOwn(Over over, Letter letter, MemorySegment from, MemorySegment to) {
-    var stream = carriers(over).communication();
+    var stream = communication(over);
     stream.turn(iteration, step);
     Supplier<String> what = () -> in("%s from this rank itself".formatted(letter));
     stream.copyLocal(Work.of(what), from, to);
@@ -281,13 +359,10 @@ public final class Commons implements AutoCloseable {
   }
 
   private void copy(Shared source, Landing in, Over over) {
-    var stream = carriers(over).communication();
+    var stream = communication(over);
     stream.turn(iteration, step);
     Supplier<String> what = () -> in("%s from rank %d".formatted(in.letter(), in.peer()));
-    stream.copy(
-        Work.of(what),
-        source.of(in.peer(), source.all()),
-        in.into().of(setting.place().rank(), source.all()));
+    stream.copy(Work.of(what), source.on(in.peer()), in.into().on(setting.place().rank()));
     stream.synchronize(what);
   }
 
@@ -324,10 +399,10 @@ public final class Commons implements AutoCloseable {
   /// What the streams wait for does not come where ranks called different things, and the next
   /// round will not tell them. A library is aborted when its communicators are given up.
   private synchronized void rest() {
-    carriers.forEach(
+    streams.forEach(
         (over, each) -> {
           if (over.way().library().isEmpty()) {
-            setting.backend().rest(each.streams());
+            setting.backend().rest(List.copyOf(each.values()));
           }
         });
   }
@@ -379,16 +454,25 @@ public final class Commons implements AutoCloseable {
     return sent == null ? null : sent.memory();
   }
 
-  private synchronized Carriers carriers(Over over) {
-    return carriers.computeIfAbsent(
+  private synchronized Map<Lane, Stream> on(Over over) {
+    return streams.computeIfAbsent(
         over,
-        how ->
-            new Carriers(setting.backend(), setting.place(), how.way().transport(), how.workers()));
+        how -> {
+          var opened = new LinkedHashMap<Lane, Stream>();
+          for (var lane : CollectiveSpec.lanes(how.way(), how.workers())) {
+            opened.put(lane, setting.backend().stream(lane));
+          }
+          return opened;
+        });
+  }
+
+  private Stream communication(Over over) {
+    return streams(over).getFirst();
   }
 
   /// The streams that collectives over that run on.
   public List<Stream> streams(Over over) {
-    return carriers(over).streams();
+    return List.copyOf(on(over).values());
   }
 
   /// From here on work is of that iteration of a measurement.
@@ -404,8 +488,13 @@ public final class Commons implements AutoCloseable {
     }
     libraries.clear();
     all.add(() -> Closing.all(this::unreceived));
-    all.addAll(carriers.values());
-    carriers.clear();
+    streams.values().forEach(each -> all.addAll(List.copyOf(each.values()).reversed()));
+    streams.clear();
+    var memory = inbox;
+    inbox = null;
+    if (memory != null) {
+      all.add(memory);
+    }
     var here = ground;
     ground = null;
     if (here != null) {

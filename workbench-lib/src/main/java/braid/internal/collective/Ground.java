@@ -1,19 +1,24 @@
 package braid.internal.collective;
 
+import braid.internal.backend.Signals;
 import braid.internal.memory.Counter;
 import braid.internal.rank.Closing;
 import braid.internal.resource.Rendezvous;
+import braid.schedule.CollectiveSpec;
 
 /// What the ranks of a group share to make collectives, set up by all of them together. The name
 /// tells it from what they set up before or after.
-record Ground(String name, Words words, Mailbox mailbox, Courier courier) implements AutoCloseable {
+record Ground(String name, Signals words, Mailbox mailbox, Courier courier)
+    implements AutoCloseable {
   static Ground of(Setting setting, Rendezvous rendezvous) {
     var place = setting.place();
+    int slots = CollectiveSpec.words(place.size());
     var words =
-        new Words(
-            place,
+        new Signals(
+            setting.symmetric().take("signals of collectives", Signals.bytes(slots)),
             setting.ranks(),
-            setting.symmetric().take("signals of collectives", Words.bytes(place.size())));
+            place.rank(),
+            slots);
     try {
       var memory =
           setting.backend().control("mail of collectives", Mailbox.bytes(place.size()), rendezvous);
@@ -25,14 +30,14 @@ record Ground(String name, Words words, Mailbox mailbox, Courier courier) implem
           mailbox,
           new Courier(mailbox, place, setting.ranks(), setting.waits()));
     } catch (RuntimeException | Error e) {
-      words.spoil();
+      words.memory().spoil();
       throw e;
     }
   }
 
   /// It broke off, and others may still be at it: nobody is to use its memory again.
   void spoil() {
-    Closing.each(words::spoil, mailbox);
+    Closing.each(words.memory()::spoil, mailbox);
   }
 
   @Override

@@ -13,6 +13,7 @@ import braid.internal.backend.Stream;
 import braid.internal.rank.Closing;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
+import braid.internal.run.Executor;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;

@@ -14,6 +14,7 @@ import braid.internal.resource.Rendezvous;
 import braid.natives.cuda.GpuStream;
 import braid.natives.nccl.Nccl;
 import braid.natives.nccl.NcclCommunicator;
+import braid.schedule.Collective;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.function.Supplier;
@@ -27,9 +28,10 @@ import java.util.stream.Stream;
 public final class NcclCollectives implements LibraryCollectives {
   /// Calls whose sizes have as many binary digits are made alike: NCCL connects ranks when it first
   /// needs a connection, and which it needs depends on the size.
-  private record Shape(Request.Kind kind, int digits) {
+  private record Shape(Collective collective, int digits) {
     static Shape of(Request request) {
-      return new Shape(request.kind(), Long.SIZE - Long.numberOfLeadingZeros(request.x().bytes()));
+      return new Shape(
+          request.collective(), Long.SIZE - Long.numberOfLeadingZeros(request.x().bytes()));
     }
   }
 
@@ -102,7 +104,7 @@ public final class NcclCollectives implements LibraryCollectives {
     var x = request.x();
     var y = request.y();
     var bytes = Nccl.Type.INT8;
-    switch (request.kind()) {
+    switch (request.collective()) {
       case ALL_GATHER -> communicator.allGather(x.address(), y.address(), x.bytes(), bytes, on);
       case ALL_TO_ALL ->
           communicator.allToAll(
@@ -114,6 +116,7 @@ public final class NcclCollectives implements LibraryCollectives {
               x.address(), y.address(), y.elements(), type(x.dtype()), on);
       case ALL_REDUCE ->
           communicator.allReduceSum(x.address(), y.address(), x.elements(), type(x.dtype()), on);
+      case BARRIER -> throw new IllegalArgumentException("NCCL was asked for a barrier");
     }
   }
 

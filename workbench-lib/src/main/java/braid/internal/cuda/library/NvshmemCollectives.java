@@ -36,12 +36,12 @@ public final class NvshmemCollectives implements LibraryCollectives {
     long bytes = request.x().bytes();
     long part = bytes / place.size();
     int rank = place.rank();
-    return switch (request.kind()) {
+    return switch (request.collective()) {
       case ALL_GATHER -> puts(y + rank * bytes, x, 0, bytes);
       case ALL_TO_ALL -> puts(y + rank * part, x, part, part);
       case BROADCAST -> rank == request.root() ? puts(x, x, 0, bytes) : _ -> {};
-      case REDUCE_SCATTER, ALL_REDUCE ->
-          throw new IllegalArgumentException("NVSHMEM was asked for a sum: " + request.kind());
+      case REDUCE_SCATTER, ALL_REDUCE, BARRIER ->
+          throw new IllegalArgumentException("NVSHMEM was asked for " + request.collective());
     };
   }
 

@@ -1,4 +1,4 @@
-package braid.internal.pipeline;
+package braid.internal.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,4 +1,4 @@
-package braid.internal.pipeline;
+package braid.internal.run;
 
 import braid.internal.backend.Copy;
 import braid.internal.backend.Event;
@@ -177,13 +177,16 @@ public final class Executor {
   /// Rows of a buffer, where all of it lies in that memory.
   public static Matrix matrix(Region region, MemorySegment memory) {
     var buffer = region.buffer();
-    int rows = Math.toIntExact(buffer.rows(region.rank()));
+    int rows = Math.toIntExact(region.rows());
     int columns = Math.toIntExact(region.columns());
-    var whole =
-        buffer.transposed()
-            ? Matrix.transposed(memory, buffer.dtype(), rows, columns)
-            : Matrix.of(memory, buffer.dtype(), rows, columns);
-    return whole.rows(Math.toIntExact(region.row()), Math.toIntExact(region.rows()));
+    if (buffer.transposed()) {
+      int all = Math.toIntExact(buffer.rows(region.rank()));
+      return Matrix.transposed(memory, buffer.dtype(), all, columns)
+          .rows(Math.toIntExact(region.row()), rows);
+    }
+    // To the end of the memory: further tiles of a multiplication follow.
+    return Matrix.of(
+        memory.asSlice(region.row() * rowBytes(region)), buffer.dtype(), rows, columns);
   }
 
   private MemorySegment bytes(Region region) {
@@ -195,8 +198,11 @@ public final class Executor {
     if (region.buffer().transposed() && region.rows() != region.buffer().rows(region.rank())) {
       throw new IllegalStateException("rows stored by columns are not in one piece: " + region);
     }
-    long rowBytes = region.columns() * region.buffer().dtype().bytes();
-    return memory.asSlice(region.row() * rowBytes, region.bytes());
+    return memory.asSlice(region.row() * rowBytes(region), region.bytes());
+  }
+
+  private static long rowBytes(Region region) {
+    return region.columns() * region.buffer().dtype().bytes();
   }
 
   private int slot(Flag flag, int index) {

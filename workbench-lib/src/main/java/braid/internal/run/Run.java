@@ -1,4 +1,4 @@
-package braid.internal.pipeline;
+package braid.internal.run;
 
 import braid.schedule.Region;
 import braid.schedule.Step.Tile;

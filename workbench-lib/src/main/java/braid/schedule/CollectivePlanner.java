@@ -1,0 +1,316 @@
+package braid.schedule;
+
+import braid.schedule.Step.Move;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// Plans a collective by itself. Every rank fetches the elements it is to have out of the others'
+/// tensors and writes only its own; or it writes into the others' tensors; or a library does it.
+///
+/// | flag | raised by | waited for by | means |
+/// |---|---|---|---|
+/// | begun | each rank, to a peer that reads its tensors or writes to them | that peer, before it does | its `x` is written, its `y` may be |
+/// | summed | the rank that adds up a part, to all others | the others, before they fetch it | the sum is there, and all its parts have been read |
+/// | read | the reader, to the source | the source, at the end | its tensors are read no more |
+/// | landed | the writer, to the rank it wrote to | that rank, at the end | it is there |
+///
+/// All collectives have the same flags, so those of a group share their words.
+final class CollectivePlanner {
+  /// Sums go in chunks of so many bytes: the next chunk is fetched while this one is added, and
+  /// memory for it does not grow with the tensor.
+  static final long CHUNK_BYTES = 1 << 20;
+
+  /// Chunks that have room at once: one that comes and one that is added up.
+  static final int ROOMS = 2;
+
+  static final List<String> FLAGS = List.of("begun", "summed", "read", "landed");
+
+  private final CollectiveSpec spec;
+  private final int ranks;
+  private final Schedule.Builder builder;
+  private final Flag begun;
+  private final Flag summed;
+  private final Flag read;
+  private final Flag landed;
+  private final Lane comm;
+  private final Lane adder;
+  private final Buffer x;
+  private final Buffer y;
+  private final Buffer inbox;
+
+  private CollectivePlanner(CollectiveSpec spec, int ranks) {
+    this.spec = spec;
+    this.ranks = ranks;
+    this.builder = Schedule.on(new Goal.Collected(spec.collective(), spec.root()), ranks);
+    var flags = FLAGS.stream().map(name -> builder.flag(name, ranks)).toList();
+    this.begun = flags.get(0);
+    this.summed = flags.get(1);
+    this.read = flags.get(2);
+    this.landed = flags.get(3);
+    var lanes = CollectiveSpec.lanes(spec.way(), spec.workers());
+    lanes.forEach(builder::add);
+    this.comm = lanes.getFirst();
+    this.adder = lanes.getLast();
+    long elements = spec.elements();
+    this.x = builder.symmetric("x", spec.dtype(), elements, 1);
+    this.y =
+        spec.inPlace()
+            ? x
+            : switch (spec.collective()) {
+              case ALL_GATHER -> builder.symmetric("y", spec.dtype(), elements * ranks, 1);
+              case REDUCE_SCATTER -> builder.symmetric("y", spec.dtype(), elements / ranks, 1);
+              case ALL_REDUCE, ALL_TO_ALL -> builder.symmetric("y", spec.dtype(), elements, 1);
+              case BROADCAST, BARRIER -> x;
+            };
+    // Only sums need it.
+    boolean sums =
+        spec.collective() == Collective.REDUCE_SCATTER
+            || spec.collective() == Collective.ALL_REDUCE;
+    this.inbox = sums ? builder.local("inbox", spec.dtype(), ROOMS * ranks * chunk(), 1) : x;
+    switch (spec.collective()) {
+      case BROADCAST ->
+          builder
+              .given("x", rank -> rank == spec.root() ? x.on(rank) : x.on(rank, new Slice(0, 0)))
+              .made("y", rank -> rank == spec.root() ? x.on(rank, new Slice(0, 0)) : x.on(rank));
+      case BARRIER -> {}
+      default -> builder.given("x", x::on).made("y", y::on);
+    }
+  }
+
+  static Schedule plan(CollectiveSpec spec, int ranks) {
+    var planner = new CollectivePlanner(spec, ranks);
+    return planner.builder.steps(program -> planner.new OfRank(program).write());
+  }
+
+  /// Elements of a chunk of a sum.
+  private long chunk() {
+    return CHUNK_BYTES / spec.dtype().bytes();
+  }
+
+  /// A rank's elements of a tensor of that many.
+  private Slice part(Buffer of, int rank) {
+    return Slice.of(of.rows(rank), ranks, rank);
+  }
+
+  /// The place of a rank's `x` in a gathered `y`.
+  private Slice slot(int rank) {
+    return new Slice(rank * spec.elements(), spec.elements());
+  }
+
+  /// The steps of one rank.
+  private final class OfRank {
+    private final Program program;
+    private final int rank;
+    private final List<Integer> peers;
+
+    OfRank(Program program) {
+      this.program = program;
+      this.rank = program.rank();
+      // The next one first, so that not all ranks deal with the same.
+      this.peers = IntStream.range(1, ranks).mapToObj(i -> (rank + i) % ranks).toList();
+    }
+
+    void write() {
+      switch (spec.collective()) {
+        case BARRIER -> meet();
+        default -> {
+          switch (spec.way()) {
+            case COPY_ENGINE, WORKERS -> fetch();
+            case PUSHING -> push();
+            case NCCL, NCCL_COPY_ENGINE, NVSHMEM -> call();
+          }
+        }
+      }
+    }
+
+    private void meet() {
+      begin();
+      awaitAll(begun);
+    }
+
+    private void fetch() {
+      switch (spec.collective()) {
+        case ALL_GATHER -> {
+          meet();
+          program.copy(
+              comm,
+              Step.NO_CHUNK,
+              peers.stream().map(peer -> new Move(x.on(peer), y.on(rank, slot(peer)))).toList());
+          keepOwn(x.on(rank), y.on(rank, slot(rank)));
+          finish();
+        }
+        case ALL_TO_ALL -> {
+          meet();
+          var mine = part(x, rank);
+          program.copy(
+              comm,
+              Step.NO_CHUNK,
+              peers.stream()
+                  .map(peer -> new Move(x.on(peer, mine), y.on(rank, part(y, peer))))
+                  .toList());
+          keepOwn(x.on(rank, mine), y.on(rank, mine));
+          finish();
+        }
+        case REDUCE_SCATTER -> {
+          meet();
+          reduce(part(x, rank), new Slice(0, y.rows(rank)));
+          finish();
+        }
+        case ALL_REDUCE -> {
+          meet();
+          allReduce();
+          finish();
+        }
+        case BROADCAST -> broadcast();
+        case BARRIER -> meet();
+      }
+    }
+
+    /// Each rank adds up a part, the others fetch it from there. Where `x` is `y`, a part is only
+    /// overwritten once its sum is there, and so once its owner has read it everywhere.
+    private void allReduce() {
+      var mine = part(x, rank);
+      reduce(mine, mine);
+      // On the lane that adds: behind the sum.
+      peers.forEach(peer -> program.signal(adder, Step.NO_CHUNK, summed, rank, peer));
+      for (int peer : peers) {
+        program.await(comm, Step.NO_CHUNK, summed, peer, peer);
+        var its = part(y, peer);
+        program.copy(comm, Step.NO_CHUNK, y.on(peer, its), y.on(rank, its));
+      }
+    }
+
+    /// Only the root waits for all.
+    private void broadcast() {
+      int root = spec.root();
+      if (rank == root) {
+        begin();
+        awaitAll(read);
+      } else {
+        program.await(comm, Step.NO_CHUNK, begun, root, root);
+        program.copy(comm, Step.NO_CHUNK, x.on(root), x.on(rank));
+        program.signal(comm, Step.NO_CHUNK, read, rank, root);
+      }
+    }
+
+    /// Adds up all ranks' `some` of `x`, in the order of the ranks, in fp32, and rounds once.
+    private void reduce(Slice some, Slice target) {
+      if (ranks == 1) {
+        keepOwn(x.on(rank, some), y.on(rank, target));
+        return;
+      }
+      var done = new ArrayList<Integer>();
+      for (int chunk = 0; chunk * chunk() < some.length(); chunk++) {
+        if (chunk >= ROOMS) {
+          program.after(comm, chunk, done.get(chunk - ROOMS));
+        }
+        long skipped = chunk * chunk();
+        var piece = new Slice(some.start() + skipped, Math.min(chunk(), some.length() - skipped));
+        int at = chunk;
+        program.copy(
+            comm,
+            chunk,
+            peers.stream()
+                .map(peer -> new Move(x.on(peer, piece), inbox(at, peer, piece.length())))
+                .toList());
+        program.after(adder, chunk, program.mark(comm, chunk));
+        var sum = y.on(rank, new Slice(target.start() + skipped, piece.length()));
+        program.reduce(adder, chunk, parts(chunk, piece, sum), sum, Finish.NONE);
+        done.add(program.mark(adder, chunk));
+      }
+    }
+
+    /// All ranks' parts of a chunk, in the order of the ranks. This rank's own is moved out of the
+    /// way where the sum is written over it.
+    private List<Region> parts(int chunk, Slice piece, Region sum) {
+      var mine = x.on(rank, piece);
+      boolean moved = mine.equals(sum);
+      if (moved) {
+        program.copy(adder, chunk, mine, inbox(chunk, rank, piece.length()));
+      }
+      return IntStream.range(0, ranks)
+          .mapToObj(
+              source -> source == rank && !moved ? mine : inbox(chunk, source, piece.length()))
+          .toList();
+    }
+
+    private Region inbox(int chunk, int source, long length) {
+      long room = (long) (chunk % ROOMS) * ranks + source;
+      return inbox.on(rank, new Slice(room * chunk(), length));
+    }
+
+    /// A rank says when its own tensors may be written, and a writer when it has.
+    private void push() {
+      switch (spec.collective()) {
+        case ALL_GATHER -> {
+          begin();
+          peers.forEach(peer -> pushTo(peer, x.on(rank), y.on(peer, slot(rank))));
+          keepOwn(x.on(rank), y.on(rank, slot(rank)));
+          awaitAll(landed);
+        }
+        case ALL_TO_ALL -> {
+          begin();
+          var mine = part(y, rank);
+          peers.forEach(peer -> pushTo(peer, x.on(rank, part(x, peer)), y.on(peer, mine)));
+          keepOwn(x.on(rank, mine), y.on(rank, mine));
+          awaitAll(landed);
+        }
+        case BROADCAST -> {
+          int root = spec.root();
+          if (rank == root) {
+            peers.forEach(peer -> pushTo(peer, x.on(rank), x.on(peer)));
+          } else {
+            program.signal(comm, Step.NO_CHUNK, begun, rank, root);
+            program.await(comm, Step.NO_CHUNK, landed, root, root);
+          }
+        }
+        case REDUCE_SCATTER, ALL_REDUCE, BARRIER ->
+            throw new IllegalStateException("nothing is added up by pushing");
+      }
+    }
+
+    private void pushTo(int peer, Region from, Region to) {
+      program.await(comm, Step.NO_CHUNK, begun, peer, peer);
+      program.copy(comm, Step.NO_CHUNK, from, to);
+      program.signal(comm, Step.NO_CHUNK, landed, rank, peer);
+    }
+
+    private void call() {
+      if (spec.library().meetsBefore()) {
+        meet();
+      }
+      program.call(
+          new Step.LibraryCall(
+              comm,
+              spec.collective(),
+              x.on(rank),
+              y.on(rank),
+              spec.root(),
+              spec.library().hostWaits()));
+      if (spec.library().meetsAfter()) {
+        peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, landed, rank, peer));
+        awaitAll(landed);
+      }
+    }
+
+    private void keepOwn(Region from, Region to) {
+      if (!from.equals(to)) {
+        program.copy(adder, Step.NO_CHUNK, from, to);
+      }
+    }
+
+    private void begin() {
+      peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, begun, rank, peer));
+    }
+
+    private void awaitAll(Flag flag) {
+      peers.forEach(peer -> program.await(comm, Step.NO_CHUNK, flag, peer, peer));
+    }
+
+    private void finish() {
+      peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, read, rank, peer));
+      awaitAll(read);
+    }
+  }
+}

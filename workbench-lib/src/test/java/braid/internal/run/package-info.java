@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.run;
+
+import org.jspecify.annotations.NullMarked;
