@@ -58,14 +58,12 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   /// for each other, so none comes to rest alone. Then they are as new.
   void rest(List<Stream> streams);
 
-  /// Readies what that lays out on those streams, without doing it: what takes memory or time at
-  /// its first use is behind it. The numbers it will work on should be there. Each launch gives out
-  /// piece by piece.
-  Replay prepare(List<Stream> streams, Runnable layOut);
-
-  /// Records what that lays out on those streams, without doing it: each launch gives out the
-  /// whole.
-  Replay record(List<Stream> streams, Runnable layOut);
+  /// Compiles what that lays out on those streams, without doing it: everything is decided, and
+  /// memory or time of a first use is spent. The numbers it will work on should be there.
+  ///
+  /// @param recorded whether a launch gives out the whole at once, as a graph where the backend has
+  ///   them; else it gives out piece by piece
+  Executable compile(List<Stream> streams, Runnable layOut, boolean recorded);
 
   /// Memory of the host on every member, mapped into each, for words by which ranks tell each other
   /// where they are; zeroed. All members call it together.

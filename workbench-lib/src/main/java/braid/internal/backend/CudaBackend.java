@@ -169,7 +169,7 @@ public final class CudaBackend implements Backend {
   public void rest(List<Stream> together) {
     device.gpu().use();
     var streams = together.stream().map(CudaBackend::ofCuda).toList();
-    streams.forEach(CudaStream::dropPending);
+    streams.forEach(CudaStream::stopRecording);
     Rest.await(
         device.gpu(),
         () -> streams.stream().allMatch(each -> each.gpu().isDone()),
@@ -177,15 +177,12 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public Replay prepare(List<Stream> on, Runnable layOut) {
-    return CudaProgram.of(on.stream().map(CudaBackend::ofCuda).toList(), layOut);
-  }
-
-  @Override
-  public Replay record(List<Stream> on, Runnable layOut) {
-    var graph =
-        new CudaGraphs(
-            device, waits, on.stream().map(CudaBackend::ofCuda).toList(), layOut, graphs::remove);
+  public Executable compile(List<Stream> on, Runnable layOut, boolean recorded) {
+    var program = CudaExecutable.of(on.stream().map(CudaBackend::ofCuda).toList(), layOut);
+    if (!recorded) {
+      return program;
+    }
+    var graph = new CudaGraphs(device, waits, program, graphs::remove);
     graphs.add(graph);
     return graph;
   }
@@ -330,10 +327,6 @@ public final class CudaBackend implements Backend {
 
   public Gpu gpu() {
     return device.gpu();
-  }
-
-  public Communicators communicators() {
-    return communicators;
   }
 
   @Override

@@ -21,12 +21,12 @@ import java.util.function.Consumer;
 /// origin   begin | fork ─ ... first stream's work ...  ─ join | end
 /// others           └──── ... their work, by events ... ──┘
 /// ```
-final class CudaGraphs implements Replay {
+final class CudaGraphs implements Executable {
   private static final int PARITIES = 2;
 
   private final Waits waits;
   private final List<CudaStream> streams;
-  private final CudaProgram program;
+  private final CudaExecutable program;
   private final Consumer<CudaGraphs> onClose;
   private final List<GpuEvent> events = new ArrayList<>();
   private final List<Recorded> recorded = new ArrayList<>();
@@ -37,15 +37,10 @@ final class CudaGraphs implements Replay {
   private record Recorded(
       GpuGraph graph, Map<CudaStream, Map<Long, AwaitedWords.Awaited>> awaited) {}
 
-  CudaGraphs(
-      CudaDevice device,
-      Waits waits,
-      List<CudaStream> streams,
-      Runnable layOut,
-      Consumer<CudaGraphs> onClose) {
+  CudaGraphs(CudaDevice device, Waits waits, CudaExecutable program, Consumer<CudaGraphs> onClose) {
     this.waits = waits;
-    this.streams = List.copyOf(streams);
-    this.program = CudaProgram.of(streams, layOut);
+    this.streams = program.streams();
+    this.program = program;
     this.onClose = onClose;
     for (int i = 0; i < streams.size(); i++) {
       events.add(device.gpu().event(false));
@@ -73,14 +68,14 @@ final class CudaGraphs implements Replay {
       streams.forEach(stream -> stream.recordFor(parity));
       program.launch();
       for (int i = 0; i < streams.size(); i++) {
-        streams.get(i).run();
+        streams.get(i).stopRecording();
         if (i > 0) {
           streams.get(i).gpu().record(events.get(i));
           origin.await(events.get(i));
         }
       }
     } catch (RuntimeException | Error e) {
-      streams.forEach(CudaStream::dropPending);
+      streams.forEach(CudaStream::stopRecording);
       breakOff(e);
       throw e;
     }

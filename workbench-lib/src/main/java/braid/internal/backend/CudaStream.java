@@ -35,9 +35,6 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Work enqueued on a stream of the GPU. Nothing here waits but [#synchronize].
-///
-/// Signals of a program that follow each other are given to the GPU in one call, so they are kept
-/// until something else is enqueued.
 final class CudaStream implements Stream {
   private final Lane lane;
   private final CudaDevice device;
@@ -48,14 +45,12 @@ final class CudaStream implements Stream {
   private final WorkerCopies workerCopies;
   private final Recorder recorder;
   private final Consumer<CudaStream> onClose;
-  private final List<MemoryOperation> pending = new ArrayList<>();
   private final AwaitedWords awaited;
   private final List<GpuEvent> events = new ArrayList<>();
   private final List<GpuEvent> kept = new ArrayList<>();
   private int usedEvents;
-  private @Nullable CudaProgram program;
+  private @Nullable CudaExecutable program;
   private boolean recording;
-  private boolean launching;
   private int parity;
   private int step;
 
@@ -112,7 +107,7 @@ final class CudaStream implements Stream {
   }
 
   /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
-  void layOutInto(@Nullable CudaProgram into) {
+  void layOutInto(@Nullable CudaExecutable into) {
     program = into;
   }
 
@@ -124,8 +119,7 @@ final class CudaStream implements Stream {
   }
 
   /// From here on work is done.
-  void run() {
-    flush();
+  void stopRecording() {
     recording = false;
   }
 
@@ -162,7 +156,6 @@ final class CudaStream implements Stream {
     long bytes = together.stream().mapToLong(GpuCopy::bytes).sum();
     give(
         () -> {
-          flush();
           if (!recording) {
             around(work, Stage.COPY, bytes, 0, on -> on.copyAll(together));
             return;
@@ -230,38 +223,30 @@ final class CudaStream implements Stream {
   @Override
   public void raise(Work work, Signals signals, int rank, int slot) {
     long word = signals.word(rank, slot).address();
-    give(() -> operate(new MemoryOperation(MemoryOperation.Kind.WRITE, word, value())));
+    operate(() -> new MemoryOperation(MemoryOperation.Kind.WRITE, word, value()));
   }
 
   @Override
   public void await(Work work, Signals signals, int slot, int from) {
     int raiser = signals.ranks().get(from);
     long word = signals.word(signals.self(), slot).address();
-    give(
+    operate(
         () -> {
           long value = value();
           awaited.add(word, value, work, raiser);
           recorder.waits(name(), work);
-          operate(
-              new MemoryOperation(
-                  recording ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST,
-                  word,
-                  value));
+          return new MemoryOperation(
+              recording ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST, word, value);
         });
   }
 
-  /// Work that is laid out ends by giving the GPU all of it; what is enqueued piece by piece has no
-  /// end to wait for.
-  private void operate(MemoryOperation operation) {
-    pending.add(operation);
-    if (!launching) {
-      flush();
+  private void operate(Supplier<MemoryOperation> operation) {
+    var into = program;
+    if (into == null) {
+      gpu.memoryOperations(List.of(operation.get()));
+    } else {
+      into.add(this, operation);
     }
-  }
-
-  /// From here to the end of the program signals may be kept for a while.
-  void launching(boolean now) {
-    launching = now;
   }
 
   private long value() {
@@ -273,11 +258,7 @@ final class CudaStream implements Stream {
   @Override
   public Event mark() {
     var event = program == null ? passing() : keptEvent();
-    give(
-        () -> {
-          flush();
-          gpu.record(event);
-        });
+    give(() -> gpu.record(event));
     return new Event.OfCuda(event);
   }
 
@@ -304,7 +285,6 @@ final class CudaStream implements Stream {
       case Event.OfCuda point ->
           give(
               () -> {
-                flush();
                 recorder.waits(name(), work);
                 gpu.await(point.event());
               });
@@ -314,7 +294,6 @@ final class CudaStream implements Stream {
   @Override
   public void synchronize(Supplier<String> description) {
     device.gpu().use();
-    flush();
     Polling.until(waits, () -> waitingFor(description), gpu::isDone);
     inTurn = false;
     awaited.settled(0);
@@ -337,7 +316,6 @@ final class CudaStream implements Stream {
 
     @Override
     public Event set() {
-      flush();
       gpu.record(event);
       return new Event.OfCuda(event);
     }
@@ -388,12 +366,6 @@ final class CudaStream implements Stream {
     return awaited;
   }
 
-  /// Forgets what was not enqueued because of a failure.
-  void dropPending() {
-    pending.clear();
-    recording = false;
-  }
-
   int step() {
     return step;
   }
@@ -414,11 +386,7 @@ final class CudaStream implements Stream {
   }
 
   private void enqueue(Work work, Stage stage, long bytes, long flops, Launch launch) {
-    give(
-        () -> {
-          flush();
-          around(work, stage, bytes, flops, launch);
-        });
+    give(() -> around(work, stage, bytes, flops, launch));
   }
 
   private void around(Work work, Stage stage, long bytes, long flops, Launch launch) {
@@ -434,17 +402,9 @@ final class CudaStream implements Stream {
     }
   }
 
-  void flush() {
-    if (!pending.isEmpty()) {
-      gpu.memoryOperations(pending);
-      pending.clear();
-    }
-  }
-
   /// What it still waits for on the GPU is waited for no more: who closes it wants it to end.
   @Override
   public void close() {
-    pending.clear();
     onClose.accept(this);
     var parts = new ArrayDeque<AutoCloseable>();
     parts.add(this::freeScratch);

@@ -184,23 +184,9 @@ public final class HostBackend implements Backend {
             : Optional.of(allocate(source.segment().byteSize() / dtype.bytes() * Float.BYTES)));
   }
 
-  /// The host's streams have what they need from the start.
   @Override
-  public Replay prepare(List<Stream> on, Runnable layOut) {
-    return new HostLayout(layOut);
-  }
-
-  @Override
-  public Replay record(List<Stream> on, Runnable layOut) {
-    var replay = new HostReplay();
-    var recorded = on.stream().map(HostBackend::ofHost).toList();
-    recorded.forEach(stream -> stream.layOutInto(replay));
-    try {
-      layOut.run();
-      return replay;
-    } finally {
-      recorded.forEach(stream -> stream.layOutInto(null));
-    }
+  public Executable compile(List<Stream> on, Runnable layOut, boolean recorded) {
+    return new HostExecutable(on.stream().map(HostBackend::ofHost).toList(), layOut, recorded);
   }
 
   private static HostStream ofHost(Stream stream) {

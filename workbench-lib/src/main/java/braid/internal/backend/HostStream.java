@@ -37,8 +37,10 @@ final class HostStream implements Stream {
   private final WorkQueue queue;
   private final Consumer<HostStream> onClose;
   private volatile @Nullable Recording recording;
-  private volatile @Nullable HostReplay replay;
   private volatile Turn turn = new Turn(0, 0);
+
+  /// Whether signals given now alternate between two values.
+  private boolean alternating;
 
   /// When the previous work would have ended on a machine whose threads never oversleep; of the
   /// queue's thread alone.
@@ -88,19 +90,16 @@ final class HostStream implements Stream {
   @Override
   public void settled(int inFlight) {}
 
-  /// Keeps the work given from here on instead of doing it; null ends that.
-  void layOutInto(@Nullable HostReplay into) {
-    replay = into;
+  /// From here on signals alternate between two values and are waited for as they are, as a GPU's
+  /// graphs have to: every recorded run on the host shows that two are enough.
+  void alternate(boolean now) {
+    alternating = now;
   }
 
   @Override
   public void copy(Work work, MemorySegment from, MemorySegment to) {
-    give(
-        () -> {
-          long givenNanos = System.nanoTime();
-          var now = turn;
-          queue.add(work::toString, () -> copy(now, work, from, to, givenNanos));
-        });
+    long givenNanos = System.nanoTime();
+    add(work, now -> copy(now, work, from, to, givenNanos));
   }
 
   private void copy(Turn now, Work work, MemorySegment from, MemorySegment to, long givenNanos) {
@@ -171,7 +170,7 @@ final class HostStream implements Stream {
   @Override
   public void raise(Work work, Signals signals, int rank, int slot) {
     var word = signals.word(rank, slot);
-    boolean recorded = replay != null;
+    boolean recorded = alternating;
     add(
         work,
         now -> {
@@ -185,7 +184,7 @@ final class HostStream implements Stream {
   public void await(Work work, Signals signals, int slot, int from) {
     var word = signals.word(signals.self(), slot);
     int raiser = signals.ranks().get(from);
-    boolean recorded = replay != null;
+    boolean recorded = alternating;
     add(
         work,
         now -> {
@@ -209,8 +208,6 @@ final class HostStream implements Stream {
         });
   }
 
-  /// Recorded work alternates between two values and waits for them as they are, as a GPU's graphs
-  /// have to: that two are enough is then shown by every run on the host.
   private static boolean reached(MemorySegment word, int epoch, Turn now, boolean recorded) {
     return recorded
         ? SignalWord.isAt(word, 0, epoch, parity(now))
@@ -225,25 +222,14 @@ final class HostStream implements Stream {
   @Override
   public Event mark() {
     var event = new Event.OfHost();
-    give(() -> queue.mark(event.reached()));
-    var recorded = replay;
-    if (recorded != null) {
-      recorded.add(event);
-    }
+    queue.mark(event.reached());
     return event;
   }
 
   @Override
   public void await(Work work, Event event) {
     switch (event) {
-      case Event.OfHost point ->
-          give(
-              () -> {
-                // A later launch renews the point while this one is still in flight.
-                var reached = point.reached();
-                var now = turn;
-                queue.add(work::toString, () -> await(now, work, reached));
-              });
+      case Event.OfHost point -> add(work, now -> await(now, work, point.reached()));
       case Event.OfCuda _ ->
           throw new IllegalStateException("a stream of the host cannot wait for a GPU's");
     }
@@ -341,20 +327,8 @@ final class HostStream implements Stream {
 
   /// The turn is the one in which the work is given, whenever it runs.
   private void add(Work work, Consumer<Turn> task) {
-    give(
-        () -> {
-          var now = turn;
-          queue.add(work::toString, () -> task.accept(now));
-        });
-  }
-
-  private void give(Runnable entry) {
-    var recorded = replay;
-    if (recorded == null) {
-      entry.run();
-    } else {
-      recorded.add(entry);
-    }
+    var now = turn;
+    queue.add(work::toString, () -> task.accept(now));
   }
 
   /// Work that takes the time it takes.

@@ -1,7 +1,7 @@
 package braid.internal.pipeline;
 
 import braid.internal.backend.Event;
-import braid.internal.backend.Replay;
+import braid.internal.backend.Executable;
 import braid.internal.backend.Stamp;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -25,7 +25,7 @@ public final class Flight implements AutoCloseable {
   private final Supplier<String> what;
 
   /// The end of iteration i is entry i + 1, modulo their number; the start of the first is entry 0.
-  private final Stamp[] stamps = new Stamp[Replay.MOST_IN_FLIGHT + 1];
+  private final Stamp[] stamps = new Stamp[Executable.MOST_IN_FLIGHT + 1];
 
   private final long[] nanos;
   private @Nullable Event end;

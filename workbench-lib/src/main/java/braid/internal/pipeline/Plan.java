@@ -7,7 +7,7 @@ import braid.Overlap;
 import braid.Place;
 import braid.internal.backend.Backend;
 import braid.internal.backend.Event;
-import braid.internal.backend.Replay;
+import braid.internal.backend.Executable;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
 import braid.internal.rank.Closing;
@@ -63,7 +63,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private final Map<Lane, Stream> streams = new LinkedHashMap<>();
   private final Map<Part, View> views = new EnumMap<>(Part.class);
   private @Nullable Signals signals;
-  private @Nullable Replay replay;
+  private @Nullable Executable compiled;
   private float scale = 1;
   private boolean spoiled;
   private int step;
@@ -307,8 +307,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   }
 
   private void forget() {
-    var ready = replay;
-    replay = null;
+    var ready = compiled;
+    compiled = null;
     if (ready != null) {
       ready.close();
     }
@@ -333,14 +333,11 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   public boolean turn(int iteration) {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
-    if (replay != null) {
+    if (compiled != null) {
       return how.replayed();
     }
     var executor = new Executor(schedule, place.rank(), this, scale, () -> "`" + this + "`");
-    replay =
-        how.replayed()
-            ? backend.record(streams(), executor::layOut)
-            : backend.prepare(streams(), executor::layOut);
+    compiled = backend.compile(streams(), executor::layOut, how.replayed());
     return false;
   }
 
@@ -349,8 +346,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     ready().launch();
   }
 
-  private Replay ready() {
-    var ready = replay;
+  private Executable ready() {
+    var ready = compiled;
     if (ready == null) {
       throw new IllegalStateException("launched before an iteration was turned to");
     }
