@@ -279,24 +279,20 @@ public final class Lt implements AutoCloseable {
 
   /// A problem with an algorithm: what cublasLt must be told is made once and kept.
   public final class Plan implements AutoCloseable {
-    private final Problem problem;
     private final Descriptors descriptors;
     private final cublasLtMatmulAlgo_t algorithm = new cublasLtMatmulAlgo_t();
     private final long workspaceBytes;
-    private final float waves;
     private boolean closed;
 
     private Plan(
         Problem problem, cublasLtMatmulAlgo_t algorithm, cublasLtMatmulHeuristicResult_t needs) {
-      this.problem = problem;
       this.descriptors = new Descriptors(Lt.this, problem);
       Pointer.memcpy(this.algorithm, algorithm, algorithm.sizeof());
       this.workspaceBytes = needs.workspaceSize();
-      this.waves = needs.wavesCount();
     }
 
     /// Enqueues it. Addresses come in the order of the formula; `c` is d's where beta is not 0, and
-    /// what there is none of is 0. `workspace` has at least `workspaceBytes()`.
+    /// what there is none of is 0. `workspace` has as many bytes as the plan may use.
     public void run(
         GpuStream on,
         float alpha,
@@ -312,10 +308,6 @@ public final class Lt implements AutoCloseable {
       descriptors.run(on, algorithm, workspaceBytes, alpha, a, b, beta, c, d, bias, aux, workspace);
     }
 
-    public Problem problem() {
-      return problem;
-    }
-
     /// What [Lt#restored] wants to know of it again.
     public String algorithm() {
       var digits = new StringBuilder();
@@ -326,13 +318,8 @@ public final class Lt implements AutoCloseable {
     }
 
     /// What this algorithm needs of the workspace.
-    public long workspaceBytes() {
+    long workspaceBytes() {
       return workspaceBytes;
-    }
-
-    /// How often the device is filled: a whole number wastes nothing.
-    public float waves() {
-      return waves;
     }
 
     @Override

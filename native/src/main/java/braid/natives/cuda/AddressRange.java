@@ -34,10 +34,6 @@ public final class AddressRange implements AutoCloseable {
     return address;
   }
 
-  public long bytes() {
-    return bytes;
-  }
-
   /// Maps the whole of an allocation and lets this device read and write it.
   public void map(long offset, VirtualMemory memory) {
     if (offset < 0 || offset > bytes - memory.bytes()) {

@@ -2,10 +2,8 @@ package braid.natives.cuda;
 
 import braid.natives.load.BraidNativeMissing;
 import java.nio.charset.StandardCharsets;
-import java.util.HexFormat;
 import java.util.Optional;
 import org.bytedeco.cuda.cudart.CUctx_st;
-import org.bytedeco.cuda.cudart.CUuuid;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.SizeTPointer;
@@ -16,7 +14,6 @@ import org.jspecify.annotations.Nullable;
 public final class Gpu implements AutoCloseable {
   private static final int NAME_BYTES = 256;
   private static final int BUS_ID_BYTES = 32;
-  private static final int UUID_BYTES = 16;
 
   /// Which context is current on a thread, so that asking for it again costs no call.
   private static final ThreadLocal<@Nullable Gpu> CURRENT = new ThreadLocal<>();
@@ -91,25 +88,6 @@ public final class Gpu implements AutoCloseable {
     return name;
   }
 
-  /// As nvidia-smi writes it, and unlike the device's number the same in every process.
-  public String uuid() {
-    try (var uuid = new CUuuid()) {
-      check("cuDeviceGetUuid", cudart.cuDeviceGetUuid(uuid, device));
-      var bytes = new byte[UUID_BYTES];
-      for (int i = 0; i < bytes.length; i++) {
-        bytes[i] = uuid.bytes(i);
-      }
-      var hex = HexFormat.of().formatHex(bytes);
-      return "GPU-%s-%s-%s-%s-%s"
-          .formatted(
-              hex.substring(0, 8),
-              hex.substring(8, 12),
-              hex.substring(12, 16),
-              hex.substring(16, 20),
-              hex.substring(20));
-    }
-  }
-
   public String pciBusId() {
     return text("cuDeviceGetPCIBusId", BUS_ID_BYTES, cudart::cuDeviceGetPCIBusId);
   }
@@ -141,33 +119,6 @@ public final class Gpu implements AutoCloseable {
     var value = new int[1];
     check("cuDeviceGetAttribute", cudart.cuDeviceGetAttribute(value, attribute, device));
     return value[0];
-  }
-
-  public long freeBytes() {
-    return memory()[0];
-  }
-
-  public long totalBytes() {
-    return memory()[1];
-  }
-
-  private long[] memory() {
-    use();
-    try (var free = new SizeTPointer(1);
-        var total = new SizeTPointer(1)) {
-      check("cuMemGetInfo", cudart.cuMemGetInfo(free, total));
-      return new long[] {free.get(), total.get()};
-    }
-  }
-
-  /// Whether this device can read and write the other's memory.
-  public boolean reaches(int peer) {
-    if (peer == device) {
-      return true;
-    }
-    var can = new int[1];
-    check("cuDeviceCanAccessPeer", cudart.cuDeviceCanAccessPeer(can, device, peer));
-    return can[0] != 0;
   }
 
   public long allocate(long bytes) {
@@ -256,8 +207,12 @@ public final class Gpu implements AutoCloseable {
 
   void checkMemory(String call, int code, long bytes) {
     if (code == cudart.CUDA_ERROR_OUT_OF_MEMORY) {
-      var memory = memory();
-      throw Driver.error(call, code, where(), Remedies.ofMemory(bytes, memory[0], memory[1]));
+      use();
+      try (var free = new SizeTPointer(1);
+          var total = new SizeTPointer(1)) {
+        check("cuMemGetInfo", cudart.cuMemGetInfo(free, total));
+        throw Driver.error(call, code, where(), Remedies.ofMemory(bytes, free.get(), total.get()));
+      }
     }
     check(call, code);
   }

@@ -42,7 +42,7 @@ public final class GpuGraph implements AutoCloseable {
     gpu.check("cuGraphLaunch", cudart.cuGraphLaunch(executable, on.pointer()));
   }
 
-  public long nodes() {
+  long nodes() {
     return nodes;
   }
 

@@ -56,24 +56,6 @@ public final class GpuKernel {
             function, cudart.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
   }
 
-  /// Registers a thread.
-  public int registers() {
-    return attribute(cudart.CU_FUNC_ATTRIBUTE_NUM_REGS);
-  }
-
-  /// The most threads a block may have.
-  public int maxThreads() {
-    return attribute(cudart.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  }
-
-  private int attribute(int attribute) {
-    gpu.use();
-    var value = new int[1];
-    gpu.check(
-        "cuFuncGetAttribute of " + name, cudart.cuFuncGetAttribute(value, attribute, function));
-    return value[0];
-  }
-
   /// Launches `blocks` × `threads`. Arguments are each a Long (also an address), an Integer, a
   /// Float, or a MemorySegment whose bytes are passed as they are.
   public void launch(GpuStream on, int blocks, int threads, int sharedBytes, Object... arguments) {
@@ -92,37 +74,12 @@ public final class GpuKernel {
             on.arguments().of(this, arguments),
             NO_EXTRA);
     if (code != cudart.CUDA_SUCCESS) {
-      throw failed("cuLaunchKernel", code, blocks, threads, sharedBytes);
+      throw Driver.error(
+          "cuLaunchKernel of %s with %d blocks of %d threads and %d bytes of shared memory"
+              .formatted(name, blocks, threads, sharedBytes),
+          code,
+          gpu.where(),
+          Remedies.of(code));
     }
-  }
-
-  /// The same, and all blocks run at once, so that they may wait for each other.
-  public void launchCooperative(
-      GpuStream on, int blocks, int threads, int sharedBytes, Object... arguments) {
-    gpu.use();
-    int code =
-        cudart.cuLaunchCooperativeKernel(
-            function,
-            blocks,
-            1,
-            1,
-            threads,
-            1,
-            1,
-            sharedBytes,
-            on.pointer(),
-            on.arguments().of(this, arguments));
-    if (code != cudart.CUDA_SUCCESS) {
-      throw failed("cuLaunchCooperativeKernel", code, blocks, threads, sharedBytes);
-    }
-  }
-
-  private GpuError failed(String call, int code, int blocks, int threads, int sharedBytes) {
-    return Driver.error(
-        "%s of %s with %d blocks of %d threads and %d bytes of shared memory"
-            .formatted(call, name, blocks, threads, sharedBytes),
-        code,
-        gpu.where(),
-        Remedies.of(code));
   }
 }

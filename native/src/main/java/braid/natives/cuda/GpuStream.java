@@ -1,7 +1,6 @@
 package braid.natives.cuda;
 
 import java.util.List;
-import org.bytedeco.cuda.cudart.CUDA_MEMCPY2D_v2;
 import org.bytedeco.cuda.cudart.CUgraph_st;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
@@ -11,7 +10,6 @@ import org.bytedeco.cuda.global.cudart;
 public final class GpuStream implements AutoCloseable {
   private final Gpu gpu;
   private final CUstream_st stream;
-  private final CUDA_MEMCPY2D_v2 rows = new CUDA_MEMCPY2D_v2();
   private final OperationBatch batch = new OperationBatch();
   private final CopyBatch copies = new CopyBatch();
   private final boolean batches;
@@ -22,16 +20,6 @@ public final class GpuStream implements AutoCloseable {
     this.gpu = gpu;
     this.stream = stream;
     this.batches = gpu.driverVersion() >= CopyBatch.FIRST_DRIVER;
-    rows.srcXInBytes(0)
-        .srcY(0)
-        .srcMemoryType(cudart.CU_MEMORYTYPE_UNIFIED)
-        .srcHost(null)
-        .srcArray(null)
-        .dstXInBytes(0)
-        .dstY(0)
-        .dstMemoryType(cudart.CU_MEMORYTYPE_UNIFIED)
-        .dstHost(null)
-        .dstArray(null);
   }
 
   static GpuStream create(Gpu gpu, int priority) {
@@ -50,10 +38,6 @@ public final class GpuStream implements AutoCloseable {
 
   public CUstream_st pointer() {
     return stream;
-  }
-
-  public Gpu gpu() {
-    return gpu;
   }
 
   /// Copies between any two addresses that this device reaches: its own memory, a peer's, pinned.
@@ -78,23 +62,6 @@ public final class GpuStream implements AutoCloseable {
     }
   }
 
-  /// Copies rows of `rowBytes` that begin so many bytes apart.
-  public void copyRows(
-      long to, long toPitch, long from, long fromPitch, long rowBytes, long rowCount) {
-    if (rowCount == 1 || (toPitch == rowBytes && fromPitch == rowBytes)) {
-      copy(to, from, rowBytes * rowCount);
-      return;
-    }
-    gpu.use();
-    rows.srcDevice(from)
-        .srcPitch(fromPitch)
-        .dstDevice(to)
-        .dstPitch(toPitch)
-        .WidthInBytes(rowBytes)
-        .Height(rowCount);
-    gpu.check("cuMemcpy2DAsync", cudart.cuMemcpy2DAsync(rows, stream));
-  }
-
   public void fill(long address, byte value, long bytes) {
     gpu.use();
     gpu.check("cuMemsetD8Async", cudart.cuMemsetD8Async(address, value, bytes, stream));
@@ -110,16 +77,10 @@ public final class GpuStream implements AutoCloseable {
 
   /// Holds later work back until the word is at least this, as signed numbers that may wrap.
   public void awaitAtLeast(long address, long value) {
-    await(address, value, cudart.CU_STREAM_WAIT_VALUE_GEQ);
-  }
-
-  public void awaitEqual(long address, long value) {
-    await(address, value, cudart.CU_STREAM_WAIT_VALUE_EQ);
-  }
-
-  private void await(long address, long value, int how) {
     gpu.use();
-    gpu.check("cuStreamWaitValue64", cudart.cuStreamWaitValue64(stream, address, value, how));
+    gpu.check(
+        "cuStreamWaitValue64",
+        cudart.cuStreamWaitValue64(stream, address, value, cudart.CU_STREAM_WAIT_VALUE_GEQ));
   }
 
   /// Several writes and waits in their order, by one call for up to 64 of them.
@@ -181,13 +142,6 @@ public final class GpuStream implements AutoCloseable {
     return GpuGraph.of(gpu, template);
   }
 
-  public boolean isCapturing() {
-    gpu.use();
-    var status = new int[1];
-    gpu.check("cuStreamIsCapturing", cudart.cuStreamIsCapturing(stream, status));
-    return status[0] != cudart.CU_STREAM_CAPTURE_STATUS_NONE;
-  }
-
   LaunchArguments arguments() {
     return arguments;
   }
@@ -199,7 +153,6 @@ public final class GpuStream implements AutoCloseable {
       closed = true;
       gpu.use();
       gpu.checkReturn("cuStreamDestroy", cudart.cuStreamDestroy(stream));
-      rows.close();
       copies.close();
     }
   }

@@ -20,10 +20,7 @@ public final class KernelChecks {
     LAYOUT,
     NUMBER,
     BOUND,
-    REDUCE,
-    SIGNAL,
-    /// Kernels that wait for each other: nothing for a tool that lets them run one by one.
-    WAITING;
+    REDUCE;
 
     private void run(CheckBench bench) {
       switch (this) {
@@ -32,8 +29,6 @@ public final class KernelChecks {
         case NUMBER -> NumberChecks.run(bench);
         case BOUND -> BoundChecks.run(bench);
         case REDUCE -> ReduceChecks.run(bench);
-        case SIGNAL -> SignalChecks.alone(bench);
-        case WAITING -> SignalChecks.together(bench);
       }
     }
 

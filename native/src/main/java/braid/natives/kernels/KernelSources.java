@@ -17,7 +17,6 @@ record KernelSources(String name, String program, SequencedMap<String, String> i
           "copy.cuh",
           "tma.cuh",
           "reduce.cuh",
-          "signal.cuh",
           "fill.cuh",
           "bounds.cuh",
           "inspect.cuh",

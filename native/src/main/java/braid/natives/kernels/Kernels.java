@@ -37,9 +37,6 @@ public final class Kernels implements AutoCloseable {
       List.of(
           "copy",
           "copy_rows",
-          "signal_write",
-          "signal_wait",
-          "delay",
           "fill_value",
           "fill_integers",
           "range",
@@ -149,12 +146,6 @@ public final class Kernels implements AutoCloseable {
     copyRows(on, blocks, to, rowBytes, from, fromPitch, rowBytes, rows);
   }
 
-  /// Rows that lie side by side, put a pitch apart.
-  public void unpack(
-      GpuStream on, int blocks, long to, long toPitch, long from, long rowBytes, long rows) {
-    copyRows(on, blocks, to, toPitch, from, rowBytes, rowBytes, rows);
-  }
-
   /// Rows from one pitch to another.
   public void copyRows(
       GpuStream on,
@@ -181,27 +172,6 @@ public final class Kernels implements AutoCloseable {
     if (what.count() > 0) {
       kernel(what.kernel()).launch(on, blocks, THREADS, 0, what.bytes());
     }
-  }
-
-  /// Writes a 64-bit word; whoever sees the value there sees all that the stream did before.
-  public void signalWrite(GpuStream on, long word, long value) {
-    kernel("signal_write").launch(on, 1, 1, 0, word, value);
-  }
-
-  /// Waits until the word is at least the value, in the order of numbers that may wrap, or until
-  /// the word at `stop` is not 0; a `stop` of 0 is none.
-  public void signalAwaitAtLeast(GpuStream on, long word, long value, long stop) {
-    kernel("signal_wait").launch(on, 1, 1, 0, word, value, 0, stop);
-  }
-
-  /// Waits until the word is the value, or until the word at `stop` is not 0.
-  public void signalAwaitEqual(GpuStream on, long word, long value, long stop) {
-    kernel("signal_wait").launch(on, 1, 1, 0, word, value, 1, stop);
-  }
-
-  /// Keeps as many blocks busy for that long.
-  public void delay(GpuStream on, int blocks, long nanoseconds) {
-    kernel("delay").launch(on, blocks, 1, 0, nanoseconds);
   }
 
   public void fillValue(GpuStream on, long to, long count, ElementType type, float value) {

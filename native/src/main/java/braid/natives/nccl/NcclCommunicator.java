@@ -53,7 +53,6 @@ public final class NcclCommunicator implements AutoCloseable {
   }
 
   private final Gpu gpu;
-  private final int rank;
   private final int size;
   private final Runnable check;
   private final Duration timeout;
@@ -62,9 +61,8 @@ public final class NcclCommunicator implements AutoCloseable {
   private final AtomicBoolean closed = new AtomicBoolean();
 
   private NcclCommunicator(
-      Gpu gpu, int rank, int size, Runnable check, Duration timeout, ncclComm communicator) {
+      Gpu gpu, int size, Runnable check, Duration timeout, ncclComm communicator) {
     this.gpu = gpu;
-    this.rank = rank;
     this.size = size;
     this.check = check;
     this.timeout = timeout;
@@ -89,11 +87,7 @@ public final class NcclCommunicator implements AutoCloseable {
     }
     Nccl.version();
     var joined = Joining.join(gpu, id, rank, size, how, check, timeout);
-    return new NcclCommunicator(gpu, rank, size, check, timeout, joined);
-  }
-
-  public int rank() {
-    return rank;
+    return new NcclCommunicator(gpu, size, check, timeout, joined);
   }
 
   public int size() {

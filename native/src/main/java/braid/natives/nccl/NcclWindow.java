@@ -25,11 +25,6 @@ public final class NcclWindow implements AutoCloseable {
     return bytes;
   }
 
-  /// The ncclWindow_t.
-  public long handle() {
-    return window.address();
-  }
-
   /// Whether it is one of that communicator, which still lives.
   public boolean isOf(NcclCommunicator which) {
     return communicator.equals(which) && !which.isClosed();

@@ -33,15 +33,6 @@ public final class Nvml implements AutoCloseable {
   private static final int MOST_LINKS = 18;
   private static final int VERSION_BYTES = 96;
 
-  // nvmlFieldValue_t
-  private static final int FIELD_BYTES = 40;
-  private static final int FIELD_LINK_SPEED = 164;
-  private static final int FIELD_SCOPE_OFFSET = 4;
-  private static final int FIELD_TYPE_OFFSET = 24;
-  private static final int FIELD_RESULT_OFFSET = 28;
-  private static final int FIELD_VALUE_OFFSET = 32;
-  private static final int TYPE_UNSIGNED_INT = 1;
-
   /// A moment of a GPU. Clocks in MHz; the power over the last second; `UNKNOWN` (power: NaN) for
   /// what the device does not tell. Reasons are those for which clocks are not at their highest.
   public record Reading(
@@ -55,9 +46,6 @@ public final class Nvml implements AutoCloseable {
       throttleReasons = Set.copyOf(throttleReasons);
     }
   }
-
-  /// A link that is up. `megabytesPerSecond` is one direction, `UNKNOWN` where not told.
-  public record Link(int number, int megabytesPerSecond) {}
 
   private final NvmlCalls calls;
   private boolean closed;
@@ -149,12 +137,12 @@ public final class Nvml implements AutoCloseable {
     }
   }
 
-  /// The NVLinks that are up; none where the GPU has none.
-  public List<Link> links(String pciBusId) {
+  /// The NVLinks that are up, by number; none where the GPU has none.
+  public List<Integer> links(String pciBusId) {
     try (var arena = Arena.ofConfined()) {
       var device = device(pciBusId, arena);
       var active = arena.allocate(JAVA_INT);
-      var links = new ArrayList<Link>();
+      var links = new ArrayList<Integer>();
       for (int link = 0; link < MOST_LINKS; link++) {
         var code = (int) calls.linkState.invokeExact(device, link, active);
         if (code == NvmlCalls.NOT_SUPPORTED || code == NvmlCalls.INVALID_ARGUMENT) {
@@ -162,7 +150,7 @@ public final class Nvml implements AutoCloseable {
         }
         calls.check("nvmlDeviceGetNvLinkState", code, pciBusId);
         if (active.get(JAVA_INT, 0) != 0) {
-          links.add(new Link(link, speed(device, link, arena, pciBusId)));
+          links.add(link);
         }
       }
       return List.copyOf(links);
@@ -182,20 +170,6 @@ public final class Nvml implements AutoCloseable {
         throw ForeignLibrary.unexpected(e);
       }
     }
-  }
-
-  private int speed(MemorySegment device, int link, Arena arena, String pciBusId) throws Throwable {
-    var field = arena.allocate(FIELD_BYTES, Long.BYTES);
-    field.set(JAVA_INT, 0, FIELD_LINK_SPEED);
-    field.set(JAVA_INT, FIELD_SCOPE_OFFSET, link);
-    calls.check(
-        "nvmlDeviceGetFieldValues",
-        (int) calls.fieldValues.invokeExact(device, 1, field),
-        pciBusId);
-    return field.get(JAVA_INT, FIELD_RESULT_OFFSET) == NvmlCalls.SUCCESS
-            && field.get(JAVA_INT, FIELD_TYPE_OFFSET) == TYPE_UNSIGNED_INT
-        ? field.get(JAVA_INT, FIELD_VALUE_OFFSET)
-        : UNKNOWN;
   }
 
   private MemorySegment device(String pciBusId, Arena arena) throws Throwable {

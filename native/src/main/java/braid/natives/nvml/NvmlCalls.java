@@ -36,7 +36,6 @@ final class NvmlCalls {
   final MethodHandle clockReasons;
   final MethodHandle utilisation;
   final MethodHandle linkState;
-  final MethodHandle fieldValues;
   final MethodHandle cudaVersion;
   final MethodHandle deviceCount;
   final MethodHandle deviceByIndex;
@@ -69,7 +68,6 @@ final class NvmlCalls {
             ofDevice);
     utilisation = library.function("nvmlDeviceGetUtilizationRates", ofDevice);
     linkState = library.function("nvmlDeviceGetNvLinkState", ofDeviceAndNumber);
-    fieldValues = library.function("nvmlDeviceGetFieldValues", ofDeviceAndNumber);
     cudaVersion =
         library.function(
             "nvmlSystemGetCudaDriverVersion_v2", FunctionDescriptor.of(JAVA_INT, ADDRESS));

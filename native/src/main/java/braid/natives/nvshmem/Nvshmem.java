@@ -8,14 +8,12 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// One rank's membership in NVSHMEM, of which a process has one. Opening, closing, `allocate` and
-/// `free` are called by all ranks, in the same order; what is on a stream is only enqueued. For one
+/// One rank's membership in NVSHMEM, of which a process has one. Opening, closing and `allocate`
+/// are called by all ranks, in the same order; what is on a stream is only enqueued. For one
 /// thread.
 public final class Nvshmem implements AutoCloseable {
   private static final int WITH_UNIQUE_ID = 8;
   private static final int STATUS_INITIALIZED = 2;
-  private static final int SIGNAL_SET = 9;
-  private static final int AT_LEAST = 5;
 
   private final Gpu gpu;
   private final int size;
@@ -86,25 +84,7 @@ public final class Nvshmem implements AutoCloseable {
     return new Nvshmem(gpu, size, heapBytes, calls);
   }
 
-  /// Such as "3.4.5".
-  public String version() {
-    try (var arena = Arena.ofConfined()) {
-      var numbers = arena.allocate(ValueLayout.JAVA_INT, 3);
-      calls.vendorVersion.invokeExact(
-          numbers.asSlice(0, Integer.BYTES),
-          numbers.asSlice(Integer.BYTES, Integer.BYTES),
-          numbers.asSlice(2L * Integer.BYTES, Integer.BYTES));
-      return numbers.getAtIndex(ValueLayout.JAVA_INT, 0)
-          + "."
-          + numbers.getAtIndex(ValueLayout.JAVA_INT, 1)
-          + "."
-          + numbers.getAtIndex(ValueLayout.JAVA_INT, 2);
-    } catch (Throwable e) {
-      throw ForeignLibrary.unexpected(e);
-    }
-  }
-
-  /// Memory at the same offset of every rank's heap; all ask for the same size.
+  /// Memory at the same offset of every rank's heap, until it is closed; all ask for the same size.
   public long allocate(long bytes) {
     live();
     try {
@@ -116,18 +96,9 @@ public final class Nvshmem implements AutoCloseable {
             "NULL",
             "asked " + bytes + " bytes, heap " + heapBytes,
             gpu.where(),
-            "ask for a larger heap when the ranks start, or free memory");
+            "ask for a larger heap when the ranks start");
       }
       return address;
-    } catch (Throwable e) {
-      throw ForeignLibrary.unexpected(e);
-    }
-  }
-
-  public void free(long address) {
-    live();
-    try {
-      calls.free.invokeExact(address);
     } catch (Throwable e) {
       throw ForeignLibrary.unexpected(e);
     }
@@ -153,52 +124,11 @@ public final class Nvshmem implements AutoCloseable {
     }
   }
 
-  /// `from` is the peer's memory, named by this rank's address of it.
-  public void getOnStream(long to, long from, long bytes, int peer, GpuStream on) {
-    live();
-    try {
-      calls.get.invokeExact(to, from, bytes, known(peer), on.address());
-    } catch (Throwable e) {
-      throw ForeignLibrary.unexpected(e);
-    }
-  }
-
   /// `to` is the peer's memory, named by this rank's address of it.
   public void putOnStream(long to, long from, long bytes, int peer, GpuStream on) {
     live();
     try {
       calls.put.invokeExact(to, from, bytes, known(peer), on.address());
-    } catch (Throwable e) {
-      throw ForeignLibrary.unexpected(e);
-    }
-  }
-
-  /// Puts, and then sets the peer's signal word; `signalWaitOnStream` of the peer waits for it.
-  public void putSignalOnStream(
-      long to, long from, long bytes, long signal, long value, int peer, GpuStream on) {
-    live();
-    try {
-      calls.putSignal.invokeExact(
-          to, from, bytes, signal, value, SIGNAL_SET, known(peer), on.address());
-    } catch (Throwable e) {
-      throw ForeignLibrary.unexpected(e);
-    }
-  }
-
-  /// Until this rank's own word has at least this value, as unsigned numbers.
-  public void signalWaitOnStream(long signal, long value, GpuStream on) {
-    live();
-    try {
-      calls.signalWait.invokeExact(signal, AT_LEAST, value, on.address());
-    } catch (Throwable e) {
-      throw ForeignLibrary.unexpected(e);
-    }
-  }
-
-  public void barrierAllOnStream(GpuStream on) {
-    live();
-    try {
-      calls.barrier.invokeExact(on.address());
     } catch (Throwable e) {
       throw ForeignLibrary.unexpected(e);
     }

@@ -43,15 +43,9 @@ final class NvshmemCalls {
   final MethodHandle initialize;
   final MethodHandle status;
   final MethodHandle finish;
-  final MethodHandle vendorVersion;
   final MethodHandle allocate;
-  final MethodHandle free;
   final MethodHandle pointer;
-  final MethodHandle get;
   final MethodHandle put;
-  final MethodHandle putSignal;
-  final MethodHandle signalWait;
-  final MethodHandle barrier;
   final MethodHandle quiet;
 
   private NvshmemCalls(ForeignLibrary library) {
@@ -65,29 +59,13 @@ final class NvshmemCalls {
             "nvshmemx_hostlib_init_attr", FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS));
     status = library.function("nvshmemx_init_status", FunctionDescriptor.of(JAVA_INT));
     finish = library.function("nvshmemx_hostlib_finalize", FunctionDescriptor.ofVoid());
-    vendorVersion =
-        library.function(
-            "nvshmemx_vendor_get_version_info",
-            FunctionDescriptor.ofVoid(ADDRESS, ADDRESS, ADDRESS));
     allocate = library.function("nvshmem_malloc", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG));
-    free = library.function("nvshmem_free", FunctionDescriptor.ofVoid(JAVA_LONG));
     pointer =
         library.function("nvshmem_ptr", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT));
-    var copy = FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_LONG);
-    get = library.function("nvshmemx_getmem_on_stream", copy);
-    put = library.function("nvshmemx_putmem_on_stream", copy);
-    putSignal =
+    put =
         library.function(
-            "nvshmemx_putmem_signal_on_stream",
-            FunctionDescriptor.ofVoid(
-                JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT,
-                JAVA_LONG));
-    signalWait =
-        library.function(
-            "nvshmemx_signal_wait_until_on_stream",
-            FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG));
-    barrier =
-        library.function("nvshmemx_barrier_all_on_stream", FunctionDescriptor.ofVoid(JAVA_LONG));
+            "nvshmemx_putmem_on_stream",
+            FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_LONG));
     quiet = library.function("nvshmemx_quiet_on_stream", FunctionDescriptor.ofVoid(JAVA_LONG));
   }
 

@@ -83,11 +83,7 @@ public final class Cupti implements AutoCloseable {
       int copyKind,
       int fromDevice,
       int toDevice)
-      implements Activity {
-    public boolean byCopyEngine() {
-      return engine.startsWith("copy engine");
-    }
-  }
+      implements Activity {}
 
   public record Fill(
       Belonging belonging, long startNanos, long endNanos, int streamId, long bytes, String engine)

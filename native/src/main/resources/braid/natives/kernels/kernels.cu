@@ -5,7 +5,6 @@
 #include "copy.cuh"
 #include "tma.cuh"
 #include "reduce.cuh"
-#include "signal.cuh"
 #include "fill.cuh"
 #include "bounds.cuh"
 #include "inspect.cuh"

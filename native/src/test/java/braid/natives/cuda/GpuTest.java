@@ -91,14 +91,11 @@ class GpuTest {
   @Test
   void saysWhatItIs() {
     assertThat(gpu.where()).isEqualTo("the test, device 0 (%s)".formatted(gpu.name()));
-    assertThat(gpu.uuid()).matches("GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}");
     assertThat(gpu.pciBusId()).matches("[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\\.0");
     assertThat(gpu.multiprocessors()).isPositive();
     assertThat(gpu.architecture()).isGreaterThanOrEqualTo(70);
     assertThat(gpu.driverVersion()).isGreaterThanOrEqualTo(13_000);
-    assertThat(gpu.freeBytes()).isPositive().isLessThanOrEqualTo(gpu.totalBytes());
     assertThat(gpu.greatestPriority()).isLessThanOrEqualTo(gpu.leastPriority());
-    assertThat(gpu.reaches(0)).isTrue();
   }
 
   @Test
@@ -107,20 +104,6 @@ class GpuTest {
         .isInstanceOf(GpuError.class)
         .hasMessageStartingWith("cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory) on ")
         .hasMessageContaining("1125899906842624 bytes were asked for and ");
-  }
-
-  @Test
-  void copiesRows() {
-    count();
-    var rows = gpu.allocate(BYTES);
-    gpu.fill(rows, (byte) 0, BYTES);
-    stream.copyRows(rows, 40, device, 20, 12, 3);
-    stream.copy(host.address(), rows, BYTES);
-    stream.synchronize();
-    assertThat(stream.isDone()).isTrue();
-    assertThat(List.of(number(0), number(2), number(3), number(10), number(12), number(20)))
-        .containsExactly(0f, 2f, 0f, 5f, 7f, 10f);
-    gpu.free(rows);
   }
 
   @Test
@@ -152,10 +135,7 @@ class GpuTest {
     count();
     try (var module = gpu.load(SCALE.getBytes(StandardCharsets.US_ASCII))) {
       var kernel = module.kernel("scale");
-      assertThat(kernel.registers()).isPositive();
-      assertThat(kernel.maxThreads()).isGreaterThanOrEqualTo(128);
       stream.beginCapture();
-      assertThat(stream.isCapturing()).isTrue();
       kernel.launch(stream, 8, 128, 0, device, COUNT, 2f);
       stream.copy(host.address(), device, BYTES);
       try (var graph = stream.endCapture()) {
@@ -168,9 +148,10 @@ class GpuTest {
         stream.synchronize();
         assertThat(number(COUNT - 1)).isEqualTo(4f * (COUNT - 1));
       }
-      kernel.launchCooperative(stream, 8, 128, 0, device, COUNT, 3f);
+      kernel.launch(stream, 8, 128, 0, device, COUNT, 3f);
       stream.copy(host.address(), device, BYTES);
       stream.synchronize();
+      assertThat(stream.isDone()).isTrue();
       assertThat(number(COUNT - 1)).isEqualTo(12f * (COUNT - 1));
       assertThatThrownBy(() -> kernel.launch(stream, 8, 128, 0, device, COUNT))
           .hasMessage("scale takes 3 arguments but was given 2");

@@ -89,12 +89,6 @@ final class PeerCopies {
           }
         });
     measure(
-        "rows of all peers at once",
-        shard,
-        to,
-        chunk ->
-            first.copyRows(to + chunk * piece, shard, from + chunk * piece, room, piece, peers));
-    measure(
         "a batch",
         shard,
         to,

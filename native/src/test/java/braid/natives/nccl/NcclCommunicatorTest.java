@@ -42,8 +42,7 @@ class NcclCommunicatorTest {
   void collectivesMoveAndAddWhatTheyShould() throws Exception {
     onAll(
         PLAIN,
-        (gpu, communicator, stream) -> {
-          var rank = communicator.rank();
+        (rank, gpu, communicator, stream) -> {
           var size = communicator.size();
           var from = gpu.allocate(BYTES * size);
           var to = gpu.allocate(BYTES * size);
@@ -87,16 +86,16 @@ class NcclCommunicatorTest {
     assumeTrue(Gpu.count() > 1, "a window of one rank is no window; this machine has one GPU");
     onAll(
         COPY_ENGINES,
-        (gpu, communicator, stream) -> {
+        (rank, gpu, communicator, stream) -> {
           var size = communicator.size();
           try (var memory = VirtualMemory.create(gpu, BYTES * (size + 1));
               var range = AddressRange.reserve(gpu, memory.bytes(), 0)) {
             range.map(0, memory);
             var from = range.address();
             var to = from + BYTES;
-            try (var window = communicator.register(range.address(), range.bytes())) {
-              assertThat(window.handle()).isNotZero();
-              write(gpu, from, COUNT, communicator.rank() + 1);
+            try (var window = communicator.register(range.address(), memory.bytes())) {
+              assertThat(window.isOf(communicator)).isTrue();
+              write(gpu, from, COUNT, rank + 1);
               communicator.allGather(from, to, COUNT, Nccl.Type.FP32, stream);
               stream.synchronize();
               for (int other = 0; other < size; other++) {
@@ -142,7 +141,7 @@ class NcclCommunicatorTest {
   void aCommunicatorEndsOnceAndForGood() throws Exception {
     onAll(
         PLAIN,
-        (gpu, communicator, stream) -> {
+        (rank, gpu, communicator, stream) -> {
           communicator.abort();
           communicator.abort();
           communicator.close();
@@ -155,7 +154,7 @@ class NcclCommunicatorTest {
 
   /// What a rank does.
   private interface Body {
-    void run(Gpu gpu, NcclCommunicator communicator, GpuStream stream);
+    void run(int rank, Gpu gpu, NcclCommunicator communicator, GpuStream stream);
   }
 
   private static void onAll(NcclCommunicator.Configuration how, Body body) throws Exception {
@@ -173,7 +172,7 @@ class NcclCommunicatorTest {
                           var stream = gpu.stream(gpu.leastPriority());
                           var communicator =
                               NcclCommunicator.join(gpu, id, number, size, how, () -> {}, LONG)) {
-                        body.run(gpu, communicator, stream);
+                        body.run(number, gpu, communicator, stream);
                       }
                       return true;
                     }));
