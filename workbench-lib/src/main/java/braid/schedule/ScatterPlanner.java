@@ -144,7 +144,12 @@ final class ScatterPlanner {
     void write() {
       gemm.begin(program);
       if (method != Method.RING) {
-        peers.forEach(peer -> signals.begin(comm, peer));
+        for (int peer : peers) {
+          // A peer writes here what it sends this rank as an owner, or its own sums.
+          if (chunks.has(rank) || spread.isPresent() && chunks.has(peer)) {
+            signals.begin(comm, peer);
+          }
+        }
       } else if (ranks > 1) {
         signals.begin(comm, neighbors.previous());
       }
