@@ -23,6 +23,6 @@ final class Check {
       return List.of(order.deadlock().get());
     }
     var races = new Races(wiring, order).findings();
-    return races;
+    return races.isEmpty() ? new Flow(wiring, order).findings() : races;
   }
 }

@@ -227,7 +227,15 @@ final class Wiring {
 
   private void finishFits(int number, Finish finish, Region output) {
     int rank = output.rank();
-    finish.bias().ifPresent(bias -> sameColumns(number, bias.on(rank), output));
+    finish
+        .bias()
+        .ifPresent(
+            bias -> {
+              sameColumns(number, bias.on(rank), output);
+              if (bias.rows(rank) != 1) {
+                finding("%s: a bias has 1 row but %s has %d", name(number), bias, bias.rows(rank));
+              }
+            });
     finish
         .preActivation()
         .ifPresent(
