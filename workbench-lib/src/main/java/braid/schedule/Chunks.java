@@ -45,6 +45,11 @@ record Chunks(long total, int parts, int count, List<Integer> boundaries, boolea
     return rows;
   }
 
+  /// Whether a part has rows.
+  boolean has(int part) {
+    return offset(part, count) > 0;
+  }
+
   /// Rows of the largest part.
   long longest() {
     long longest = 0;

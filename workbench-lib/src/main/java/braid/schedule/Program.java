@@ -13,12 +13,13 @@ import braid.schedule.Step.Tile;
 import braid.schedule.Step.Wait;
 import braid.schedule.Step.Zero;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
 /// The steps of one rank while they are written down, in the order in which the rank gives them to
-/// its lanes. Steps without rows are left out.
+/// its lanes. Steps without rows are left out, and marks and waits that hold nothing.
 public final class Program {
   private final int rank;
   private final int ranks;
@@ -110,7 +111,42 @@ public final class Program {
     return this;
   }
 
+  /// The steps, without marks that nobody waits for and waits for marks that nothing follows.
   List<Step> steps() {
-    return List.copyOf(steps);
+    var kept = new ArrayList<Step>();
+    var followed = new HashSet<Lane>();
+    var awaited = new HashSet<Integer>();
+    for (var step : steps.reversed()) {
+      if (step instanceof Mark mark && !awaited.contains(mark.number())
+          || step instanceof After after && !followed.contains(after.lane())) {
+        continue;
+      }
+      if (step instanceof After after) {
+        awaited.add(after.mark());
+      }
+      followed.add(step.lane());
+      kept.addFirst(step);
+    }
+    return numbered(kept);
+  }
+
+  /// The steps with their marks numbered without gaps.
+  private static List<Step> numbered(List<Step> steps) {
+    var numbers = new HashMap<Integer, Integer>();
+    var all = new ArrayList<Step>();
+    for (var step : steps) {
+      all.add(
+          switch (step) {
+            case Mark mark -> {
+              numbers.put(mark.number(), numbers.size());
+              yield new Mark(mark.lane(), mark.chunk(), numbers.size() - 1);
+            }
+            case After after ->
+                new After(
+                    after.lane(), after.chunk(), numbers.getOrDefault(after.mark(), after.mark()));
+            default -> step;
+          });
+    }
+    return List.copyOf(all);
   }
 }

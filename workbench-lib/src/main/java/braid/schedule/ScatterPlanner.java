@@ -137,7 +137,12 @@ final class ScatterPlanner {
     void write() {
       gemm.begin(program);
       if (method != Method.RING) {
-        peers.forEach(peer -> signals.begin(comm, peer));
+        for (int peer : peers) {
+          // A peer that has sums sends them to all; else this rank is sent its rows.
+          if (chunks.has(spread.isPresent() ? peer : rank)) {
+            signals.begin(comm, peer);
+          }
+        }
       } else if (ranks > 1) {
         signals.begin(comm, neighbors.previous());
       }
@@ -219,10 +224,18 @@ final class ScatterPlanner {
         program.reduce(adder, chunk, parts, running.on(rank, rows), Finish.NONE);
         ready = program.mark(adder, chunk);
       }
-      signals.awaitBegun(comm, neighbors.next());
+      awaitRoom(neighbors.next());
       after(comm, chunk, ready);
       program.copy(comm, chunk, sent.on(rank, rows), inbox(neighbors.next(), step, owner, chunk));
       signals.landed(comm, neighbors.next(), owner, chunk);
+    }
+
+    /// Waits until a peer's inbox may be written. In an all-reduce it may from the start: the last
+    /// iteration has ended here behind all sums, and so behind every reader of an inbox.
+    private void awaitRoom(int peer) {
+      if (spread.isEmpty()) {
+        signals.awaitBegun(comm, peer);
+      }
     }
 
     /// Sends a chunk's rows to their owner once they are made.
@@ -232,7 +245,7 @@ final class ScatterPlanner {
         return;
       }
       int made = make(piece, chunk, rows);
-      signals.awaitBegun(comm, owner);
+      awaitRoom(owner);
       after(comm, chunk, made);
       program.copy(comm, chunk, partial.on(rank, rows), inbox(owner, rank, owner, chunk));
       signals.landed(comm, owner, rank, chunk);

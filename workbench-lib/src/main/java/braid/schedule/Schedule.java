@@ -220,6 +220,26 @@ public final class Schedule {
     return new Schedule(builder, each -> each == rank ? List.copyOf(other) : steps(each));
   }
 
+  /// The mistakes in it, in one line each; empty for a schedule that is right on every machine.
+  /// Mistakes of one kind hide those of later kinds: steps that do not match, then deadlocks, then
+  /// races, then wrong outputs.
+  public List<String> findings() {
+    return Check.findings(this);
+  }
+
+  /// Throws a [BraidException] of [#findings] if there are any.
+  public void check() {
+    var found = findings();
+    if (!found.isEmpty()) {
+      throw new BraidException(
+          "%s: %s%s"
+              .formatted(
+                  this,
+                  found.size() == 1 ? "" : found.size() + " mistakes\n",
+                  String.join("\n", found)));
+    }
+  }
+
   @Override
   public boolean equals(Object other) {
     return other instanceof Schedule schedule

@@ -17,7 +17,7 @@ public sealed interface Step {
   /// @param rank that does it
   List<Access> accesses(int rank);
 
-  /// A few words for messages and spans, such as `signal begun from rank 1`.
+  /// A few words for messages and spans, such as `wait for begun from rank 1`.
   default String text() {
     return switch (this) {
       case Copy copy ->
@@ -34,9 +34,9 @@ public sealed interface Step {
       case Prepare prepare -> "preparing " + prepare.weight();
       case LibraryCall call -> call.collective() + " by a library";
       case Signal signal -> "signal %s to rank %d".formatted(signal.word(), signal.to());
-      case Wait wait -> "signal %s from rank %d".formatted(wait.word(), wait.from());
+      case Wait wait -> "wait for %s from rank %d".formatted(wait.word(), wait.from());
       case Mark mark -> "mark " + mark.number();
-      case After after -> "mark " + after.mark();
+      case After after -> "wait for mark " + after.mark();
     };
   }
 

@@ -1,0 +1,305 @@
+package braid.schedule;
+
+import braid.GemmSpec;
+import braid.GemmSpec.Feature;
+import braid.schedule.Value.Factor;
+import braid.schedule.Value.Gelu;
+import braid.schedule.Value.Origin;
+import braid.schedule.Value.Product;
+import braid.schedule.Value.Repeated;
+import braid.schedule.Value.Rows;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/// Values of the made ports by the goal of a schedule, from the unfused code of [GemmSpec] and the
+/// definition of each collective; nothing is taken from a planner.
+final class Expected {
+  private final int ranks;
+  private final List<Output> outputs = new ArrayList<>();
+  private final List<String> findings = new ArrayList<>();
+
+  /// Rows of a made port and their value.
+  record Output(Region rows, Value value) {}
+
+  /// A rank's rows of a port, at their place among those of all ranks.
+  private record Held(Region region, long start) {
+    Slice rows() {
+      return new Slice(start, region.rows());
+    }
+
+    /// These rows as a value of others of the same place.
+    Value seenBy(Held other) {
+      return new Rows(
+          region.buffer().name(),
+          region.rank(),
+          region.row() - start - other.region.row() + other.start,
+          Origin.GIVEN);
+    }
+
+    /// The part of it at that place.
+    Region at(Slice rows) {
+      return new Region(
+          region.buffer(), region.rank(), region.row() + rows.start() - start, rows.length());
+    }
+  }
+
+  private Expected(int ranks) {
+    this.ranks = ranks;
+  }
+
+  /// What the goal of a schedule asks for.
+  static Expected of(Schedule schedule) {
+    var expected = new Expected(schedule.ranks());
+    switch (schedule.goal()) {
+      case Goal.Gemm(GemmSpec spec, var _) -> expected.gemm(spec, schedule);
+      case Goal.Collected(Collective collective, int root) ->
+          expected.ports(collective, root, schedule);
+      case Goal.Unstated _ -> {}
+    }
+    return expected;
+  }
+
+  /// What a collective makes of regions `x` in regions `y`, by rank.
+  static Expected of(Collective collective, int root, List<Region> x, List<Region> y) {
+    var expected = new Expected(x.size());
+    expected.collected(collective, root, x, y);
+    return expected;
+  }
+
+  /// Empty where nothing is known of a port.
+  List<Output> outputs() {
+    return findings.isEmpty() ? outputs : List.of();
+  }
+
+  List<String> findings() {
+    return findings;
+  }
+
+  private void gemm(GemmSpec spec, Schedule schedule) {
+    var shares = IntStream.range(0, ranks).mapToObj(rank -> Shares.of(spec, ranks, rank)).toList();
+    var input = new ArrayList<Held>();
+    var output = new ArrayList<Held>();
+    var beside = new ArrayList<Held>();
+    var besideOutput = new ArrayList<Held>();
+    var gathered = new ArrayList<Held>();
+    for (int rank = 0; rank < ranks; rank++) {
+      var its = shares.get(rank);
+      held(schedule, Part.INPUT, rank, its.input(), its.inner().length()).ifPresent(input::add);
+      held(schedule, Part.OUTPUT, rank, its.output(), its.columns().length())
+          .ifPresent(output::add);
+      var all = new Slice(0, spec.besideElements());
+      var part = all.part(ranks, rank);
+      switch (spec.pattern()) {
+        case GEMM_BESIDE_ALL_GATHER -> {
+          held(schedule, Part.BESIDE_INPUT, rank, part, 1).ifPresent(beside::add);
+          held(schedule, Part.BESIDE_OUTPUT, rank, all, 1).ifPresent(besideOutput::add);
+        }
+        case GEMM_BESIDE_REDUCE_SCATTER -> {
+          held(schedule, Part.BESIDE_INPUT, rank, all, 1).ifPresent(beside::add);
+          held(schedule, Part.BESIDE_OUTPUT, rank, part, 1).ifPresent(besideOutput::add);
+        }
+        case ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE -> {
+          if (spec.has(Feature.GATHERED_INPUT)) {
+            held(schedule, Part.GATHERED_INPUT, rank, new Slice(0, spec.m()), spec.k())
+                .ifPresent(gathered::add);
+          }
+        }
+      }
+    }
+    var weights = new ArrayList<List<Factor>>();
+    for (int rank = 0; rank < ranks; rank++) {
+      var its = shares.get(rank);
+      held(schedule, Part.WEIGHT, rank, its.inner(), its.columns().length())
+          .ifPresent(held -> weights.add(factors(held.region())));
+      if (spec.has(Feature.BIAS)) {
+        held(schedule, Part.BIAS, rank, new Slice(0, 1), its.columns().length());
+      }
+      if (spec.has(Feature.GELU)) {
+        held(schedule, Part.PRE_ACTIVATION, rank, its.output(), its.columns().length());
+      }
+    }
+    if (!findings.isEmpty()) {
+      return;
+    }
+    for (var out : output) {
+      int rank = out.region().rank();
+      switch (spec.pattern()) {
+        case ALL_GATHER_GEMM -> {
+          for (var in : input) {
+            finish(
+                schedule, spec, out, in.rows(), product(spec, in.seenBy(out), weights.get(rank)));
+          }
+        }
+        case GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE ->
+            finish(
+                schedule,
+                spec,
+                out,
+                out.rows(),
+                Value.sum(
+                    input.stream()
+                        .map(in -> product(spec, in.seenBy(out), weights.get(in.region().rank())))
+                        .toList()));
+        case GEMM_BESIDE_ALL_GATHER, GEMM_BESIDE_REDUCE_SCATTER ->
+            finish(
+                schedule,
+                spec,
+                out,
+                out.rows(),
+                product(spec, input.get(rank).seenBy(out), weights.get(rank)));
+      }
+    }
+    gather(input, gathered);
+    if (spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER) {
+      gather(beside, besideOutput);
+    } else {
+      add(beside, besideOutput);
+    }
+  }
+
+  private static Value product(GemmSpec spec, Value row, List<Factor> weight) {
+    return new Product(row, weight, spec.dtype().isFp8() ? 1 : Product.UNSCALED);
+  }
+
+  private static List<Factor> factors(Region weight) {
+    return List.of(
+        new Factor(
+            new Slice(0, weight.rows()),
+            new Rows(weight.buffer().name(), weight.rank(), weight.row(), Origin.GIVEN)));
+  }
+
+  private void finish(Schedule schedule, GemmSpec spec, Held out, Slice rows, Value product) {
+    int rank = out.region().rank();
+    var terms = new ArrayList<Value>();
+    terms.add(product);
+    if (spec.has(Feature.ACCUMULATE)) {
+      terms.add(new Rows(out.region().buffer().name(), rank, 0, Origin.BEFORE));
+    }
+    if (spec.has(Feature.BIAS)) {
+      var bias = region(schedule, Part.BIAS, rank);
+      terms.add(
+          new Repeated(new Rows(bias.buffer().name(), bias.rank(), bias.row(), Origin.GIVEN)));
+    }
+    var value = Value.sum(terms);
+    if (spec.has(Feature.GELU)) {
+      var kept = new Held(region(schedule, Part.PRE_ACTIVATION, rank), out.start());
+      outputs.add(new Output(kept.at(rows), value.moved(out.region().row() - kept.region().row())));
+      value = new Gelu(value);
+    }
+    outputs.add(new Output(out.at(rows), value));
+  }
+
+  private void ports(Collective collective, int root, Schedule schedule) {
+    if (collective == Collective.BARRIER) {
+      return;
+    }
+    var given = schedule.ports().stream().filter(Port::given).toList();
+    var made = schedule.ports().stream().filter(port -> !port.given()).toList();
+    if (given.size() == 1 && made.size() == 1) {
+      collected(collective, root, given.getFirst().regions(), made.getFirst().regions());
+    } else {
+      findings.add(
+          "a schedule of %s needs 1 given and 1 made port but has %d and %d"
+              .formatted(collective, given.size(), made.size()));
+    }
+  }
+
+  private void collected(Collective collective, int root, List<Region> x, List<Region> y) {
+    switch (collective) {
+      case ALL_GATHER -> gather(consecutive(x), whole(y));
+      case REDUCE_SCATTER -> add(whole(x), consecutive(y));
+      case ALL_REDUCE -> add(whole(x), whole(y));
+      case BROADCAST -> gather(whole(x.subList(root, root + 1)), whole(y));
+      case ALL_TO_ALL -> exchange(x, y);
+      case BARRIER -> {}
+    }
+  }
+
+  private static List<Held> whole(List<Region> regions) {
+    return regions.stream().map(region -> new Held(region, 0)).toList();
+  }
+
+  private static List<Held> consecutive(List<Region> regions) {
+    var held = new ArrayList<Held>();
+    long start = 0;
+    for (var region : regions) {
+      held.add(new Held(region, start));
+      start += region.rows();
+    }
+    return held;
+  }
+
+  /// Each of `from` at its place in each of `into`.
+  private void gather(List<Held> from, List<Held> into) {
+    for (var out : into) {
+      if (covered("gathered", from.stream().mapToLong(in -> in.rows().length()).sum(), out)) {
+        from.forEach(in -> outputs.add(new Output(out.at(in.rows()), in.seenBy(out))));
+      }
+    }
+  }
+
+  /// The sum of all of `from` in each of `into`.
+  private void add(List<Held> from, List<Held> into) {
+    for (var out : into) {
+      for (var in : from) {
+        if (in.rows().end() < out.rows().end()) {
+          findings.add(
+              "%s has no rows for rows %d..%d of the sum in %s; give all ranks as many"
+                  .formatted(in.region(), in.rows().end(), out.rows().end() - 1, out.region()));
+          return;
+        }
+      }
+      outputs.add(
+          new Output(out.region(), Value.sum(from.stream().map(in -> in.seenBy(out)).toList())));
+    }
+  }
+
+  private void exchange(List<Region> x, List<Region> y) {
+    for (int to = 0; to < ranks; to++) {
+      var into = y.get(to);
+      var parts = new ArrayList<Region>();
+      for (var from : x) {
+        var part = from.slice().part(ranks, to);
+        parts.add(new Region(from.buffer(), from.rank(), part.start(), part.length()));
+      }
+      gather(consecutive(parts), List.of(new Held(into, 0)));
+    }
+  }
+
+  private boolean covered(String what, long rows, Held out) {
+    if (rows != out.rows().length()) {
+      findings.add(
+          "%s has %d rows but %d are %s; give it as many"
+              .formatted(out.region(), out.rows().length(), rows, what));
+      return false;
+    }
+    return true;
+  }
+
+  private static Region region(Schedule schedule, Part part, int rank) {
+    return schedule.port(part.port()).orElseThrow().on(rank);
+  }
+
+  private Optional<Held> held(Schedule schedule, Part part, int rank, Slice rows, long columns) {
+    var port = schedule.port(part.port());
+    if (port.isEmpty()) {
+      if (rank == 0) {
+        findings.add(
+            "the goal, %s, needs a %s port `%s` but there is none; add it to the builder"
+                .formatted(schedule.goal(), part.given() ? "given" : "made", part.port()));
+      }
+      return Optional.empty();
+    }
+    var region = port.get().on(rank);
+    if (region.rows() != rows.length() || region.columns() != columns) {
+      findings.add(
+          "port `%s` of rank %d must have %d x %d numbers but has %d x %d"
+              .formatted(
+                  part.port(), rank, rows.length(), columns, region.rows(), region.columns()));
+      return Optional.empty();
+    }
+    return Optional.of(new Held(region, rows.start()));
+  }
+}

@@ -1,0 +1,198 @@
+package braid.schedule;
+
+import braid.schedule.Step.Access;
+import braid.schedule.Step.Access.Use;
+import braid.schedule.Step.Gemm;
+import braid.schedule.Step.LibraryCall;
+import braid.schedule.Step.Reduce;
+import braid.schedule.Step.Signal;
+import braid.schedule.Step.Wait;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/// Finds events that use the same rows, one of them writing, and have no order. The words of flags
+/// are held to the same rule: a recorded iteration raises a word to one of two values, so the next
+/// iteration may not raise it before it was seen.
+final class Races {
+  private final Wiring wiring;
+  private final Order order;
+  private final Map<Memory, List<Touch>> touches = new LinkedHashMap<>();
+
+  /// By the two steps: what is found of one iteration is not repeated of the next.
+  private final Map<List<Integer>, String> findings = new LinkedHashMap<>();
+
+  /// One rank's array, or one of its flags.
+  private record Memory(String name, int rank, boolean words) {}
+
+  /// An event's use of rows.
+  private record Touch(int event, Use use, long start, long end, String of) {}
+
+  Races(Wiring wiring, Order order) {
+    this.wiring = wiring;
+    this.order = order;
+  }
+
+  List<String> findings() {
+    for (int number = 0; number < wiring.size(); number++) {
+      var accesses = wiring.step(number).accesses(wiring.rank(number));
+      within(number, accesses);
+      for (int iteration = 0; iteration < Order.ITERATIONS; iteration++) {
+        int event = order.step(iteration, number);
+        accesses.forEach(access -> touch(event, access, ""));
+        switch (wiring.step(number)) {
+          case Signal signal -> touch(event, signal.to(), signal.flag(), signal.index(), Use.WRITE);
+          case Wait wait -> touch(event, wiring.rank(number), wait.flag(), wait.index(), Use.READ);
+          default -> {}
+        }
+      }
+    }
+    for (var port : wiring.schedule().ports()) {
+      for (var region : port.regions()) {
+        for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
+          touch(order.caller(iteration, region.rank()), Access.write(region), port.name());
+        }
+      }
+    }
+    touches.forEach(this::sweep);
+    return List.copyOf(findings.values());
+  }
+
+  private void touch(int event, Access access, String of) {
+    var region = access.region();
+    if (!region.isEmpty()) {
+      touches
+          .computeIfAbsent(
+              new Memory(region.buffer().name(), region.rank(), false), _ -> new ArrayList<>())
+          .add(new Touch(event, access.use(), region.row(), region.slice().end(), of));
+    }
+  }
+
+  private void touch(int event, int rank, Flag flag, int index, Use use) {
+    touches
+        .computeIfAbsent(new Memory(flag.name(), rank, true), _ -> new ArrayList<>())
+        .add(new Touch(event, use, index, index + 1, ""));
+  }
+
+  /// Compares touches that overlap, by their first rows.
+  private void sweep(Memory memory, List<Touch> all) {
+    all.sort(Comparator.comparingLong(Touch::start));
+    var active = new ArrayList<List<Touch>>();
+    for (var _ : Use.values()) {
+      active.add(new ArrayList<>());
+    }
+    for (var touch : all) {
+      for (var use : Use.values()) {
+        if (use.conflicts(touch.use())) {
+          var others = active.get(use.ordinal());
+          others.removeIf(other -> other.end() <= touch.start());
+          others.forEach(other -> compare(memory, other, touch));
+        }
+      }
+      active.get(touch.use().ordinal()).add(touch);
+    }
+  }
+
+  private void compare(Memory memory, Touch one, Touch other) {
+    int a = one.event();
+    int b = other.event();
+    if (a == b || order.isBefore(a, b) || order.isBefore(b, a)) {
+      return;
+    }
+    boolean swap =
+        order.iteration(a) > order.iteration(b)
+            || order.iteration(a) == order.iteration(b)
+                && (order.isCaller(b)
+                    || !order.isCaller(a) && other.use() == Use.WRITE && one.use() != Use.WRITE);
+    var first = swap ? other : one;
+    var second = swap ? one : other;
+    findings.putIfAbsent(
+        List.of(key(first.event()), key(second.event())),
+        "race on %s: %s and %s have no order; %s"
+            .formatted(
+                where(
+                    memory, Math.max(one.start(), other.start()), Math.min(one.end(), other.end())),
+                who(first),
+                who(second),
+                remedy(first.event(), second.event())));
+  }
+
+  private int key(int event) {
+    return order.isStep(event) ? order.number(event) : -1 - order.rank(event);
+  }
+
+  private static String where(Memory memory, long start, long end) {
+    return memory.words()
+        ? "signal %s[%d] of rank %d".formatted(memory.name(), start, memory.rank())
+        : "%s of rank %d, rows %d..%d".formatted(memory.name(), memory.rank(), start, end - 1);
+  }
+
+  private String who(Touch touch) {
+    int event = touch.event();
+    return order.isStep(event)
+        ? "%s (iteration %d)".formatted(wiring.name(order.number(event)), order.iteration(event))
+        : "the caller's use of `%s` on rank %d %s"
+            .formatted(touch.of(), order.rank(event), when(order.iteration(event)));
+  }
+
+  private static String when(int iteration) {
+    return iteration < Order.ITERATIONS
+        ? "before iteration " + iteration
+        : "behind iteration " + (iteration - 1);
+  }
+
+  private String remedy(int first, int second) {
+    int from = order.rank(first);
+    int to = order.rank(second);
+    if (from == to) {
+      return order.isStep(first) && order.isStep(second)
+          ? "let lane %s wait for a mark of lane %s behind the first"
+              .formatted(lane(second), lane(first))
+          : "end the iteration behind it";
+    }
+    if (order.isCaller(first)) {
+      return "let rank %d wait for a signal that rank %d raises in the iteration"
+          .formatted(to, from);
+    }
+    return order.isCaller(second)
+        ? "let rank %d end its iteration behind a signal that rank %d raises behind its step"
+            .formatted(to, from)
+        : "let rank %d wait for a signal that rank %d raises behind the first".formatted(to, from);
+  }
+
+  private Lane lane(int event) {
+    return wiring.step(order.number(event)).lane();
+  }
+
+  /// The parts of one step have no order either. A sum may be where one of its parts is, row by
+  /// row.
+  private void within(int number, List<Access> accesses) {
+    var step = wiring.step(number);
+    if (step instanceof LibraryCall) {
+      return;
+    }
+    for (int i = 0; i < accesses.size(); i++) {
+      if (accesses.get(i).use() != Use.WRITE) {
+        continue;
+      }
+      for (int j = 0; j < accesses.size(); j++) {
+        var one = accesses.get(i);
+        var other = accesses.get(j);
+        if (i != j
+            && one.region().overlaps(other.region())
+            && !(other.use() == Use.READ && one.region().equals(other.region()) && inPlace(step))) {
+          findings.putIfAbsent(
+              List.of(number, number),
+              "race within %s: it uses %s and %s, which overlap, at once; make it two steps"
+                  .formatted(wiring.name(number), one.region(), other.region()));
+        }
+      }
+    }
+  }
+
+  private static boolean inPlace(Step step) {
+    return step instanceof Reduce || step instanceof Gemm gemm && gemm.finish().accumulate();
+  }
+}

@@ -1,0 +1,227 @@
+package braid.schedule;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+
+/// The value of a row as an expression of rows that were there before the iteration. A source is
+/// named by its distance from the row that has the value, so that consecutive rows have one value,
+/// and rows that are off by one do not.
+sealed interface Value {
+  Value ZERO = new Sum(Map.of());
+
+  /// Where a row comes from.
+  enum Origin {
+    /// The caller wrote it.
+    GIVEN,
+    /// An output as it was before the iteration.
+    BEFORE,
+    /// Nobody wrote it.
+    UNKNOWN
+  }
+
+  /// The row of a buffer that is `shift` rows behind the one that has the value.
+  record Rows(String buffer, int rank, long shift, Origin origin) implements Value {}
+
+  /// The same row for all: a bias.
+  record Repeated(Value row) implements Value {}
+
+  /// A row times a weight.
+  ///
+  /// @param scales how often it was scaled; [#UNSCALED] where nothing is to be
+  record Product(Value row, List<Factor> weight, int scales) implements Value {
+    static final int UNSCALED = -1;
+  }
+
+  /// Rows of a weight, counted from its first.
+  record Factor(Slice rows, Value value) {}
+
+  /// Values added up, in any order, and how often each.
+  record Sum(Map<Value, Integer> terms) implements Value {}
+
+  record Gelu(Value of) implements Value {}
+
+  /// Adds up, into one sum.
+  static Value sum(List<Value> values) {
+    if (values.size() == 1) {
+      return values.getFirst();
+    }
+    var terms = new LinkedHashMap<Value, Integer>();
+    for (var value : values) {
+      value.terms().forEach((term, times) -> terms.merge(term, times, Integer::sum));
+    }
+    return ofTerms(terms);
+  }
+
+  private static Value ofTerms(Map<Value, Integer> terms) {
+    return terms.size() == 1 && terms.containsValue(1)
+        ? terms.keySet().iterator().next()
+        : new Sum(Collections.unmodifiableMap(terms));
+  }
+
+  default Map<Value, Integer> terms() {
+    return this instanceof Sum sum ? sum.terms() : Map.of(this, 1);
+  }
+
+  /// The same value as a row that is `by` rows before has it.
+  default Value moved(long by) {
+    if (by == 0) {
+      return this;
+    }
+    return switch (this) {
+      case Rows rows -> new Rows(rows.buffer(), rows.rank(), rows.shift() + by, rows.origin());
+      case Repeated repeated -> repeated;
+      case Product product ->
+          new Product(product.row().moved(by), product.weight(), product.scales());
+      case Sum sum -> {
+        var terms = new LinkedHashMap<Value, Integer>();
+        sum.terms().forEach((term, times) -> terms.put(term.moved(by), times));
+        yield ofTerms(terms);
+      }
+      case Gelu gelu -> new Gelu(gelu.of().moved(by));
+    };
+  }
+
+  /// Times the scales of its operands.
+  default Value scaled() {
+    return switch (this) {
+      case Product product when product.scales() != Product.UNSCALED ->
+          new Product(product.row(), product.weight(), product.scales() + 1);
+      case Sum sum -> {
+        var terms = new LinkedHashMap<Value, Integer>();
+        sum.terms().forEach((term, times) -> terms.merge(term.scaled(), times, Integer::sum));
+        yield ofTerms(terms);
+      }
+      case Rows _, Repeated _, Product _, Gelu _ -> this;
+    };
+  }
+
+  /// Whether all of it was written or given.
+  default boolean isKnown() {
+    return switch (this) {
+      case Rows rows -> rows.origin() != Origin.UNKNOWN;
+      case Repeated repeated -> repeated.row().isKnown();
+      case Product product ->
+          product.row().isKnown()
+              && product.weight().stream().allMatch(factor -> factor.value().isKnown());
+      case Sum sum -> sum.terms().keySet().stream().allMatch(Value::isKnown);
+      case Gelu gelu -> gelu.of().isKnown();
+    };
+  }
+
+  /// Such as `input@1[0..3] x weight@1[0..7]`, for those rows.
+  default String text(Slice at) {
+    return switch (this) {
+      case Rows rows ->
+          "%s@%d[%d..%d]%s"
+              .formatted(
+                  rows.buffer(),
+                  rows.rank(),
+                  at.start() + rows.shift(),
+                  at.end() - 1 + rows.shift(),
+                  rows.origin() == Origin.BEFORE ? " as it was before" : "");
+      case Repeated repeated -> repeated.row().text(new Slice(0, 1));
+      case Product product ->
+          "%s x %s%s"
+              .formatted(
+                  product.row().text(at),
+                  product.weight().stream()
+                      .map(factor -> factor.value().text(factor.rows()))
+                      .collect(Collectors.joining(" and ")),
+                  product.scales() == 0
+                      ? " not scaled"
+                      : product.scales() > 1 ? " scaled %d times".formatted(product.scales()) : "");
+      case Sum sum -> sum.terms().isEmpty() ? "zeros" : text(sum.terms(), at);
+      case Gelu gelu -> "gelu(%s)".formatted(gelu.of().text(at));
+    };
+  }
+
+  private static String text(Map<Value, Integer> terms, Slice at) {
+    return terms.entrySet().stream()
+        .map(
+            term ->
+                term.getKey().text(at)
+                    + (term.getValue() == 1 ? "" : " %d times".formatted(term.getValue())))
+        .sorted()
+        .collect(Collectors.joining(" + "));
+  }
+
+  /// What it lacks or has too much of, compared with another value of those rows.
+  default String difference(Value wanted, Slice at) {
+    if (this instanceof Gelu own && wanted instanceof Gelu other) {
+      return own.of().difference(other.of(), at);
+    }
+    if (wanted instanceof Gelu other && equals(other.of())) {
+      return "lacks its gelu";
+    }
+    if (this instanceof Gelu own && own.of().equals(wanted)) {
+      return "has a gelu too much";
+    }
+    var missing = less(wanted.terms(), terms());
+    var extra = less(terms(), wanted.terms());
+    if (extra.isEmpty()) {
+      return "lacks " + text(missing, at);
+    }
+    if (!missing.isEmpty()) {
+      return "has %s instead of %s".formatted(text(extra, at), text(missing, at));
+    }
+    return equals(ZERO) ? "is not written" : "has too much: " + text(extra, at);
+  }
+
+  private static Map<Value, Integer> less(Map<Value, Integer> terms, Map<Value, Integer> others) {
+    var rest = new LinkedHashMap<Value, Integer>();
+    terms.forEach(
+        (term, times) -> {
+          int more = times - others.getOrDefault(term, 0);
+          if (more > 0) {
+            rest.put(term, more);
+          }
+        });
+    return rest;
+  }
+
+  /// Rows that have one value, and the step that wrote it.
+  record Piece(Slice rows, Value value, int writer) {
+    /// The part of it within those rows.
+    Piece within(Slice other) {
+      long start = Math.max(rows.start(), other.start());
+      return new Piece(new Slice(start, Math.min(rows.end(), other.end()) - start), value, writer);
+    }
+
+    /// The same rows where they lie `by` rows farther on.
+    Piece shifted(long by) {
+      return new Piece(rows.shifted(by), value.moved(-by), writer);
+    }
+  }
+
+  /// Values of several lists of pieces of the same rows, added up where they overlap.
+  static List<Piece> sum(List<List<Piece>> all, int writer) {
+    var cuts = new TreeSet<Long>();
+    all.forEach(
+        pieces ->
+            pieces.forEach(
+                piece -> {
+                  cuts.add(piece.rows().start());
+                  cuts.add(piece.rows().end());
+                }));
+    var sums = new ArrayList<Piece>();
+    var next = new int[all.size()];
+    long start = cuts.first();
+    for (long end : cuts.tailSet(start, false)) {
+      var values = new ArrayList<Value>();
+      for (int i = 0; i < next.length; i++) {
+        while (all.get(i).get(next[i]).rows().end() <= start) {
+          next[i]++;
+        }
+        values.add(all.get(i).get(next[i]).value());
+      }
+      sums.add(new Piece(new Slice(start, end - start), sum(values), writer));
+      start = end;
+    }
+    return sums;
+  }
+}

@@ -1,0 +1,403 @@
+package braid.schedule;
+
+import braid.schedule.Step.After;
+import braid.schedule.Step.Copy;
+import braid.schedule.Step.Gemm;
+import braid.schedule.Step.LibraryCall;
+import braid.schedule.Step.Mark;
+import braid.schedule.Step.Prepare;
+import braid.schedule.Step.Reduce;
+import braid.schedule.Step.Signal;
+import braid.schedule.Step.Wait;
+import braid.schedule.Step.Zero;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/// The steps of all ranks in one numbering, and what releases what: the signal of each wait, the
+/// mark of each after, the library calls that meet. Every step is held to what the schedule
+/// declares on the way.
+final class Wiring {
+  static final int NONE = -1;
+
+  private final Schedule schedule;
+  private final List<Step> steps = new ArrayList<>();
+  private final int[] firsts;
+  private final Map<Lane, Integer> lanes = new HashMap<>();
+  private final List<int[]> meetings = new ArrayList<>();
+  private final List<String> findings = new ArrayList<>();
+  private final int[] rankOf;
+  private final int[] releasedBy;
+  private final int[] meetingOf;
+
+  /// A word of a rank.
+  private record Word(int rank, String flag, int index) {}
+
+  /// Steps that raise a word and that wait for it.
+  private record Users(List<Integer> signals, List<Integer> waits) {}
+
+  Wiring(Schedule schedule) {
+    this.schedule = schedule;
+    this.firsts = new int[schedule.ranks() + 1];
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      steps.addAll(schedule.steps(rank));
+      firsts[rank + 1] = steps.size();
+    }
+    schedule.lanes().forEach(lane -> lanes.put(lane, lanes.size()));
+    rankOf = new int[steps.size()];
+    releasedBy = new int[steps.size()];
+    meetingOf = new int[steps.size()];
+    Arrays.fill(releasedBy, NONE);
+    Arrays.fill(meetingOf, NONE);
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      Arrays.fill(rankOf, firsts[rank], firsts[rank + 1], rank);
+    }
+    declared();
+    if (findings.isEmpty()) {
+      matchMarks();
+      matchWords();
+      matchCalls();
+    }
+  }
+
+  Schedule schedule() {
+    return schedule;
+  }
+
+  List<String> findings() {
+    return findings;
+  }
+
+  int size() {
+    return steps.size();
+  }
+
+  Step step(int number) {
+    return steps.get(number);
+  }
+
+  int rank(int number) {
+    return rankOf[number];
+  }
+
+  /// The number of a rank's first step; of `ranks`, that of all steps.
+  int first(int rank) {
+    return firsts[rank];
+  }
+
+  int lane(int number) {
+    return lanes.getOrDefault(steps.get(number).lane(), NONE);
+  }
+
+  /// The signal of a wait or the mark of an after; [#NONE] for other steps.
+  int releasedBy(int number) {
+    return releasedBy[number];
+  }
+
+  /// The place of a library call among those of its rank; [#NONE] for other steps.
+  int meetingOf(int number) {
+    return meetingOf[number];
+  }
+
+  /// Library calls that meet, each by rank.
+  List<int[]> meetings() {
+    return meetings;
+  }
+
+  /// Such as `copy of input@1[0..3] to inbox@2[0..3] on lane comm of rank 1`.
+  String name(int number) {
+    return "%s on lane %s of rank %d"
+        .formatted(steps.get(number).text(), steps.get(number).lane(), rankOf[number]);
+  }
+
+  private void finding(String text, Object... values) {
+    findings.add(text.formatted(values));
+  }
+
+  private void declared() {
+    var buffers = schedule.buffers().stream().collect(Collectors.toMap(Buffer::name, b -> b));
+    for (var port : schedule.ports()) {
+      for (int rank = 0; rank < schedule.ranks(); rank++) {
+        var region = port.on(rank);
+        if (region.rank() != rank || !declares(buffers, region.buffer())) {
+          finding(
+              "port %s is %s on rank %d; give it a region of a declared buffer on that rank",
+              port.name(), region, rank);
+        }
+      }
+    }
+    for (int number = 0; number < steps.size(); number++) {
+      var step = steps.get(number);
+      if (!lanes.containsKey(step.lane())) {
+        finding("%s: the schedule has no such lane; add it to the builder", name(number));
+        continue;
+      }
+      if (!sizesFit(number)) {
+        continue;
+      }
+      for (var region : regions(step)) {
+        if (!declares(buffers, region.buffer())) {
+          finding(
+              "%s: the schedule has no buffer %s like that; add it to the builder",
+              name(number), region.buffer());
+        } else if (region.rank() != rankOf[number] && !region.buffer().symmetric()) {
+          finding(
+              "%s: %s is private to rank %d; make it symmetric or copy it on its own rank",
+              name(number), region, region.rank());
+        }
+      }
+    }
+  }
+
+  private static boolean declares(Map<String, Buffer> buffers, Buffer buffer) {
+    var known = buffers.get(buffer.name());
+    return known == buffer || buffer.equals(known);
+  }
+
+  private List<Region> regions(Step step) {
+    return switch (step) {
+      // What they read and write otherwise is a form of the weight that the backend keeps.
+      case Prepare prepare -> List.of(prepare.weight());
+      case Gemm gemm -> {
+        var own = Prepare.operand(gemm.weight()).buffer().name();
+        yield gemm.accesses(NONE).stream()
+            .map(Step.Access::region)
+            .filter(region -> !region.buffer().name().equals(own))
+            .toList();
+      }
+      default -> step.accesses(NONE).stream().map(Step.Access::region).toList();
+    };
+  }
+
+  /// Whether the regions of a step go together in rows, columns and type.
+  private boolean sizesFit(int number) {
+    int before = findings.size();
+    switch (steps.get(number)) {
+      case Copy copy ->
+          copy.moves()
+              .forEach(
+                  move -> {
+                    same(
+                        number,
+                        "rows",
+                        move.from(),
+                        move.from().rows(),
+                        move.to(),
+                        move.to().rows());
+                    sameColumns(number, move.from(), move.to());
+                    if (move.from().buffer().dtype() != move.to().buffer().dtype()) {
+                      finding(
+                          "%s: %s is %s but %s is %s; a copy converts nothing",
+                          name(number),
+                          move.from(),
+                          move.from().buffer().dtype(),
+                          move.to(),
+                          move.to().buffer().dtype());
+                    }
+                  });
+      case Gemm gemm ->
+          gemm.tiles()
+              .forEach(
+                  tile -> {
+                    var in = tile.input();
+                    var out = tile.output();
+                    same(number, "rows", in, in.rows(), out, out.rows());
+                    same(number, "depth", in, in.columns(), gemm.weight(), gemm.weight().rows());
+                    sameColumns(number, gemm.weight(), out);
+                    finishFits(number, gemm.finish(), out);
+                  });
+      case Reduce reduce -> {
+        for (var part : reduce.parts()) {
+          same(number, "rows", part, part.rows(), reduce.output(), reduce.output().rows());
+          sameColumns(number, part, reduce.output());
+        }
+        if (reduce.parts().isEmpty()) {
+          finding("%s: a sum needs 1 or more parts but has none", name(number));
+        }
+        finishFits(number, reduce.finish(), reduce.output());
+      }
+      case Zero _, Prepare _, LibraryCall _, Signal _, Wait _, Mark _, After _ -> {}
+    }
+    return findings.size() == before;
+  }
+
+  private void finishFits(int number, Finish finish, Region output) {
+    int rank = output.rank();
+    finish
+        .bias()
+        .ifPresent(
+            bias -> {
+              sameColumns(number, bias.on(rank), output);
+              if (bias.rows(rank) != 1) {
+                finding("%s: a bias has 1 row but %s has %d", name(number), bias, bias.rows(rank));
+              }
+            });
+    finish
+        .preActivation()
+        .ifPresent(
+            kept -> {
+              same(
+                  number,
+                  "rows",
+                  kept.on(rank),
+                  kept.rows(rank),
+                  output.buffer().on(rank),
+                  output.buffer().rows(rank));
+              sameColumns(number, kept.on(rank), output);
+            });
+  }
+
+  private void sameColumns(int number, Region one, Region other) {
+    same(number, "columns", one, one.columns(), other, other.columns());
+  }
+
+  private void same(int number, String what, Region one, long size, Region other, long otherSize) {
+    if (size != otherSize) {
+      finding(
+          "%s: %s must be of one size but are %d of %s and %d of %s",
+          name(number), what, size, one, otherSize, other);
+    }
+  }
+
+  private void matchMarks() {
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      var seen = new HashMap<Integer, Integer>();
+      for (int number = firsts[rank]; number < firsts[rank + 1]; number++) {
+        switch (steps.get(number)) {
+          case Mark mark -> {
+            var other = seen.put(mark.number(), number);
+            if (other != null) {
+              finding("%s: %s has that number; take another", name(number), name(other));
+            }
+          }
+          case After after -> {
+            var mark = seen.get(after.mark());
+            if (mark == null) {
+              finding(
+                  "%s has no mark %d before it; set the mark earlier in the rank's steps",
+                  name(number), after.mark());
+            } else {
+              releasedBy[number] = mark;
+            }
+          }
+          default -> {}
+        }
+      }
+    }
+  }
+
+  private void matchWords() {
+    var words = new LinkedHashMap<Word, Users>();
+    for (int number = 0; number < steps.size(); number++) {
+      int rank = rankOf[number];
+      switch (steps.get(number)) {
+        case Signal signal -> {
+          if (wordIsThere(number, signal.flag(), signal.index(), signal.to())) {
+            users(words, signal.to(), signal.flag(), signal.index()).signals().add(number);
+          }
+        }
+        case Wait wait -> {
+          if (wordIsThere(number, wait.flag(), wait.index(), wait.from())) {
+            users(words, rank, wait.flag(), wait.index()).waits().add(number);
+          }
+        }
+        default -> {}
+      }
+    }
+    words.forEach(this::match);
+  }
+
+  private static Users users(Map<Word, Users> words, int rank, Flag flag, int index) {
+    return words.computeIfAbsent(
+        new Word(rank, flag.name(), index), _ -> new Users(new ArrayList<>(), new ArrayList<>()));
+  }
+
+  private boolean wordIsThere(int number, Flag flag, int index, int other) {
+    int before = findings.size();
+    if (!schedule.flags().contains(flag)) {
+      finding("%s: the schedule has no such flag; add it to the builder", name(number));
+    } else if (index < 0 || index >= flag.words()) {
+      finding(
+          "%s: flag %s has words 0..%d but the index is %d",
+          name(number), flag, flag.words() - 1, index);
+    }
+    if (other < 0 || other >= schedule.ranks()) {
+      finding("%s: ranks are 0..%d", name(number), schedule.ranks() - 1);
+    } else if (other == rankOf[number]) {
+      finding("%s: a rank does not signal itself; use a mark between its lanes", name(number));
+    }
+    return findings.size() == before;
+  }
+
+  private void match(Word word, Users users) {
+    for (int extra = 1; extra < users.signals().size(); extra++) {
+      finding(
+          "%s raises a word that %s raises too; one signal raises it in an iteration",
+          name(users.signals().get(extra)), name(users.signals().getFirst()));
+    }
+    if (users.signals().isEmpty()) {
+      for (int wait : users.waits()) {
+        finding(
+            "%s never ends: no step raises it; let rank %d signal it",
+            name(wait), ((Wait) steps.get(wait)).from());
+      }
+      return;
+    }
+    int signal = users.signals().getFirst();
+    if (users.waits().isEmpty()) {
+      finding(
+          "%s is waited for by nobody; let rank %d wait for it or leave it out",
+          name(signal), word.rank());
+    }
+    for (int wait : users.waits()) {
+      if (((Wait) steps.get(wait)).from() == rankOf[signal]) {
+        releasedBy[wait] = signal;
+      } else {
+        finding("%s is raised by another rank: %s", name(wait), name(signal));
+      }
+    }
+  }
+
+  /// Library calls meet by their place among those of each rank.
+  private void matchCalls() {
+    var calls = new ArrayList<List<Integer>>();
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      var its = new ArrayList<Integer>();
+      for (int number = firsts[rank]; number < firsts[rank + 1]; number++) {
+        if (steps.get(number) instanceof LibraryCall) {
+          its.add(number);
+        }
+      }
+      calls.add(its);
+    }
+    int most = calls.stream().mapToInt(List::size).max().orElse(0);
+    for (int place = 0; place < most; place++) {
+      var meeting = new int[schedule.ranks()];
+      for (int rank = 0; rank < schedule.ranks(); rank++) {
+        if (calls.get(rank).size() <= place) {
+          finding(
+              "rank %d makes %d library calls but others make %d, so these never end; let all ranks"
+                  + " make the same",
+              rank, calls.get(rank).size(), most);
+          return;
+        }
+        meeting[rank] = calls.get(rank).get(place);
+        meetingOf[meeting[rank]] = place;
+        var call = (LibraryCall) steps.get(meeting[rank]);
+        var other = (LibraryCall) steps.get(meeting[0]);
+        if (call.collective() != other.collective() || call.root() != other.root()) {
+          finding(
+              "deadlock: library call %d is %s, but %s; let all ranks make the same calls in one"
+                  + " order",
+              place, name(meeting[0]), name(meeting[rank]));
+          return;
+        }
+      }
+      meetings.add(meeting);
+    }
+  }
+}

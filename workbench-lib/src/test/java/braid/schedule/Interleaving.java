@@ -1,0 +1,227 @@
+package braid.schedule;
+
+import braid.schedule.Step.Access;
+import braid.schedule.Step.After;
+import braid.schedule.Step.Mark;
+import braid.schedule.Step.Signal;
+import braid.schedule.Step.Wait;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+
+/// The order of a schedule by brute force: all pairs of events of two iterations, by reachability.
+/// It shares no code with the check. Two schedules of the same steps are equivalent if every two
+/// uses of the same rows, or of the same word, of which one writes, have the same order in both:
+/// every run of one then computes what every run of the other does.
+final class Interleaving {
+  private static final int ITERATIONS = 2;
+
+  private final Schedule schedule;
+  private final List<List<Step>> steps = new ArrayList<>();
+  private final List<List<Integer>> before = new ArrayList<>();
+
+  /// By event, all events before it; empty if the schedule does not match or ends in a deadlock.
+  private final List<BitSet> reached = new ArrayList<>();
+
+  /// Events by step and iteration. Steps are told apart by identity.
+  private final List<Map<Step, Integer>> events = new ArrayList<>();
+
+  private final List<List<Integer>> callers = new ArrayList<>();
+  private boolean matches = true;
+
+  Interleaving(Schedule schedule) {
+    this.schedule = schedule;
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      steps.add(schedule.steps(rank));
+    }
+    for (int iteration = 0; iteration < ITERATIONS; iteration++) {
+      events.add(new IdentityHashMap<>());
+    }
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      lanesOf(rank);
+    }
+    for (var of : events) {
+      signalsOf(of);
+    }
+    if (matches) {
+      reach();
+    }
+  }
+
+  /// Whether every wait has one signal and no ranks wait for each other.
+  boolean runs() {
+    return matches;
+  }
+
+  private int event(List<Integer> those) {
+    before.add(new ArrayList<>(those));
+    return before.size() - 1;
+  }
+
+  private void lanesOf(int rank) {
+    var own = new ArrayList<Integer>();
+    int caller = event(List.of());
+    own.add(caller);
+    for (var of : events) {
+      var last = new HashMap<String, Integer>();
+      var marks = new HashMap<Integer, Integer>();
+      for (var step : steps.get(rank)) {
+        int event = event(List.of(last.getOrDefault(step.lane().name(), caller)));
+        last.put(step.lane().name(), event);
+        of.put(step, event);
+        if (step instanceof Mark mark) {
+          marks.put(mark.number(), event);
+        } else if (step instanceof After after) {
+          var mark = marks.get(after.mark());
+          if (mark == null) {
+            matches = false;
+          } else {
+            before.get(event).add(mark);
+          }
+        }
+      }
+      int end = event(List.copyOf(last.values()));
+      before.get(end).add(caller);
+      caller = end;
+      own.add(caller);
+    }
+    callers.add(own);
+  }
+
+  private void signalsOf(Map<Step, Integer> of) {
+    var raised = new HashMap<String, Integer>();
+    var awaited = new HashMap<String, List<Integer>>();
+    for (int rank = 0; rank < steps.size(); rank++) {
+      for (var step : steps.get(rank)) {
+        if (step instanceof Signal signal) {
+          var word = "%s %d %d from %d".formatted(signal.flag(), signal.index(), signal.to(), rank);
+          matches &= raised.put(word, of.get(step)) == null;
+        } else if (step instanceof Wait wait) {
+          awaited
+              .computeIfAbsent(
+                  "%s %d %d from %d".formatted(wait.flag(), wait.index(), rank, wait.from()),
+                  _ -> new ArrayList<>())
+              .add(of.get(step));
+        }
+      }
+    }
+    matches &= raised.keySet().equals(awaited.keySet());
+    if (matches) {
+      awaited.forEach(
+          (word, waits) -> waits.forEach(wait -> before.get(wait).add(raised.get(word))));
+    }
+  }
+
+  /// Adds what is before each event until nothing is added; an event before itself is a deadlock.
+  private void reach() {
+    for (var direct : before) {
+      var set = new BitSet();
+      direct.forEach(set::set);
+      reached.add(set);
+    }
+    for (boolean more = true; more; ) {
+      more = false;
+      for (int event = 0; event < before.size(); event++) {
+        var set = reached.get(event);
+        int count = set.cardinality();
+        for (int other : before.get(event)) {
+          set.or(reached.get(other));
+        }
+        more |= set.cardinality() > count;
+      }
+    }
+    for (int event = 0; event < before.size(); event++) {
+      matches &= !reached.get(event).get(event);
+    }
+  }
+
+  private record Use(Object of, int iteration, int rank, Access access) {}
+
+  /// Two uses of the same rows, the first before the second.
+  record Pair(Object first, int iteration, Object second, int secondIteration) {}
+
+  /// Every ordered pair of conflicting uses.
+  List<Pair> conflicts() {
+    var uses = new HashMap<String, List<Use>>();
+    for (int rank = 0; rank < steps.size(); rank++) {
+      for (int iteration = 0; iteration < ITERATIONS; iteration++) {
+        for (var step : steps.get(rank)) {
+          for (var access : step.accesses(rank)) {
+            use(uses, new Use(step, iteration, rank, access));
+          }
+        }
+      }
+      for (int iteration = 0; iteration <= ITERATIONS; iteration++) {
+        for (var port : schedule.ports()) {
+          use(uses, new Use(rank, iteration, rank, new Access(port.on(rank), Access.Use.WRITE)));
+        }
+      }
+    }
+    var pairs = new ArrayList<Pair>();
+    for (var together : uses.values()) {
+      for (var one : together) {
+        for (var other : together) {
+          if (one.access().use().conflicts(other.access().use())
+              && one.access().region().overlaps(other.access().region())
+              && isBefore(one, other)) {
+            pairs.add(new Pair(one.of(), one.iteration(), other.of(), other.iteration()));
+          }
+        }
+      }
+    }
+    return pairs;
+  }
+
+  private static void use(Map<String, List<Use>> uses, Use use) {
+    var region = use.access().region();
+    uses.computeIfAbsent(region.buffer().name() + "@" + region.rank(), _ -> new ArrayList<>())
+        .add(use);
+  }
+
+  private boolean isBefore(Use one, Use other) {
+    return reached
+        .get(eventOf(other.of(), other.iteration()))
+        .get(eventOf(one.of(), one.iteration()));
+  }
+
+  private int eventOf(Object of, int iteration) {
+    return of instanceof Step step
+        ? events.get(iteration).get(step)
+        : callers.get((Integer) of).get(iteration);
+  }
+
+  /// Whether every one of those pairs, of another schedule of the same steps, is ordered so here,
+  /// and a word is raised again only behind everyone who waits for it.
+  boolean keeps(List<Pair> pairs) {
+    return matches
+        && pairs.stream()
+            .allMatch(
+                pair ->
+                    reached
+                        .get(eventOf(pair.second(), pair.secondIteration()))
+                        .get(eventOf(pair.first(), pair.iteration())))
+        && raisesSeenWords();
+  }
+
+  private boolean raisesSeenWords() {
+    for (int to = 0; to < steps.size(); to++) {
+      for (var step : steps.get(to)) {
+        if (step instanceof Wait wait) {
+          for (var other : steps.get(wait.from())) {
+            if (other instanceof Signal signal
+                && signal.to() == to
+                && signal.flag().equals(wait.flag())
+                && signal.index() == wait.index()
+                && !reached.get(events.get(1).get(other)).get(events.get(0).get(step))) {
+              return false;
+            }
+          }
+        }
+      }
+    }
+    return true;
+  }
+}

@@ -1,0 +1,149 @@
+package braid.schedule;
+
+import braid.schedule.Step.Copy;
+import braid.schedule.Step.Gemm;
+import braid.schedule.Step.Move;
+import braid.schedule.Step.Reduce;
+import braid.schedule.Step.Signal;
+import braid.schedule.Step.Tile;
+import braid.schedule.Step.Zero;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Random;
+import java.util.stream.IntStream;
+
+/// A mistake planted into a schedule.
+record Mutation(Kind kind, String text, Schedule schedule) {
+  enum Kind {
+    REMOVED,
+    NEIGHBORS_SWAPPED,
+    SWAPPED,
+    WRONG_RANK,
+    WRONG_INDEX,
+    SHIFTED;
+
+    boolean swaps() {
+      return this == NEIGHBORS_SWAPPED || this == SWAPPED;
+    }
+  }
+
+  /// One of that kind at a random place; empty if the place has none.
+  static Optional<Mutation> of(Schedule schedule, Kind kind, Random random) {
+    int rank = random.nextInt(schedule.ranks());
+    var steps = new ArrayList<>(schedule.steps(rank));
+    int at = random.nextInt(steps.size());
+    var step = steps.get(at);
+    var text = "%s on lane %s of rank %d, step %d".formatted(step.text(), step.lane(), rank, at);
+    switch (kind) {
+      case REMOVED -> steps.remove(at);
+      case NEIGHBORS_SWAPPED, SWAPPED -> {
+        var others =
+            IntStream.range(at + 1, steps.size())
+                .filter(other -> steps.get(other).lane().equals(step.lane()))
+                .limit(kind == Kind.SWAPPED ? steps.size() : 1)
+                .toArray();
+        if (others.length == 0) {
+          return Optional.empty();
+        }
+        int other = others[random.nextInt(others.length)];
+        text += " with %s, step %d".formatted(steps.get(other).text(), other);
+        steps.set(at, steps.get(other));
+        steps.set(other, step);
+      }
+      case WRONG_RANK -> {
+        if (!(step instanceof Signal signal) || schedule.ranks() == 1) {
+          return Optional.empty();
+        }
+        // It may be the rank itself.
+        int to = (signal.to() + 1 + random.nextInt(schedule.ranks() - 1)) % schedule.ranks();
+        steps.set(at, new Signal(signal.lane(), signal.chunk(), signal.flag(), signal.index(), to));
+      }
+      case WRONG_INDEX -> {
+        if (!(step instanceof Signal signal)) {
+          return Optional.empty();
+        }
+        // It may be behind the last word.
+        int index =
+            (signal.index() + 1 + random.nextInt(signal.flag().words()))
+                % (signal.flag().words() + 1);
+        steps.set(at, new Signal(signal.lane(), signal.chunk(), signal.flag(), index, signal.to()));
+      }
+      case SHIFTED -> {
+        var shifted = shifted(step, random);
+        if (shifted.isEmpty()) {
+          return Optional.empty();
+        }
+        text += " to " + shifted.get();
+        steps.set(at, shifted.get());
+      }
+    }
+    return Optional.of(new Mutation(kind, text, schedule.with(rank, List.copyOf(steps))));
+  }
+
+  private static Optional<Step> shifted(Step step, Random random) {
+    long by = random.nextBoolean() ? 1 : -1;
+    return switch (step) {
+      case Copy copy -> {
+        var moves = new ArrayList<>(copy.moves());
+        int at = random.nextInt(moves.size());
+        var move = moves.get(at);
+        var other =
+            random.nextBoolean()
+                ? shifted(move.from(), by).map(from -> new Move(from, move.to()))
+                : shifted(move.to(), by).map(to -> new Move(move.from(), to));
+        yield other.map(
+            changed -> {
+              moves.set(at, changed);
+              return new Copy(copy.lane(), copy.chunk(), moves);
+            });
+      }
+      case Gemm gemm -> {
+        var tiles = new ArrayList<>(gemm.tiles());
+        int at = random.nextInt(tiles.size());
+        var tile = tiles.get(at);
+        var other =
+            random.nextBoolean()
+                ? shifted(tile.input(), by).map(input -> new Tile(input, tile.output()))
+                : shifted(tile.output(), by).map(output -> new Tile(tile.input(), output));
+        yield other.map(
+            changed -> {
+              tiles.set(at, changed);
+              return new Gemm(gemm.lane(), gemm.chunk(), tiles, gemm.weight(), gemm.finish());
+            });
+      }
+      case Reduce reduce -> {
+        var parts = new ArrayList<>(reduce.parts());
+        int at = random.nextInt(parts.size() + 1);
+        yield shifted(at == parts.size() ? reduce.output() : parts.get(at), by)
+            .map(
+                changed -> {
+                  if (at < parts.size()) {
+                    parts.set(at, changed);
+                  }
+                  return new Reduce(
+                      reduce.lane(),
+                      reduce.chunk(),
+                      parts,
+                      at < parts.size() ? reduce.output() : changed,
+                      reduce.finish());
+                });
+      }
+      case Zero zero ->
+          shifted(zero.target(), by).map(changed -> new Zero(zero.lane(), zero.chunk(), changed));
+      default -> Optional.empty();
+    };
+  }
+
+  private static Optional<Region> shifted(Region region, long by) {
+    return region.row() + by < 0
+            || region.row() + by + region.rows() > region.buffer().rows(region.rank())
+        ? Optional.empty()
+        : Optional.of(region.buffer().on(region.rank(), region.slice().shifted(by)));
+  }
+
+  @Override
+  public String toString() {
+    return "%s: %s".formatted(kind, text);
+  }
+}

@@ -1,0 +1,132 @@
+package braid.schedule;
+
+import braid.Capabilities;
+import braid.ChunkOrder;
+import braid.DType;
+import braid.GemmSpec;
+import braid.GemmSpec.Pattern;
+import braid.Method;
+import braid.Overlap;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+
+/// Problems and tunings whose schedules the check is held to.
+final class ScheduleCases {
+  static final int MOST_RANKS = 16;
+
+  private ScheduleCases() {}
+
+  /// A problem, its tuning and a number of ranks.
+  record Case(GemmSpec spec, Overlap how, int ranks) {
+    Schedule schedule() {
+      return Schedule.of(spec, how, ranks);
+    }
+
+    @Override
+    public String toString() {
+      return "%s, %s, %d ranks".formatted(spec, how, ranks);
+    }
+  }
+
+  /// A pattern and a method that can be had together.
+  record Way(Pattern pattern, Method method) {}
+
+  static List<Way> ways() {
+    return Capabilities.host().stream()
+        .filter(Capabilities.Row::supported)
+        .map(row -> new Way(row.pattern(), row.method()))
+        .distinct()
+        .sorted(Comparator.comparing(Way::pattern).thenComparing(Way::method))
+        .toList();
+  }
+
+  static Overlap how(Method method, int splits) {
+    return switch (method) {
+      case PIPELINED -> Overlap.splits(splits);
+      case DIRECT -> Overlap.direct(splits);
+      case RING -> Overlap.ring(splits);
+      case BULK -> Overlap.bulk();
+      case UNFUSED -> Overlap.unfused();
+    };
+  }
+
+  static GemmSpec spec(Pattern pattern, int m, int n, int k, long beside) {
+    return switch (pattern) {
+      case ALL_GATHER_GEMM -> GemmSpec.allGatherGemm(m, n, k);
+      case GEMM_REDUCE_SCATTER -> GemmSpec.gemmReduceScatter(m, n, k);
+      case GEMM_ALL_REDUCE -> GemmSpec.gemmAllReduce(m, n, k);
+      case GEMM_BESIDE_ALL_GATHER -> GemmSpec.besideAllGather(m, n, k, beside);
+      case GEMM_BESIDE_REDUCE_SCATTER -> GemmSpec.besideReduceScatter(m, n, k, beside);
+    };
+  }
+
+  /// Every case of a way on so many ranks.
+  static List<Case> of(Way way, int ranks) {
+    var cases = new ArrayList<Case>();
+    var even = spec(way.pattern(), 64 * ranks, 16 * ranks, 8 * ranks, 64L * ranks);
+    var uneven = spec(way.pattern(), 23 * ranks - 1, 13 + ranks, 7 + ranks, 23L * ranks - 1);
+    var tiny = spec(way.pattern(), ranks, ranks, ranks, ranks);
+    for (var order : ChunkOrder.values()) {
+      for (int splits : List.of(1, 4, 7)) {
+        add(cases, even, way.method(), splits, ranks, how -> how.order(order));
+        add(cases, uneven, way.method(), splits, ranks, how -> how.order(order));
+      }
+      add(cases, tiny, way.method(), 1, ranks, how -> how.order(order));
+    }
+    for (var spec : features(uneven)) {
+      add(cases, spec, way.method(), 3, ranks, UnaryOperator.identity());
+      add(cases, spec, way.method(), 3, ranks, Overlap::outputInSymmetricMemory);
+    }
+    boolean whole = way.method() == Method.BULK || way.method() == Method.UNFUSED;
+    if (!whole) {
+      for (int streams : List.of(2, 5)) {
+        add(cases, uneven, way.method(), 4, ranks, how -> how.streams(streams));
+      }
+      boolean ofAll = way.pattern() == Pattern.GEMM_ALL_REDUCE && way.method() != Method.RING;
+      int end = ofAll ? uneven.m() : 23;
+      add(cases, uneven, way.method(), 3, ranks, how -> how.boundaries(0, 1, end / 2, end));
+      if (way.pattern() == Pattern.GEMM_ALL_REDUCE && !(way.method() == Method.RING)) {
+        // Fewer rows than ranks: some own none.
+        add(cases, spec(way.pattern(), 1, 3, ranks, 0), way.method(), 1, ranks, how -> how);
+        add(cases, spec(way.pattern(), 3, 3, ranks, 0), way.method(), 3, ranks, how -> how);
+      }
+    }
+    return cases;
+  }
+
+  private static List<GemmSpec> features(GemmSpec spec) {
+    var specs = new ArrayList<GemmSpec>();
+    specs.add(spec);
+    specs.add(spec.bias().gelu());
+    specs.add(spec.bias().accumulate());
+    specs.add(spec.accumulate().transposedWeight());
+    specs.add(spec.dtype(DType.FP8_E4M3).gelu());
+    specs.add(spec.dtype(DType.FP8_E4M3).bias().accumulate());
+    if (spec.pattern() == Pattern.ALL_GATHER_GEMM) {
+      specs.add(spec.gatheredInput().bias());
+    } else {
+      specs.add(spec.transposedInput());
+    }
+    return specs;
+  }
+
+  private static void add(
+      List<Case> cases,
+      GemmSpec spec,
+      Method method,
+      int splits,
+      int ranks,
+      UnaryOperator<Overlap> change) {
+    boolean whole = method == Method.BULK || method == Method.UNFUSED;
+    if (!whole || splits == 1 || splits == 3) {
+      cases.add(new Case(spec, change.apply(how(method, whole ? 1 : splits)), ranks));
+    }
+  }
+
+  static List<Integer> ranks() {
+    return IntStream.rangeClosed(1, MOST_RANKS).boxed().toList();
+  }
+}

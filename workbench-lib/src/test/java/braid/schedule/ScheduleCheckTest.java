@@ -1,0 +1,27 @@
+package braid.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// Every schedule that is planned passes the check.
+final class ScheduleCheckTest {
+  static Stream<ScheduleCases.Way> ways() {
+    return ScheduleCases.ways().stream();
+  }
+
+  @ParameterizedTest
+  @MethodSource("ways")
+  void plannedSchedulesHaveNoMistake(ScheduleCases.Way way) {
+    var found = new ArrayList<String>();
+    for (int ranks : ScheduleCases.ranks()) {
+      for (var each : ScheduleCases.of(way, ranks)) {
+        each.schedule().findings().forEach(line -> found.add(each + ": " + line));
+      }
+    }
+    assertThat(found.stream().limit(20)).as("%d findings", found.size()).isEmpty();
+  }
+}
