@@ -24,6 +24,9 @@ import java.util.stream.IntStream;
 /// come to their ends, and its next one begins behind that. Between the two the caller may write
 /// given ports and read the others.
 public final class Schedule {
+  /// Ranks that a timeline draws at most.
+  public static final int DRAWN_RANKS = 8;
+
   private final Goal goal;
   private final int ranks;
   private final List<Buffer> buffers;
@@ -222,6 +225,27 @@ public final class Schedule {
   @Override
   public int hashCode() {
     return Objects.hash(goal.toString(), ranks, lanes);
+  }
+
+  /// The order of the steps of all ranks, drawn as text: a row for each lane, time to the right. Of
+  /// more than [#DRAWN_RANKS] ranks the first few are drawn.
+  public String timeline() {
+    return timeline(Timeline.of(this));
+  }
+
+  private String timeline(Timeline timeline) {
+    var drawn = IntStream.range(0, Math.min(ranks, DRAWN_RANKS)).boxed().toList();
+    var text = TimelineText.of(this, timeline, drawn, true);
+    return ranks == drawn.size()
+        ? text
+        : text
+            + "\nranks %d to %d are not drawn; timeline(%d) draws one of them"
+                .formatted(drawn.size(), ranks - 1, ranks - 1);
+  }
+
+  /// The order of one rank's steps, drawn as text.
+  public String timeline(int rank) {
+    return TimelineText.of(this, Timeline.of(this), List.of(rank), false);
   }
 
   @Override
