@@ -1,7 +1,9 @@
 package braid.schedule;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -14,26 +16,32 @@ import java.util.TreeSet;
 final class Labels {
   private final int rank;
 
-  /// Regions of this rank that others' rows come to, and regions whose rows go to other ranks.
-  private final List<Region> filled = new ArrayList<>();
+  /// Moves between this rank and others.
+  private final List<Step.Move> moves;
 
-  private final Map<Region, Set<Integer>> sent = new HashMap<>();
+  /// The ranks that get a multiplication's result, where it is clear whose rows it works on.
+  private final Map<Step.Gemm, Set<Integer>> receivers = new IdentityHashMap<>();
 
-  private final boolean someSent;
-  private final boolean someFilled;
-  private final boolean ownNumbered;
+  private final Set<Step.Gemm> own = Collections.newSetFromMap(new IdentityHashMap<>());
 
   private Labels(Schedule schedule, int rank, List<Step.Move> moves) {
     this.rank = rank;
-    moves.forEach(this::note);
-    var gemms =
-        schedule.steps(rank).stream()
-            .filter(Step.Gemm.class::isInstance)
-            .map(Step.Gemm.class::cast)
-            .toList();
-    this.someSent = gemms.stream().anyMatch(gemm -> !receivers(gemm).isEmpty());
-    this.someFilled = gemms.stream().anyMatch(this::isFilled);
-    this.ownNumbered = gemms.stream().filter(this::isOwn).count() > 1;
+    this.moves = moves;
+    boolean some = false;
+    for (var step : schedule.steps(rank)) {
+      if (step instanceof Step.Gemm gemm) {
+        var its = receivers(gemm);
+        receivers.put(gemm, its);
+        if (its.isEmpty() && !isFilled(gemm)) {
+          own.add(gemm);
+        } else {
+          some = true;
+        }
+      }
+    }
+    if (!some) {
+      own.clear();
+    }
   }
 
   /// The labels of some ranks' steps, by rank.
@@ -60,21 +68,12 @@ final class Labels {
     return labels;
   }
 
-  private void note(Step.Move move) {
-    if (move.to().rank() == rank) {
-      filled.add(move.to());
-    }
-    if (move.from().rank() == rank) {
-      sent.computeIfAbsent(move.from(), _ -> new TreeSet<>()).add(move.to().rank());
-    }
-  }
-
   String of(Step step) {
     return switch (step) {
       case Step.Copy copy -> named(verb(copy), copy, others(copy));
-      case Step.Gemm gemm when isOwn(gemm) ->
-          (ownNumbered ? named("gemm", gemm, Set.of()) : "gemm") + " own";
-      case Step.Gemm gemm -> named("gemm", gemm, receivers(gemm));
+      case Step.Gemm gemm when own.contains(gemm) ->
+          (own.size() > 1 ? named("gemm", gemm, Set.of()) : "gemm") + " own";
+      case Step.Gemm gemm -> named("gemm", gemm, receivers.getOrDefault(gemm, Set.of()));
       case Step.Reduce reduce -> named("sum", reduce, Set.of());
       case Step.LibraryCall call -> call.collective().toString();
       default -> named(step.getClass().getSimpleName().toLowerCase(Locale.ROOT), step, Set.of());
@@ -110,22 +109,22 @@ final class Labels {
   }
 
   private Set<Integer> receivers(Step.Gemm gemm) {
-    var receivers = new TreeSet<Integer>();
-    sent.forEach(
-        (region, ranks) -> {
-          if (gemm.tiles().stream().anyMatch(tile -> tile.output().overlaps(region))) {
-            receivers.addAll(ranks);
-          }
-        });
-    return receivers;
+    var ranks = new TreeSet<Integer>();
+    for (var move : moves) {
+      if (move.from().rank() == rank
+          && gemm.tiles().stream().anyMatch(tile -> tile.output().overlaps(move.from()))) {
+        ranks.add(move.to().rank());
+      }
+    }
+    return ranks;
   }
 
   private boolean isFilled(Step.Gemm gemm) {
-    return gemm.tiles().stream()
-        .anyMatch(tile -> filled.stream().anyMatch(tile.input()::overlaps));
-  }
-
-  private boolean isOwn(Step.Gemm gemm) {
-    return (someSent || someFilled) && receivers(gemm).isEmpty() && !isFilled(gemm);
+    return moves.stream()
+        .anyMatch(
+            move ->
+                move.to().rank() == rank
+                    && gemm.tiles().stream()
+                        .anyMatch(tile -> tile.input().overlaps(move.to())));
   }
 }
