@@ -10,9 +10,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 
-/// Short names of one rank's steps, such as `fetch 1`, `send 0 @2`, `gemm own`. `@2` is the rank
-/// at the other end of a copy, or the one that gets the result. Where some rows of a rank are its
-/// own and others come from or go to other ranks, `own` names the multiplication of its own.
+/// Short names of one rank's steps, such as `fetch 1`, `send 0 @2`, `gemm own`. `@2` is the rank at
+/// the other end of a copy, or the one that gets the result. Where some rows of a rank are its own
+/// and others come from or go to other ranks, `own` names the multiplication of its own.
 final class Labels {
   private final int rank;
 
@@ -62,9 +62,7 @@ final class Labels {
     }
     var labels = new HashMap<Integer, Labels>();
     ranks.forEach(
-        rank ->
-            labels.put(
-                rank, new Labels(schedule, rank, moves.getOrDefault(rank, List.of()))));
+        rank -> labels.put(rank, new Labels(schedule, rank, moves.getOrDefault(rank, List.of()))));
     return labels;
   }
 
@@ -124,7 +122,6 @@ final class Labels {
         .anyMatch(
             move ->
                 move.to().rank() == rank
-                    && gemm.tiles().stream()
-                        .anyMatch(tile -> tile.input().overlaps(move.to())));
+                    && gemm.tiles().stream().anyMatch(tile -> tile.input().overlaps(move.to())));
   }
 }

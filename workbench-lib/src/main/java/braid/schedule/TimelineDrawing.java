@@ -55,8 +55,7 @@ final class TimelineDrawing {
   private final int gutterPx;
   private final int rowPx;
 
-  private record Row(
-      int rank, Lane lane, List<Timeline.Placed> steps, boolean first, int index) {}
+  private record Row(int rank, Lane lane, List<Timeline.Placed> steps, boolean first, int index) {}
 
   private TimelineDrawing(Schedule schedule, Timeline timeline, List<Integer> shown) {
     this.schedule = schedule;
@@ -199,7 +198,8 @@ final class TimelineDrawing {
         int unit = placed.starts() ? placed.start() : never++;
         double gap = unitPx < 6 ? 0.25 : 1;
         rect(row, x(unit) + gap, unitPx - 2 * gap, stage, placed.starts() ? "" : " opacity='.4'");
-        label(row, unit, stage, labels.of(placed.step()), placed.step().chunk());
+        var ink = placed.starts() ? inkOn(stage) : INK;
+        label(row, unit, ink, labels.of(placed.step()), placed.step().chunk());
       }
     }
   }
@@ -207,12 +207,11 @@ final class TimelineDrawing {
   private void rect(Row row, double x, double width, Stage stage, String more) {
     svg.append(
         "\n<rect x='%s' y='%s' width='%s' height='%d' rx='1.5' fill='%s'%s/>"
-            .formatted(
-                px(x), px(top(row) + 2), px(width), rowPx - 4, color(stage), more));
+            .formatted(px(x), px(top(row) + 2), px(width), rowPx - 4, color(stage), more));
   }
 
   /// The label of a cell, or its chunk, or nothing: as much as fits.
-  private void label(Row row, int unit, Stage stage, String label, int chunk) {
+  private void label(Row row, int unit, String ink, String label, int chunk) {
     var number = chunk == Step.NO_CHUNK ? "" : String.valueOf(chunk);
     boolean whole = label.length() * LETTER_PX < unitPx - 4;
     boolean some = number.length() * LETTER_PX < unitPx - 2;
@@ -221,7 +220,7 @@ final class TimelineDrawing {
           x(unit) + unitPx / 2,
           middle(row) + 4,
           whole ? 10 : 9,
-          inkOn(stage),
+          ink,
           "text-anchor='middle'",
           whole ? label : number);
     } else {
@@ -272,7 +271,12 @@ final class TimelineDrawing {
     svg.append(
         "<path d='M%s %s L%s %s L%s %s Z' stroke='none'/></g>"
             .formatted(
-                px(x2), px(y2), px(bx - 3 * dy), px(by + 3 * dx), px(bx + 3 * dy), px(by - 3 * dx)));
+                px(x2),
+                px(y2),
+                px(bx - 3 * dy),
+                px(by + 3 * dx),
+                px(bx + 3 * dy),
+                px(by - 3 * dx)));
   }
 
   private Row row(Timeline.Placed placed) {
@@ -310,8 +314,7 @@ final class TimelineDrawing {
   private void text(double x, double y, int size, String ink, String more, String text) {
     svg.append(
         "\n<text x='%s' y='%s' font-size='%d' fill='%s'%s>%s</text>"
-            .formatted(
-                px(x), px(y), size, ink, more.isEmpty() ? "" : " " + more, escaped(text)));
+            .formatted(px(x), px(y), size, ink, more.isEmpty() ? "" : " " + more, escaped(text)));
   }
 
   private static String escaped(String text) {

@@ -299,7 +299,8 @@ final class TimelineText {
             });
       }
       int chunks = all.size() - shown.size();
-      var text = "%s leaves out %d of %d units of time".formatted(CUT, resumed - cut, widths.length);
+      var text =
+          "%s leaves out %d of %d units of time".formatted(CUT, resumed - cut, widths.length);
       return List.of(chunks == 0 ? text : text + " and all steps of %d chunks".formatted(chunks));
     }
   }
