@@ -121,6 +121,11 @@ final class GatherPlanner {
     ///
     /// More chunks make the first copy and the last multiplication shorter, which have no company,
     /// until the fixed cost of each (latency, smaller multiplications) is more.
+    ///
+    /// Rank 0 of 4, `allGatherGemm`, `splits(4)`:
+    ///
+    /// ```
+    /// ```
     private void pipelined() {
       beginAll();
       multiplyOwn();
@@ -136,6 +141,11 @@ final class GatherPlanner {
 
     /// Peer by peer, each peer's rows in chunks. The pieces come from one peer at a time, which
     /// wants links between each pair.
+    ///
+    /// Rank 0 of 4, `allGatherGemm`, `direct()`:
+    ///
+    /// ```
+    /// ```
     private void direct() {
       beginAll();
       multiplyOwn();
@@ -154,6 +164,11 @@ final class GatherPlanner {
 
     /// Round the ring: each rank fetches from its predecessor what that one has, first its own
     /// rows, then what it fetched itself. Only links between neighbors are used.
+    ///
+    /// Rank 0 of 4, `allGatherGemm`, `ring()`:
+    ///
+    /// ```
+    /// ```
     private void ring() {
       boolean alone = program.ranks() == 1;
       if (!alone) {
@@ -189,6 +204,11 @@ final class GatherPlanner {
     }
 
     /// All of the communication, then all of the multiplication.
+    ///
+    /// Rank 0 of 4, `allGatherGemm`, `unfused()`:
+    ///
+    /// ```
+    /// ```
     private void unfused() {
       beginAll();
       peers.forEach(peer -> signals.awaitBegun(comm, peer));

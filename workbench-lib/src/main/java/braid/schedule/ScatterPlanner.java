@@ -159,6 +159,11 @@ final class ScatterPlanner {
     }
 
     /// Chunk by chunk; of each, the peers' rows first.
+    ///
+    /// Rank 0 of 4, `gemmReduceScatter`, `splits(2)`:
+    ///
+    /// ```
+    /// ```
     private void pipelined() {
       for (int chunk = 0; chunk < chunks.count(); chunk++) {
         for (int peer : peers) {
@@ -169,6 +174,11 @@ final class ScatterPlanner {
     }
 
     /// Owner by owner, this rank last: what others wait for comes first.
+    ///
+    /// Rank 0 of 4, `gemmReduceScatter`, `direct()`:
+    ///
+    /// ```
+    /// ```
     private void direct() {
       int piece = 0;
       for (int peer : peers) {
@@ -182,6 +192,11 @@ final class ScatterPlanner {
     }
 
     /// All of the multiplication, then all of the communication.
+    ///
+    /// Rank 0 of 4, `gemmReduceScatter`, `unfused()`:
+    ///
+    /// ```
+    /// ```
     private void unfused() {
       for (int peer : peers) {
         send(0, 0, peer);
@@ -192,6 +207,11 @@ final class ScatterPlanner {
     /// Round the ring: the sum of an owner's rows starts behind it, each rank adds its part and
     /// sends it on, and the owner comes last. Only links between neighbors are used, and every hop
     /// rounds the sum to the type sent.
+    ///
+    /// Rank 0 of 4, `gemmReduceScatter`, `ring()`:
+    ///
+    /// ```
+    /// ```
     private void ring() {
       int piece = 0;
       for (int step = 0; step < ranks; step++) {
@@ -337,6 +357,16 @@ final class ScatterPlanner {
     }
 
     /// Sends this rank's sums of a chunk to all, or to the next in the ring.
+    ///
+    /// Rank 0 of 3, `gemmAllReduce`, `splits(2)`:
+    ///
+    /// ```
+    /// ```
+    ///
+    /// Rank 0 of 3, `gemmAllReduce`, `ring()`:
+    ///
+    /// ```
+    /// ```
     private void spread(Spread on, int chunk, Slice rows) {
       int summed = program.mark(adder, chunk);
       program.after(on.comm(), chunk, summed);

@@ -2,7 +2,9 @@ package braid.schedule;
 
 import braid.BraidException;
 import braid.DType;
+import braid.Displayable;
 import braid.GemmSpec;
+import braid.MimeBundle;
 import braid.Overlap;
 import braid.schedule.Buffer.Shape;
 import java.util.ArrayList;
@@ -23,7 +25,10 @@ import java.util.stream.IntStream;
 /// before its [Step.Wait]; nothing else is ordered. A rank's iteration ends when all its lanes have
 /// come to their ends, and its next one begins behind that. Between the two the caller may write
 /// given ports and read the others.
-public final class Schedule {
+public final class Schedule implements Displayable {
+  /// Ranks that a timeline draws at most.
+  public static final int DRAWN_RANKS = 8;
+
   private final Goal goal;
   private final int ranks;
   private final List<Buffer> buffers;
@@ -255,6 +260,42 @@ public final class Schedule {
   @Override
   public int hashCode() {
     return Objects.hash(goal.toString(), ranks, lanes);
+  }
+
+  /// The order of the steps of all ranks, drawn as text: a row for each lane, time to the right. Of
+  /// more than [#DRAWN_RANKS] ranks the first are drawn.
+  public String timeline() {
+    return timeline(Timeline.of(this));
+  }
+
+  private String timeline(Timeline timeline) {
+    var text = TimelineText.of(this, timeline, drawn(), true);
+    return ranks <= DRAWN_RANKS
+        ? text
+        : text
+            + "\nranks %d to %d are not drawn; timeline(%d) draws the last"
+                .formatted(DRAWN_RANKS, ranks - 1, ranks - 1);
+  }
+
+  /// The order of one rank's steps, drawn as text.
+  public String timeline(int rank) {
+    if (rank < 0 || rank >= ranks) {
+      throw new BraidException(
+          "the rank of a timeline must be 0..%d but was %d".formatted(ranks - 1, rank));
+    }
+    return TimelineText.of(this, Timeline.of(this), List.of(rank), false);
+  }
+
+  private List<Integer> drawn() {
+    return IntStream.range(0, Math.min(ranks, DRAWN_RANKS)).boxed().toList();
+  }
+
+  /// The timeline, as text and as a picture.
+  @Override
+  public MimeBundle display() {
+    var timeline = Timeline.of(this);
+    return MimeBundle.text(this + "\n" + timeline(timeline))
+        .with(MimeBundle.SVG, TimelineDrawing.of(this, timeline, drawn()));
   }
 
   @Override

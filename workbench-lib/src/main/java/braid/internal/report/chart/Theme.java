@@ -74,14 +74,7 @@ public final class Theme {
   private Theme() {}
 
   static Color colour(Stage stage) {
-    return switch (stage) {
-      case GEMM -> new Color(0x0072B2);
-      case COPY -> new Color(0xE69F00);
-      case REDUCE -> new Color(0x6A4C93);
-      case LOCAL -> new Color(0x8C6D46);
-      case WAIT -> new Color(0xB8C0C9);
-      case SIGNAL -> new Color(0xB0306A);
-    };
+    return new Color(stage.rgb());
   }
 
   static Color seriesColour(int index) {

@@ -1,0 +1,125 @@
+package braid.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.GemmSpec;
+import braid.Method;
+import braid.MimeBundle;
+import braid.Overlap;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.regex.MatchResult;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Every timeline that a comment or a page shows is the generated one. The test writes the files as
+/// they should be to `target/timelines`; to regenerate them, run it and copy them from there.
+class GeneratedTimelinesTest {
+  private static final Path PLANNERS = Path.of("src/main/java/braid/schedule");
+  private static final Path PAGE = Path.of("../docs/schedules.md");
+  private static final Path PICTURE = Path.of("../docs/schedule.svg");
+  private static final Path REGENERATED = Path.of("target/timelines");
+
+  /// Such as "Rank 0 of 4, `allGatherGemm`, `splits(2)`:" and the block behind it.
+  private static final Pattern EXAMPLE =
+      Pattern.compile(
+          """
+          (?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, \
+          `(?<how>\\w+)\\((?<splits>\\d*)\\)`:
+          [ /]*
+          [ /]*```
+          (?<block>.*?)[ /]*```
+          """,
+          Pattern.DOTALL);
+
+  @ParameterizedTest
+  @ValueSource(strings = {"GatherPlanner", "ScatterPlanner", "OneShotPlanner"})
+  void plannersShowWhatTheyPlan(String planner) throws IOException {
+    isAsGenerated(PLANNERS.resolve(planner + ".java"));
+  }
+
+  @Test
+  void thePageShowsEveryPatternAndMethod() throws IOException {
+    isAsGenerated(PAGE);
+    var shown = new HashSet<String>();
+    EXAMPLE
+        .matcher(Files.readString(PAGE))
+        .results()
+        .forEach(found -> shown.add(spec(found).pattern() + " " + overlap(found).method()));
+    for (var pattern : GemmSpec.Pattern.values()) {
+      for (var method : Method.values()) {
+        assertThat(shown).contains(pattern + " " + method);
+      }
+    }
+  }
+
+  @Test
+  void thePictureIsAsGenerated() throws IOException {
+    var schedule = Schedule.of(spec("gemmReduceScatter"), Overlap.splits(2), 4);
+    var generated = schedule.display().data().get(MimeBundle.SVG);
+    Files.createDirectories(REGENERATED);
+    Files.writeString(REGENERATED.resolve(PICTURE.getFileName()), generated);
+    assertThat(Files.readString(PICTURE)).isEqualTo(generated);
+  }
+
+  private static void isAsGenerated(Path file) throws IOException {
+    var text = Files.readString(file);
+    var examples = EXAMPLE.matcher(text);
+    var generated =
+        examples.replaceAll(found -> Matcher.quoteReplacement(regenerated(found)));
+    Files.createDirectories(REGENERATED);
+    Files.writeString(REGENERATED.resolve(file.getFileName()), generated);
+    // A bar in a block that has no example above it would be drawn by hand.
+    assertThat(examples.replaceAll("").lines())
+        .noneMatch(line -> line.matches("[ /]*[\\w-]+ +[|>] .*"));
+    assertThat(EXAMPLE.matcher(text).results()).as("timelines of " + file).isNotEmpty();
+    assertThat(text).as("%s, regenerated in %s", file, REGENERATED).isEqualTo(generated);
+  }
+
+  private static String regenerated(MatchResult found) {
+    var margin = found.group("margin");
+    var schedule = Schedule.of(spec(found), overlap(found), Integer.parseInt(found.group("ranks")));
+    var block = new StringBuilder();
+    schedule
+        .timeline(Integer.parseInt(found.group("rank")))
+        .lines()
+        .forEach(line -> block.append((margin + line).stripTrailing()).append('\n'));
+    int from = found.start("block") - found.start();
+    return new StringBuilder(found.group())
+        .replace(from, from + found.group("block").length(), block.toString())
+        .toString();
+  }
+
+  private static GemmSpec spec(MatchResult found) {
+    return spec(found.group("spec"));
+  }
+
+  private static GemmSpec spec(String name) {
+    return switch (name) {
+      case "allGatherGemm" -> GemmSpec.allGatherGemm(8192, 28672, 8192);
+      case "gemmReduceScatter" -> GemmSpec.gemmReduceScatter(8192, 8192, 28672);
+      case "gemmAllReduce" -> GemmSpec.gemmAllReduce(8192, 8192, 28672);
+      case "besideAllGather" -> GemmSpec.besideAllGather(8192, 8192, 8192, 1L << 26);
+      case "besideReduceScatter" -> GemmSpec.besideReduceScatter(8192, 8192, 8192, 1L << 26);
+      default -> throw new AssertionError(name);
+    };
+  }
+
+  private static Overlap overlap(MatchResult found) {
+    var splits = found.group("splits");
+    return switch (found.group("how")) {
+      case "splits" -> Overlap.splits(Integer.parseInt(splits));
+      case "direct" ->
+          splits.isEmpty() ? Overlap.direct() : Overlap.direct(Integer.parseInt(splits));
+      case "ring" -> splits.isEmpty() ? Overlap.ring() : Overlap.ring(Integer.parseInt(splits));
+      case "bulk" -> Overlap.bulk();
+      case "unfused" -> Overlap.unfused();
+      default -> throw new AssertionError(found.group("how"));
+    };
+  }
+}
