@@ -1,30 +1,47 @@
-"""A Braid kernel under jupyter_client, told what to do by lines of JSON on stdin and telling what it says on stdout.
+"""A Braid kernel that jupyter_client starts, controlled by lines of JSON on stdin and reporting on stdout.
 
 in:  {"do": "begin", "code": ...}, {"do": "interrupt"}, {"do": "renew"}; the end of the input ends the kernel
 out: {"ready": PID}, {"said": TEXT}, {"ended": true or false, "said": TEXT}
+
+One thread owns stdin and all sockets, because a ZeroMQ socket may be used by one thread only.
 """
 
 import json
 import os
 import sys
 import tempfile
-import threading
+import time
 
+import zmq
 from jupyter_client import KernelManager
 from jupyter_client.kernelspec import KernelSpecManager
 
 READY_S = 60
-# Of one message; a flood is told by its beginning.
+ASK_AGAIN_S = 0.5
+# Of one message; a flood is reported by its beginning.
 MOST_TEXT = 2000
+# Messages read from one socket before the others and stdin are looked at.
+MOST_AT_ONCE = 100
 NAME = "braid-soak"
-
-telling = threading.Lock()
 
 
 def tell(**what):
-    with telling:
-        sys.stdout.write(json.dumps(what) + "\n")
-        sys.stdout.flush()
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+class Orders:
+    """Lines of stdin, read without waiting for one to be complete."""
+
+    def __init__(self):
+        self.rest = b""
+        self.open = True
+
+    def read(self):
+        more = os.read(sys.stdin.fileno(), 1 << 16)
+        self.open = bool(more)
+        *lines, self.rest = (self.rest + more).split(b"\n")
+        return [json.loads(line) for line in lines]
 
 
 class Victim:
@@ -38,54 +55,101 @@ class Victim:
             )
         os.environ["JUPYTER_PATH"] = self.folder.name
         os.environ["JUPYTER_RUNTIME_DIR"] = os.path.join(self.folder.name, "runtime")
+        self.orders = Orders()
         self.start()
 
     def start(self):
         self.manager = KernelManager(kernel_name=NAME)
         self.manager.kernel_spec_manager = KernelSpecManager()
         self.manager.start_kernel(cwd=self.folder.name, stderr=sys.stderr)
-        self.client = self.manager.blocking_client()
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=READY_S)
+        self.session = self.manager.session
+        self.shell = self.manager.connect_shell()
+        self.control = self.manager.connect_control()
+        self.iopub = self.manager.connect_iopub()
+        self.poller = zmq.Poller()
+        for socket in (self.shell, self.control, self.iopub):
+            self.poller.register(socket, zmq.POLLIN)
+        self.request = None
+        self.await_ready()
+        self.poller.register(sys.stdin.fileno(), zmq.POLLIN)
         tell(ready=self.manager.provisioner.process.pid)
+
+    def await_ready(self):
+        """Waits until the kernel answers, and until it knows of the subscription."""
+        end = time.monotonic() + READY_S
+        missing = {self.shell, self.iopub}
+        while missing:
+            if time.monotonic() > end:
+                raise TimeoutError(f"the kernel was not ready in {READY_S} s")
+            self.session.send(self.shell, "kernel_info_request", {})
+            for socket, _ in self.poller.poll(ASK_AGAIN_S * 1000):
+                for _ in self.messages(socket):
+                    missing.discard(socket)
+
+    def messages(self, socket):
+        """Some of the messages that have come."""
+        for _ in range(MOST_AT_ONCE):
+            _, message = self.session.recv(socket, zmq.NOBLOCK)
+            if message is None:
+                return
+            yield message
+
+    def stop(self):
+        for socket in (self.shell, self.control, self.iopub):
+            socket.close(linger=0)
 
     def renew(self):
         """Another kernel, whatever has become of this one."""
-        self.client.stop_channels()
+        self.stop()
         self.manager.shutdown_kernel(now=True)
         self.manager.cleanup_resources()
         self.start()
 
     def begin(self, code):
-        threading.Thread(target=self.follow, args=(self.client, code), daemon=True).start()
+        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
+        content.update(allow_stdin=False, stop_on_error=True)
+        self.request = self.session.send(self.shell, "execute_request", content)["header"]["msg_id"]
+        self.idle = False
+        self.reply = None
 
-    def follow(self, client, code):
-        try:
-            request = client.execute(code, allow_stdin=False)
-            while True:
-                message = client.get_iopub_msg(timeout=None)
-                content = message["content"]
-                if message["parent_header"].get("msg_id") != request:
-                    continue
-                if message["msg_type"] == "stream":
-                    tell(said=content["text"][:MOST_TEXT])
-                elif message["msg_type"] == "execute_result":
-                    tell(said=content["data"]["text/plain"][:MOST_TEXT])
-                elif message["msg_type"] == "status" and content["execution_state"] == "idle":
-                    break
-            while True:
-                reply = client.get_shell_msg(timeout=READY_S)
-                if reply["parent_header"].get("msg_id") == request:
-                    break
-            answer = reply["content"]
-            text = "" if answer["status"] == "ok" else "\n".join([answer.get("evalue", "")] + answer.get("traceback", []))
-            tell(ended=answer["status"] == "ok", said=text)
-        except Exception as failure:
-            # The channels were closed below it: the kernel was replaced.
-            tell(ended=False, said=f"{type(failure).__name__}: {failure}")
+    def heard(self, message):
+        if message["parent_header"].get("msg_id") != self.request:
+            return
+        kind, content = message["msg_type"], message["content"]
+        if kind == "stream":
+            tell(said=content["text"][:MOST_TEXT])
+        elif kind == "execute_result":
+            tell(said=content["data"]["text/plain"][:MOST_TEXT])
+        elif kind == "status":
+            self.idle = content["execution_state"] == "idle"
+        elif kind == "execute_reply":
+            self.reply = content
+        if self.idle and self.reply:
+            well = self.reply["status"] == "ok"
+            said = [] if well else [self.reply.get("evalue", "")] + self.reply.get("traceback", [])
+            self.request = None
+            tell(ended=well, said="\n".join(said))
+
+    def obey(self, order):
+        if order["do"] == "begin":
+            self.begin(order["code"])
+        elif order["do"] == "interrupt":
+            self.session.send(self.control, "interrupt_request", {})
+        elif order["do"] == "renew":
+            self.renew()
+
+    def serve(self):
+        while self.orders.open:
+            for ready, _ in self.poller.poll():
+                if ready == sys.stdin.fileno():
+                    for order in self.orders.read():
+                        self.obey(order)
+                elif not ready.closed:
+                    for message in self.messages(ready):
+                        self.heard(message)
 
     def close(self):
-        self.client.stop_channels()
+        self.stop()
         if self.manager.has_kernel:
             self.manager.shutdown_kernel(now=False)
         self.manager.cleanup_resources()
@@ -95,14 +159,7 @@ class Victim:
 def main():
     victim = Victim(sys.argv[1:])
     try:
-        for line in sys.stdin:
-            order = json.loads(line)
-            if order["do"] == "begin":
-                victim.begin(order["code"])
-            elif order["do"] == "interrupt":
-                victim.manager.interrupt_kernel()
-            elif order["do"] == "renew":
-                victim.renew()
+        victim.serve()
     finally:
         victim.close()
 

@@ -114,6 +114,9 @@ public final class OutputMerger {
   private final int first;
   private boolean atLineStart = true;
 
+  /// Rank 0's lines when it was last found not to go on; negative before that.
+  private long restedAt = -1;
+
   /// `referenceTakesPart` is whether rank 0 runs this cell at all; without it every line is shown
   /// with its rank.
   public OutputMerger(int ranks, boolean referenceTakesPart, Sink sink) {
@@ -133,7 +136,8 @@ public final class OutputMerger {
   }
 
   /// Waits while the rank is far ahead of rank 0 and rank 0 goes on printing: its pipe then holds
-  /// it back, and equal lines stay equal.
+  /// it back, and equal lines stay equal. For a rank 0 that has died or ended the cell it waits
+  /// only once: a rank that is to stop must first get rid of all that it is printing.
   synchronized void keepPace(int rank) {
     if (mode != OutputMode.DIFF || rank == 0 || !referenceTakesPart) {
       return;
@@ -141,8 +145,12 @@ public final class OutputMerger {
     try {
       while (ranks.get(rank).heldWeight > MAX_HELD_CHARS / 2) {
         long before = reference.lines();
+        if (before == restedAt) {
+          return;
+        }
         wait(PACE_MILLIS);
         if (reference.lines() == before) {
+          restedAt = before;
           return;
         }
       }

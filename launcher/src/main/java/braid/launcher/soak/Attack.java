@@ -7,7 +7,7 @@ enum Attack {
   FAILURE("a rank throws, or leaves the cell, or the cell does not compile", 26),
   FLOOD("all ranks print megabytes", 8),
   PAUSE("a rank is frozen for less than a second", 8),
-  KILL("a rank is killed in a cell", 12),
+  KILL("a rank is killed in a cell", 6),
   KILL_IDLE("a rank is killed between cells", 4),
   EXIT("a rank ends itself", 3),
   FREEZE("a rank is frozen until that is said", 1),

@@ -55,10 +55,10 @@ final class Codes {
     return BEGIN.formatted(BEGUN) + code.replace("%d", Integer.toString(rank));
   }
 
-  /// A cell that ends well after a second.
+  /// A cell that ends well after a quarter of a second.
   static String finite() {
     return BEGIN.formatted(BEGUN)
-        + "for (int i = 0; i < 20; i++) { world.barrier(); Thread.sleep(50); }";
+        + "for (int i = 0; i < 25; i++) { world.barrier(); Thread.sleep(10); }";
   }
 
   /// Every rank prints so much.

@@ -33,7 +33,7 @@ final class Soak {
   private static final Duration GONE = Duration.ofSeconds(5);
   private static final Duration LOOK_AGAIN = Duration.ofMillis(20);
   private static final int MOST_DELAY_MILLIS = 300;
-  private static final int MOST_PAUSE_MILLIS = 900;
+  private static final int MOST_PAUSE_MILLIS = 500;
   private static final double NANOS_PER_SECOND = 1e9;
 
   /// Processes of all soaks that are stopped just now.
@@ -135,7 +135,7 @@ final class Soak {
         yield named(cell, start, List.of("interrupted"));
       }
       case TIME_LIMIT -> {
-        int millis = 300 + random.nextInt(700);
+        int millis = 200 + random.nextInt(400);
         long start = System.nanoTime();
         var cell = begin(Codes.endless(random, rank), Optional.of(Duration.ofMillis(millis)));
         yield named(

@@ -1,10 +1,12 @@
 package braid.launcher.output;
 
+import static braid.launcher.output.OutputMerger.MAX_HELD_CHARS;
 import static braid.launcher.ranks.RankEvent.Channel.STDERR;
 import static braid.launcher.ranks.RankEvent.Channel.STDOUT;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 class OutputMergerTest {
   private final StringBuilder out = new StringBuilder();
@@ -162,5 +164,17 @@ class OutputMergerTest {
     merger.accept(1, STDOUT, "a\ntail", 0);
     merger.finish();
     assertThat(out).hasToString("a\ntail");
+  }
+
+  /// Each wait for a rank 0 that has died would delay the end of a rank that prints without end.
+  @Test
+  @Timeout(60)
+  void aRankThatRunsAheadOfASilentRankZeroIsHeldBackOnce() {
+    var merger = merger(2, true);
+    merger.accept(1, STDOUT, "x".repeat(MAX_HELD_CHARS * 3 / 4) + "\n", 0);
+    for (int chunk = 0; chunk < 1000; chunk++) {
+      merger.keepPace(1);
+    }
+    assertThat(out).isEmpty();
   }
 }

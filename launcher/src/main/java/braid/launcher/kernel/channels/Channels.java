@@ -6,6 +6,7 @@ import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.Pipe;
 import java.security.GeneralSecurityException;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.EnumMap;
@@ -56,8 +57,10 @@ public final class Channels implements AutoCloseable {
   /// Messages that wait for that queue, before whoever brings more output waits.
   private static final int MAX_UNSENT = 16;
 
-  /// A subscriber that takes nothing for so long keeps nobody waiting any more: it misses messages.
-  private static final long STALLED_NANOS = 2_000_000_000;
+  /// A subscriber that takes nothing for so long is given up: it no longer holds output back, and
+  /// misses messages until it reads again. Clients that pause, as a Jupyter server does while it
+  /// saves a large notebook, must not come near it: one that misses an `idle` waits for ever.
+  private static final Duration STALLED = Duration.ofSeconds(30);
 
   /// How often it is tried to send what found no room.
   private static final int RETRY_MS = 5;
@@ -66,6 +69,7 @@ public final class Channels implements AutoCloseable {
   private static final int LINGER_MS = 1000;
 
   private final Receiver receiver;
+  private final Duration stalledAfter;
   private final MessageCodec codec;
   private final ZContext context = new ZContext();
   private final Map<Channel, ZMQ.Socket> sockets = new EnumMap<>(Channel.class);
@@ -86,7 +90,12 @@ public final class Channels implements AutoCloseable {
   ///
   /// @throws BraidException where the connection file asks for what cannot be had
   public Channels(KernelConnectionProperties connection, Receiver receiver) {
+    this(connection, receiver, STALLED);
+  }
+
+  Channels(KernelConnectionProperties connection, Receiver receiver, Duration stalledAfter) {
     this.receiver = receiver;
+    this.stalledAfter = stalledAfter;
     if (!"tcp".equals(connection.getTransport())) {
       throw new BraidException(
           "transport must be tcp but was "
@@ -350,9 +359,15 @@ public final class Channels implements AutoCloseable {
         if (fullSinceNanos == 0) {
           fullSinceNanos = now;
         }
-        stalled |= now - fullSinceNanos > STALLED_NANOS;
-        if (!all && !stalled) {
+        boolean tooLong = now - fullSinceNanos > stalledAfter.toNanos();
+        if (!all && !stalled && !tooLong) {
           return;
+        }
+        if (tooLong && !stalled) {
+          stalled = true;
+          System.err.printf(
+              "braid kernel: a client has read no output for %d s and misses messages%n",
+              stalledAfter.toSeconds());
         }
         socket.setXpubNoDrop(false);
         boolean _ = transmit(socket, unsent.getFirst());

@@ -13,6 +13,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -32,6 +33,9 @@ class ChannelsTest {
   private static final byte LONG_COMMAND = 6;
 
   private static final int GREETING_BYTES = 64;
+
+  /// As long as a busy client may not read at all.
+  private static final Duration PAUSE = Duration.ofSeconds(4);
 
   @TempDir Path directory;
 
@@ -172,15 +176,35 @@ class ChannelsTest {
       channels.start();
       var client = subscriber(context, channels, connection.getIopubPort());
       var publisher = publishing(channels, 600);
-      int number = next(client);
-      while (number < 0) {
-        number = next(client);
-      }
-      for (int expected = 0; expected < 600; expected++) {
-        assertThat(number).isEqualTo(expected);
-        number = expected == 599 ? 599 : next(client);
-      }
+      assertAllArrive(client, 600);
       publisher.join();
+    }
+  }
+
+  /// Also the `idle` that ends a cell: a client that missed it would wait for ever.
+  @Test
+  void aClientThatPausesMissesNone() throws Exception {
+    var connection = connection();
+    try (var context = new ZContext();
+        var channels = new Channels(connection, (_, _) -> {})) {
+      context.setLinger(0);
+      channels.start();
+      var client = subscriber(context, channels, connection.getIopubPort());
+      var publisher = publishing(channels, 600);
+      boolean _ = publisher.join(PAUSE);
+      assertAllArrive(client, 600);
+      publisher.join();
+    }
+  }
+
+  private static void assertAllArrive(ZMQ.Socket client, int count) {
+    int number = next(client);
+    while (number < 0) {
+      number = next(client);
+    }
+    for (int expected = 0; expected < count; expected++) {
+      assertThat(number).isEqualTo(expected);
+      number = expected == count - 1 ? number : next(client);
     }
   }
 
@@ -189,7 +213,7 @@ class ChannelsTest {
   void aClientThatReadsNothingHoldsUpNeitherOutputNorOthers() throws Exception {
     var connection = connection();
     try (var context = new ZContext();
-        var channels = new Channels(connection, (_, _) -> {})) {
+        var channels = new Channels(connection, (_, _) -> {}, PAUSE.dividedBy(2))) {
       context.setLinger(0);
       channels.start();
       var stuck = subscriber(context, channels, connection.getIopubPort());
