@@ -25,7 +25,7 @@ final class Iterations {
   Iterations(ProcessGroup group, Plan plan, Supplier<String> name) {
     this.group = group;
     this.plan = plan;
-    this.call = Call.of("run of `%s, %s`".formatted(plan.spec(), plan.how()));
+    this.call = Call.of("run of `%s, %s`".formatted(plan.spec(), plan.tuning()));
     this.name = name;
     this.epoch = group.context().waits().epoch();
     this.round = group.calls().round();

@@ -8,11 +8,13 @@ import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
 import braid.internal.pipeline.Tolerance;
+import braid.internal.pipeline.Tuning;
 import braid.internal.pipeline.View;
 import braid.internal.report.progress.Progress;
 import braid.internal.resource.Access;
 import braid.internal.resource.Lifetime;
 import braid.schedule.Part;
+import braid.schedule.Schedule;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
@@ -72,6 +74,8 @@ public final class Pipeline implements AutoCloseable {
     private final ProcessGroup group;
     private @Nullable GemmSpec spec;
     private @Nullable Overlap how;
+    private @Nullable Schedule schedule;
+    private boolean replayed;
     private @Nullable MemoryKind kind;
     private @Nullable Scales scales;
 
@@ -79,7 +83,7 @@ public final class Pipeline implements AutoCloseable {
       this.group = group;
     }
 
-    /// The problem; required.
+    /// The problem; required, but where a schedule has it.
     public Builder gemm(GemmSpec problem) {
       once("gemm", spec);
       spec = problem;
@@ -91,6 +95,22 @@ public final class Pipeline implements AutoCloseable {
     public Builder overlap(Overlap tuning) {
       once("overlap", how);
       how = tuning;
+      return this;
+    }
+
+    /// A schedule of your own for the problem, instead of an overlap. It is checked before anything
+    /// runs, and must be the same on all ranks.
+    public Builder schedule(Schedule own) {
+      once("schedule", schedule);
+      schedule = own;
+      return this;
+    }
+
+    /// Records an iteration of a schedule of your own once, and replays it: a graph, where the
+    /// backend has them. An overlap has a `replay()` of its own.
+    public Builder replay() {
+      once("replay", replayed ? "replayed" : null);
+      replayed = true;
       return this;
     }
 
@@ -118,20 +138,32 @@ public final class Pipeline implements AutoCloseable {
 
     /// Sets it up, on all ranks of the group together. What fails leaves nothing behind.
     public Pipeline build() {
+      group.checkMember();
+      if (schedule != null) {
+        return build(
+            OwnSchedules.problem(schedule, spec, how, group), Tuning.of(schedule, replayed));
+      }
       if (spec == null) {
         throw new BraidException(
             "gemm is missing; say gemm(GemmSpec.allGatherGemm(m, n, k)) before build()");
       }
-      group.checkMember();
-      var tuning = how == null ? Feasibility.usual(spec, group) : how;
-      Feasibility.check(spec, tuning, group);
-      float scale = Scales.product(spec, scales);
+      if (replayed) {
+        throw new BraidException(
+            "replay() is for a schedule of your own but there is none; say overlap(....replay())");
+      }
+      var overlap = how == null ? Feasibility.usual(spec, group) : how;
+      Feasibility.check(spec, overlap, group);
+      return build(spec, Tuning.of(overlap));
+    }
+
+    private Pipeline build(GemmSpec problem, Tuning tuning) {
+      float scale = Scales.product(problem, scales);
       var context = group.context();
       var backend = context.backend();
       var resolved = backend.resolve(kind == null ? context.memory() : kind);
       var cache = group.keep(PlanCache.class, PlanCache::new);
-      var key = new PlanCache.Key(spec, tuning, resolved);
-      var what = "%s, %s".formatted(spec, tuning);
+      var key = new PlanCache.Key(problem, tuning, resolved);
+      var what = "%s, %s".formatted(problem, tuning);
       group
           .calls()
           .agree(
@@ -164,8 +196,19 @@ public final class Pipeline implements AutoCloseable {
     return plan.spec();
   }
 
+  /// Its tuning; a schedule of your own has none.
   public Overlap overlap() {
-    return plan.how();
+    return plan.tuning()
+        .overlap()
+        .orElseThrow(
+            () ->
+                new BraidException(
+                    "%s has a schedule of its own and no overlap; see schedule()".formatted(this)));
+  }
+
+  /// The steps of every rank.
+  public Schedule schedule() {
+    return plan.schedule();
   }
 
   /// This rank's part of the input. Write it between runs; peers may read it during a run.
@@ -352,7 +395,7 @@ public final class Pipeline implements AutoCloseable {
   SequencedMap<String, String> configuration() {
     var backend = group.context().backend();
     var columns = new LinkedHashMap<>(spec().columns());
-    columns.putAll(overlap().columns());
+    columns.putAll(plan.tuning().columns());
     columns.put("ranks", Integer.toString(group.size()));
     columns.put("backend", backend.name());
     columns.put("link", backend.link());
@@ -445,6 +488,6 @@ public final class Pipeline implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "pipeline %s, %s, on %s".formatted(spec(), overlap(), group.name());
+    return "pipeline %s, %s, on %s".formatted(spec(), plan.tuning(), group.name());
   }
 }

@@ -14,7 +14,7 @@ package braid.schedule;
 /// apart:
 ///
 /// 1. A rank touches a peer's memory in an iteration only behind a signal that the peer raised in
-///    it, or raised in the last one behind its own last use.
+///    it: before, the memory may still be in use by the peer's caller, or by an earlier owner.
 /// 2. A rank does not end an iteration before every peer that reads its memory has signaled that it
 ///    is done. A rank that writes to its peers ends behind its own copies.
 final class Handshake {

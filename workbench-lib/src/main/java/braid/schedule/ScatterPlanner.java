@@ -138,8 +138,8 @@ final class ScatterPlanner {
       gemm.begin(program);
       if (method != Method.RING) {
         for (int peer : peers) {
-          // A peer that has sums sends them to all; else this rank is sent its rows.
-          if (chunks.has(spread.isPresent() ? peer : rank)) {
+          // A peer writes here what it sends this rank as an owner, or its own sums.
+          if (chunks.has(rank) || spread.isPresent() && chunks.has(peer)) {
             signals.begin(comm, peer);
           }
         }
@@ -244,18 +244,10 @@ final class ScatterPlanner {
         program.reduce(adder, chunk, parts, running.on(rank, rows), Finish.NONE);
         ready = program.mark(adder, chunk);
       }
-      awaitRoom(neighbors.next());
+      signals.awaitBegun(comm, neighbors.next());
       after(comm, chunk, ready);
       program.copy(comm, chunk, sent.on(rank, rows), inbox(neighbors.next(), step, owner, chunk));
       signals.landed(comm, neighbors.next(), owner, chunk);
-    }
-
-    /// Waits until a peer's inbox may be written. In an all-reduce it may from the start: the last
-    /// iteration has ended here behind all sums, and so behind every reader of an inbox.
-    private void awaitRoom(int peer) {
-      if (spread.isEmpty()) {
-        signals.awaitBegun(comm, peer);
-      }
     }
 
     /// Sends a chunk's rows to their owner once they are made.
@@ -265,7 +257,7 @@ final class ScatterPlanner {
         return;
       }
       int made = make(piece, chunk, rows);
-      awaitRoom(owner);
+      signals.awaitBegun(comm, owner);
       after(comm, chunk, made);
       program.copy(comm, chunk, partial.on(rank, rows), inbox(owner, rank, owner, chunk));
       signals.landed(comm, owner, rank, chunk);

@@ -7,6 +7,7 @@ import braid.GemmSpec;
 import braid.MimeBundle;
 import braid.Overlap;
 import braid.schedule.Buffer.Shape;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -16,6 +17,7 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
+import java.util.zip.CRC32C;
 
 /// One iteration of an exchange among ranks: the buffers, flags and lanes that every rank has, and
 /// the steps of every rank. It is immutable, knows nothing of a backend, and is repeated as often
@@ -243,6 +245,17 @@ public final class Schedule implements Displayable {
                   found.size() == 1 ? "" : found.size() + " mistakes\n",
                   String.join("\n", found)));
     }
+  }
+
+  /// A short text that differs, in all likelihood, between schedules that differ in any step.
+  public String fingerprint() {
+    var sum = new CRC32C();
+    for (int rank = 0; rank < ranks; rank++) {
+      for (var step : steps(rank)) {
+        sum.update(step.toString().getBytes(StandardCharsets.UTF_8));
+      }
+    }
+    return "%08x".formatted(sum.getValue());
   }
 
   @Override

@@ -117,7 +117,7 @@ final class TimelineDrawing {
     arrows.stream().filter(arrow -> !arrow.isAwaited()).forEach(this::arrow);
     var labels = Labels.of(schedule, shown);
     for (var row : rows) {
-      cells(row, labels.get(row.rank));
+      cells(row, Objects.requireNonNull(labels.get(row.rank)));
     }
     arrows.stream().filter(Timeline.Arrow::isAwaited).forEach(this::arrow);
     var body = svg.toString();

@@ -5,6 +5,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -69,7 +70,7 @@ final class TimelineText {
     units = end;
     var labels = Labels.of(schedule, shown);
     for (int rank : shown) {
-      var named = labels.get(rank);
+      var named = Objects.requireNonNull(labels.get(rank));
       timeline.lanes(rank).forEach((lane, steps) -> row(new Row(rank, lane.name()), steps, named));
     }
   }
@@ -169,15 +170,14 @@ final class TimelineText {
   /// Where units of time lie in a line. Units from `cut` to before `resumed` are left out.
   private record Axis(int names, int padding, int[] widths, int cut, int resumed) {
     static Axis of(List<Row> rows, int units, int names) {
-      Axis axis = null;
+      int least = PADDINGS[PADDINGS.length - 1];
       for (int padding : PADDINGS) {
-        var widths = widths(rows, units, padding);
-        axis = new Axis(names, padding, widths, units, units);
+        var axis = new Axis(names, padding, widths(rows, units, padding), units, units);
         if (axis.place(units) < WIDTH_COLUMNS) {
           return axis;
         }
       }
-      return axis.shortened();
+      return new Axis(names, least, widths(rows, units, least), units, units).shortened();
     }
 
     private static int[] widths(List<Row> rows, int units, int padding) {

@@ -70,8 +70,7 @@ class GeneratedTimelinesTest {
   private static void isAsGenerated(Path file) throws IOException {
     var text = Files.readString(file);
     var examples = EXAMPLE.matcher(text);
-    var generated =
-        examples.replaceAll(found -> Matcher.quoteReplacement(regenerated(found)));
+    var generated = examples.replaceAll(found -> Matcher.quoteReplacement(regenerated(found)));
     Files.createDirectories(REGENERATED);
     Files.writeString(REGENERATED.resolve(file.getFileName()), generated);
     // A bar in a block that has no example above it would be drawn by hand.

@@ -57,6 +57,8 @@ public final class Multiplier implements AutoCloseable {
     PADDED
   }
 
+  private static final int ALIGNMENT_BYTES = 16;
+
   /// What is done to the left side first.
   private enum Left {
     AS_IT_IS,
@@ -290,11 +292,13 @@ public final class Multiplier implements AutoCloseable {
     var c = gemm.c();
     int target = reserved == 0 ? 0 : Math.max(1, device.gpu().multiprocessors() - reserved);
     var epilogue = gemm.epilogue();
-    // Some of cublasLt's algorithms round a product before they add to it what was there, and its
-    // GELU is off by up to 2e-6 whatever the type.
+    // Some of cublasLt's algorithms round a product before they add to it what was there, those for
+    // sizes that are no multiples of 16 bytes also before they add the bias, and its GELU is off by
+    // up to 2e-6 whatever the type.
+    boolean unaligned = !(aligned(a) && aligned(b) && aligned(c));
+    boolean roundsTwice = epilogue.accumulate() || (epilogue.bias().isPresent() && unaligned);
     boolean inexact =
-        epilogue.preActivation().isPresent()
-            || (epilogue.accumulate() && !c.dtype().isStoredAsFp32());
+        epilogue.preActivation().isPresent() || (roundsTwice && !c.dtype().isStoredAsFp32());
     if (epilogue.amax().isEmpty() && !padded && !inexact) {
       var together =
           gemm.count() > 1 && form == Left.AS_IT_IS && epilogue.preActivation().isEmpty();
@@ -326,6 +330,12 @@ public final class Multiplier implements AutoCloseable {
     return !padded && possible(apart)
         ? new Way(apart, form, Finish.APART)
         : new Way(plain(padded(left), padded(right), padded(wide), target), form, Finish.PADDED);
+  }
+
+  /// Whether rows begin at multiples of 16 bytes, as kernels for tensor cores want them.
+  private static boolean aligned(Matrix of) {
+    return of.segment().address() % ALIGNMENT_BYTES == 0
+        && (long) of.stride() * of.dtype().bytes() % ALIGNMENT_BYTES == 0;
   }
 
   private static Lt.Problem plain(Lt.Layout a, Lt.Layout b, Lt.Layout d, int target) {

@@ -1,7 +1,6 @@
 package braid.internal.pipeline;
 
 import braid.DType;
-import braid.Method;
 import braid.Place;
 import braid.ProcessGroup;
 import braid.internal.backend.Backend;
@@ -121,7 +120,7 @@ final class PlainCollectives implements AutoCloseable {
   /// Adds in fp32, in that order. A ring rounds each sum that it sends on.
   private void add(List<Matrix> parts, Matrix sum) {
     var left = new ArrayDeque<>(parts);
-    if (plan.how().method() == Method.RING) {
+    if (plan.isRing()) {
       while (left.size() > 2) {
         var sentOn = matrix(parts.getFirst().dtype(), sum.rows(), sum.columns());
         stream.reduce(WORK, new Reduction(List.of(left.pop(), left.pop()), sentOn, Epilogue.NONE));

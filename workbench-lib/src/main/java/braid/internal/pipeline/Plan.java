@@ -3,7 +3,6 @@ package braid.internal.pipeline;
 import braid.DType;
 import braid.GemmSpec;
 import braid.Method;
-import braid.Overlap;
 import braid.Place;
 import braid.internal.backend.Backend;
 import braid.internal.backend.Event;
@@ -54,7 +53,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private final Backend backend;
   private final Place place;
   private final GemmSpec spec;
-  private final Overlap how;
+  private final Tuning tuning;
   private final Schedule schedule;
   private final Deque<AutoCloseable> made = new ArrayDeque<>();
   private final Map<String, SymmetricMemory> shared = new HashMap<>();
@@ -68,12 +67,12 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private boolean spoiled;
   private int step;
 
-  private Plan(Backend backend, Place place, GemmSpec spec, Overlap how, Schedule schedule) {
+  private Plan(Backend backend, Place place, GemmSpec spec, Tuning tuning) {
     this.backend = backend;
     this.place = place;
     this.spec = spec;
-    this.how = how;
-    this.schedule = schedule;
+    this.tuning = tuning;
+    this.schedule = tuning.schedule(spec, place.size());
   }
 
   /// Sets up that problem and tuning. All ranks do it together; what fails leaves nothing behind.
@@ -84,9 +83,9 @@ public final class Plan implements AutoCloseable, Executor.Resources {
       Place place,
       List<Integer> ranks,
       GemmSpec spec,
-      Overlap how,
+      Tuning tuning,
       SymmetricSource source) {
-    var plan = new Plan(backend, place, spec, how, Schedule.of(spec, how, place.size()));
+    var plan = new Plan(backend, place, spec, tuning);
     try {
       plan.setUp(ranks, source);
       return plan;
@@ -221,7 +220,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// That rank's output, where the tuning puts outputs into symmetric memory.
   public Optional<View> outputOn(int rank) {
-    return how.symmetricOutput()
+    return tuning.symmetricOutput()
         ? schedule.port(Part.OUTPUT.port()).map(port -> view(port.on(rank), false))
         : Optional.empty();
   }
@@ -273,8 +272,12 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return spec;
   }
 
-  public Overlap how() {
-    return how;
+  public Tuning tuning() {
+    return tuning;
+  }
+
+  public Schedule schedule() {
+    return schedule;
   }
 
   public Place place() {
@@ -287,9 +290,15 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// The ranks in the order in which their parts of that owner's sum are added.
   List<Integer> addingOrder(int owner) {
-    return how.method() == Method.RING
-        ? new Neighbors(owner, place.size(), how.order()).ringAddingOrder()
+    return isRing()
+        ? new Neighbors(owner, place.size(), tuning.overlap().orElseThrow().order())
+            .ringAddingOrder()
         : IntStream.range(0, place.size()).boxed().toList();
+  }
+
+  /// Whether the sum is rounded at every hop. A schedule of a user's own is held to one rounding.
+  boolean isRing() {
+    return tuning.overlap().filter(how -> how.method() == Method.RING).isPresent();
   }
 
   /// The largest size of the output's numbers, where it is kept.
@@ -334,10 +343,10 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
     if (compiled != null) {
-      return how.replayed();
+      return tuning.replayed();
     }
     var executor = new Executor(schedule, place.rank(), this, scale, () -> "`" + this + "`");
-    compiled = backend.compile(streams(), executor::layOut, how.replayed());
+    compiled = backend.compile(streams(), executor::layOut, tuning.replayed());
     return false;
   }
 
@@ -427,6 +436,6 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   @Override
   public String toString() {
-    return "%s, %s".formatted(spec, how);
+    return "%s, %s".formatted(spec, tuning);
   }
 }

@@ -2,7 +2,6 @@ package braid.internal.pipeline;
 
 import braid.GemmSpec;
 import braid.MemoryKind;
-import braid.Overlap;
 import braid.internal.rank.Closing;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,7 +15,7 @@ public final class PlanCache implements AutoCloseable {
   public static final int MAX_IDLE_PLANS = 8;
 
   /// All that matters to what a plan is; its group has the cache.
-  public record Key(GemmSpec spec, Overlap how, MemoryKind kind) {}
+  public record Key(GemmSpec spec, Tuning tuning, MemoryKind kind) {}
 
   private record Idle(Key key, Plan plan) {}
 

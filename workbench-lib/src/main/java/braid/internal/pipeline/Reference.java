@@ -351,7 +351,7 @@ public final class Reference implements AutoCloseable {
             access.get(got.dtype(), got.memory(), i),
             origin.apply(i),
             spec,
-            plan.how());
+            plan.tuning());
   }
 
   /// The RMS of all values, where it is more than roundings explain though each value is within its
@@ -376,7 +376,7 @@ public final class Reference implements AutoCloseable {
             count,
             Math.sqrt(judgement.allowed() / count),
             spec,
-            plan.how()));
+            plan.tuning()));
   }
 
   /// The first value that is not within the tolerance that was given.

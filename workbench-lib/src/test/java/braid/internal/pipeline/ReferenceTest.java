@@ -49,7 +49,7 @@ class ReferenceTest {
       Wrong... wrong) {
     var backend = RankContext.current().backend();
     var memory = new Memory(backend, new AtomicInteger());
-    try (var plan = Plan.of(backend, new Place(0, 1), List.of(0), spec, HOW, memory)) {
+    try (var plan = Plan.of(backend, new Place(0, 1), List.of(0), spec, Tuning.of(HOW), memory)) {
       fill(plan, Part.INPUT, 1);
       fill(plan, Part.WEIGHT, 1);
       fill(plan, Part.OUTPUT, 8);

@@ -1,0 +1,102 @@
+package braid;
+
+import braid.schedule.Goal;
+import braid.schedule.Part;
+import braid.schedule.Port;
+import braid.schedule.Schedule;
+import org.jspecify.annotations.Nullable;
+
+/// Whether a user's own schedule can be run as a pipeline; the error says what is wrong before
+/// anything runs.
+final class OwnSchedules {
+  private OwnSchedules() {}
+
+  /// The problem of a schedule that passes.
+  ///
+  /// @param spec given to the pipeline beside it
+  /// @param how given to the pipeline beside it, which is a contradiction
+  static GemmSpec problem(
+      Schedule schedule, @Nullable GemmSpec spec, @Nullable Overlap how, ProcessGroup group) {
+    if (how != null) {
+      throw new BraidException(
+          "a schedule decides what an overlap would but both were said (%s); leave one out"
+              .formatted(how));
+    }
+    if (!(schedule.goal() instanceof Goal.Gemm goal)) {
+      throw new BraidException(
+          "a pipeline's schedule must be for a problem but is `%s`; begin it with Schedule.on(spec, ranks)"
+              .formatted(schedule.goal()));
+    }
+    var problem = goal.spec();
+    if (spec != null && !spec.equals(problem)) {
+      throw new BraidException(
+          "the schedule is for %s but gemm is %s; leave gemm out".formatted(problem, spec));
+    }
+    if (schedule.ranks() != group.size()) {
+      throw new BraidException(
+          "the schedule is of %d ranks but group `%s` has %d; make it for world.size()"
+              .formatted(schedule.ranks(), group.name(), group.size()));
+    }
+    // The ports that every schedule of the problem has.
+    for (var port : Schedule.of(problem, Overlap.unfused(), group.size()).ports()) {
+      checkPort(port, schedule);
+    }
+    schedule.check();
+    return problem;
+  }
+
+  private static void checkPort(Port wanted, Schedule schedule) {
+    var port =
+        schedule
+            .port(wanted.name())
+            .filter(own -> own.given() == wanted.given())
+            .orElseThrow(
+                () ->
+                    new BraidException(
+                        "a schedule of %s must have a port `%s` but has %s; say .%s(Part.%s.port(), ...)"
+                            .formatted(
+                                schedule.goal(),
+                                wanted.name(),
+                                schedule.ports().stream().map(Port::name).toList(),
+                                wanted.given() ? "given" : "made",
+                                part(wanted.name()))));
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      var own = port.on(rank);
+      var right = wanted.on(rank);
+      boolean fits =
+          own.rank() == rank
+              && own.rows() == right.rows()
+              && own.columns() == right.columns()
+              && own.buffer().dtype() == right.buffer().dtype()
+              && own.buffer().transposed() == right.buffer().transposed();
+      if (!fits) {
+        throw new BraidException(
+            "port `%s` of rank %d must be %d x %d %s%s but was %s of %d columns %s%s; give the buffer that shape"
+                .formatted(
+                    wanted.name(),
+                    rank,
+                    right.rows(),
+                    right.columns(),
+                    right.buffer().dtype(),
+                    stored(right.buffer().transposed()),
+                    own,
+                    own.columns(),
+                    own.buffer().dtype(),
+                    stored(own.buffer().transposed())));
+      }
+    }
+  }
+
+  private static String stored(boolean transposed) {
+    return transposed ? " stored by columns" : "";
+  }
+
+  private static Part part(String port) {
+    for (var part : Part.values()) {
+      if (part.port().equals(port)) {
+        return part;
+      }
+    }
+    throw new IllegalArgumentException("no part " + port);
+  }
+}
