@@ -141,7 +141,7 @@ class NcclCommunicatorTest {
   void aCommunicatorEndsOnceAndForGood() throws Exception {
     onAll(
         PLAIN,
-        (rank, gpu, communicator, stream) -> {
+        (_, _, communicator, stream) -> {
           communicator.abort();
           communicator.abort();
           communicator.close();
