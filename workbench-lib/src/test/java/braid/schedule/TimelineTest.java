@@ -82,8 +82,8 @@ class TimelineTest {
             """
             rank 0
             comm  | send 0 @1 >
-            add                 ? sum 0 ?
-                                ^ arrived 0 @1: never
+            add                         ? sum 0 ?
+                                        ^ arrived 0 @1: never
             rank 1
             comm  | send 0 @0 |
             add               | sum 0 |
@@ -176,7 +176,7 @@ class TimelineTest {
           var schedule = Schedule.of(spec, how, ranks);
           assertThat(schedule.timeline().lines())
               .as("%s", schedule)
-              .allMatch(line -> line.length() <= 100 && line.matches("[ -~]*"));
+              .allMatch(line -> line.length() <= 92 && line.matches("[ -~]*"));
           assertThat(schedule.toString()).doesNotContain("\n");
         }
       }
