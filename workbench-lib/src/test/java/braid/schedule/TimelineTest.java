@@ -191,7 +191,7 @@ class TimelineTest {
         .contains("gemm 0@1")
         .contains("gemm 7 own")
         .doesNotContain("gemm 4")
-        .endsWith("... leaves out 56 of 65 units of time and all steps of 6 chunks");
+        .endsWith("... leaves out 57 of 65 units of time and all steps of 6 chunks");
   }
 
   @Test
