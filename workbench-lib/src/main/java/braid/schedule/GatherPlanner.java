@@ -125,6 +125,9 @@ final class GatherPlanner {
     /// Rank 0 of 4, `allGatherGemm`, `splits(4)`:
     ///
     /// ```
+    /// comm    > fetch 1  | fetch 2 | fetch 3 | fetch 4 >
+    ///         ^ begun @all                             ^ read @all
+    /// gemm-0  | gemm own | gemm 1  | gemm 2  | gemm 3  | gemm 4 |
     /// ```
     private void pipelined() {
       beginAll();
@@ -145,6 +148,9 @@ final class GatherPlanner {
     /// Rank 0 of 4, `allGatherGemm`, `direct()`:
     ///
     /// ```
+    /// comm    > fetch 1 @1 | fetch 2 @2 | fetch 3 @3 >
+    ///         ^ begun @1   ^ begun @2   ^ begun @3   ^ read @all
+    /// gemm-0  | gemm own   | gemm 1     | gemm 2     | gemm 3 |
     /// ```
     private void direct() {
       beginAll();
@@ -168,6 +174,10 @@ final class GatherPlanner {
     /// Rank 0 of 4, `allGatherGemm`, `ring()`:
     ///
     /// ```
+    /// comm    > fetch 1 @3 > fetch 2 @3 > fetch 3 @3 >
+    ///         ^ begun @3   ^ landed 0 @3             ^ read @1
+    ///                                   ^ landed 0 @3
+    /// gemm-0  | gemm own   | gemm 1     | gemm 2     | gemm 3 |
     /// ```
     private void ring() {
       boolean alone = program.ranks() == 1;
@@ -208,6 +218,10 @@ final class GatherPlanner {
     /// Rank 0 of 4, `allGatherGemm`, `unfused()`:
     ///
     /// ```
+    /// comm    > fetch 0 >
+    ///         ^ begun @all
+    ///                   ^ read @all
+    /// gemm-0            | gemm 0 |
     /// ```
     private void unfused() {
       beginAll();

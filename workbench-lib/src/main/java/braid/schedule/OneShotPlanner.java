@@ -14,6 +14,12 @@ import java.util.stream.IntStream;
 /// Rank 0 of 4, `gemmAllReduce`, `direct(2)`:
 ///
 /// ```
+/// announce           >         >
+/// comm               | fetch 0 | fetch 1 >
+///                    ^ landed 0 @all     ^ read @all
+///                              ^ landed 1 @all
+/// reduce                       | sum 0   | sum 1 |
+/// gemm-0    | gemm 0 | gemm 1  |
 /// ```
 final class OneShotPlanner {
   private final Schedule.Builder builder;

@@ -160,9 +160,14 @@ final class ScatterPlanner {
 
     /// Chunk by chunk; of each, the peers' rows first.
     ///
-    /// Rank 0 of 4, `gemmReduceScatter`, `splits(2)`:
+    /// Rank 0 of 3, `gemmReduceScatter`, `splits(2)`:
     ///
     /// ```
+    /// comm    >           | send 0 @1 > send 0 @2  >           | send 1 @1 > send 1 @2  >
+    ///                     ^ begun @1  ^ begun @2
+    /// reduce                                       | sum 0     |                        | sum 1 |
+    ///                                              ^ landed 0 @all        landed 1 @all ^
+    /// gemm-0  | gemm 0 @1 | gemm 0 @2 | gemm 0 own | gemm 1 @1 | gemm 1 @2 | gemm 1 own |
     /// ```
     private void pipelined() {
       for (int chunk = 0; chunk < chunks.count(); chunk++) {
@@ -178,6 +183,11 @@ final class ScatterPlanner {
     /// Rank 0 of 4, `gemmReduceScatter`, `direct()`:
     ///
     /// ```
+    /// comm    >           | send 0 @1 > send 0 @2 > send 0 @3 >
+    ///                     ^ begun @1  ^ begun @2  ^ begun @3
+    /// reduce                                                  | sum 0 |
+    ///                                                         ^ landed 0 @all
+    /// gemm-0  | gemm 0 @1 | gemm 1 @2 | gemm 2 @3 | gemm own  |
     /// ```
     private void direct() {
       int piece = 0;
@@ -196,6 +206,11 @@ final class ScatterPlanner {
     /// Rank 0 of 4, `gemmReduceScatter`, `unfused()`:
     ///
     /// ```
+    /// comm    >        | send 0 @1 > send 0 @2 > send 0 @3 >
+    ///                  ^ begun @1  ^ begun @2  ^ begun @3
+    /// reduce                                               | sum 0 |
+    ///                                                      ^ landed 0 @all
+    /// gemm-0  | gemm 0 |
     /// ```
     private void unfused() {
       for (int peer : peers) {
@@ -211,6 +226,11 @@ final class ScatterPlanner {
     /// Rank 0 of 4, `gemmReduceScatter`, `ring()`:
     ///
     /// ```
+    /// comm    >           | send 0 @1 >           | send 0 @1 >       | send 0 @1 >
+    ///                     ^ begun @1
+    /// reduce                          | sum 0     |           | sum 0 |           | sum 0 |
+    ///                                 ^ landed 0 @3           ^ landed 0 @3       ^ landed 0 @3
+    /// gemm-0  | gemm 0 @1 | gemm 1 @1 | gemm 2 @1 | gemm own  |
     /// ```
     private void ring() {
       int piece = 0;
@@ -353,11 +373,32 @@ final class ScatterPlanner {
     /// Rank 0 of 3, `gemmAllReduce`, `splits(2)`:
     ///
     /// ```
+    /// comm         >      |send 0@1>send 0@2>send 1@1> ...
+    ///                     ^ begun @1
+    ///                              ^ begun @2
+    /// reduce                                |sum 0   | ...
+    ///                                       ^ landed 0 @all
+    /// comm-spread                                      ... >send 1@2>
+    /// finish                                           ... |copy 0  |copy 0|copy 1|copy 1|
+    ///                                                      ^ spread 0 @1   ^ spread 1 @1
+    ///                                                               ^ spread 0 @2
+    ///                                                                             ^ spread 1 @2
+    /// gemm-0       |gemm 0|gemm 1  |
+    /// ... leaves out 3 of 11 units of time
     /// ```
     ///
     /// Rank 0 of 3, `gemmAllReduce`, `ring()`:
     ///
     /// ```
+    /// comm         >        |send 0@1>        |send 0@1>
+    ///                       ^ begun @1
+    /// reduce                         |sum 0   |        |sum 0|
+    ///                                ^ landed 0 @2     ^ landed 0 @2
+    /// comm-spread                                            |send 0@1>send 0@1>
+    ///                                                        ^ begun @1        ^ spread 0 @2
+    ///                                                                 ^ spread 0 @2
+    /// finish                                                 |copy 0  |copy 0  |copy 0|
+    /// gemm-0       |gemm 0@1|gemm 1@1|gemm own|
     /// ```
     private void spread(Spread on, int chunk, Slice rows) {
       int summed = program.mark(adder, chunk);

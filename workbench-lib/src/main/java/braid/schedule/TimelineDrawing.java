@@ -125,7 +125,8 @@ final class TimelineDrawing {
     int width = (int) Math.max(WIDTH_PX, Math.ceil(x(units)) + MARGIN_PX);
     int height = HEAD_PX + rows.size() * rowPx + FOOT_PX;
     svg.append(
-        "<svg xmlns='http://www.w3.org/2000/svg' width='%1$d' height='%2$d' viewBox='0 0 %1$d %2$d' %3$s>"
+        ("<svg xmlns='http://www.w3.org/2000/svg' width='%1$d' height='%2$d' "
+                + "viewBox='0 0 %1$d %2$d' %3$s>")
             .formatted(width, height, FONT));
     svg.append("\n<rect width='%d' height='%d' fill='#FFFFFF'/>".formatted(width, height));
     head();

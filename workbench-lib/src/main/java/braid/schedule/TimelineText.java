@@ -22,7 +22,8 @@ import java.util.stream.Collectors;
 /// signals that the step above it waits for, or the end of the lane. Steps that never start follow
 /// at the end, between `?`.
 final class TimelineText {
-  static final int WIDTH_COLUMNS = 100;
+  /// A comment has room for so many beside its margin.
+  static final int WIDTH_COLUMNS = 92;
 
   private static final String CUT = "...";
 

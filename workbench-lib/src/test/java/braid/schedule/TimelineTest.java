@@ -82,8 +82,8 @@ class TimelineTest {
             """
             rank 0
             comm  | send 0 @1 >
-            add                 ? sum 0 ?
-                                ^ arrived 0 @1: never
+            add                         ? sum 0 ?
+                                        ^ arrived 0 @1: never
             rank 1
             comm  | send 0 @0 |
             add               | sum 0 |
@@ -176,7 +176,7 @@ class TimelineTest {
           var schedule = Schedule.of(spec, how, ranks);
           assertThat(schedule.timeline().lines())
               .as("%s", schedule)
-              .allMatch(line -> line.length() <= 100 && line.matches("[ -~]*"));
+              .allMatch(line -> line.length() <= 92 && line.matches("[ -~]*"));
           assertThat(schedule.toString()).doesNotContain("\n");
         }
       }
@@ -191,7 +191,7 @@ class TimelineTest {
         .contains("gemm 0@1")
         .contains("gemm 7 own")
         .doesNotContain("gemm 4")
-        .endsWith("... leaves out 56 of 65 units of time and all steps of 6 chunks");
+        .endsWith("... leaves out 57 of 65 units of time and all steps of 6 chunks");
   }
 
   @Test
