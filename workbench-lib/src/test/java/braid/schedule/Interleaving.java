@@ -112,7 +112,9 @@ final class Interleaving {
     matches &= raised.keySet().equals(awaited.keySet());
     if (matches) {
       awaited.forEach(
-          (word, waits) -> waits.forEach(wait -> before.get(wait).add(Objects.requireNonNull(raised.get(word)))));
+          (word, waits) ->
+              waits.forEach(
+                  wait -> before.get(wait).add(Objects.requireNonNull(raised.get(word)))));
     }
   }
 

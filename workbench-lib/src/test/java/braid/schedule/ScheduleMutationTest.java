@@ -45,10 +45,14 @@ final class ScheduleMutationTest {
     }
     assertThat(falseAlarms).isEmpty();
     assertThat(redundant).as("steps that planners could leave out").isEmpty();
-    assertThat(missed.size()).as("%s", missed).isLessThanOrEqualTo((int) (MUTATIONS * (1 - LEAST_FOUND)));
+    assertThat(missed.size())
+        .as("%s", missed)
+        .isLessThanOrEqualTo((int) (MUTATIONS * (1 - LEAST_FOUND)));
     assertThat(missed).as("of %s", planted).isEmpty();
     assertThat(planted.keySet()).containsExactly(kinds);
-    assertThat(serial).as("waits of schedules that are serial on purpose").isLessThan(MUTATIONS / 50);
+    assertThat(serial)
+        .as("waits of schedules that are serial on purpose")
+        .isLessThan(MUTATIONS / 50);
   }
 
   private boolean isMistake(ScheduleCases.Case of, Schedule schedule, Mutation mutation) {
