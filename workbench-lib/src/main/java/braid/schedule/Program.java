@@ -25,6 +25,10 @@ public final class Program {
   private final int ranks;
   private final List<Step> steps = new ArrayList<>();
   private final Set<Passed> passed = new HashSet<>();
+
+  /// Marks of lanes that had done nothing before.
+  private final Set<Integer> idle = new HashSet<>();
+
   private int marks;
 
   /// A word or a mark that a lane has waited for.
@@ -97,13 +101,18 @@ public final class Program {
 
   /// Marks the point that the lane has come to; [#after] waits for it.
   public int mark(Lane lane, int chunk) {
+    if (steps.stream().noneMatch(step -> step.lane().equals(lane))) {
+      idle.add(marks);
+    }
     add(new Mark(lane, chunk, marks));
     return marks++;
   }
 
   /// Waits for a mark of another lane. A lane that has waited for it does not wait again.
   public Program after(Lane lane, int chunk, int mark) {
-    return passed.add(new Passed(lane, "", mark)) ? add(new After(lane, chunk, mark)) : this;
+    return idle.contains(mark) || !passed.add(new Passed(lane, "", mark))
+        ? this
+        : add(new After(lane, chunk, mark));
   }
 
   private Program add(Step step) {

@@ -58,7 +58,14 @@ final class Races {
         }
       }
     }
-    touches.forEach(this::sweep);
+    for (boolean words : List.of(false, true)) {
+      touches.forEach(
+          (memory, all) -> {
+            if (memory.words() == words) {
+              sweep(memory, all);
+            }
+          });
+    }
     return List.copyOf(findings.values());
   }
 

@@ -326,7 +326,7 @@ final class Wiring {
           name(number), flag, flag.words() - 1, index);
     }
     if (other < 0 || other >= schedule.ranks()) {
-      finding("%s: ranks are 0..%d", name(number), schedule.ranks() - 1);
+      finding("%s: ranks are 0..%d; name one of them", name(number), schedule.ranks() - 1);
     } else if (other == rankOf[number]) {
       finding("%s: a rank does not signal itself; use a mark between its lanes", name(number));
     }
@@ -334,10 +334,15 @@ final class Wiring {
   }
 
   private void match(Word word, Users users) {
-    for (int extra = 1; extra < users.signals().size(); extra++) {
+    for (int extra :
+        users.signals().subList(Math.min(1, users.signals().size()), users.signals().size())) {
+      int first = users.signals().getFirst();
       finding(
-          "%s raises a word that %s raises too; one signal raises it in an iteration",
-          name(users.signals().get(extra)), name(users.signals().getFirst()));
+          "%s raises a word that %s; one signal raises it in an iteration",
+          name(extra),
+          rankOf[extra] == rankOf[first]
+              ? "the rank has raised before"
+              : "%s raises too".formatted(name(first)));
     }
     if (users.signals().isEmpty()) {
       for (int wait : users.waits()) {
@@ -357,7 +362,9 @@ final class Wiring {
       if (((Wait) steps.get(wait)).from() == rankOf[signal]) {
         releasedBy[wait] = signal;
       } else {
-        finding("%s is raised by another rank: %s", name(wait), name(signal));
+        finding(
+            "%s is raised by another rank: %s; wait for rank %d",
+            name(wait), name(signal), rankOf[signal]);
       }
     }
   }

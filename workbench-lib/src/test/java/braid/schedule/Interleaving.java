@@ -11,6 +11,7 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /// The order of a schedule by brute force: all pairs of events of two iterations, by reachability.
 /// It shares no code with the check. Two schedules of the same steps are equivalent if every two
@@ -98,20 +99,22 @@ final class Interleaving {
       for (var step : steps.get(rank)) {
         if (step instanceof Signal signal) {
           var word = "%s %d %d from %d".formatted(signal.flag(), signal.index(), signal.to(), rank);
-          matches &= raised.put(word, of.get(step)) == null;
+          matches &= raised.put(word, eventOf(of, step)) == null;
         } else if (step instanceof Wait wait) {
           awaited
               .computeIfAbsent(
                   "%s %d %d from %d".formatted(wait.flag(), wait.index(), rank, wait.from()),
                   _ -> new ArrayList<>())
-              .add(of.get(step));
+              .add(eventOf(of, step));
         }
       }
     }
     matches &= raised.keySet().equals(awaited.keySet());
     if (matches) {
       awaited.forEach(
-          (word, waits) -> waits.forEach(wait -> before.get(wait).add(raised.get(word))));
+          (word, waits) ->
+              waits.forEach(
+                  wait -> before.get(wait).add(Objects.requireNonNull(raised.get(word)))));
     }
   }
 
@@ -187,9 +190,13 @@ final class Interleaving {
         .get(eventOf(one.of(), one.iteration()));
   }
 
+  private static int eventOf(Map<Step, Integer> of, Step step) {
+    return Objects.requireNonNull(of.get(step));
+  }
+
   private int eventOf(Object of, int iteration) {
     return of instanceof Step step
-        ? events.get(iteration).get(step)
+        ? eventOf(events.get(iteration), step)
         : callers.get((Integer) of).get(iteration);
   }
 
@@ -215,7 +222,7 @@ final class Interleaving {
                 && signal.to() == to
                 && signal.flag().equals(wait.flag())
                 && signal.index() == wait.index()
-                && !reached.get(events.get(1).get(other)).get(events.get(0).get(step))) {
+                && !reached.get(eventOf(other, 1)).get(eventOf(step, 0))) {
               return false;
             }
           }

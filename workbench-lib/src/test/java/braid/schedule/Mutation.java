@@ -14,7 +14,9 @@ import java.util.Random;
 import java.util.stream.IntStream;
 
 /// A mistake planted into a schedule.
-record Mutation(Kind kind, String text, Schedule schedule) {
+///
+/// @param of the step that it is about
+record Mutation(Kind kind, Step of, String text, Schedule schedule) {
   enum Kind {
     REMOVED,
     NEIGHBORS_SWAPPED,
@@ -78,7 +80,7 @@ record Mutation(Kind kind, String text, Schedule schedule) {
         steps.set(at, shifted.get());
       }
     }
-    return Optional.of(new Mutation(kind, text, schedule.with(rank, List.copyOf(steps))));
+    return Optional.of(new Mutation(kind, step, text, schedule.with(rank, List.copyOf(steps))));
   }
 
   private static Optional<Step> shifted(Step step, Random random) {
@@ -140,6 +142,11 @@ record Mutation(Kind kind, String text, Schedule schedule) {
             || region.row() + by + region.rows() > region.buffer().rows(region.rank())
         ? Optional.empty()
         : Optional.of(region.buffer().on(region.rank(), region.slice().shifted(by)));
+  }
+
+  /// Whether every step that uses rows is there as it was.
+  boolean keepsData() {
+    return kind != Kind.SHIFTED && (kind != Kind.REMOVED || of.accesses(0).isEmpty());
   }
 
   @Override

@@ -17,6 +17,9 @@ import java.util.stream.IntStream;
 final class ScheduleCases {
   static final int MOST_RANKS = 16;
 
+  /// Of more ranks there are fewer cases, but for every way.
+  private static final int ALL_CASES_RANKS = 6;
+
   private ScheduleCases() {}
 
   /// A problem, its tuning and a number of ranks.
@@ -70,20 +73,23 @@ final class ScheduleCases {
     var uneven = spec(way.pattern(), 23 * ranks - 1, 13 + ranks, 7 + ranks, 23L * ranks - 1);
     var tiny = spec(way.pattern(), ranks, ranks, ranks, ranks);
     for (var order : ChunkOrder.values()) {
-      for (int splits : List.of(1, 4, 7)) {
+      for (int splits : ranks <= ALL_CASES_RANKS ? List.of(1, 4, 7) : List.of(3)) {
         add(cases, even, way.method(), splits, ranks, how -> how.order(order));
         add(cases, uneven, way.method(), splits, ranks, how -> how.order(order));
       }
       add(cases, tiny, way.method(), 1, ranks, how -> how.order(order));
     }
-    for (var spec : features(uneven)) {
+    for (var spec :
+        ranks <= ALL_CASES_RANKS
+            ? features(uneven)
+            : List.of(uneven, uneven.bias().gelu(), uneven.accumulate().dtype(DType.FP8_E4M3))) {
       add(cases, spec, way.method(), 3, ranks, UnaryOperator.identity());
       add(cases, spec, way.method(), 3, ranks, Overlap::outputInSymmetricMemory);
     }
     boolean whole = way.method() == Method.BULK || way.method() == Method.UNFUSED;
     if (!whole) {
-      for (int streams : List.of(2, 5)) {
-        add(cases, uneven, way.method(), 4, ranks, how -> how.streams(streams));
+      for (int streams : ranks <= ALL_CASES_RANKS ? List.of(2, 5) : List.of(2)) {
+        add(cases, uneven, way.method(), 3, ranks, how -> how.streams(streams));
       }
       boolean ofAll = way.pattern() == Pattern.GEMM_ALL_REDUCE && way.method() != Method.RING;
       int end = ofAll ? uneven.m() : 23;

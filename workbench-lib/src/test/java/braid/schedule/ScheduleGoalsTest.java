@@ -1,0 +1,124 @@
+package braid.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.DType;
+import braid.schedule.Step.LibraryCall;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// What the check expects of collectives: schedules of plain copies and sums pass, and fail where a
+/// rank takes its neighbor's part; a library's calls pass in one order and fail in two.
+final class ScheduleGoalsTest {
+  private static final int RANKS = 3;
+  private static final int PART = 2;
+  private static final int ROOT = 1;
+
+  private static long rows(Collective collective, boolean given) {
+    return switch (collective) {
+      case ALL_GATHER -> given ? PART : RANKS * PART;
+      case REDUCE_SCATTER -> given ? RANKS * PART : PART;
+      case ALL_REDUCE, ALL_TO_ALL, BROADCAST, BARRIER -> RANKS * PART;
+    };
+  }
+
+  private static Region part(Buffer of, int rank, int part) {
+    return of.on(rank, new Slice((long) part * PART, PART));
+  }
+
+  /// Every rank fetches what it needs, in parts of [#PART] rows.
+  ///
+  /// @param mistaken whether rank 2 takes another part for the first one
+  private static Schedule plain(Collective collective, boolean mistaken) {
+    var builder =
+        Schedule.on(
+            new Goal.Collected(collective, collective == Collective.BROADCAST ? ROOT : 0), RANKS);
+    var x = builder.symmetric("x", DType.FP32, rows(collective, true), 1);
+    var y = builder.local("y", DType.FP32, rows(collective, false), 1);
+    var fetched = builder.local("fetched", DType.FP32, (long) RANKS * RANKS * PART, 1);
+    builder.given("in", x::on).made("out", y::on);
+    var ready = builder.flag("ready", RANKS);
+    var read = builder.flag("read", RANKS);
+    var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
+    return builder.steps(
+        program -> {
+          int rank = program.rank();
+          var others = IntStream.range(0, RANKS).filter(other -> other != rank).boxed().toList();
+          others.forEach(other -> program.signal(lane, -1, ready, rank, other));
+          others.forEach(other -> program.await(lane, -1, ready, other, other));
+          for (int part = 0; part < y.rows(rank) / PART; part++) {
+            int from = mistaken && rank == 2 && part == 0 ? 1 : part;
+            var to = part(y, rank, part);
+            switch (collective) {
+              case ALL_GATHER -> program.copy(lane, part, part(x, from, 0), to);
+              case ALL_TO_ALL -> program.copy(lane, part, part(x, from, rank), to);
+              case BROADCAST -> program.copy(lane, part, part(x, ROOT, from), to);
+              case ALL_REDUCE, REDUCE_SCATTER -> {
+                int at = part;
+                int wanted =
+                    collective == Collective.ALL_REDUCE ? from : mistaken && rank == 2 ? 1 : rank;
+                var parts =
+                    IntStream.range(0, RANKS)
+                        .mapToObj(source -> part(fetched, rank, at * RANKS + source))
+                        .toList();
+                for (int source = 0; source < RANKS; source++) {
+                  program.copy(lane, part, part(x, source, wanted), parts.get(source));
+                }
+                program.reduce(lane, part, parts, to, Finish.NONE);
+              }
+              case BARRIER -> {}
+            }
+          }
+          others.forEach(other -> program.signal(lane, -1, read, rank, other));
+          others.forEach(other -> program.await(lane, -1, read, other, other));
+        });
+  }
+
+  @ParameterizedTest
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "BARRIER")
+  void plainCopiesAndSumsMakeACollective(Collective collective) {
+    assertThat(plain(collective, false).findings()).isEmpty();
+    assertThat(plain(collective, true).findings())
+        .hasSize(1)
+        .first()
+        .asString()
+        .startsWith("y@2[0..1], written by ")
+        .contains(" instead of x@");
+  }
+
+  /// Two calls of a library on one lane; `turned` has rank 1 make them in the other order.
+  private static Schedule byLibrary(Collective collective, boolean turned) {
+    var builder =
+        Schedule.on(
+            new Goal.Collected(collective, collective == Collective.BROADCAST ? ROOT : 0), RANKS);
+    var x = builder.symmetric("x", DType.FP32, rows(collective, true), 1);
+    var y = builder.symmetric("y", DType.FP32, rows(collective, false), 1);
+    var spare = builder.symmetric("spare", DType.FP32, 1, 1);
+    builder.given("in", x::on).made("out", y::on);
+    var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
+    int root = collective == Collective.BROADCAST ? ROOT : 0;
+    return builder.steps(
+        program -> {
+          int rank = program.rank();
+          var calls =
+              List.of(
+                  new LibraryCall(lane, collective, x.on(rank), y.on(rank), root, false),
+                  new LibraryCall(
+                      lane, Collective.BARRIER, spare.on(rank), spare.on(rank), 0, false));
+          (turned && rank == 1 ? calls.reversed() : calls).forEach(program::call);
+        });
+  }
+
+  @ParameterizedTest
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "BARRIER")
+  void libraryCallsMeetInOneOrder(Collective collective) {
+    assertThat(byLibrary(collective, false).findings()).isEmpty();
+    assertThat(byLibrary(collective, true).findings())
+        .containsExactly(
+            "deadlock: library call 0 is %s by a library on lane comm of rank 0, but barrier by a"
+                    .formatted(collective)
+                + " library on lane comm of rank 1; let all ranks make the same calls in one order");
+  }
+}

@@ -1,0 +1,469 @@
+package braid.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.BraidException;
+import braid.DType;
+import braid.GemmSpec;
+import braid.Overlap;
+import braid.schedule.Step.Move;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// Small schedules with one mistake each, and the line that says so. Ranks 0 and 1 gather: each
+/// copies its own rows and fetches the other's.
+final class ScheduleMistakesTest {
+  private static final int ROWS = 4;
+  private static final int NONE = Step.NO_CHUNK;
+
+  private final Schedule.Builder builder = Schedule.on("gather", 2);
+  private final Buffer x = builder.symmetric("x", DType.FP32, ROWS, 2);
+  private final Buffer y = builder.local("y", DType.FP32, 2L * ROWS, 2);
+  private final Buffer spare = builder.local("spare", DType.FP32, ROWS, 2);
+  private final Flag ready = builder.flag("ready", 2);
+  private final Flag read = builder.flag("read", 2);
+  private final Lane comm = builder.lane("comm", Lane.Role.COMMUNICATION);
+  private final Lane side = builder.lane("side", Lane.Role.COMPLETION);
+
+  ScheduleMistakesTest() {
+    builder.given("in", x::on).made("out", y::on);
+  }
+
+  private Region own(int rank) {
+    return y.on(rank, new Slice((long) rank * ROWS, ROWS));
+  }
+
+  private Region fetched(int rank) {
+    return y.on(rank, new Slice((1L - rank) * ROWS, ROWS));
+  }
+
+  /// A right schedule, with other steps at one point.
+  private Schedule gather(At point, Consumer<Program> instead) {
+    return builder.steps(
+        program -> {
+          for (var at : At.values()) {
+            if (at == point) {
+              instead.accept(program);
+            } else {
+              step(program, at);
+            }
+          }
+        });
+  }
+
+  private enum At {
+    SIGNAL_READY,
+    COPY_OWN,
+    WAIT_READY,
+    FETCH,
+    SIGNAL_READ,
+    WAIT_READ,
+    END
+  }
+
+  private void step(Program program, At at) {
+    int rank = program.rank();
+    int other = 1 - rank;
+    switch (at) {
+      case SIGNAL_READY -> program.signal(comm, NONE, ready, rank, other);
+      case COPY_OWN -> program.copy(comm, NONE, x.on(rank), own(rank));
+      case WAIT_READY -> program.await(comm, NONE, ready, other, other);
+      case FETCH -> program.copy(comm, NONE, x.on(other), fetched(rank));
+      case SIGNAL_READ -> program.signal(comm, NONE, read, rank, other);
+      case WAIT_READ -> program.await(comm, NONE, read, other, other);
+      case END -> {}
+    }
+  }
+
+  /// On rank 1 other steps than at that point, on rank 0 the right ones.
+  private Schedule onRank1(At point, Consumer<Program> instead) {
+    return gather(
+        point,
+        program -> {
+          if (program.rank() == 1) {
+            instead.accept(program);
+          } else {
+            step(program, point);
+          }
+        });
+  }
+
+  @Test
+  void aRightSchedulePasses() {
+    var schedule = gather(At.END, _ -> {});
+    assertThat(schedule.findings()).isEmpty();
+    schedule.check();
+  }
+
+  @Test
+  void findingsAreThrownInOneLineEach() {
+    var schedule = onRank1(At.SIGNAL_READY, _ -> {});
+    assertThatThrownBy(schedule::check)
+        .isInstanceOf(BraidException.class)
+        .hasMessage("gather, 2 ranks: " + schedule.findings().getFirst());
+    assertThatThrownBy(gather(At.FETCH, p -> p.copy(side, NONE, y.on(0), spare.on(0)))::check)
+        .hasMessageStartingWith("gather, 2 ranks: 2 mistakes\n");
+  }
+
+  static Stream<Arguments> mistakes() {
+    return new ScheduleMistakesTest().all().stream();
+  }
+
+  private List<Arguments> all() {
+    var all = new ArrayList<Arguments>();
+    Case add = (name, schedule, line) -> all.add(Arguments.of(name, schedule, line));
+    add.of(
+        "signal that nobody waits for",
+        onRank1(At.WAIT_READY, p -> p.copy(side, NONE, spare.on(1), spare.on(1))),
+        "signal ready[0] to rank 1 on lane comm of rank 0 is waited for by nobody; let "
+            + "rank 1 wait for it or leave it out");
+    add.of(
+        "wait that no step raises",
+        onRank1(At.SIGNAL_READY, _ -> {}),
+        "wait for ready from rank 1 on lane comm of rank 0 never ends: no step raises it; "
+            + "let rank 1 signal it");
+    add.of(
+        "word raised twice",
+        onRank1(At.END, p -> p.signal(comm, NONE, ready, 1, 0)),
+        "signal ready[1] to rank 0 on lane comm of rank 1 raises a word that the rank has "
+            + "raised before; one signal raises it in an iteration");
+    add.of(
+        "index outside",
+        onRank1(At.END, p -> p.signal(comm, NONE, ready, 2, 0)),
+        "signal ready[2] to rank 0 on lane comm of rank 1: flag ready has words 0..1 but "
+            + "the index is 2");
+    add.of(
+        "rank outside",
+        onRank1(At.END, p -> p.signal(comm, NONE, ready, 1, 2)),
+        "signal ready[1] to rank 2 on lane comm of rank 1: ranks are 0..1; name one of " + "them");
+    add.of(
+        "signal to itself",
+        onRank1(At.END, p -> p.signal(comm, NONE, ready, 1, 1)),
+        "signal ready[1] to rank 1 on lane comm of rank 1: a rank does not signal itself; "
+            + "use a mark between its lanes");
+    add.of(
+        "mark that comes later",
+        onRank1(At.END, p -> p.after(comm, NONE, 3).zero(comm, NONE, spare.on(1))),
+        "wait for mark 3 on lane comm of rank 1 has no mark 3 before it; set the mark "
+            + "earlier in the rank's steps");
+    add.of(
+        "lane that is not declared",
+        onRank1(At.END, p -> p.zero(Lane.of("extra", Lane.Role.COMPUTE), NONE, spare.on(1))),
+        "clearing spare@1[0..3] on lane extra of rank 1: the schedule has no such lane; "
+            + "add it to the builder");
+    add.of(
+        "buffer that is not declared",
+        onRank1(
+            At.END, p -> p.zero(comm, NONE, Buffer.of("extra", DType.FP32, 2, 1, 1, false).on(1))),
+        "clearing extra@1[0..0] on lane comm of rank 1: the schedule has no buffer extra "
+            + "like that; add it to the builder");
+    add.of(
+        "flag that is not declared",
+        onRank1(At.END, p -> p.signal(comm, NONE, new Flag("extra", 1), 0, 0)),
+        "signal extra[0] to rank 0 on lane comm of rank 1: the schedule has no such flag; "
+            + "add it to the builder");
+    add.of(
+        "private buffer of another rank",
+        onRank1(At.FETCH, p -> p.copy(comm, NONE, spare.on(0), fetched(1))),
+        "copy of spare@0[0..3] to y@1[0..3] on lane comm of rank 1: spare@0[0..3] is "
+            + "private to rank 0; make it symmetric or copy it on its own rank");
+    add.of(
+        "rows of two sizes",
+        onRank1(At.FETCH, p -> p.copy(comm, NONE, x.on(0), y.on(1, new Slice(0, 3)))),
+        "copy of x@0[0..3] to y@1[0..2] on lane comm of rank 1: rows must be of one size "
+            + "but are 4 of x@0[0..3] and 3 of y@1[0..2]");
+    add.of(
+        "deadlock",
+        gather(
+            At.SIGNAL_READY,
+            p ->
+                p.await(comm, NONE, ready, 1 - p.rank(), 1 - p.rank())
+                    .signal(comm, NONE, ready, p.rank(), 1 - p.rank())),
+        "deadlock: rank 0 waits on lane comm for signal ready from rank 1; rank 1 waits "
+            + "on lane comm for signal ready from rank 0; each comes only behind the next, and "
+            + "the last behind the first");
+    add.of(
+        "read before the other rank is ready",
+        onRank1(At.WAIT_READY, p -> p.await(side, NONE, ready, 0, 0)),
+        "race on x of rank 0, rows 0..3: the caller's use of `in` on rank 0 before "
+            + "iteration 0 and copy of x@0[0..3] to y@1[0..3] on lane comm of rank 1 (iteration "
+            + "0) have no order; let rank 1 wait for a signal that rank 0 raises in the "
+            + "iteration");
+    add.of(
+        "iteration that ends while it is read",
+        readEarly(),
+        "race on x of rank 0, rows 0..3: copy of x@0[0..3] to y@1[0..3] on lane comm of "
+            + "rank 1 (iteration 0) and the caller's use of `in` on rank 0 before iteration 1 "
+            + "have no order; let rank 0 end its iteration behind a signal that rank 1 raises "
+            + "behind its step");
+    add.of(
+        "two lanes without a mark",
+        onRank1(At.END, p -> p.copy(side, NONE, fetched(1), spare.on(1))),
+        "race on y of rank 1, rows 0..3: copy of x@0[0..3] to y@1[0..3] on lane comm of "
+            + "rank 1 (iteration 0) and copy of y@1[0..3] to spare@1[0..3] on lane side of rank "
+            + "1 (iteration 0) have no order; let lane side wait for a mark of lane comm behind "
+            + "the first");
+    add.of(
+        "word raised before it was seen",
+        wordRaisedAgain(),
+        "race on signal ready[0] of rank 1: wait for ready from rank 0 on lane comm of "
+            + "rank 1 (iteration 0) and signal ready[0] to rank 1 on lane comm of rank 0 "
+            + "(iteration 1) have no order; let rank 0 wait for a signal that rank 1 raises "
+            + "behind the first");
+    add.of(
+        "moves of one copy that overlap",
+        onRank1(
+            At.COPY_OWN,
+            p ->
+                p.copy(
+                    comm,
+                    NONE,
+                    List.of(
+                        new Move(x.on(1), own(1)),
+                        new Move(x.on(1, new Slice(0, 1)), y.on(1, new Slice(7, 1)))))),
+        "race within copy of x@1[0..3] to y@1[4..7] and 1 more on lane comm of rank 1: it "
+            + "uses y@1[4..7] and y@1[7..7], which overlap, at once; make it two steps");
+    add.of(
+        "output that is never written",
+        onRank1(
+            At.COPY_OWN,
+            p -> p.copy(comm, NONE, x.on(1, new Slice(0, 3)), y.on(1, new Slice(4, 3)))),
+        "y@1[7..7] is never written; let a step write it");
+    add.of(
+        "output that is written twice",
+        onRank1(At.END, p -> p.copy(comm, NONE, x.on(1), own(1))),
+        "copy of x@1[0..3] to y@1[4..7] on lane comm of rank 1 writes over y@1[4..7], "
+            + "which copy of x@1[0..3] to y@1[4..7] on lane comm of rank 1 wrote; write each "
+            + "output row once, or accumulate");
+    add.of(
+        "rows that nobody wrote",
+        onRank1(At.COPY_OWN, p -> p.copy(comm, NONE, spare.on(1), own(1))),
+        "copy of spare@1[0..3] to y@1[4..7] on lane comm of rank 1 reads spare@1[0..3], "
+            + "of which nothing wrote 4 rows in this iteration; write them before");
+    add.of(
+        "given rows written over",
+        onRank1(At.END, p -> p.zero(comm, NONE, x.on(1, new Slice(0, 1)))),
+        "clearing x@1[0..0] on lane comm of rank 1 writes over x@1[0..0], which the "
+            + "caller gives; write it to a buffer of its own");
+    return all;
+  }
+
+  /// Rank 1 says that it has read before it has.
+  private Schedule readEarly() {
+    return builder.steps(
+        p -> {
+          step(p, At.SIGNAL_READY);
+          step(p, At.COPY_OWN);
+          step(p, At.WAIT_READY);
+          step(p, p.rank() == 0 ? At.FETCH : At.SIGNAL_READ);
+          step(p, p.rank() == 0 ? At.SIGNAL_READ : At.FETCH);
+          step(p, At.WAIT_READ);
+        });
+  }
+
+  private interface Case {
+    void of(String name, Schedule schedule, String line);
+  }
+
+  /// Rank 1 waits for nothing of rank 0 in an iteration, so rank 0 may raise its word twice.
+  private Schedule wordRaisedAgain() {
+    return builder.steps(
+        p -> {
+          p.copy(
+              comm,
+              NONE,
+              List.of(
+                  new Move(x.on(p.rank()), own(p.rank())),
+                  new Move(x.on(p.rank()), fetched(p.rank()))));
+          if (p.rank() == 0) {
+            p.signal(comm, NONE, ready, 0, 1);
+          } else {
+            p.await(comm, NONE, ready, 0, 0);
+          }
+        });
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("mistakes")
+  void aMistakeIsOneLine(String name, Schedule schedule, String line) {
+    assertThat(schedule.findings()).as(name).first().isEqualTo(line);
+  }
+
+  static Stream<Arguments> wrongResults() {
+    var all = new ArrayList<Arguments>();
+    var gather = GemmSpec.allGatherGemm(8, 4, 4);
+    var scatter = GemmSpec.gemmReduceScatter(8, 4, 4).bias();
+    Planned add =
+        (name, spec, which, change, line) ->
+            all.add(Arguments.of(name, planned(spec, which, change), line));
+    add.of(
+        "rows from the wrong place",
+        gather,
+        Step.Copy.class,
+        step -> {
+          var copy = (Step.Copy) step;
+          var move = copy.moves().getFirst();
+          return Optional.of(
+              new Step.Copy(
+                  copy.lane(), copy.chunk(), List.of(new Move(shifted(move.from()), move.to()))));
+        },
+        "output@1[0..1], written by gemm to output@1[0..1] on lane gemm-0 of rank 1, has "
+            + "input@0[1..2] x weight@1[0..3] instead of input@0[0..1] x weight@1[0..3]");
+    add.of(
+        "rank left out of a sum",
+        scatter,
+        Step.Reduce.class,
+        step -> {
+          var sum = (Step.Reduce) step;
+          return Optional.of(
+              new Step.Reduce(
+                  sum.lane(), sum.chunk(), sum.parts().subList(0, 1), sum.output(), sum.finish()));
+        },
+        "output@1[0..1], written by sum to output@1[0..1] on lane reduce of rank 1, lacks "
+            + "input@1[4..5] x weight@1[0..1]");
+    add.of(
+        "rank twice in a sum",
+        scatter,
+        Step.Reduce.class,
+        step -> {
+          var sum = (Step.Reduce) step;
+          return Optional.of(
+              new Step.Reduce(
+                  sum.lane(),
+                  sum.chunk(),
+                  List.of(sum.parts().getFirst(), sum.parts().getLast(), sum.parts().getLast()),
+                  sum.output(),
+                  sum.finish()));
+        },
+        "output@1[0..1], written by sum to output@1[0..1] on lane reduce of rank 1, has "
+            + "too much: input@1[4..5] x weight@1[0..1]");
+    add.of(
+        "bias left out",
+        scatter,
+        Step.Reduce.class,
+        step -> {
+          var sum = (Step.Reduce) step;
+          return Optional.of(
+              new Step.Reduce(sum.lane(), sum.chunk(), sum.parts(), sum.output(), Finish.NONE));
+        },
+        "output@1[0..1], written by sum to output@1[0..1] on lane reduce of rank 1, lacks "
+            + "bias@1[0..0]");
+    add.of(
+        "bias in each part",
+        scatter,
+        Step.Gemm.class,
+        step -> {
+          var gemm = (Step.Gemm) step;
+          var bias =
+              planned(scatter, Step.Gemm.class, Optional::of).buffers().stream()
+                  .filter(b -> b.name().equals("bias"))
+                  .findFirst();
+          return Optional.of(
+              new Step.Gemm(
+                  gemm.lane(),
+                  gemm.chunk(),
+                  gemm.tiles(),
+                  gemm.weight(),
+                  new Finish(true, false, bias, Optional.empty(), Optional.empty())));
+        },
+        "output@0[0..1], written by sum to output@0[0..1] on lane reduce of rank 0, has "
+            + "too much: bias@1[0..0]");
+    add.of(
+        "weight not prepared",
+        scatter,
+        Step.Prepare.class,
+        _ -> Optional.empty(),
+        "gemm to partial@1[0..1] on lane gemm-0 of rank 1 needs weight@1[0..1] prepared, "
+            + "which nothing did in this iteration; prepare it before");
+    add.of(
+        "largest value not cleared",
+        gather.dtype(DType.FP8_E4M3),
+        Step.Zero.class,
+        _ -> Optional.empty(),
+        "gemm to output@1[4..7] on lane gemm-0 of rank 1 raises amax@1[0..0], which "
+            + "nothing set to zero in this iteration; clear it before");
+    add.of(
+        "output not scaled",
+        gather.dtype(DType.FP8_E4M3),
+        Step.Gemm.class,
+        step -> {
+          var gemm = (Step.Gemm) step;
+          return Optional.of(
+              new Step.Gemm(
+                  gemm.lane(),
+                  gemm.chunk(),
+                  gemm.tiles(),
+                  gemm.weight(),
+                  gemm.finish().withScaled(false)));
+        },
+        "output@1[4..7], written by gemm to output@1[4..7] on lane gemm-0 of rank 1, has "
+            + "input@1[0..3] x weight@1[0..3] not scaled instead of input@1[0..3] x "
+            + "weight@1[0..3]");
+    add.of(
+        "gelu left out",
+        gather.gelu(),
+        Step.Gemm.class,
+        step -> {
+          var gemm = (Step.Gemm) step;
+          return Optional.of(
+              new Step.Gemm(gemm.lane(), gemm.chunk(), gemm.tiles(), gemm.weight(), Finish.SCALED));
+        },
+        "pre activation@1[4..7] is never written; let a step write it");
+    return all.stream();
+  }
+
+  private interface Planned {
+    void of(
+        String name,
+        GemmSpec spec,
+        Class<? extends Step> which,
+        Function<Step, Optional<Step>> change,
+        String line);
+  }
+
+  private static Region shifted(Region region) {
+    return region.buffer().on(region.rank(), region.slice().shifted(1));
+  }
+
+  /// The schedule of two ranks in two chunks, with the first such step of rank 1 changed.
+  private static Schedule planned(
+      GemmSpec spec, Class<? extends Step> which, Function<Step, Optional<Step>> change) {
+    var schedule = Schedule.of(spec, Overlap.splits(2), 2);
+    var steps = new ArrayList<>(schedule.steps(1));
+    var first = steps.stream().filter(which::isInstance).findFirst().orElseThrow();
+    int at = steps.indexOf(first);
+    steps.remove(at);
+    change.apply(first).ifPresent(step -> steps.add(at, step));
+    return schedule.with(1, steps);
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("wrongResults")
+  void aWrongResultIsFound(String name, Schedule schedule, String line) {
+    assertThat(schedule.findings()).as(name).first().isEqualTo(line);
+  }
+
+  @Test
+  void aWaitNamesTheRankThatSignals() {
+    var schedule = Schedule.of(GemmSpec.allGatherGemm(6, 3, 2), Overlap.splits(1), 3);
+    var steps = new ArrayList<>(schedule.steps(1));
+    var wait =
+        (Step.Wait) steps.stream().filter(Step.Wait.class::isInstance).findFirst().orElseThrow();
+    steps.set(
+        steps.indexOf(wait),
+        new Step.Wait(wait.lane(), wait.chunk(), wait.flag(), wait.index(), 2 - wait.from()));
+    assertThat(schedule.with(1, steps).findings())
+        .containsExactly(
+            "wait for begun[2] from rank 0 on lane comm of rank 1 is raised by another rank: signal"
+                + " begun[2] to rank 1 on lane comm of rank 2; wait for rank 2");
+  }
+}
