@@ -11,6 +11,7 @@ import braid.Overlap;
 import java.io.StringReader;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
 import java.util.regex.Pattern;
 import javax.xml.parsers.DocumentBuilderFactory;
@@ -263,9 +264,7 @@ class TimelineTest {
   }
 
   private static String svg(Schedule schedule) {
-    var svg = schedule.display().data().get(MimeBundle.SVG);
-    assertThat(svg).isNotNull();
-    return svg;
+    return Objects.requireNonNull(schedule.display().data().get(MimeBundle.SVG));
   }
 
   @Test
