@@ -4,6 +4,8 @@ import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Port;
 import braid.schedule.Schedule;
+import braid.schedule.Step;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// Whether a user's own schedule can be run as a pipeline; the error says what is wrong before
@@ -37,6 +39,15 @@ final class OwnSchedules {
           "the schedule is of %d ranks but group `%s` has %d; make it for world.size()"
               .formatted(schedule.ranks(), group.name(), group.size()));
     }
+    for (int rank = 0; rank < schedule.ranks(); rank++) {
+      for (var step : schedule.steps(rank)) {
+        if (step instanceof Step.LibraryCall call) {
+          throw new BraidException(
+              "a pipeline makes no library calls but rank %d's lane %s has %s; write copies and signals instead"
+                  .formatted(rank, call.lane(), call.text()));
+        }
+      }
+    }
     // The ports that every schedule of the problem has.
     for (var port : Schedule.of(problem, Overlap.unfused(), group.size()).ports()) {
       checkPort(port, schedule);
@@ -53,13 +64,14 @@ final class OwnSchedules {
             .orElseThrow(
                 () ->
                     new BraidException(
-                        "a schedule of %s must have a port `%s` but has %s; say .%s(Part.%s.port(), ...)"
+                        "a schedule of %s must have %s but has %s; add it with local(Part.%s)"
                             .formatted(
                                 schedule.goal(),
-                                wanted.name(),
-                                schedule.ports().stream().map(Port::name).toList(),
-                                wanted.given() ? "given" : "made",
-                                part(wanted.name()))));
+                                named(wanted),
+                                schedule.ports().stream()
+                                    .map(OwnSchedules::named)
+                                    .collect(Collectors.joining(", ")),
+                                part(wanted.name()).name())));
     for (int rank = 0; rank < schedule.ranks(); rank++) {
       var own = port.on(rank);
       var right = wanted.on(rank);
@@ -85,6 +97,10 @@ final class OwnSchedules {
                     stored(own.buffer().transposed())));
       }
     }
+  }
+
+  private static String named(Port port) {
+    return "%s port `%s`".formatted(port.given() ? "given" : "made", port.name());
   }
 
   private static String stored(boolean transposed) {

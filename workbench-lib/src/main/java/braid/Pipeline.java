@@ -282,8 +282,11 @@ public final class Pipeline implements AutoCloseable {
             .orElseThrow(
                 () ->
                     new BraidException(
-                        "an amax is kept for fp8 but the type is %s; take output() itself"
-                            .formatted(spec().dtype())));
+                        spec().dtype().isFp8()
+                            ? "the schedule has no buffer `%s`; add it and let multiplications raise it"
+                                .formatted(Part.AMAX)
+                            : "an amax is kept for fp8 but the type is %s; take output() itself"
+                                .formatted(spec().dtype())));
     double largest = 0;
     for (double each : group.gather((double) access().get(DType.FP32, kept, 0))) {
       largest = Math.max(largest, each);

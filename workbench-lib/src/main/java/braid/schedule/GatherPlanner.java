@@ -72,7 +72,7 @@ final class GatherPlanner {
     if (beside || spec.has(Feature.GATHERED_INPUT)) {
       builder.made(out, whole::on);
     }
-    this.input = beside ? gemm.wholeInput(_ -> (long) spec.k()) : whole;
+    this.input = beside ? builder.local(Part.INPUT) : whole;
     this.comm = gemm.communication("comm");
     gemm.openLanes();
   }

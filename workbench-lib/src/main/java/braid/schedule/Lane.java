@@ -1,5 +1,7 @@
 package braid.schedule;
 
+import braid.BraidException;
+import braid.Overlap;
 import braid.Transport;
 
 /// A queue of each rank whose steps run one after the other, beside those of other lanes: a stream.
@@ -18,6 +20,26 @@ public record Lane(
     COMPLETION,
     /// Multiplications.
     COMPUTE
+  }
+
+  public Lane {
+    int least = transport == Transport.WORKERS ? 1 : 0;
+    if (workers < least || workers > Overlap.MAX_WORKERS) {
+      throw new BraidException(
+          "workers of lane `%s` over %s must be %d..%d but were %d; try %d"
+              .formatted(
+                  name,
+                  transport,
+                  least,
+                  Overlap.MAX_WORKERS,
+                  workers,
+                  Math.clamp(workers, least, Overlap.MAX_WORKERS)));
+    }
+    if (reserved < 0) {
+      throw new BraidException(
+          "reserved compute units of lane `%s` must be 0 or more but were %d; try 0"
+              .formatted(name, reserved));
+    }
   }
 
   /// A lane for computing, or for copies by a copy engine.

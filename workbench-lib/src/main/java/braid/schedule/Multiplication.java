@@ -6,11 +6,9 @@ import braid.GemmSpec.Feature;
 import braid.Overlap;
 import braid.Priority;
 import braid.Transport;
-import braid.schedule.Buffer.Shape;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.IntFunction;
 
 /// The multiplication of a planned schedule: the buffers that every pattern has, and the lanes on
 /// which its pieces take turns.
@@ -33,59 +31,18 @@ final class Multiplication {
     this.spec = spec;
     this.how = how;
     this.ranks = ranks;
-    var out = spec.outputDtype();
-    weight =
-        builder.add(
-            new Buffer(
-                Part.WEIGHT.port(),
-                spec.dtype(),
-                Schedule.Builder.shapes(
-                    ranks,
-                    rank -> {
-                      var its = Shares.of(spec, ranks, rank);
-                      return new Shape(its.inner().length(), its.columns().length());
-                    }),
-                false,
-                spec.has(Feature.TRANSPOSED_WEIGHT)));
-    output = builder.add(outputs(Part.OUTPUT.port(), symmetricOutput));
-    builder.given(Part.WEIGHT.port(), weight::on).made(Part.OUTPUT.port(), output::on);
-    bias =
-        spec.has(Feature.BIAS)
-            ? Optional.of(
-                builder.add(
-                    new Buffer(
-                        Part.BIAS.port(),
-                        out,
-                        Schedule.Builder.shapes(
-                            ranks,
-                            rank -> new Shape(1, Shares.of(spec, ranks, rank).columns().length())),
-                        false,
-                        false)))
-            : Optional.empty();
-    bias.ifPresent(buffer -> builder.given(Part.BIAS.port(), buffer::on));
-    preActivation =
-        spec.has(Feature.GELU)
-            ? Optional.of(builder.add(outputs(Part.PRE_ACTIVATION.port(), false)))
-            : Optional.empty();
-    preActivation.ifPresent(buffer -> builder.made(Part.PRE_ACTIVATION.port(), buffer::on));
+    weight = builder.local(Part.WEIGHT);
+    output = symmetricOutput ? builder.symmetric(Part.OUTPUT) : builder.local(Part.OUTPUT);
+    bias = part(Feature.BIAS, Part.BIAS);
+    preActivation = part(Feature.GELU, Part.PRE_ACTIVATION);
     amax =
         spec.dtype().isFp8()
             ? Optional.of(builder.local(Part.AMAX, DType.FP32, 1, 1))
             : Optional.empty();
   }
 
-  private Buffer outputs(String name, boolean symmetric) {
-    return new Buffer(
-        name,
-        spec.outputDtype(),
-        Schedule.Builder.shapes(
-            ranks,
-            rank -> {
-              var its = Shares.of(spec, ranks, rank);
-              return new Shape(its.output().length(), its.columns().length());
-            }),
-        symmetric,
-        false);
+  private Optional<Buffer> part(Feature feature, Part part) {
+    return spec.has(feature) ? Optional.of(builder.local(part)) : Optional.empty();
   }
 
   /// Ends the list of lanes with those that multiply; those that communicate come before.
@@ -125,22 +82,6 @@ final class Multiplication {
             Transport.COPY_ENGINE,
             0,
             0));
-  }
-
-  /// The whole of the left side on every rank, which the caller writes.
-  ///
-  /// @param depths columns that a rank has of it
-  Buffer wholeInput(IntFunction<Long> depths) {
-    var input =
-        builder.add(
-            new Buffer(
-                Part.INPUT.port(),
-                spec.dtype(),
-                Schedule.Builder.shapes(ranks, rank -> new Shape(spec.m(), depths.apply(rank))),
-                false,
-                spec.has(Feature.TRANSPOSED_INPUT)));
-    builder.given(Part.INPUT.port(), input::on);
-    return input;
   }
 
   /// Begins an iteration: the weight may have changed.

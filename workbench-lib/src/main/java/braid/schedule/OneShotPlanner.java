@@ -43,7 +43,7 @@ final class OneShotPlanner {
     this.builder = builder;
     this.gemm = new Multiplication(builder, spec, how, ranks, how.symmetricOutput());
     this.chunks = GemmPlanner.chunks(spec, how, ranks);
-    this.input = gemm.wholeInput(rank -> Shares.of(spec, ranks, rank).inner().length());
+    this.input = builder.local(Part.INPUT);
     this.partials = builder.symmetric("partial", spec.outputDtype(), spec.m(), spec.n());
     this.handshake = new Handshake(builder, ranks, how.splits());
     this.inbox = builder.local("inbox", spec.outputDtype(), (long) ranks * spec.m(), spec.n());

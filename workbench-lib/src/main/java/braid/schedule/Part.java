@@ -1,6 +1,11 @@
 package braid.schedule;
 
+import braid.DType;
+import braid.GemmSpec;
+import braid.GemmSpec.Feature;
+import braid.schedule.Buffer.Shape;
 import java.util.Locale;
+import java.util.stream.IntStream;
 
 /// Tensors of a problem: the names of its schedule's ports.
 public enum Part {
@@ -37,6 +42,46 @@ public enum Part {
     return switch (this) {
       case INPUT, WEIGHT, BIAS, BESIDE_INPUT -> true;
       case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT -> false;
+    };
+  }
+
+  /// The array that holds each rank's part of that problem.
+  Buffer buffer(GemmSpec spec, int ranks, boolean symmetric) {
+    return new Buffer(
+        port(),
+        dtype(spec),
+        IntStream.range(0, ranks).mapToObj(rank -> shape(spec, ranks, rank)).toList(),
+        symmetric,
+        this == INPUT && spec.has(Feature.TRANSPOSED_INPUT)
+            || this == WEIGHT && spec.has(Feature.TRANSPOSED_WEIGHT));
+  }
+
+  private DType dtype(GemmSpec spec) {
+    return switch (this) {
+      case INPUT, WEIGHT, GATHERED_INPUT -> spec.dtype();
+      case OUTPUT, PRE_ACTIVATION, BIAS -> spec.outputDtype();
+      // Sums are of the type that results have.
+      case BESIDE_INPUT, BESIDE_OUTPUT ->
+          spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
+              ? spec.dtype()
+              : spec.outputDtype();
+    };
+  }
+
+  private Shape shape(GemmSpec spec, int ranks, int rank) {
+    var its = Shares.of(spec, ranks, rank);
+    long beside = spec.besideElements();
+    // The side of the communication beside the multiplication that has all of it.
+    var whole =
+        spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER ? BESIDE_OUTPUT : BESIDE_INPUT;
+    return switch (this) {
+      case INPUT -> new Shape(its.input().length(), its.inner().length());
+      case WEIGHT -> new Shape(its.inner().length(), its.columns().length());
+      case BIAS -> new Shape(1, its.columns().length());
+      case OUTPUT, PRE_ACTIVATION -> new Shape(its.output().length(), its.columns().length());
+      case GATHERED_INPUT -> new Shape(spec.m(), spec.k());
+      case BESIDE_INPUT, BESIDE_OUTPUT ->
+          new Shape(this == whole ? beside : Slice.of(beside, ranks, rank).length(), 1);
     };
   }
 

@@ -64,6 +64,11 @@ public final class Program {
     return gemm(lane, chunk, List.of(new Tile(input, output)), weight, finish);
   }
 
+  /// Multiplies rows of the input by the weight, and stores the result as it is.
+  public Program gemm(Lane lane, int chunk, Region input, Region weight, Region output) {
+    return gemm(lane, chunk, input, weight, output, Finish.NONE);
+  }
+
   /// Multiplies several pieces of rows by the weight.
   public Program gemm(Lane lane, int chunk, List<Tile> tiles, Region weight, Finish finish) {
     var some = tiles.stream().filter(tile -> !tile.output().isEmpty()).toList();
@@ -92,6 +97,16 @@ public final class Program {
     return add(new Signal(lane, chunk, flag, index, to));
   }
 
+  /// Raises this rank's word at rank `to`: the word whose index is this rank.
+  public Program signal(Lane lane, Flag flag, int to) {
+    return signal(lane, Step.NO_CHUNK, flag, rank, to);
+  }
+
+  /// Waits for rank `from`'s word: the word whose index is that rank.
+  public Program await(Lane lane, Flag flag, int from) {
+    return await(lane, Step.NO_CHUNK, flag, from, from);
+  }
+
   /// Waits for a word that rank `from` raises. A lane that has waited for it does not wait again.
   public Program await(Lane lane, int chunk, Flag flag, int index, int from) {
     return passed.add(new Passed(lane, flag.name(), index))
@@ -113,6 +128,11 @@ public final class Program {
     return idle.contains(mark) || !passed.add(new Passed(lane, "", mark))
         ? this
         : add(new After(lane, chunk, mark));
+  }
+
+  /// Waits for all that another lane was given so far.
+  public Program after(Lane lane, int chunk, Lane earlier) {
+    return after(lane, chunk, mark(earlier, chunk));
   }
 
   private Program add(Step step) {

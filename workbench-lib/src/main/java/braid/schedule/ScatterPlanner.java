@@ -4,7 +4,6 @@ import braid.GemmSpec;
 import braid.GemmSpec.Pattern;
 import braid.Method;
 import braid.Overlap;
-import braid.schedule.Buffer.Shape;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -62,12 +61,11 @@ final class ScatterPlanner {
     this.chunks = GemmPlanner.chunks(spec, how, ranks);
     var dtype = spec.outputDtype();
     long columns = beside ? 1 : spec.n();
-    this.input =
-        gemm.wholeInput(
-            rank -> beside ? (long) spec.k() : Shares.of(spec, ranks, rank).inner().length());
+    this.input = builder.local(Part.INPUT);
     this.partial =
-        builder.local(
-            beside ? Part.BESIDE_INPUT.port() : "partial", dtype, chunks.total(), columns);
+        beside
+            ? builder.local(Part.BESIDE_INPUT)
+            : builder.local("partial", dtype, chunks.total(), columns);
     // The caller's own data stay as they are.
     this.running =
         beside && method == Method.RING
@@ -76,18 +74,7 @@ final class ScatterPlanner {
     this.handshake = new Handshake(builder, ranks, how.splits());
     this.inbox = builder.symmetric("inbox", dtype, ranks * chunks.longest(), columns);
     if (beside) {
-      sums =
-          builder.add(
-              new Buffer(
-                  Part.BESIDE_OUTPUT.port(),
-                  dtype,
-                  Schedule.Builder.shapes(
-                      ranks, rank -> new Shape(chunks.part(rank).length(), columns)),
-                  false,
-                  false));
-      builder
-          .given(Part.BESIDE_INPUT.port(), partial::on)
-          .made(Part.BESIDE_OUTPUT.port(), sums::on);
+      sums = builder.local(Part.BESIDE_OUTPUT);
     } else if (all) {
       // Owners still send a sum while its rank finishes it: not in one place.
       sums =

@@ -102,6 +102,27 @@ public final class Schedule implements Displayable {
       return add(Buffer.of(name, dtype, ranks, rows, columns, true));
     }
 
+    /// A part of the problem, which only its own rank reaches: a buffer of its shape, and its port.
+    public Buffer local(Part part) {
+      return part(part, false);
+    }
+
+    /// A part of the problem, which all ranks reach: a buffer of its shape, and its port.
+    public Buffer symmetric(Part part) {
+      return part(part, true);
+    }
+
+    private Buffer part(Part part, boolean symmetric) {
+      if (!(goal instanceof Goal.Gemm gemm)) {
+        throw new BraidException(
+            "%s is a part of a problem but `%s` has none; begin it with Schedule.on(spec, ranks)"
+                .formatted(part, goal));
+      }
+      var buffer = add(part.buffer(gemm.spec(), ranks, symmetric));
+      port(part.port(), part.given(), buffer::on);
+      return buffer;
+    }
+
     /// A buffer of a shape for each rank.
     public Buffer add(Buffer buffer) {
       if (buffer.shapes().size() != ranks) {
@@ -153,6 +174,10 @@ public final class Schedule implements Displayable {
     }
 
     private static void named(String what, String name, List<String> others) {
+      if (name.isBlank()) {
+        throw new BraidException(
+            "a %s needs a name but has none; give it one, such as %s".formatted(what, what));
+      }
       if (new HashSet<>(others).contains(name)) {
         throw new BraidException(
             "%s `%s` is there already; take another name".formatted(what, name));
@@ -247,15 +272,34 @@ public final class Schedule implements Displayable {
     }
   }
 
-  /// A short text that differs, in all likelihood, between schedules that differ in any step.
+  /// A short text that differs, in all likelihood, between schedules that are not equal.
   public String fingerprint() {
     var sum = new CRC32C();
+    buffers.forEach(
+        each -> add(sum, each, each.dtype(), each.shapes(), each.symmetric(), each.transposed()));
+    flags.forEach(each -> add(sum, each, each.words()));
+    lanes.forEach(
+        each ->
+            add(
+                sum,
+                each,
+                each.role(),
+                each.yielding(),
+                each.transport(),
+                each.workers(),
+                each.reserved()));
+    add(sum, goal, ranks, ports);
     for (int rank = 0; rank < ranks; rank++) {
-      for (var step : steps(rank)) {
-        sum.update(step.toString().getBytes(StandardCharsets.UTF_8));
-      }
+      add(sum, steps(rank).toArray());
     }
     return "%08x".formatted(sum.getValue());
+  }
+
+  private static void add(CRC32C sum, Object... values) {
+    for (var value : values) {
+      sum.update(value.toString().getBytes(StandardCharsets.UTF_8));
+      sum.update(0);
+    }
   }
 
   @Override

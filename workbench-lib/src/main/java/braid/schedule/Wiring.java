@@ -189,6 +189,9 @@ final class Wiring {
                         move.to(),
                         move.to().rows());
                     sameColumns(number, move.from(), move.to());
+                    if (move.from().buffer().transposed() || move.to().buffer().transposed()) {
+                      inOnePiece(number, move);
+                    }
                     if (move.from().buffer().dtype() != move.to().buffer().dtype()) {
                       finding(
                           "%s: %s is %s but %s is %s; a copy converts nothing",
@@ -207,6 +210,15 @@ final class Wiring {
                     var out = tile.output();
                     same(number, "rows", in, in.rows(), out, out.rows());
                     same(number, "depth", in, in.columns(), gemm.weight(), gemm.weight().rows());
+                    if (in.buffer().dtype() != gemm.weight().buffer().dtype()) {
+                      finding(
+                          "%s: %s is %s but %s is %s; multiply numbers of one type",
+                          name(number),
+                          in,
+                          in.buffer().dtype(),
+                          gemm.weight(),
+                          gemm.weight().buffer().dtype());
+                    }
                     sameColumns(number, gemm.weight(), out);
                     finishFits(number, gemm.finish(), out);
                   });
@@ -223,6 +235,20 @@ final class Wiring {
       case Zero _, Prepare _, LibraryCall _, Signal _, Wait _, Mark _, After _ -> {}
     }
     return findings.size() == before;
+  }
+
+  /// Some rows of a buffer that is stored by columns are not in one piece.
+  private void inOnePiece(int number, Step.Move move) {
+    boolean alike = move.from().buffer().transposed() && move.to().buffer().transposed();
+    if (!alike || !isWhole(move.from()) || !isWhole(move.to())) {
+      finding(
+          "%s: %s is stored by columns; copy all of it to a buffer that is too",
+          name(number), move.from().buffer().transposed() ? move.from() : move.to());
+    }
+  }
+
+  private static boolean isWhole(Region region) {
+    return region.rows() == region.buffer().rows(region.rank());
   }
 
   private void finishFits(int number, Finish finish, Region output) {

@@ -18,6 +18,7 @@ final class Prelude {
           "import java.util.function.*;",
           "import java.util.stream.*;",
           "import braid.*;",
+          "import braid.schedule.*;",
           "import static braid.DType.*;",
           "import static braid.Display.*;",
           "import static braid.MemoryKind.*;",

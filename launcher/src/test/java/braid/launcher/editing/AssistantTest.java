@@ -34,6 +34,7 @@ class AssistantTest {
             "import java.util.*;",
             "import java.util.stream.*;",
             "import braid.*;",
+            "import braid.schedule.*;",
             "import static braid.DType.*;",
             "var quantity = new ArrayList<String>();",
             "int twice(int number) { return 2 * number; }",

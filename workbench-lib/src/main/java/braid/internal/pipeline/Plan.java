@@ -3,6 +3,7 @@ package braid.internal.pipeline;
 import braid.DType;
 import braid.GemmSpec;
 import braid.Method;
+import braid.Overlap;
 import braid.Place;
 import braid.internal.backend.Backend;
 import braid.internal.backend.Event;
@@ -19,6 +20,7 @@ import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Work;
 import braid.schedule.Buffer;
+import braid.schedule.Goal;
 import braid.schedule.Lane;
 import braid.schedule.Neighbors;
 import braid.schedule.Part;
@@ -218,11 +220,13 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     throw new IllegalStateException("a pipeline makes no library calls: " + work);
   }
 
-  /// That rank's output, where the tuning puts outputs into symmetric memory.
+  /// That rank's output, where the schedule puts outputs into symmetric memory.
   public Optional<View> outputOn(int rank) {
-    return tuning.symmetricOutput()
-        ? schedule.port(Part.OUTPUT.port()).map(port -> view(port.on(rank), false))
-        : Optional.empty();
+    return schedule
+        .port(Part.OUTPUT.port())
+        .map(port -> port.on(rank))
+        .filter(region -> region.buffer().symmetric())
+        .map(region -> view(region, false));
   }
 
   /// This rank's numbers of that part; none where the problem has none.
@@ -290,15 +294,22 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// The ranks in the order in which their parts of that owner's sum are added.
   List<Integer> addingOrder(int owner) {
-    return isRing()
-        ? new Neighbors(owner, place.size(), tuning.overlap().orElseThrow().order())
-            .ringAddingOrder()
-        : IntStream.range(0, place.size()).boxed().toList();
+    return ring()
+        .map(how -> new Neighbors(owner, place.size(), how.order()).ringAddingOrder())
+        .orElseGet(() -> IntStream.range(0, place.size()).boxed().toList());
   }
 
-  /// Whether the sum is rounded at every hop. A schedule of a user's own is held to one rounding.
+  /// Whether the sum is rounded at every hop. A schedule that was not planned is held to one
+  /// rounding.
   boolean isRing() {
-    return tuning.overlap().filter(how -> how.method() == Method.RING).isPresent();
+    return ring().isPresent();
+  }
+
+  /// The tuning that a ring was planned by.
+  private Optional<Overlap> ring() {
+    return schedule.goal() instanceof Goal.Gemm goal
+        ? goal.overlap().filter(how -> how.method() == Method.RING)
+        : Optional.empty();
   }
 
   /// The largest size of the output's numbers, where it is kept.

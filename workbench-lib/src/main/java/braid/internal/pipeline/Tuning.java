@@ -23,10 +23,6 @@ public record Tuning(Optional<Overlap> overlap, Optional<Schedule> own, boolean 
     return own.orElseGet(() -> Schedule.of(spec, overlap.orElseThrow(), ranks));
   }
 
-  boolean symmetricOutput() {
-    return overlap.filter(Overlap::symmetricOutput).isPresent();
-  }
-
   /// Columns of a table.
   public SequencedMap<String, String> columns() {
     if (overlap.isPresent()) {
