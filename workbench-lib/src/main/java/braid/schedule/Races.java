@@ -49,8 +49,14 @@ final class Races {
         }
       }
     }
-    // Between iterations the caller writes what it gives and reads what was made, and other work of
-    // the rank may have any of its memory.
+    for (var port : wiring.schedule().ports()) {
+      for (var region : port.regions()) {
+        for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
+          touch(order.caller(iteration, region.rank()), Access.write(region), port.name());
+        }
+      }
+    }
+    // Between iterations other work of the rank may have any of its memory.
     for (var buffer : wiring.schedule().buffers()) {
       for (int rank = 0; rank < wiring.schedule().ranks(); rank++) {
         for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
