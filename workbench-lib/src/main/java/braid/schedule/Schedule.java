@@ -24,6 +24,9 @@ import java.util.stream.IntStream;
 /// come to their ends, and its next one begins behind that. Between the two the caller may write
 /// given ports and read the others.
 public final class Schedule {
+  /// Lines of an exception of [#check].
+  public static final int MOST_LINES = 20;
+
   private final Goal goal;
   private final int ranks;
   private final List<Buffer> buffers;
@@ -214,17 +217,19 @@ public final class Schedule {
     return Check.findings(this);
   }
 
-  /// Throws a [BraidException] of [#findings] if there are any.
+  /// Throws a [BraidException] of the first [#MOST_LINES] of [#findings] if there are any.
   public void check() {
     var found = findings();
-    if (!found.isEmpty()) {
-      throw new BraidException(
-          "%s: %s%s"
-              .formatted(
-                  this,
-                  found.size() == 1 ? "" : found.size() + " mistakes\n",
-                  String.join("\n", found)));
+    if (found.isEmpty()) {
+      return;
     }
+    var lines = String.join("\n", found.subList(0, Math.min(found.size(), MOST_LINES)));
+    throw new BraidException(
+        this
+            + ": "
+            + (found.size() == 1 ? "" : found.size() + " mistakes\n")
+            + lines
+            + (found.size() > MOST_LINES ? "\n..." : ""));
   }
 
   @Override
