@@ -26,6 +26,9 @@ public final class Program {
   private final List<Step> steps = new ArrayList<>();
   private final Set<Passed> passed = new HashSet<>();
 
+  /// Lanes that have steps.
+  private final Set<Lane> begun = new HashSet<>();
+
   /// Marks of lanes that had done nothing before.
   private final Set<Integer> idle = new HashSet<>();
 
@@ -101,7 +104,7 @@ public final class Program {
 
   /// Marks the point that the lane has come to; [#after] waits for it.
   public int mark(Lane lane, int chunk) {
-    if (steps.stream().noneMatch(step -> step.lane().equals(lane))) {
+    if (!begun.contains(lane)) {
       idle.add(marks);
     }
     add(new Mark(lane, chunk, marks));
@@ -116,6 +119,7 @@ public final class Program {
   }
 
   private Program add(Step step) {
+    begun.add(step.lane());
     steps.add(step);
     return this;
   }
