@@ -28,13 +28,8 @@ class GeneratedTimelinesTest {
   /// Such as "Rank 0 of 4, `allGatherGemm`, `splits(2)`:" and the block behind it.
   private static final Pattern EXAMPLE =
       Pattern.compile(
-          """
-          (?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, \
-          `(?<how>\\w+)\\((?<splits>\\d*)\\)`:
-          [ /]*
-          [ /]*```
-          (?<block>.*?)[ /]*```
-          """,
+          "(?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, "
+              + "`(?<how>\\w+)\\((?<splits>\\d*)\\)`:\n[ /]*\n[ /]*```\n(?<block>.*?)[ /]*```\n",
           Pattern.DOTALL);
 
   @ParameterizedTest
@@ -70,8 +65,7 @@ class GeneratedTimelinesTest {
   private static void isAsGenerated(Path file) throws IOException {
     var text = Files.readString(file);
     var examples = EXAMPLE.matcher(text);
-    var generated =
-        examples.replaceAll(found -> Matcher.quoteReplacement(regenerated(found)));
+    var generated = examples.replaceAll(found -> Matcher.quoteReplacement(regenerated(found)));
     Files.createDirectories(REGENERATED);
     Files.writeString(REGENERATED.resolve(file.getFileName()), generated);
     // A bar in a block that has no example above it would be drawn by hand.
