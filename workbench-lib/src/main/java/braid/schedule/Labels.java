@@ -9,6 +9,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.IntFunction;
 
 /// Short names of one rank's steps, such as `fetch 1`, `send 0 @2`, `gemm own`. `@2` is the rank at
 /// the other end of a copy, or the one that gets the result. Where some rows of a rank are its own
@@ -44,8 +45,8 @@ final class Labels {
     }
   }
 
-  /// The labels of some ranks' steps, by rank.
-  static Map<Integer, Labels> of(Schedule schedule, List<Integer> ranks) {
+  /// Returns the labels of one of those ranks.
+  static IntFunction<Labels> of(Schedule schedule, List<Integer> ranks) {
     var moves = new HashMap<Integer, List<Step.Move>>();
     ranks.forEach(rank -> moves.put(rank, new ArrayList<>()));
     for (int rank = 0; rank < schedule.ranks(); rank++) {
@@ -60,10 +61,7 @@ final class Labels {
         }
       }
     }
-    var labels = new HashMap<Integer, Labels>();
-    ranks.forEach(
-        rank -> labels.put(rank, new Labels(schedule, rank, moves.getOrDefault(rank, List.of()))));
-    return labels;
+    return rank -> new Labels(schedule, rank, moves.getOrDefault(rank, List.of()));
   }
 
   String of(Step step) {

@@ -1,11 +1,11 @@
 package braid.schedule;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -71,7 +71,7 @@ final class TimelineText {
     units = end;
     var labels = Labels.of(schedule, shown);
     for (int rank : shown) {
-      var named = Objects.requireNonNull(labels.get(rank));
+      var named = labels.apply(rank);
       timeline.lanes(rank).forEach((lane, steps) -> row(new Row(rank, lane.name()), steps, named));
     }
   }
@@ -183,7 +183,7 @@ final class TimelineText {
 
     private static int[] widths(List<Row> rows, int units, int padding) {
       var widths = new int[units];
-      java.util.Arrays.fill(widths, NARROWEST);
+      Arrays.fill(widths, NARROWEST);
       for (var row : rows) {
         row.cells.forEach(
             (unit, cell) ->
