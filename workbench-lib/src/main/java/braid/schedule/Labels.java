@@ -6,7 +6,6 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.IntFunction;
@@ -21,7 +20,7 @@ final class Labels {
   private final List<Step.Move> moves;
 
   /// The ranks that get a multiplication's result, where it is clear whose rows it works on.
-  private final Map<Step.Gemm, Set<Integer>> receivers = new IdentityHashMap<>();
+  private final IdentityHashMap<Step.Gemm, Set<Integer>> receivers = new IdentityHashMap<>();
 
   private final Set<Step.Gemm> own = Collections.newSetFromMap(new IdentityHashMap<>());
 

@@ -130,8 +130,8 @@ public final class Program {
     var followed = new HashSet<Lane>();
     var awaited = new HashSet<Integer>();
     for (var step : steps.reversed()) {
-      if (step instanceof Mark mark && !awaited.contains(mark.number())
-          || step instanceof After after && !followed.contains(after.lane())) {
+      if ((step instanceof Mark mark && !awaited.contains(mark.number()))
+          || (step instanceof After after && !followed.contains(after.lane()))) {
         continue;
       }
       if (step instanceof After after) {
