@@ -67,7 +67,7 @@ final class CollectivePlanner {
     boolean sums =
         spec.collective() == Collective.REDUCE_SCATTER
             || spec.collective() == Collective.ALL_REDUCE;
-    this.inbox = sums ? builder.local("inbox", spec.dtype(), ROOMS * ranks * chunk(), 1) : x;
+    this.inbox = sums ? builder.local("inbox", spec.dtype(), (long) ROOMS * ranks * chunk(), 1) : x;
     switch (spec.collective()) {
       case BROADCAST ->
           builder

@@ -24,6 +24,7 @@ import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
 import java.util.SequencedSet;
 import java.util.TreeMap;
 import java.util.function.UnaryOperator;
@@ -35,7 +36,7 @@ final class Flow {
 
   private final Wiring wiring;
   private final Order order;
-  private final Map<Array, TreeMap<Long, Piece>> memory = new HashMap<>();
+  private final Map<Array, NavigableMap<Long, Piece>> memory = new HashMap<>();
   private final SequencedSet<String> findings = new LinkedHashSet<>();
 
   /// One rank's array.
@@ -89,7 +90,7 @@ final class Flow {
     return new Rows(region.buffer().name(), region.rank(), 0, origin);
   }
 
-  private TreeMap<Long, Piece> pieces(Region region) {
+  private NavigableMap<Long, Piece> pieces(Region region) {
     return memory.computeIfAbsent(Array.of(region), _ -> new TreeMap<>());
   }
 
@@ -128,7 +129,7 @@ final class Flow {
     pieces.put(rows.start(), piece);
   }
 
-  private static void cut(TreeMap<Long, Piece> pieces, long at) {
+  private static void cut(NavigableMap<Long, Piece> pieces, long at) {
     var found = pieces.floorEntry(at);
     if (found != null) {
       var piece = found.getValue();
@@ -184,7 +185,7 @@ final class Flow {
         }
       } else if (!caller
           && !reads
-          && !old.value().equals(Value.ZERO)
+          && !old.value().equals(Value.Sum.ZERO)
           && isMade(region, old.rows())) {
         findings.add(
             "%s writes over %s, which %s wrote; write each output row once, or accumulate"
@@ -229,7 +230,7 @@ final class Flow {
           write(
               number,
               zero.target(),
-              List.of(new Piece(zero.target().slice(), Value.ZERO, number)),
+              List.of(new Piece(zero.target().slice(), Value.Sum.ZERO, number)),
               false);
       case Prepare prepare ->
           write(

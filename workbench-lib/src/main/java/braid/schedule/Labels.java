@@ -6,9 +6,9 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.IntFunction;
 
 /// Short names of one rank's steps, such as `fetch 1`, `send 0 @2`, `gemm own`. `@2` is the rank at
 /// the other end of a copy, or the one that gets the result. Where some rows of a rank are its own
@@ -20,7 +20,7 @@ final class Labels {
   private final List<Step.Move> moves;
 
   /// The ranks that get a multiplication's result, where it is clear whose rows it works on.
-  private final Map<Step.Gemm, Set<Integer>> receivers = new IdentityHashMap<>();
+  private final IdentityHashMap<Step.Gemm, Set<Integer>> receivers = new IdentityHashMap<>();
 
   private final Set<Step.Gemm> own = Collections.newSetFromMap(new IdentityHashMap<>());
 
@@ -44,8 +44,8 @@ final class Labels {
     }
   }
 
-  /// The labels of some ranks' steps, by rank.
-  static Map<Integer, Labels> of(Schedule schedule, List<Integer> ranks) {
+  /// Returns the labels of one of those ranks.
+  static IntFunction<Labels> of(Schedule schedule, List<Integer> ranks) {
     var moves = new HashMap<Integer, List<Step.Move>>();
     ranks.forEach(rank -> moves.put(rank, new ArrayList<>()));
     for (int rank = 0; rank < schedule.ranks(); rank++) {
@@ -60,10 +60,7 @@ final class Labels {
         }
       }
     }
-    var labels = new HashMap<Integer, Labels>();
-    ranks.forEach(
-        rank -> labels.put(rank, new Labels(schedule, rank, moves.getOrDefault(rank, List.of()))));
-    return labels;
+    return rank -> new Labels(schedule, rank, moves.getOrDefault(rank, List.of()));
   }
 
   String of(Step step) {

@@ -26,6 +26,9 @@ public final class Program {
   private final List<Step> steps = new ArrayList<>();
   private final Set<Passed> passed = new HashSet<>();
 
+  /// Lanes that have steps.
+  private final Set<Lane> begun = new HashSet<>();
+
   /// Marks of lanes that had done nothing before.
   private final Set<Integer> idle = new HashSet<>();
 
@@ -116,7 +119,7 @@ public final class Program {
 
   /// Marks the point that the lane has come to; [#after] waits for it.
   public int mark(Lane lane, int chunk) {
-    if (steps.stream().noneMatch(step -> step.lane().equals(lane))) {
+    if (!begun.contains(lane)) {
       idle.add(marks);
     }
     add(new Mark(lane, chunk, marks));
@@ -136,6 +139,7 @@ public final class Program {
   }
 
   private Program add(Step step) {
+    begun.add(step.lane());
     steps.add(step);
     return this;
   }
@@ -146,8 +150,8 @@ public final class Program {
     var followed = new HashSet<Lane>();
     var awaited = new HashSet<Integer>();
     for (var step : steps.reversed()) {
-      if (step instanceof Mark mark && !awaited.contains(mark.number())
-          || step instanceof After after && !followed.contains(after.lane())) {
+      if ((step instanceof Mark mark && !awaited.contains(mark.number()))
+          || (step instanceof After after && !followed.contains(after.lane()))) {
         continue;
       }
       if (step instanceof After after) {

@@ -9,6 +9,7 @@ import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -49,8 +50,14 @@ final class Races {
         }
       }
     }
-    // Between iterations the caller writes what it gives and reads what was made, and other work of
-    // the rank may have any of its memory.
+    for (var port : wiring.schedule().ports()) {
+      for (var region : port.regions()) {
+        for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
+          touch(order.caller(iteration, region.rank()), Access.write(region), port.name());
+        }
+      }
+    }
+    // Between iterations other work of the rank may have any of its memory.
     for (var buffer : wiring.schedule().buffers()) {
       for (int rank = 0; rank < wiring.schedule().ranks(); rank++) {
         for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
@@ -88,19 +95,16 @@ final class Races {
   /// Compares touches that overlap, by their first rows.
   private void sweep(Memory memory, List<Touch> all) {
     all.sort(Comparator.comparingLong(Touch::start));
-    var active = new ArrayList<List<Touch>>();
-    for (var _ : Use.values()) {
-      active.add(new ArrayList<>());
-    }
+    var active = new EnumMap<Use, List<Touch>>(Use.class);
     for (var touch : all) {
-      for (var use : Use.values()) {
-        if (use.conflicts(touch.use())) {
-          var others = active.get(use.ordinal());
-          others.removeIf(other -> other.end() <= touch.start());
-          others.forEach(other -> compare(memory, other, touch));
-        }
-      }
-      active.get(touch.use().ordinal()).add(touch);
+      active.forEach(
+          (use, others) -> {
+            if (use.conflicts(touch.use())) {
+              others.removeIf(other -> other.end() <= touch.start());
+              others.forEach(other -> compare(memory, other, touch));
+            }
+          });
+      active.computeIfAbsent(touch.use(), _ -> new ArrayList<>()).add(touch);
     }
   }
 
@@ -112,9 +116,9 @@ final class Races {
     }
     boolean swap =
         order.iteration(a) > order.iteration(b)
-            || order.iteration(a) == order.iteration(b)
+            || (order.iteration(a) == order.iteration(b)
                 && (order.isCaller(b)
-                    || !order.isCaller(a) && other.use() == Use.WRITE && one.use() != Use.WRITE);
+                    || (!order.isCaller(a) && other.use() == Use.WRITE && one.use() != Use.WRITE)));
     var first = swap ? other : one;
     var second = swap ? one : other;
     findings.putIfAbsent(
@@ -202,6 +206,6 @@ final class Races {
   }
 
   private static boolean inPlace(Step step) {
-    return step instanceof Reduce || step instanceof Gemm gemm && gemm.finish().accumulate();
+    return step instanceof Reduce || (step instanceof Gemm gemm && gemm.finish().accumulate());
   }
 }

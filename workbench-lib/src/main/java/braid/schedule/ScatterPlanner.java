@@ -57,7 +57,7 @@ final class ScatterPlanner {
             how,
             ranks,
             how.symmetricOutput()
-                || all && method == Method.UNFUSED && !Multiplication.finishes(spec));
+                || (all && method == Method.UNFUSED && !Multiplication.finishes(spec)));
     this.chunks = GemmPlanner.chunks(spec, how, ranks);
     var dtype = spec.outputDtype();
     long columns = beside ? 1 : spec.n();
@@ -126,7 +126,7 @@ final class ScatterPlanner {
       if (method != Method.RING) {
         for (int peer : peers) {
           // A peer writes here what it sends this rank as an owner, or its own sums.
-          if (chunks.has(rank) || spread.isPresent() && chunks.has(peer)) {
+          if (chunks.has(rank) || (spread.isPresent() && chunks.has(peer))) {
             signals.begin(comm, peer);
           }
         }

@@ -31,6 +31,9 @@ public final class Schedule implements Displayable {
   /// Ranks that a timeline draws at most.
   public static final int DRAWN_RANKS = 8;
 
+  /// Lines of an exception of [#check].
+  public static final int MOST_LINES = 20;
+
   private final Goal goal;
   private final int ranks;
   private final List<Buffer> buffers;
@@ -259,17 +262,19 @@ public final class Schedule implements Displayable {
     return Check.findings(this);
   }
 
-  /// Throws a [BraidException] of [#findings] if there are any.
+  /// Throws a [BraidException] of the first [#MOST_LINES] of [#findings] if there are any.
   public void check() {
     var found = findings();
-    if (!found.isEmpty()) {
-      throw new BraidException(
-          "%s: %s%s"
-              .formatted(
-                  this,
-                  found.size() == 1 ? "" : found.size() + " mistakes\n",
-                  String.join("\n", found)));
+    if (found.isEmpty()) {
+      return;
     }
+    var lines = String.join("\n", found.subList(0, Math.min(found.size(), MOST_LINES)));
+    throw new BraidException(
+        this
+            + ": "
+            + (found.size() == 1 ? "" : found.size() + " mistakes\n")
+            + lines
+            + (found.size() > MOST_LINES ? "\n..." : ""));
   }
 
   /// A short text that differs, in all likelihood, between schedules that are not equal.

@@ -65,7 +65,8 @@ final class TimelineDrawing {
     int never = 0;
     int longest = 0;
     for (int rank : shown) {
-      byLane.put(rank, new HashMap<>());
+      var lanes = new HashMap<Lane, Row>();
+      byLane.put(rank, lanes);
       for (var entry : timeline.lanes(rank).entrySet()) {
         int waiting = 0;
         for (var placed : entry.getValue()) {
@@ -73,11 +74,9 @@ final class TimelineDrawing {
           waiting += placed.starts() || !isCell(placed.step()) ? 0 : 1;
         }
         never = Math.max(never, waiting);
-        var row =
-            new Row(
-                rank, entry.getKey(), entry.getValue(), byLane.get(rank).isEmpty(), rows.size());
+        var row = new Row(rank, entry.getKey(), entry.getValue(), lanes.isEmpty(), rows.size());
         rows.add(row);
-        byLane.get(rank).put(row.lane, row);
+        lanes.put(row.lane, row);
         longest = Math.max(longest, row.lane.name().length());
       }
     }
@@ -116,8 +115,9 @@ final class TimelineDrawing {
     // Pale ones behind the cells, so that labels stay readable.
     arrows.stream().filter(arrow -> !arrow.isAwaited()).forEach(this::arrow);
     var labels = Labels.of(schedule, shown);
-    for (var row : rows) {
-      cells(row, Objects.requireNonNull(labels.get(row.rank)));
+    for (int rank : shown) {
+      var its = labels.apply(rank);
+      rows.stream().filter(row -> row.rank == rank).forEach(row -> cells(row, its));
     }
     arrows.stream().filter(Timeline.Arrow::isAwaited).forEach(this::arrow);
     var body = svg.toString();

@@ -2,10 +2,10 @@ package braid.schedule;
 
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -32,7 +32,6 @@ final class TimelineText {
 
   private static final int NARROWEST = 2;
 
-  private final Timeline timeline;
   private final int ranks;
   private final List<Row> rows = new ArrayList<>();
 
@@ -59,7 +58,6 @@ final class TimelineText {
   private record Cell(String label, int chunk, boolean starts) {}
 
   private TimelineText(Schedule schedule, Timeline timeline, List<Integer> shown) {
-    this.timeline = timeline;
     this.ranks = schedule.ranks();
     for (int rank : shown) {
       for (var placed : timeline.steps(rank)) {
@@ -71,7 +69,7 @@ final class TimelineText {
     units = end;
     var labels = Labels.of(schedule, shown);
     for (int rank : shown) {
-      var named = Objects.requireNonNull(labels.get(rank));
+      var named = labels.apply(rank);
       timeline.lanes(rank).forEach((lane, steps) -> row(new Row(rank, lane.name()), steps, named));
     }
   }
@@ -169,7 +167,7 @@ final class TimelineText {
   }
 
   /// Where units of time lie in a line. Units from `cut` to before `resumed` are left out.
-  private record Axis(int names, int padding, int[] widths, int cut, int resumed) {
+  private record Axis(int names, int padding, List<Integer> widths, int cut, int resumed) {
     static Axis of(List<Row> rows, int units, int names) {
       int least = PADDINGS[PADDINGS.length - 1];
       for (int padding : PADDINGS) {
@@ -181,14 +179,14 @@ final class TimelineText {
       return new Axis(names, least, widths(rows, units, least), units, units).shortened();
     }
 
-    private static int[] widths(List<Row> rows, int units, int padding) {
-      var widths = new int[units];
-      java.util.Arrays.fill(widths, NARROWEST);
+    private static List<Integer> widths(List<Row> rows, int units, int padding) {
+      var widths = new ArrayList<>(Collections.nCopies(units, NARROWEST));
       for (var row : rows) {
         row.cells.forEach(
             (unit, cell) ->
-                widths[unit] =
-                    Math.max(widths[unit], label(cell, padding).length() + 1 + 2 * padding));
+                widths.set(
+                    unit,
+                    Math.max(widths.get(unit), label(cell, padding).length() + 1 + 2 * padding)));
       }
       return widths;
     }
@@ -201,10 +199,10 @@ final class TimelineText {
     private Axis shortened() {
       int room = WIDTH_COLUMNS - names - CUT.length() - 4;
       int head = 0;
-      int tail = widths.length;
+      int tail = widths.size();
       while (true) {
-        boolean atHead = head <= widths.length - tail;
-        int next = atHead ? widths[head] : widths[tail - 1];
+        boolean atHead = head <= widths.size() - tail;
+        int next = atHead ? widths.get(head) : widths.get(tail - 1);
         if (next > room || head == tail) {
           return new Axis(names, padding, widths, head, tail);
         }
@@ -227,7 +225,7 @@ final class TimelineText {
     private int place(int unit) {
       int place = names;
       for (int before = 0; before < unit; before++) {
-        place += shows(before) ? widths[before] : 0;
+        place += shows(before) ? widths.get(before) : 0;
       }
       return resumed > cut && unit >= resumed ? place + CUT.length() + 3 : place;
     }
@@ -241,7 +239,7 @@ final class TimelineText {
               var bar = cell.starts ? "|" : "?";
               put(line, place(unit), bar);
               put(line, place(unit) + 1 + padding, label(cell, padding));
-              put(line, place(unit) + widths[unit], bar);
+              put(line, place(unit) + widths.get(unit), bar);
             } else {
               put(line, place(cut) + 2, CUT);
             }
@@ -301,7 +299,7 @@ final class TimelineText {
       }
       int chunks = all.size() - shown.size();
       var text =
-          "%s leaves out %d of %d units of time".formatted(CUT, resumed - cut, widths.length);
+          "%s leaves out %d of %d units of time".formatted(CUT, resumed - cut, widths.size());
       return List.of(chunks == 0 ? text : text + " and all steps of %d chunks".formatted(chunks));
     }
   }

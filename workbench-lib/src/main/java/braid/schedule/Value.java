@@ -12,8 +12,6 @@ import java.util.stream.Collectors;
 /// named by its distance from the row that has the value, so that consecutive rows have one value,
 /// and rows that are off by one do not.
 sealed interface Value {
-  Value ZERO = new Sum(Map.of());
-
   /// Where a row comes from.
   enum Origin {
     /// The caller wrote it.
@@ -41,7 +39,9 @@ sealed interface Value {
   record Factor(Slice rows, Value value) {}
 
   /// Values added up, in any order, and how often each.
-  record Sum(Map<Value, Integer> terms) implements Value {}
+  record Sum(Map<Value, Integer> terms) implements Value {
+    static final Sum ZERO = new Sum(Map.of());
+  }
 
   record Gelu(Value of) implements Value {}
 
@@ -169,7 +169,7 @@ sealed interface Value {
     if (!missing.isEmpty()) {
       return "has %s instead of %s".formatted(text(extra, at), text(missing, at));
     }
-    return equals(ZERO) ? "is not written" : "has too much: " + text(extra, at);
+    return equals(Sum.ZERO) ? "is not written" : "has too much: " + text(extra, at);
   }
 
   private static Map<Value, Integer> less(Map<Value, Integer> terms, Map<Value, Integer> others) {

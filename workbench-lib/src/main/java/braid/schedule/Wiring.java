@@ -114,6 +114,7 @@ final class Wiring {
         .formatted(steps.get(number).text(), steps.get(number).lane(), rankOf[number]);
   }
 
+  @SuppressWarnings("AnnotateFormatMethod") // All callers are here.
   private void finding(String text, Object... values) {
     findings.add(text.formatted(values));
   }
@@ -155,7 +156,7 @@ final class Wiring {
 
   private static boolean declares(Map<String, Buffer> buffers, Buffer buffer) {
     var known = buffers.get(buffer.name());
-    return known == buffer || buffer.equals(known);
+    return buffer.equals(known);
   }
 
   private List<Region> regions(Step step) {

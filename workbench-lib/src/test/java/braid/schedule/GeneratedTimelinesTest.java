@@ -28,13 +28,8 @@ class GeneratedTimelinesTest {
   /// Such as "Rank 0 of 4, `allGatherGemm`, `splits(2)`:" and the block behind it.
   private static final Pattern EXAMPLE =
       Pattern.compile(
-          """
-          (?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, \
-          `(?<how>\\w+)\\((?<splits>\\d*)\\)`:
-          [ /]*
-          [ /]*```
-          (?<block>.*?)[ /]*```
-          """,
+          "(?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, "
+              + "`(?<how>\\w+)\\((?<splits>\\d*)\\)`:\n[ /]*\n[ /]*```\n(?<block>.*?)[ /]*```\n",
           Pattern.DOTALL);
 
   @ParameterizedTest

@@ -158,8 +158,9 @@ final class Interleaving {
         }
       }
       for (int iteration = 0; iteration <= ITERATIONS; iteration++) {
-        for (var port : schedule.ports()) {
-          use(uses, new Use(rank, iteration, rank, new Access(port.on(rank), Access.Use.WRITE)));
+        // Between iterations a rank's memory is its caller's.
+        for (var buffer : schedule.buffers()) {
+          use(uses, new Use(rank, iteration, rank, new Access(buffer.on(rank), Access.Use.WRITE)));
         }
       }
     }

@@ -6,6 +6,7 @@ import braid.DType;
 import braid.schedule.Step.LibraryCall;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -120,5 +121,40 @@ final class ScheduleGoalsTest {
             "deadlock: library call 0 is %s by a library on lane comm of rank 0, but barrier by a"
                     .formatted(collective)
                 + " library on lane comm of rank 1; let all ranks make the same calls in one order");
+  }
+
+  /// Rank 0 gives its signal to a lane behind a call; a host that waits there gives it too late.
+  private static Schedule heldByHost(boolean hostWaits) {
+    var builder = Schedule.on("held", 2);
+    var spare = builder.symmetric("spare", DType.FP32, 1, 1);
+    var ready = builder.flag("ready", 2);
+    var comm = builder.lane("comm", Lane.Role.COMMUNICATION);
+    var side = builder.lane("side", Lane.Role.COMPLETION);
+    return builder.steps(
+        program -> {
+          int rank = program.rank();
+          int other = 1 - rank;
+          program.await(comm, -1, ready, other, other);
+          if (rank == 1) {
+            program.signal(comm, -1, ready, rank, other);
+          }
+          program.call(
+              new LibraryCall(
+                  comm, Collective.BARRIER, spare.on(rank), spare.on(rank), 0, hostWaits));
+          if (rank == 0) {
+            program.signal(side, -1, ready, rank, other);
+          }
+        });
+  }
+
+  @Test
+  void aHostThatWaitsCanBeADeadlock() {
+    assertThat(heldByHost(false).findings()).isEmpty();
+    assertThat(heldByHost(true).findings())
+        .containsExactly(
+            "deadlock: rank 0 waits on lane comm for signal ready from rank 1; rank 1 waits on lane"
+                + " comm for signal ready from rank 0; rank 0 gives lane side its signal ready[0] to"
+                + " rank 1 only behind a library call that the host waits for; each comes only"
+                + " behind the next, and the last behind the first");
   }
 }
