@@ -137,11 +137,8 @@ final class ScatterPlanner {
     void write() {
       gemm.begin(program);
       if (method != Method.RING) {
-        for (int peer : peers) {
-          // A peer writes here what it sends this rank as an owner, or its own sums.
-          if (chunks.has(rank) || spread.isPresent() && chunks.has(peer)) {
-            signals.begin(comm, peer);
-          }
+        if (chunks.has(rank)) {
+          peers.forEach(peer -> signals.begin(comm, peer));
         }
       } else if (ranks > 1) {
         signals.begin(comm, neighbors.previous());
@@ -416,8 +413,8 @@ final class ScatterPlanner {
       }
     }
 
+    /// Passes a sum on. Every rank has sent its part of it and so has begun; nothing is waited for.
     private void pass(Spread on, int chunk, int owner, Slice rows, int to) {
-      signals.awaitBegun(on.comm(), to);
       program.copy(on.comm(), chunk, sums.on(rank, rows), sums.on(to, rows));
       signals.spread(on.comm(), to, owner, chunk);
     }
