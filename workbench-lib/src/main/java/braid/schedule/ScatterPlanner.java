@@ -125,8 +125,8 @@ final class ScatterPlanner {
       gemm.begin(program);
       if (method != Method.RING) {
         for (int peer : peers) {
-          // A peer writes here what it sends this rank as an owner, or its own sums.
-          if (chunks.has(rank) || (spread.isPresent() && chunks.has(peer))) {
+          // A peer writes here what it sends this rank as an owner.
+          if (chunks.has(rank)) {
             signals.begin(comm, peer);
           }
         }
@@ -382,8 +382,8 @@ final class ScatterPlanner {
     /// reduce                         |sum 0   |        |sum 0|
     ///                                ^ landed 0 @2     ^ landed 0 @2
     /// comm-spread                                            |send 0@1>send 0@1>
-    ///                                                        ^ begun @1        ^ spread 0 @2
     ///                                                                 ^ spread 0 @2
+    ///                                                                          ^ spread 0 @2
     /// finish                                                 |copy 0  |copy 0  |copy 0|
     /// gemm-0       |gemm 0@1|gemm 1@1|gemm own|
     /// ```
@@ -404,7 +404,7 @@ final class ScatterPlanner {
     }
 
     private void pass(Spread on, int chunk, int owner, Slice rows, int to) {
-      signals.awaitBegun(on.comm(), to);
+      // A sum has parts of all ranks, so all of them have begun.
       program.copy(on.comm(), chunk, sums.on(rank, rows), sums.on(to, rows));
       signals.spread(on.comm(), to, owner, chunk);
     }
