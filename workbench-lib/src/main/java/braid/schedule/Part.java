@@ -52,8 +52,8 @@ public enum Part {
         dtype(spec),
         IntStream.range(0, ranks).mapToObj(rank -> shape(spec, ranks, rank)).toList(),
         symmetric,
-        this == INPUT && spec.has(Feature.TRANSPOSED_INPUT)
-            || this == WEIGHT && spec.has(Feature.TRANSPOSED_WEIGHT));
+        (this == INPUT && spec.has(Feature.TRANSPOSED_INPUT))
+            || (this == WEIGHT && spec.has(Feature.TRANSPOSED_WEIGHT)));
   }
 
   private DType dtype(GemmSpec spec) {
