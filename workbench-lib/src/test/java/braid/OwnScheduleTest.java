@@ -15,10 +15,10 @@ import braid.schedule.Step;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.BiFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -34,27 +34,30 @@ class OwnScheduleTest {
   private static final GemmSpec SUMS = GemmSpec.gemmReduceScatter(10, 6, 9);
   private static final Instead NOTHING = (_, _) -> {};
 
-  /// By name, so that parameters print.
-  private static final Map<String, BiFunction<GemmSpec, Integer, Schedule>> GATHERS =
-      Map.of(
-          "two levels",
-          (spec, ranks) -> OwnSchedule.twoLevel(spec, ranks, ranks % 2 == 0 ? 2 : 1),
-          "one node",
-          (spec, ranks) -> OwnSchedule.twoLevel(spec, ranks, ranks),
-          "reversed",
-          (spec, ranks) -> OwnSchedule.reversed(spec, ranks, 3));
+  private enum Gather {
+    TWO_LEVELS,
+    ONE_NODE,
+    REVERSED;
+
+    Schedule of(GemmSpec spec, int ranks) {
+      return switch (this) {
+        case TWO_LEVELS -> OwnSchedule.twoLevel(spec, ranks, ranks % 2 == 0 ? 2 : 1);
+        case ONE_NODE -> OwnSchedule.twoLevel(spec, ranks, ranks);
+        case REVERSED -> OwnSchedule.reversed(spec, ranks, 3);
+      };
+    }
+  }
 
   static Stream<Arguments> gathers() {
-    return GATHERS.keySet().stream()
-        .sorted()
+    return Stream.of(Gather.values())
         .flatMap(
-            name ->
+            gather ->
                 IntStream.rangeClosed(1, 4)
                     .boxed()
                     .flatMap(
                         ranks ->
                             Stream.of(false, true)
-                                .map(replayed -> Arguments.of(name, ranks, replayed))));
+                                .map(replayed -> Arguments.of(gather, ranks, replayed))));
   }
 
   private static Pipeline build(ProcessGroup world, Schedule schedule, boolean replayed) {
@@ -64,8 +67,8 @@ class OwnScheduleTest {
 
   @ParameterizedTest
   @MethodSource("gathers")
-  void anOwnGatherRunsInEveryForm(String name, int ranks, boolean replayed) {
-    var schedule = GATHERS.get(name).apply(SPEC, ranks);
+  void anOwnGatherRunsInEveryForm(Gather gather, int ranks, boolean replayed) {
+    var schedule = gather.of(SPEC, ranks);
     var inputs = new ConcurrentHashMap<Integer, float[]>();
     LocalRanks.run(
         ranks,
@@ -97,7 +100,7 @@ class OwnScheduleTest {
     var expected = new float[SPEC.m() * columns];
     int row = 0;
     for (int rank = 0; rank < ranks; rank++) {
-      var input = inputs.get(rank);
+      var input = Objects.requireNonNull(inputs.get(rank));
       for (int of = 0; of < input.length / k; of++, row++) {
         for (int column = 0; column < columns; column++) {
           for (int i = 0; i < k; i++) {
