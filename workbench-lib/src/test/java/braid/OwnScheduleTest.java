@@ -34,7 +34,7 @@ class OwnScheduleTest {
   private static final GemmSpec SUMS = GemmSpec.gemmReduceScatter(10, 6, 9);
   private static final Instead NOTHING = (_, _) -> {};
 
-  private enum Gather {
+  enum Gather {
     TWO_LEVELS,
     ONE_NODE,
     REVERSED;
