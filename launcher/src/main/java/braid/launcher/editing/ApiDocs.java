@@ -23,7 +23,9 @@ import org.jspecify.annotations.Nullable;
 /// The comments of Braid's own API, read from its sources, which travel beside its classes: the
 /// compiler looks for comments only in the JDK's.
 final class ApiDocs {
-  private static final String SOURCES = "/sources/braid/";
+  /// Packages whose types notebooks name; no two of these types have one name.
+  private static final List<String> SOURCES =
+      List.of("/sources/braid/", "/sources/braid/schedule/");
 
   private final Map<String, Map<String, String>> byType = new ConcurrentHashMap<>();
 
@@ -36,13 +38,16 @@ final class ApiDocs {
   }
 
   private static Map<String, String> read(String type) {
-    try (var stream = ApiDocs.class.getResourceAsStream(SOURCES + type + ".java")) {
-      return stream == null
-          ? Map.of()
-          : comments(type, new String(stream.readAllBytes(), StandardCharsets.UTF_8));
-    } catch (IOException e) {
-      throw new UncheckedIOException("the sources of " + type + " cannot be read", e);
+    for (var folder : SOURCES) {
+      try (var stream = ApiDocs.class.getResourceAsStream(folder + type + ".java")) {
+        if (stream != null) {
+          return comments(type, new String(stream.readAllBytes(), StandardCharsets.UTF_8));
+        }
+      } catch (IOException e) {
+        throw new UncheckedIOException("the sources of " + type + " cannot be read", e);
+      }
     }
+    return Map.of();
   }
 
   private static Map<String, String> comments(String type, String source) throws IOException {

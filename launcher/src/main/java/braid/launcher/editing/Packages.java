@@ -23,6 +23,7 @@ final class Packages {
       }
     }
     all.add("braid");
+    all.add("braid.schedule");
     return all;
   }
 

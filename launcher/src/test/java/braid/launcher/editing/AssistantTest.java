@@ -81,6 +81,10 @@ class AssistantTest {
         "import jav => java. MODULE",
         "import bra => braid. MODULE",
         "import braid.Gem => GemmSpec CLASS",
+        "import braid.sch => schedule. MODULE",
+        "Schedule.o => of( FUNCTION",
+        "Schedule.on(`mine`, 2).fl => flag( FUNCTION",
+        "Lane.Role.COMM => COMMUNICATION INSTANCE",
         "import static java.lang.Math.ma => max INSTANCE",
         "Stream.of(`a`).map(s -> s.toUp => toUpperCase( FUNCTION",
         "Stream.of(1).map(one -> { return on => one INSTANCE",
@@ -168,6 +172,9 @@ class AssistantTest {
         .contains("Pieces of a pipelined collective");
     assertThat(inspect("Pipeline", 0)).startsWith("Pipeline\n    ");
     assertThat(inspect("Overl|ap", 0)).contains("splits: how many pieces");
+    assertThat(inspect("Schedule.on(\"mine\", 2).fl|ag(\"begun\", 2)", 0))
+        .startsWith("Flag Schedule.Builder.flag(String name, int words)");
+    assertThat(inspect("Lane", 0)).contains("A queue of each rank");
     assertThat(inspect("Pipeline.on(null).gemm", 0))
         .startsWith("Pipeline.Builder Pipeline.Builder.gemm(");
     var bundle = assistant.inspect("Overlap", 7, 0).orElseThrow();

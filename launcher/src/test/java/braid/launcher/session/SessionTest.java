@@ -63,6 +63,20 @@ class SessionTest {
   }
 
   @Test
+  void schedulesNeedNoImportAndTheirNamesStayFree() {
+    assertThat(
+            result("Schedule.of(GemmSpec.allGatherGemm(8, 8, 8), Overlap.splits(2), 2).findings()"))
+        .isEqualTo("[]");
+    assertThat(result("Part.INPUT + \" \" + Lane.Role.COMPUTE")).isEqualTo("input COMPUTE");
+    // A class of the usual imports whose name a class inside the package has too.
+    assertThat(result("Flow.defaultBufferSize()")).isEqualTo("256");
+    assertThat(result("import java.nio.Buffer;\nBuffer.class.getName()"))
+        .isEqualTo("java.nio.Buffer");
+    assertThat(result("record Step(int size) {}\nnew Step(3).size()")).isEqualTo("3");
+    assertThat(result("new Step(4).size()")).isEqualTo("4");
+  }
+
+  @Test
   void aResultThatDiffersBetweenRanksIsShownForEach() {
     assertThat(result(RANK)).isEqualTo("[0] 0\n[1] 1\n[2] 2");
   }
