@@ -1,5 +1,6 @@
 package braid;
 
+import braid.internal.memory.Counter;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
 import braid.schedule.Flag;
@@ -13,6 +14,7 @@ import braid.schedule.Step;
 import java.util.List;
 import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// Schedules that no planner makes, written as a notebook would.
 final class OwnSchedule {
@@ -258,5 +260,28 @@ final class OwnSchedule {
         .filter(rank -> rank != p.rank() && which.test(rank))
         .boxed()
         .toList();
+  }
+
+  static Pipeline build(ProcessGroup world, Schedule schedule, boolean replayed) {
+    var builder = Pipeline.on(world).schedule(schedule);
+    return (replayed ? builder.replay() : builder).build();
+  }
+
+  /// How many were made and how many reused.
+  static List<Long> plans(ProcessGroup world) {
+    return Stream.of(Counter.PLANS_MADE, Counter.PLANS_REUSED)
+        .map(counter -> world.counters().getOrDefault(counter.text(), 0L))
+        .toList();
+  }
+
+  static String refused(Runnable call) {
+    try {
+      call.run();
+      return "";
+    } catch (GroupAborted e) {
+      throw new AssertionError("a consequence instead of the cause", e);
+    } catch (BraidException e) {
+      return String.valueOf(e.getMessage());
+    }
   }
 }

@@ -1,22 +1,14 @@
 package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.OwnSchedule.Pair.At;
-import braid.OwnSchedule.Pair.Instead;
-import braid.internal.memory.Counter;
 import braid.schedule.Buffer;
 import braid.schedule.Lane;
-import braid.schedule.Part;
 import braid.schedule.Schedule;
-import braid.schedule.Slice;
-import braid.schedule.Step;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
@@ -32,7 +24,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 class OwnScheduleTest {
   private static final GemmSpec SPEC = GemmSpec.allGatherGemm(26, 9, 8);
   private static final GemmSpec SUMS = GemmSpec.gemmReduceScatter(10, 6, 9);
-  private static final Instead NOTHING = (_, _) -> {};
 
   enum Gather {
     TWO_LEVELS,
@@ -60,11 +51,6 @@ class OwnScheduleTest {
                                 .map(replayed -> Arguments.of(gather, ranks, replayed))));
   }
 
-  private static Pipeline build(ProcessGroup world, Schedule schedule, boolean replayed) {
-    var builder = Pipeline.on(world).schedule(schedule);
-    return (replayed ? builder.replay() : builder).build();
-  }
-
   @ParameterizedTest
   @MethodSource("gathers")
   void anOwnGatherRunsInEveryForm(Gather gather, int ranks, boolean replayed) {
@@ -73,7 +59,7 @@ class OwnScheduleTest {
     LocalRanks.run(
         ranks,
         world -> {
-          try (var pipe = build(world, schedule, replayed)) {
+          try (var pipe = OwnSchedule.build(world, schedule, replayed)) {
             pipe.verify();
             pipe.input().fillIntegers(world.rank() + 7L);
             pipe.weight().fillIntegers(world.rank() + 70L);
@@ -119,7 +105,7 @@ class OwnScheduleTest {
     LocalRanks.run(
         ranks,
         world -> {
-          try (var pipe = build(world, schedule, false);
+          try (var pipe = OwnSchedule.build(world, schedule, false);
               var planned = Pipeline.on(world).gemm(SUMS).overlap(Overlap.unfused()).build()) {
             pipe.verify();
             planned.run();
@@ -134,7 +120,7 @@ class OwnScheduleTest {
     LocalRanks.run(
         4,
         world -> {
-          try (var pipe = build(world, schedule, false)) {
+          try (var pipe = OwnSchedule.build(world, schedule, false)) {
             var profile = pipe.profile(3);
             var stages =
                 profile.spans().stream()
@@ -208,22 +194,15 @@ class OwnScheduleTest {
     LocalRanks.run(
         2,
         world -> {
-          build(world, OwnSchedule.reversed(SPEC, 2, 3), false).close();
-          assertThat(plans(world)).containsExactly(1L, 0L);
-          build(world, OwnSchedule.reversed(SPEC, 2, 3), false).close();
-          assertThat(plans(world)).containsExactly(1L, 1L);
-          build(world, OwnSchedule.reversed(SPEC, 2, 2), false).close();
-          build(world, OwnSchedule.reversed(SPEC, 2, 3), true).close();
+          OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 3), false).close();
+          assertThat(OwnSchedule.plans(world)).containsExactly(1L, 0L);
+          OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 3), false).close();
+          assertThat(OwnSchedule.plans(world)).containsExactly(1L, 1L);
+          OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 2), false).close();
+          OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 3), true).close();
           Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(3)).build().close();
-          assertThat(plans(world)).containsExactly(4L, 1L);
+          assertThat(OwnSchedule.plans(world)).containsExactly(4L, 1L);
         });
-  }
-
-  /// How many were made and how many reused.
-  private static List<Long> plans(ProcessGroup world) {
-    return Stream.of(Counter.PLANS_MADE, Counter.PLANS_REUSED)
-        .map(counter -> world.counters().getOrDefault(counter.text(), 0L))
-        .toList();
   }
 
   @Test
@@ -235,8 +214,10 @@ class OwnScheduleTest {
         3,
         world -> {
           messages.put(
-              world.rank(), refused(() -> build(world, world.rank() == 1 ? other : one, false)));
-          build(world, one, false).close();
+              world.rank(),
+              OwnSchedule.refused(
+                  () -> OwnSchedule.build(world, world.rank() == 1 ? other : one, false)));
+          OwnSchedule.build(world, one, false).close();
         });
     assertThat(messages).hasSize(3);
     assertThat(messages.values())
@@ -255,7 +236,7 @@ class OwnScheduleTest {
     var right = OwnSchedule.pair(SPEC, At.END, (o, p) -> p.await(o.comm, o.read, 0));
     var others =
         List.of(
-            OwnSchedule.pair(SPEC, At.END, NOTHING),
+            OwnSchedule.pair(SPEC, At.END, (_, _) -> {}),
             lane(Lane.of("comm", Lane.Role.COMMUNICATION)),
             lane(Lane.of("comm", Lane.Role.COMPLETION)),
             lane(new Lane("comm", Lane.Role.COMMUNICATION, true, Transport.COPY_ENGINE, 0, 0)),
@@ -284,290 +265,5 @@ class OwnScheduleTest {
     var buffer = Buffer.of("x", DType.FP32, 2, rows, 2, symmetric);
     plan.add(buffer);
     return plan.steps(_ -> {});
-  }
-
-  private static String refused(Runnable call) {
-    try {
-      call.run();
-      return "";
-    } catch (GroupAborted e) {
-      throw new AssertionError("a consequence instead of the cause", e);
-    } catch (BraidException e) {
-      return String.valueOf(e.getMessage());
-    }
-  }
-
-  private record Refusal(String name, Schedule schedule, List<String> lines) {}
-
-  private static Refusal refusal(String name, Schedule schedule, String... lines) {
-    return new Refusal(name, schedule, List.of(lines));
-  }
-
-  static Stream<Arguments> mistakes() {
-    return all().map(each -> Arguments.of(each.name(), each.schedule(), each.lines()));
-  }
-
-  private static Stream<Refusal> all() {
-    var right = OwnSchedule.pair(SPEC, At.END, (o, p) -> p.await(o.comm, o.read, 0));
-    var late = new ArrayList<>(right.steps(1));
-    late.add(late.removeFirst());
-    return Stream.of(
-        refusal(
-            "wait without a signal",
-            OwnSchedule.pair(SPEC, At.BEGIN, NOTHING),
-            "wait for begun from rank 1 on lane comm of rank 0 never ends: no step raises it; let"
-                + " rank 1 signal it"),
-        refusal(
-            "signal without a wait",
-            OwnSchedule.pair(SPEC, At.WAIT, NOTHING),
-            "signal begun[0] to rank 1 on lane comm of rank 0 is waited for by nobody; let rank 1"
-                + " wait for it or leave it out"),
-        refusal("deadlock", right.with(1, late), "deadlock: "),
-        refusal(
-            "race",
-            OwnSchedule.pair(SPEC, At.AFTER, NOTHING),
-            "race on gathered of rank 1, rows 0..12: "),
-        refusal(
-            "missing row",
-            OwnSchedule.pair(SPEC, At.MULTIPLY, NOTHING),
-            "output@1[0..12] is never written; let a step write it"),
-        refusal(
-            "wrong source row",
-            OwnSchedule.pair(
-                SPEC,
-                At.FETCH,
-                (o, p) ->
-                    p.copy(
-                            o.comm,
-                            1,
-                            o.input.on(0, new Slice(1, 12)),
-                            o.all.on(1, new Slice(0, 12)))
-                        .copy(
-                            o.comm,
-                            1,
-                            o.input.on(0, new Slice(0, 1)),
-                            o.all.on(1, new Slice(12, 1)))),
-            "output@1[0..11], written by gemm to output@1[0..12] on lane math of rank 1, has"
-                + " input@0[1..12] x weight@1[0..7] instead of input@0[0..11] x weight@1[0..7]",
-            "output@1[12..12], written by gemm to output@1[0..12] on lane math of rank 1, has"
-                + " input@0[0..0] x weight@1[0..7] instead of input@0[12..12] x weight@1[0..7]"),
-        refusal(
-            "missing rank in a sum",
-            OwnSchedule.reduceScatter(SUMS, 2, rank -> rank != 1),
-            "output@0[0..4], written by sum to output@0[0..4] on lane math of rank 0, lacks"
-                + " input@1[0..4] x weight@1[0..3]"),
-        refusal(
-            "weight that is not ready",
-            OwnSchedule.pair(
-                SPEC,
-                At.OWN,
-                (o, p) ->
-                    p.gemm(o.math, 0, o.input.on(1), o.weight.on(1), o.output.on(1, o.rows(1)))),
-            "gemm to output@1[13..25] on lane math of rank 1 needs weight@1[0..7] prepared, which"
-                + " nothing did in this iteration; prepare it before",
-            "gemm to output@1[0..12] on lane math of rank 1 needs weight@1[0..7] prepared, which"
-                + " nothing did in this iteration; prepare it before"));
-  }
-
-  @ParameterizedTest(name = "{0}")
-  @MethodSource("mistakes")
-  void aMistakeIsSaidBeforeAnythingRuns(String name, Schedule schedule, List<String> lines) {
-    var right = OwnSchedule.pair(SPEC, At.END, (o, p) -> p.await(o.comm, o.read, 0));
-    LocalRanks.run(
-        2,
-        world -> {
-          var message = refused(() -> build(world, schedule, false));
-          assertThat(message).startsWith(schedule + ": ");
-          if (lines.size() == 1) {
-            assertThat(message).startsWith(schedule + ": " + lines.getFirst()).doesNotContain("\n");
-          } else {
-            assertThat(message)
-                .isEqualTo(
-                    "%s: %d mistakes\n%s"
-                        .formatted(schedule, lines.size(), String.join("\n", lines)));
-          }
-          assertThat(plans(world)).as(name).containsExactly(0L, 0L);
-          assertThat(world.counters().getOrDefault(Counter.RENDEZVOUS.text(), 0L)).isZero();
-          try (var pipe = build(world, right, false)) {
-            pipe.verify();
-          }
-        });
-  }
-
-  @Test
-  void aMistakeOnOneRankAloneReleasesTheOthers() {
-    var right = OwnSchedule.pair(SPEC, At.END, (o, p) -> p.await(o.comm, o.read, 0));
-    var wrong = OwnSchedule.pair(SPEC, At.END, NOTHING);
-    assertThatThrownBy(
-            () ->
-                LocalRanks.run(
-                    2, world -> build(world, world.rank() == 0 ? wrong : right, false).close()))
-        .isInstanceOf(BraidException.class)
-        .isNotInstanceOf(GroupAborted.class)
-        .hasMessageContaining("is waited for by nobody");
-  }
-
-  @Test
-  void whatIsNoScheduleOfTheProblemForTheGroupIsRefused() {
-    var right = OwnSchedule.reversed(SPEC, 2, 2);
-    LocalRanks.run(
-        2,
-        world -> {
-          assertThatThrownBy(() -> build(world, OwnSchedule.reversed(SPEC, 3, 2), false))
-              .hasMessage(
-                  "the schedule is of 3 ranks but group `world` has 2; make it for world.size()");
-          assertThatThrownBy(
-                  () -> Pipeline.on(world).schedule(right).overlap(Overlap.splits(2)).build())
-              .hasMessage(
-                  "a schedule decides what an overlap would but both were said (%s); leave one out"
-                      .formatted(Overlap.splits(2)));
-          assertThatThrownBy(() -> Pipeline.on(world).schedule(right).gemm(SUMS).build())
-              .hasMessage(
-                  "the schedule is for %s but gemm is %s; leave gemm out".formatted(SPEC, SUMS));
-          assertThatThrownBy(() -> build(world, Schedule.on("mine", 2).steps(_ -> {}), false))
-              .hasMessage(
-                  "a pipeline's schedule must be for a problem but is `mine`; begin it with"
-                      + " Schedule.on(spec, ranks)");
-          assertThatThrownBy(() -> Pipeline.on(world).schedule(right).schedule(right))
-              .hasMessage("schedule was said already: %s; say it once".formatted(right));
-          assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).replay().build())
-              .hasMessageStartingWith("replay() is for a schedule of your own but there is none;");
-          assertThatThrownBy(() -> Pipeline.on(world).schedule(right).replay().replay())
-              .hasMessageStartingWith("replay was said already");
-          assertThatThrownBy(() -> Pipeline.on(world).schedule(right).scales(1, 2).build())
-              .hasMessageContaining("scales");
-          try (var pipe = build(world, right, false)) {
-            assertThatThrownBy(pipe::overlap)
-                .hasMessage(pipe + " has a schedule of its own and no overlap; see schedule()");
-            assertThatThrownBy(() -> pipe.output(1)).isInstanceOf(BraidException.class);
-          }
-          assertThatThrownBy(
-                  () ->
-                      Pipeline.on(world)
-                          .gemm(SPEC)
-                          .schedule(right)
-                          .memory(MemoryKind.NVSHMEM)
-                          .build())
-              .isInstanceOf(BraidException.class);
-          try (var pipe = Pipeline.on(world).gemm(SPEC).schedule(right).build()) {
-            pipe.verify();
-          }
-        });
-  }
-
-  /// A schedule whose buffers and ports are as said; its steps do not matter.
-  private static Schedule withInput(Optional<Buffer> input, boolean given) {
-    var plan = Schedule.on(SPEC, 2);
-    plan.local(Part.WEIGHT);
-    plan.local(Part.OUTPUT);
-    input.ifPresent(
-        buffer -> {
-          plan.add(buffer);
-          if (given) {
-            plan.given("input", buffer::on);
-          } else {
-            plan.made("input", buffer::on);
-          }
-        });
-    return plan.steps(_ -> {});
-  }
-
-  @Test
-  void portsMustBeThoseOfTheProblem() {
-    LocalRanks.run(
-        2,
-        world -> {
-          var missing =
-              "a schedule of %s must have given port `input` but has ".formatted(SPEC)
-                  + "given port `weight`, made port `output`%s; add it with local(Part.INPUT)";
-          assertThatThrownBy(() -> build(world, withInput(Optional.empty(), true), false))
-              .hasMessage(missing.formatted(""));
-          var fits = Buffer.of("input", DType.FP32, 2, 13, 8, true);
-          assertThatThrownBy(() -> build(world, withInput(Optional.of(fits), false), false))
-              .hasMessage(missing.formatted(", made port `input`"));
-          assertThatThrownBy(
-                  () ->
-                      build(
-                          world,
-                          withInput(Optional.of(Buffer.of("x", DType.FP32, 2, 26, 8, true)), true),
-                          false))
-              .hasMessage(
-                  "port `input` of rank 0 must be 13 x 8 fp32 but was x@0[0..25] of 8 columns fp32;"
-                      + " give the buffer that shape");
-          assertThatThrownBy(
-                  () ->
-                      build(
-                          world,
-                          withInput(Optional.of(Buffer.of("x", DType.BF16, 2, 13, 8, true)), true),
-                          false))
-              .hasMessageContaining("must be 13 x 8 fp32 but was x@0[0..12] of 8 columns bf16");
-        });
-  }
-
-  @Test
-  void stepsThatNoPipelineHasAreRefused() {
-    var collective = Schedule.of(SPEC, Overlap.unfused(), 2).steps(0).getFirst().lane();
-    var plan = Schedule.on(SPEC, 2);
-    var x = plan.symmetric(Part.INPUT);
-    plan.local(Part.WEIGHT);
-    plan.local(Part.OUTPUT);
-    var y = plan.local("y", DType.FP32, 26, 8);
-    plan.add(collective);
-    var schedule =
-        plan.steps(
-            p ->
-                p.call(
-                    new Step.LibraryCall(
-                        collective,
-                        braid.schedule.Collective.ALL_GATHER,
-                        x.on(p.rank()),
-                        y.on(p.rank()),
-                        0,
-                        false)));
-    LocalRanks.run(
-        2,
-        world ->
-            assertThatThrownBy(() -> build(world, schedule, false))
-                .hasMessageStartingWith("a pipeline makes no library calls but rank 0's lane "));
-  }
-
-  @Test
-  void builderRefusesWhatCannotBe() {
-    var plan = Schedule.on(SPEC, 2);
-    assertThatThrownBy(() -> Schedule.on("mine", 2).local(Part.WEIGHT))
-        .hasMessage(
-            "weight is a part of a problem but `mine` has none; begin it with Schedule.on(spec,"
-                + " ranks)");
-    plan.local(Part.WEIGHT);
-    assertThatThrownBy(() -> plan.symmetric(Part.WEIGHT))
-        .hasMessage("buffer `weight` is there already; take another name");
-    assertThatThrownBy(() -> plan.lane(" ", Lane.Role.COMPUTE))
-        .hasMessage("a lane needs a name but has none; give it one, such as lane");
-    assertThatThrownBy(
-            () -> new Lane("comm", Lane.Role.COMMUNICATION, false, Transport.WORKERS, 0, 0))
-        .hasMessage("workers of lane `comm` over workers must be 1..128 but were 0; try 1");
-    assertThatThrownBy(
-            () -> new Lane("comm", Lane.Role.COMMUNICATION, false, Transport.COPY_ENGINE, 0, -1))
-        .hasMessage("reserved compute units of lane `comm` must be 0 or more but were -1; try 0");
-  }
-
-  @Test
-  void typesAndStorageMustFit() {
-    var plan = Schedule.on(GemmSpec.gemmReduceScatter(10, 6, 9).transposedInput(), 1);
-    var input = plan.local(Part.INPUT);
-    var weight = plan.local(Part.WEIGHT);
-    plan.local(Part.OUTPUT);
-    var copy = plan.local("copy", DType.FP32, 10, 9);
-    var narrow = plan.local("narrow", DType.BF16, 10, 9);
-    var out = plan.local("out", DType.FP32, 10, 6);
-    var math = plan.lane("math", Lane.Role.COMPUTE);
-    assertThat(plan.steps(p -> p.copy(math, 0, input.on(0), copy.on(0))).findings())
-        .containsExactly(
-            "copy of input@0[0..9] to copy@0[0..9] on lane math of rank 0: input@0[0..9] is stored"
-                + " by columns; copy all of it to a buffer that is too");
-    assertThat(plan.steps(p -> p.gemm(math, 0, narrow.on(0), weight.on(0), out.on(0))).findings())
-        .containsExactly(
-            "gemm to out@0[0..9] on lane math of rank 0: narrow@0[0..9] is bf16 but weight@0[0..8]"
-                + " is fp32; multiply numbers of one type");
   }
 }
