@@ -4,7 +4,9 @@ import braid.BraidException;
 import braid.DType;
 import braid.GemmSpec;
 import braid.Overlap;
+import braid.ProfileSet;
 import braid.schedule.Buffer.Shape;
+import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -195,6 +197,25 @@ public final class Schedule {
       steps.set(rank, known);
     }
     return known;
+  }
+
+  /// The steps of a rank without keeping them: those of all ranks of a large schedule take much
+  /// room.
+  List<Step> written(int rank) {
+    var known = steps.get(rank);
+    return known == null ? planner.apply(rank) : known;
+  }
+
+  /// Predicts one iteration of all ranks on that machine, without running anything: see
+  /// [#simulate(Machine, int)].
+  public ProfileSet simulate(Machine machine) {
+    return simulate(machine, 1);
+  }
+
+  /// Predicts iterations of all ranks on that machine, one after the other on each rank, as a
+  /// pipeline's profile shows them. The same schedule and machine give the same times.
+  public ProfileSet simulate(Machine machine, int iterations) {
+    return SimulatedRun.of(this, machine, iterations);
   }
 
   /// This schedule with other steps on that rank: what a mutation test needs.
