@@ -58,7 +58,7 @@ final class ScatterPlanner {
             how,
             ranks,
             how.symmetricOutput()
-                || all && method == Method.UNFUSED && !Multiplication.finishes(spec));
+                || (all && method == Method.UNFUSED && !Multiplication.finishes(spec)));
     this.chunks =
         new Chunks(
             beside ? spec.besideElements() : spec.m(),

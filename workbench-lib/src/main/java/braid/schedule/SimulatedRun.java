@@ -255,15 +255,17 @@ final class SimulatedRun {
   private int gemm(Gemm gemm) {
     int units = machine.compute().units();
     int free = Math.max(1, units - gemm.lane().reserved());
-    double n = gemm.weight().columns();
-    double k = gemm.weight().rows();
+    double n = (double) gemm.weight().columns();
+    double k = (double) gemm.weight().rows();
     var type = gemm.weight().buffer().dtype();
     double nanos = 0;
-    long rows = 0;
+    double rows = 0;
     for (var tile : gemm.tiles()) {
       rows += tile.output().rows();
       nanos +=
-          machine.compute().batched() ? 0 : machine.gemmNanos(type, tile.output().rows(), n, k);
+          machine.compute().batched()
+              ? 0
+              : machine.gemmNanos(type, (double) tile.output().rows(), n, k);
     }
     if (machine.compute().batched()) {
       nanos = machine.gemmNanos(type, rows, n, k);

@@ -75,7 +75,7 @@ final class EventQueue {
   }
 
   private static boolean isBefore(long at, long order, long otherAt, long otherOrder) {
-    return at < otherAt || at == otherAt && order < otherOrder;
+    return at < otherAt || (at == otherAt && order < otherOrder);
   }
 
   private void move(int from, int to) {

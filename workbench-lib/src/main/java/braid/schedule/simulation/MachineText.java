@@ -273,7 +273,7 @@ final class MachineText {
         }
         var type = parse(name, form.group(1), DType::parse);
         var line = new TreeMap<Integer, Double>();
-        for (var point : take(name).split(" +")) {
+        for (var point : take(name).split(" +", -1)) {
           var pair = POINT.matcher(point);
           if (!pair.matches()) {
             throw new BraidException(

@@ -20,12 +20,15 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Supplier;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
 
 /// Measures what a rank of the host backend gets of this machine: the multiplications by OpenBLAS
 /// with the threads and on the processors of one rank, copies, sums, and how long threads take to
@@ -39,12 +42,17 @@ final class MeasuredHost {
 
   private static final List<Integer> ROWS = List.of(1, 16, 64, 256, 1024);
   private static final List<Integer> SIZES = List.of(64, 256, 1024, 2048);
-  private static final int REPETITIONS = 5;
+  private static final int MOST_RUNS = 1000;
+  private static final long LEAST_NANOS = 50_000;
+  private static final int COMPANION_SIZE = 1024;
+  private static final int PASSES = 8;
   private static final int ROUND_TRIPS = 400;
-  private static final int SLEEPS = 40;
-  private static final long SLEEP_NANOS = 300_000;
+  private static final int TRIPS = 80;
+  private static final long SLEEP_NANOS = 1_000_000;
   private static final int ENTRIES = 4000;
   private static final long BYTES = 1 << 20;
+  private static final long ROTATING_BYTES = 24 << 20;
+  private static final long ALIGNMENT_BYTES = 64;
   private static final int ELEMENTS = 1 << 18;
   private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
 
@@ -54,6 +62,10 @@ final class MeasuredHost {
   private static final Object ONE_AT_A_TIME = new Object();
 
   private final int ranks;
+
+  /// Asked for before a thread keeps to some of them: it then counts as the machine's.
+  private final int cores = Runtime.getRuntime().availableProcessors();
+
   private final List<Integer> processors;
   private final int units;
   private final Arena arena;
@@ -62,7 +74,7 @@ final class MeasuredHost {
     this.ranks = ranks;
     this.arena = arena;
     this.processors = LibC.allowedProcessors();
-    this.units = Math.max(1, Runtime.getRuntime().availableProcessors() / ranks);
+    this.units = Math.max(1, cores / ranks);
   }
 
   /// As it was measured before, or measured now. Of several processes one measures.
@@ -91,7 +103,7 @@ final class MeasuredHost {
     }
   }
 
-  private static @org.jspecify.annotations.Nullable Machine read(Path file) throws IOException {
+  private static @Nullable Machine read(Path file) throws IOException {
     try {
       return Machine.parse(Files.readString(file));
     } catch (NoSuchFileException e) {
@@ -132,31 +144,15 @@ final class MeasuredHost {
     try (var arena = Arena.ofShared()) {
       var host = new MeasuredHost(ranks, arena);
       Blas.limitThreads(host.units);
-      return host.onRanksProcessors(0, host::machine);
+      var machine = new FutureTask<>(host::machine);
+      join(host.start(0, machine));
+      if (machine.state() != Future.State.SUCCESS) {
+        throw new IllegalStateException("this host was not measured", machine.exceptionNow());
+      }
+      return machine.resultNow();
     } finally {
       Blas.limitThreads(threadsBefore);
     }
-  }
-
-  /// Runs that on a thread that keeps to the processors of one rank.
-  private <T> T onRanksProcessors(int rank, Supplier<T> body) {
-    var result = new AtomicReference<T>();
-    var failure = new AtomicReference<RuntimeException>();
-    join(
-        start(
-            rank,
-            () -> {
-              try {
-                result.set(body.get());
-              } catch (RuntimeException e) {
-                failure.set(e);
-              }
-            }));
-    var failed = failure.get();
-    if (failed != null) {
-      throw failed;
-    }
-    return result.get();
   }
 
   private Thread start(int rank, Runnable body) {
@@ -183,19 +179,39 @@ final class MeasuredHost {
   }
 
   private Machine machine() {
-    int cores = Runtime.getRuntime().availableProcessors();
-    var gemm = new TreeMap<DType, GemmRates>();
-    gemm.put(DType.FP32, gemmRates());
-    gemm.put(DType.TF32, gemm.get(DType.FP32));
-    var widened = new TreeMap<DType, Double>();
+    var multiplications = multiplications();
+    var conversions = new TreeMap<DType, Probe>();
     for (var type : DType.values()) {
       if (!type.isStoredAsFp32()) {
-        widened.put(type, conversion(type));
+        conversions.put(type, conversion(type));
       }
     }
-    double copyBytes = copyBytes();
+    var copy = copy();
+    var sum = sum();
+    var probes = new ArrayList<>(multiplications);
+    probes.addAll(conversions.values());
+    probes.addAll(List.of(copy, sum));
+    var busy = new AtomicBoolean(true);
+    var companions = companions(busy);
+    for (int pass = 0; pass < PASSES; pass++) {
+      probes.forEach(Probe::run);
+    }
+    busy.set(false);
+    companions.forEach(MeasuredHost::join);
+    var rates =
+        new GemmRates(
+            ROWS,
+            SIZES,
+            SIZES,
+            multiplications.stream().map(probe -> Math.rint(1e3 * probe.rate()) / 1e3).toList());
+    var gemm = new TreeMap<>(Map.of(DType.FP32, rates, DType.TF32, rates));
+    var widened = new TreeMap<DType, Double>();
+    conversions.forEach((type, probe) -> widened.put(type, Math.rint(1e9 * probe.rate())));
+    double copyBytes = Math.rint(1e9 * copy.rate());
+    double reduceBytes = Math.rint(1e9 * sum.rate());
     long launch = launchNanos();
     long wake = wakeNanos();
+    var signals = signals();
     return new Machine(
         "this host: %s, %d cores, %d ranks".formatted(processor(), cores, ranks),
         true,
@@ -208,7 +224,7 @@ final class MeasuredHost {
             false,
             1,
             copyBytes,
-            reduceBytes(),
+            reduceBytes,
             gemm,
             widened),
         new Machine.Costs(
@@ -218,97 +234,157 @@ final class MeasuredHost {
             launch,
             1,
             0,
-            raiseNanos(),
-            signalNanos(),
-            signalNanos(),
+            signals.raise(),
+            signals.pass(),
+            signals.pass(),
             wake,
             oversleepNanos(),
-            wake));
+            synchronizeNanos()));
   }
 
-  private GemmRates gemmRates() {
-    var gflops = new ArrayList<Double>();
+  /// The other ranks, which multiply all the while: caches, memory and power are shared. Ranks with
+  /// several threads are measured alone, since one process has one pool of threads for all.
+  private List<Thread> companions(AtomicBoolean busy) {
+    var threads = new ArrayList<Thread>();
+    for (int rank = 1; rank < ranks && rank < cores && units == 1; rank++) {
+      threads.add(
+          start(
+              rank,
+              () -> {
+                try (var own = Arena.ofConfined()) {
+                  int size = COMPANION_SIZE;
+                  var a = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
+                  var b = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
+                  var c = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
+                  while (busy.get()) {
+                    Blas.sgemm(
+                        new Blas.Factor(a, size, false),
+                        new Blas.Factor(b, size, false),
+                        new Blas.Sum(size, size, size, 1, 0, c));
+                  }
+                }
+              }));
+    }
+    return threads;
+  }
+
+  /// Something that is measured in passes, in turns with others: a while in which the machine does
+  /// something else then falls on all of them, and the lower quartile of each is not touched.
+  private static final class Probe {
+    private final double amount;
+    private final Runnable body;
+    private final List<Double> nanos = new ArrayList<>();
+
+    /// @param amount that one run does
+    Probe(double amount, Runnable body) {
+      this.amount = amount;
+      this.body = body;
+    }
+
+    void run() {
+      long start = System.nanoTime();
+      body.run();
+      long once = Math.max(1, System.nanoTime() - start);
+      int runs = Math.clamp(LEAST_NANOS / once, 1, MOST_RUNS);
+      start = System.nanoTime();
+      for (int run = 0; run < runs; run++) {
+        body.run();
+      }
+      nanos.add(Math.max(1, (double) (System.nanoTime() - start) / runs));
+    }
+
+    /// For each nanosecond.
+    double rate() {
+      return amount / nanos.stream().sorted().skip(PASSES / 4).findFirst().orElseThrow();
+    }
+  }
+
+  /// Every combination of sizes, in the order of [GemmRates].
+  private List<Probe> multiplications() {
     int most = SIZES.getLast();
-    var a = numbers((long) ROWS.getLast() * most);
+    var a = new Rotation();
     var b = numbers((long) most * most);
-    var c = numbers((long) ROWS.getLast() * most);
+    var c = new Rotation();
+    var probes = new ArrayList<Probe>();
     for (int n : SIZES) {
       for (int k : SIZES) {
         for (int m : ROWS) {
-          double nanos =
-              typical(
+          probes.add(
+              new Probe(
+                  2.0 * m * n * k,
                   () ->
                       Blas.sgemm(
-                          new Blas.Factor(a, k, false),
+                          new Blas.Factor(a.next(bytes(m, k)), k, false),
                           new Blas.Factor(b, n, false),
-                          new Blas.Sum(m, n, k, 1, 0, c.asSlice(0, (long) m * n * Float.BYTES))));
-          gflops.add(2.0 * m * n * k / nanos);
+                          new Blas.Sum(m, n, k, 1, 0, c.next(bytes(m, n))))));
         }
       }
     }
-    return new GemmRates(ROWS, SIZES, SIZES, gflops);
+    return probes;
+  }
+
+  private static long bytes(int rows, int columns) {
+    return (long) rows * columns * Float.BYTES;
+  }
+
+  /// Memory of which every piece that is taken was not used for long, as what comes from other
+  /// ranks was not.
+  private final class Rotation {
+    private final MemorySegment all = numbers(ROTATING_BYTES / Float.BYTES);
+    private long used;
+
+    MemorySegment next(long bytes) {
+      if (used + bytes > all.byteSize()) {
+        used = 0;
+      }
+      var piece = all.asSlice(used, bytes);
+      used += (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+      return piece;
+    }
   }
 
   private MemorySegment numbers(long count) {
     var segment = arena.allocate(count * Float.BYTES, 64);
     for (long i = 0; i < count; i++) {
-      segment.setAtIndex(ValueLayout.JAVA_FLOAT, i, 1 + i % 7);
+      segment.setAtIndex(ValueLayout.JAVA_FLOAT, i, (float) (1 + i % 7));
     }
     return segment;
   }
 
-  /// The median of some repetitions, each of as many runs as a clock can tell apart.
-  private static double typical(Runnable body) {
-    body.run();
-    long start = System.nanoTime();
-    body.run();
-    int runs = Math.clamp(50_000 / Math.max(1, System.nanoTime() - start), 1, 1000);
-    var nanos = new double[REPETITIONS];
-    for (int i = 0; i < REPETITIONS; i++) {
-      start = System.nanoTime();
-      for (int run = 0; run < runs; run++) {
-        body.run();
-      }
-      nanos[i] = (double) (System.nanoTime() - start) / runs;
-    }
-    Arrays.sort(nanos);
-    return Math.max(1, nanos[REPETITIONS / 2]);
+  /// Both ways, each half of the elements that are counted.
+  private Probe conversion(DType type) {
+    var narrow = arena.allocate((long) ELEMENTS * type.bytes(), ALIGNMENT_BYTES);
+    var wide = arena.allocate((long) ELEMENTS * Float.BYTES, ALIGNMENT_BYTES);
+    return new Probe(
+        2.0 * ELEMENTS,
+        () -> {
+          for (long i = 0; i < ELEMENTS; i++) {
+            wide.setAtIndex(ValueLayout.JAVA_FLOAT, i, type.load(narrow, i));
+          }
+          for (long i = 0; i < ELEMENTS; i++) {
+            type.store(narrow, i, wide.getAtIndex(ValueLayout.JAVA_FLOAT, i));
+          }
+        });
   }
 
-  private double conversion(DType type) {
-    var narrow = arena.allocate((long) ELEMENTS * type.bytes(), 64);
-    var wide = arena.allocate((long) ELEMENTS * Float.BYTES, 64);
-    double both =
-        typical(
-            () -> {
-              for (long i = 0; i < ELEMENTS; i++) {
-                wide.setAtIndex(ValueLayout.JAVA_FLOAT, i, type.load(narrow, i));
-              }
-              for (long i = 0; i < ELEMENTS; i++) {
-                type.store(narrow, i, wide.getAtIndex(ValueLayout.JAVA_FLOAT, i));
-              }
-            });
-    return 2 * ELEMENTS / both * 1e9;
-  }
-
-  private double copyBytes() {
-    var from = arena.allocate(BYTES, 64);
-    var to = arena.allocate(BYTES, 64);
-    return BYTES / typical(() -> MemorySegment.copy(from, 0, to, 0, BYTES)) * 1e9;
+  private Probe copy() {
+    var from = new Rotation();
+    var to = new Rotation();
+    return new Probe(
+        (double) BYTES, () -> MemorySegment.copy(from.next(BYTES), 0, to.next(BYTES), 0, BYTES));
   }
 
   /// Of two parts: the first is copied, the second added; bytes are those of both and of the sum.
-  private double reduceBytes() {
-    var one = arena.allocate(BYTES, 64);
-    var other = arena.allocate(BYTES, 64);
-    var sum = arena.allocate(BYTES, 64);
-    double nanos =
-        typical(
-            () -> {
-              MemorySegment.copy(one, 0, sum, 0, BYTES);
-              Blas.add(other, sum);
-            });
-    return 3 * BYTES / nanos * 1e9;
+  private Probe sum() {
+    var parts = new Rotation();
+    var sums = new Rotation();
+    return new Probe(
+        3.0 * BYTES,
+        () -> {
+          var sum = sums.next(BYTES);
+          MemorySegment.copy(parts.next(BYTES), 0, sum, 0, BYTES);
+          Blas.add(parts.next(BYTES), sum);
+        });
   }
 
   /// For how long the host thread adds an entry to a queue whose thread is awake.
@@ -316,13 +392,15 @@ final class MeasuredHost {
     var queue = new LinkedBlockingQueue<Runnable>();
     var ended = new CompletableFuture<Boolean>();
     var worker = start(0, () -> drain(queue, ended));
-    long nanos = Math.round(typical(() -> queue.add(() -> {})));
+    var nanos = new long[ENTRIES];
     for (int i = 0; i < ENTRIES; i++) {
+      long start = System.nanoTime();
       queue.add(() -> {});
+      nanos[i] = System.nanoTime() - start;
     }
     queue.add(() -> ended.complete(true));
     join(worker);
-    return nanos;
+    return median(nanos);
   }
 
   private static void drain(LinkedBlockingQueue<Runnable> queue, CompletableFuture<Boolean> ended) {
@@ -372,38 +450,58 @@ final class MeasuredHost {
     return nanos[nanos.length / 2];
   }
 
-  /// For how long raising a word that nobody sleeps on keeps its lane.
-  private long raiseNanos() {
-    var word = arena.allocate(Long.BYTES, Long.BYTES);
-    return Math.round(
-        typical(
-            () -> {
-              var _ = (int) WORD.getAndAddRelease(word, 0L, 1);
-              Futex.wakeAll(word);
-            }));
-  }
+  /// @param raise for which raising a word keeps a lane
+  /// @param pass from then to the going on of a thread of the next rank that slept on it, as long
+  ///   as lanes sleep
+  private record Signals(long raise, long pass) {}
 
-  /// From raising a word to the going on of a thread of the next rank that sleeps on it.
-  private long signalNanos() {
-    var there = arena.allocate(Long.BYTES, Long.BYTES);
-    var back = arena.allocate(Long.BYTES, Long.BYTES);
-    var answering =
+  private Signals signals() {
+    var word = arena.allocate(Long.BYTES, Long.BYTES);
+    var woken = new long[TRIPS];
+    var waiting =
         start(
             1,
             () -> {
-              for (int i = 0; i < ROUND_TRIPS; i++) {
-                sleepUntil(there, i + 1);
-                raise(back, i + 1);
+              for (int i = 0; i < TRIPS; i++) {
+                sleepUntil(word, i + 1);
+                woken[i] = System.nanoTime();
               }
             });
-    var nanos = new long[ROUND_TRIPS];
-    for (int i = 0; i < ROUND_TRIPS; i++) {
-      long start = System.nanoTime();
-      raise(there, i + 1);
-      sleepUntil(back, i + 1);
-      nanos[i] = (System.nanoTime() - start) / 2;
+    var raises = new long[TRIPS];
+    var passes = new long[TRIPS];
+    for (int i = 0; i < TRIPS; i++) {
+      spin(SLEEP_NANOS);
+      passes[i] = System.nanoTime();
+      raise(word, i + 1);
+      raises[i] = System.nanoTime() - passes[i];
     }
-    join(answering);
+    join(waiting);
+    for (int i = 0; i < TRIPS; i++) {
+      passes[i] = woken[i] - passes[i];
+    }
+    long raise = median(raises);
+    return new Signals(raise, Math.max(0, median(passes) - raise));
+  }
+
+  /// From the end of a lane to the going on of the host thread, which keeps to no processor.
+  private long synchronizeNanos() {
+    var ends = new LinkedBlockingQueue<Long>();
+    var nanos = new long[TRIPS];
+    var host =
+        Thread.ofPlatform()
+            .daemon()
+            .start(
+                () -> {
+                  for (int i = 0; i < TRIPS; i++) {
+                    long ended = taken(ends);
+                    nanos[i] = System.nanoTime() - ended;
+                  }
+                });
+    for (int i = 0; i < TRIPS; i++) {
+      spin(SLEEP_NANOS);
+      ends.add(System.nanoTime());
+    }
+    join(host);
     return median(nanos);
   }
 
@@ -414,24 +512,35 @@ final class MeasuredHost {
 
   private static void sleepUntil(MemorySegment word, int value) {
     for (int now = (int) WORD.getAcquire(word, 0L);
-        now != value;
+        now < value;
         now = (int) WORD.getAcquire(word, 0L)) {
       Futex.await(word.asSlice(0, Integer.BYTES), now, TimeUnit.SECONDS.toNanos(1));
     }
   }
 
   private static long oversleepNanos() {
-    var nanos = new long[SLEEPS];
-    for (int i = 0; i < SLEEPS; i++) {
+    var nanos = new long[TRIPS];
+    for (int i = 0; i < TRIPS; i++) {
       long start = System.nanoTime();
-      try {
-        TimeUnit.NANOSECONDS.sleep(SLEEP_NANOS);
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        throw new BraidException("interrupted while this host was measured", e);
-      }
+      sleep(SLEEP_NANOS);
       nanos[i] = System.nanoTime() - start - SLEEP_NANOS;
     }
     return Math.max(0, median(nanos));
+  }
+
+  /// Keeps a processor awake, as a lane does that works before it wakes another.
+  private static void spin(long nanos) {
+    for (long end = System.nanoTime() + nanos; System.nanoTime() < end; ) {
+      Thread.onSpinWait();
+    }
+  }
+
+  private static void sleep(long nanos) {
+    try {
+      TimeUnit.NANOSECONDS.sleep(nanos);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new BraidException("interrupted while this host was measured", e);
+    }
   }
 }

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.schedule;
+
+import org.jspecify.annotations.NullMarked;
