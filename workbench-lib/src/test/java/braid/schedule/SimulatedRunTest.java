@@ -126,7 +126,9 @@ class SimulatedRunTest {
     // 2,000 bytes at 2 bytes a nanosecond.
     assertThat(only(set)).isEqualTo(60 + 700 + 90 + 1000);
     assertThat(spans(set, 0, Stage.SIGNAL)).singleElement().returns(60L, Span::nanos);
-    assertThat(spans(set, 1, Stage.WAIT)).extracting(Span::nanos).containsExactly(850L, 760L);
+    assertThat(spans(set, 1, Stage.WAIT))
+        .extracting(Span::nanos)
+        .containsExactlyInAnyOrder(850L, 760L);
   }
 
   /// Both ranks: own rows first, then a chunk of the peer's after the other. A rank multiplies a
@@ -227,13 +229,15 @@ class SimulatedRunTest {
   }
 
   /// A gemm beside an all-gather by 3 of 4 units has 1 unit left, and so takes 4 times as long.
+  /// Beside copy engines it misses 1 unit of 4 while the rank's own 4,000 bytes are copied, for
+  /// 2,000 ns.
   @Test
   void workersTakeTheirUnitsFromTheGemm() {
     var spec = GemmSpec.besideAllGather(16, 16, 16, 2000);
     var machine = machine(LINK, false, 4, Machine.Costs.NONE);
     long alone = Math.round(spec.flops() / GFLOPS);
     var engines = Schedule.of(spec, Overlap.bulk(), 2).simulate(machine);
-    assertThat(spans(engines, 0, Stage.GEMM)).singleElement().returns(alone, Span::nanos);
+    assertThat(spans(engines, 0, Stage.GEMM)).singleElement().returns(alone + 500, Span::nanos);
     var workers =
         Schedule.of(spec, Overlap.bulk().over(Transport.WORKERS).workers(3), 2).simulate(machine);
     assertThat(spans(workers, 0, Stage.GEMM)).singleElement().returns(4 * alone, Span::nanos);
@@ -318,8 +322,7 @@ class SimulatedRunTest {
     assertThat(set.stages().columnNames()).contains("gemm ms", "copy ms", "overlapped ms");
     assertThat(set.table().rowCount())
         .isEqualTo(set.profiles().stream().mapToInt(p -> p.spans().size()).sum());
-    assertThat(set.timeline().getCategoryPlot() == null && set.timeline().getPlot() == null)
-        .isFalse();
+    assertThat(set.timeline().getPlot()).isNotNull();
     assertThat(set.breakdown().getPlot()).isNotNull();
     assertThat(set.chromeTrace()).contains("simulated");
     assertThat(set.display().toString()).isNotEmpty();

@@ -280,8 +280,15 @@ final class MachineText {
                 "`%s` must be rows:GFLOPS, separated by spaces, but was `%s`; for example 512:640000"
                     .formatted(name, point));
           }
-          line.put(
-              Integer.parseInt(pair.group(1)), parse(name, pair.group(2), MachineText::decimal));
+          var before =
+              line.put(
+                  Integer.parseInt(pair.group(1)),
+                  parse(name, pair.group(2), MachineText::decimal));
+          if (before != null) {
+            throw new BraidException(
+                "`%s` must give each number of rows once but gives %s twice; leave one out"
+                    .formatted(name, pair.group(1)));
+          }
         }
         grids
             .computeIfAbsent(type, _ -> new Grid(new TreeMap<>()))
