@@ -6,7 +6,9 @@ import braid.Displayable;
 import braid.GemmSpec;
 import braid.MimeBundle;
 import braid.Overlap;
+import braid.ProfileSet;
 import braid.schedule.Buffer.Shape;
+import braid.schedule.simulation.Machine;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -243,6 +245,25 @@ public final class Schedule implements Displayable {
     return goal instanceof Goal.Gemm gemm && gemm.overlap().isPresent()
         ? GemmPlanner.origin(gemm.spec(), gemm.overlap().get(), ranks, part, rank, row)
         : "row " + row;
+  }
+
+  /// The steps of a rank without keeping them: those of all ranks of a large schedule take much
+  /// room.
+  List<Step> written(int rank) {
+    var known = steps.get(rank);
+    return known == null ? planner.apply(rank) : known;
+  }
+
+  /// Predicts one iteration of all ranks on that machine, without running anything: see
+  /// [#simulate(Machine, int)].
+  public ProfileSet simulate(Machine machine) {
+    return simulate(machine, 1);
+  }
+
+  /// Predicts iterations of all ranks on that machine, one after the other on each rank, as a
+  /// pipeline's profile shows them. The same schedule and machine give the same times.
+  public ProfileSet simulate(Machine machine, int iterations) {
+    return SimulatedRun.of(this, machine, iterations);
   }
 
   /// This schedule with other steps on that rank: what a mutation test needs.

@@ -25,8 +25,10 @@ public final class OutputMerger {
   /// How long a line may wait for rank 0 to print it too.
   public static final long HOLD_NANOS = 2_000_000_000;
 
-  /// Rank 0 goes on printing as long as it prints a line in this time.
-  private static final long PACE_MILLIS = 200;
+  /// Rank 0 goes on printing as long as it prints a line in so many times this time.
+  private static final long PACE_MILLIS = 100;
+
+  private static final int PACES = 6;
 
   /// How far ahead in rank 0's output an equal line is looked for, when a rank left lines out.
   private static final int WINDOW_LINES = 256;
@@ -148,7 +150,9 @@ public final class OutputMerger {
         if (before == restedAt) {
           return;
         }
-        wait(PACE_MILLIS);
+        for (int i = 0; i < PACES && reference.lines() == before; i++) {
+          wait(PACE_MILLIS);
+        }
         if (reference.lines() == before) {
           restedAt = before;
           return;

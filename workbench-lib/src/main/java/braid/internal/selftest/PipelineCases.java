@@ -179,9 +179,13 @@ public final class PipelineCases {
       options.add(how.streams(2));
       options.add(how.streams(4).replay());
       int largest = largestPart(spec, how.method(), ranks);
-      options.add(how.boundaries(0, 1, largest));
-      options.add(how.boundaries(0, largest - 1, largest));
-      options.add(how.boundaries(0, 2, 3, largest).streams(2));
+      if (largest > 1) {
+        options.add(how.boundaries(0, 1, largest));
+        options.add(how.boundaries(0, largest - 1, largest));
+      }
+      if (largest > 3) {
+        options.add(how.boundaries(0, 2, 3, largest).streams(2));
+      }
     }
     return options;
   }

@@ -78,12 +78,11 @@ class StoreTest {
       assertThat(silent.getInputStream().read()).isEqualTo(-1);
     }
     server.close();
-    assertThat(log)
+    // Whether the last one was logged before the end is luck.
+    assertThat(log.stream().filter(line -> !line.contains("it hung up")))
         .satisfiesExactlyInAnyOrder(
             first ->
                 assertThat(first).matches("the store refused /127.0.0.1:\\d+: wrong token; .*"),
-            silent ->
-                assertThat(silent).matches("the store refused /127.0.0.1:\\d+: it hung up .*"),
             more ->
                 assertThat(more)
                     .startsWith("the store refused a connection: wrong token; ")

@@ -1,0 +1,345 @@
+package braid.schedule.simulation;
+
+import braid.BraidException;
+import braid.DType;
+import braid.Link;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.Function;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+
+/// Machines as text: `setting = value`, a line each.
+final class MachineText {
+  private static final String GEMM = "gemm ";
+  private static final String WIDENED = "conversion ";
+  private static final Pattern SHAPE = Pattern.compile("(\\w+) n(\\d{1,9}) k(\\d{1,9})");
+  private static final Pattern POINT = Pattern.compile("(\\d{1,9}):([0-9.eE+-]+)");
+  private static final Pattern DURATION = Pattern.compile("(\\d{1,9}(?:\\.\\d{1,6})?) *(ns|us|ms)");
+  private static final double NANOS_PER_MICRO = 1e3;
+  private static final double NANOS_PER_MILLI = 1e6;
+
+  private MachineText() {}
+
+  static String write(Machine machine) {
+    var lines = new ArrayList<String>();
+    var links = machine.links();
+    var compute = machine.compute();
+    var costs = machine.costs();
+    put(lines, "name", machine.name());
+    put(lines, "calibrated", yesNo(machine.calibrated()));
+    put(lines, "ranks per host", machine.ranksPerHost());
+    put(lines, "link inside a host", links.inside());
+    put(lines, "link between hosts", links.between());
+    put(lines, "one copy at a time", yesNo(links.serial()));
+    put(lines, "copy engines", links.engines());
+    put(lines, "worker bandwidth", bandwidth(links.bytesPerWorker()));
+    put(lines, "copy bandwidth of a core", bandwidth(links.bytesPerCore()));
+    put(lines, "compute units", compute.units());
+    put(lines, "ranks sharing the units", compute.sharers());
+    put(lines, "yielding share", compute.yieldingShare());
+    put(lines, "tiles are batched", yesNo(compute.batched()));
+    put(lines, "memory units", compute.memoryUnits());
+    put(lines, "memory bandwidth", bandwidth(compute.copyBytes()));
+    put(lines, "reduce bandwidth", bandwidth(compute.reduceBytes()));
+    put(lines, "launch of a copy", duration(costs.launchCopy()));
+    put(lines, "launch of a computation", duration(costs.launchCompute()));
+    put(lines, "launch of a signal", duration(costs.launchSignal()));
+    put(lines, "launch of a mark", duration(costs.launchMark()));
+    put(lines, "replayed launches", costs.replayedShare());
+    put(lines, "step", duration(costs.step()));
+    put(lines, "signal", duration(costs.signal()));
+    put(lines, "signal inside a host", duration(costs.signalInside()));
+    put(lines, "signal between hosts", duration(costs.signalBetween()));
+    put(lines, "event", duration(costs.event()));
+    put(lines, "oversleep", duration(costs.oversleep()));
+    put(lines, "synchronize", duration(costs.synchronize()));
+    compute.widened().forEach((type, rate) -> put(lines, WIDENED + type, rate));
+    compute.gemm().forEach((type, rates) -> write(lines, type, rates));
+    return String.join("\n", lines) + "\n";
+  }
+
+  private static void write(List<String> lines, DType type, GemmRates rates) {
+    for (int n = 0; n < rates.columns().size(); n++) {
+      for (int k = 0; k < rates.depths().size(); k++) {
+        var points = new ArrayList<String>();
+        for (int m = 0; m < rates.rows().size(); m++) {
+          points.add(rates.rows().get(m) + ":" + number(rates.gflops(m, n, k)));
+        }
+        put(
+            lines,
+            "%s%s n%d k%d".formatted(GEMM, type, rates.columns().get(n), rates.depths().get(k)),
+            String.join(" ", points));
+      }
+    }
+  }
+
+  private static void put(List<String> lines, String setting, Object value) {
+    lines.add(setting + " = " + (value instanceof Double number ? number(number) : value));
+  }
+
+  private static String yesNo(boolean value) {
+    return value ? "yes" : "no";
+  }
+
+  private static String number(double value) {
+    return value == Math.rint(value) && Math.abs(value) < 1e15
+        ? Long.toString((long) value)
+        : Double.toString(value);
+  }
+
+  private static String bandwidth(double bytesPerSecond) {
+    return new Link(bytesPerSecond, 0).toString();
+  }
+
+  private static String duration(long nanos) {
+    return nanos > 0 && nanos % (long) NANOS_PER_MICRO == 0
+        ? nanos / (long) NANOS_PER_MICRO + "us"
+        : nanos + "ns";
+  }
+
+  static Machine parse(String text) {
+    var reader = new Reader(settings(text));
+    var machine =
+        new Machine(
+            reader.take("name"),
+            reader.yes("calibrated"),
+            reader.count("ranks per host"),
+            new Machine.Links(
+                reader.take("link inside a host", Link::parse),
+                reader.take("link between hosts", Link::parse),
+                reader.yes("one copy at a time"),
+                reader.count("copy engines"),
+                reader.bandwidth("worker bandwidth"),
+                reader.bandwidth("copy bandwidth of a core")),
+            new Machine.Compute(
+                reader.count("compute units"),
+                reader.count("ranks sharing the units"),
+                reader.number("yielding share"),
+                reader.yes("tiles are batched"),
+                reader.count("memory units"),
+                reader.bandwidth("memory bandwidth"),
+                reader.bandwidth("reduce bandwidth"),
+                reader.gemm(),
+                reader.widened()),
+            new Machine.Costs(
+                reader.nanos("launch of a copy"),
+                reader.nanos("launch of a computation"),
+                reader.nanos("launch of a signal"),
+                reader.nanos("launch of a mark"),
+                reader.number("replayed launches"),
+                reader.nanos("step"),
+                reader.nanos("signal"),
+                reader.nanos("signal inside a host"),
+                reader.nanos("signal between hosts"),
+                reader.nanos("event"),
+                reader.nanos("oversleep"),
+                reader.nanos("synchronize")));
+    reader.requireAllTaken();
+    return machine;
+  }
+
+  private static Map<String, String> settings(String text) {
+    var settings = new LinkedHashMap<String, String>();
+    for (var line : text.lines().toList()) {
+      var setting = line.strip();
+      if (setting.isEmpty() || setting.startsWith("#")) {
+        continue;
+      }
+      int equals = setting.indexOf('=');
+      if (equals < 0) {
+        throw new BraidException(
+            "a line of a machine must be `setting = value` but was `%s`; begin comments with #"
+                .formatted(setting));
+      }
+      var name = setting.substring(0, equals).strip();
+      if (settings.put(name, setting.substring(equals + 1).strip()) != null) {
+        throw new BraidException(
+            "`%s` of a machine must be given once but was given twice; leave one out"
+                .formatted(name));
+      }
+    }
+    return settings;
+  }
+
+  /// Takes settings one by one; what is left in the end was none.
+  private record Reader(Map<String, String> settings) {
+    String take(String name) {
+      var value = settings.remove(name);
+      if (value == null) {
+        throw new BraidException(
+            "a machine must say `%s` but does not; Machine.h200x8() prints all settings"
+                .formatted(name));
+      }
+      return value;
+    }
+
+    <T> T take(String name, Function<String, T> parser) {
+      return parse(name, take(name), parser);
+    }
+
+    private static <T> T parse(String name, String value, Function<String, T> parser) {
+      try {
+        return parser.apply(value);
+      } catch (BraidException e) {
+        throw new BraidException("`%s`: %s".formatted(name, e.getMessage()), e);
+      }
+    }
+
+    boolean yes(String name) {
+      return take(
+          name,
+          value ->
+              switch (value) {
+                case "yes" -> true;
+                case "no" -> false;
+                default -> throw new BraidException("must be yes or no but was " + value);
+              });
+    }
+
+    int count(String name) {
+      return take(
+          name,
+          value -> {
+            try {
+              return Integer.parseInt(value);
+            } catch (NumberFormatException e) {
+              throw new BraidException("must be a whole number but was %s".formatted(value), e);
+            }
+          });
+    }
+
+    double number(String name) {
+      return take(name, MachineText::decimal);
+    }
+
+    double bandwidth(String name) {
+      return take(
+          name,
+          value -> {
+            var link = Link.parse(value);
+            if (link.latencyNanos() != 0) {
+              throw new BraidException(
+                  "must be without a latency but was %s; for example 25GB/s".formatted(value));
+            }
+            return link.bytesPerSecond();
+          });
+    }
+
+    long nanos(String name) {
+      return take(
+          name,
+          value -> {
+            var form = DURATION.matcher(value);
+            if (!form.matches()) {
+              throw new BraidException(
+                  "must be a time in ns, us or ms but was %s; for example 2.5us".formatted(value));
+            }
+            double unit =
+                switch (form.group(2)) {
+                  case "us" -> NANOS_PER_MICRO;
+                  case "ms" -> NANOS_PER_MILLI;
+                  default -> 1;
+                };
+            return Math.round(Double.parseDouble(form.group(1)) * unit);
+          });
+    }
+
+    TreeMap<DType, Double> widened() {
+      var rates = new TreeMap<DType, Double>();
+      for (var name : named(WIDENED)) {
+        var type = parse(name, name.substring(WIDENED.length()), DType::parse);
+        rates.put(type, number(name));
+      }
+      return rates;
+    }
+
+    private List<String> named(String prefix) {
+      return settings.keySet().stream().filter(name -> name.startsWith(prefix)).toList();
+    }
+
+    TreeMap<DType, GemmRates> gemm() {
+      var grids = new TreeMap<DType, Grid>();
+      for (var name : named(GEMM)) {
+        var form = SHAPE.matcher(name.substring(GEMM.length()));
+        if (!form.matches()) {
+          throw new BraidException(
+              "rates of multiplications must be named by type, columns and depth but were `%s`; for example `gemm bf16 n8192 k8192`"
+                  .formatted(name));
+        }
+        var type = parse(name, form.group(1), DType::parse);
+        var line = new TreeMap<Integer, Double>();
+        for (var point : take(name).split(" +", -1)) {
+          var pair = POINT.matcher(point);
+          if (!pair.matches()) {
+            throw new BraidException(
+                "`%s` must be rows:GFLOPS, separated by spaces, but was `%s`; for example 512:640000"
+                    .formatted(name, point));
+          }
+          var before =
+              line.put(
+                  Integer.parseInt(pair.group(1)),
+                  parse(name, pair.group(2), MachineText::decimal));
+          if (before != null) {
+            throw new BraidException(
+                "`%s` must give each number of rows once but gives %s twice; leave one out"
+                    .formatted(name, pair.group(1)));
+          }
+        }
+        grids
+            .computeIfAbsent(type, _ -> new Grid(new TreeMap<>()))
+            .lines()
+            .computeIfAbsent(Integer.parseInt(form.group(2)), _ -> new TreeMap<>())
+            .put(Integer.parseInt(form.group(3)), line);
+      }
+      var rates = new TreeMap<DType, GemmRates>();
+      grids.forEach((type, grid) -> rates.put(type, grid.rates(type)));
+      return rates;
+    }
+
+    void requireAllTaken() {
+      if (!settings.isEmpty()) {
+        throw new BraidException(
+            "a machine has no setting %s; Machine.h200x8() prints all settings"
+                .formatted(
+                    settings.keySet().stream()
+                        .map(name -> "`" + name + "`")
+                        .collect(Collectors.joining(", "))));
+      }
+    }
+  }
+
+  private static double decimal(String value) {
+    try {
+      return Double.parseDouble(value);
+    } catch (NumberFormatException e) {
+      throw new BraidException("must be a number but was %s".formatted(value), e);
+    }
+  }
+
+  /// Rates by columns, depth and rows.
+  private record Grid(TreeMap<Integer, TreeMap<Integer, TreeMap<Integer, Double>>> lines) {
+    GemmRates rates(DType type) {
+      var depths = new TreeSet<>(lines.firstEntry().getValue().keySet());
+      var rows = new TreeSet<>(lines.firstEntry().getValue().firstEntry().getValue().keySet());
+      var gflops = new ArrayList<Double>();
+      lines.forEach(
+          (n, byDepth) ->
+              byDepth.forEach(
+                  (k, byRows) -> {
+                    if (!byDepth.keySet().equals(depths) || !byRows.keySet().equals(rows)) {
+                      throw new BraidException(
+                          "rates of %s must be of the same rows and depths for all columns but those of n%d k%d are not; complete them"
+                              .formatted(type, n, k));
+                    }
+                    gflops.addAll(byRows.values());
+                  }));
+      return new GemmRates(
+          List.copyOf(rows), List.copyOf(lines.keySet()), List.copyOf(depths), gflops);
+    }
+  }
+}

@@ -1,0 +1,546 @@
+package braid.schedule.simulation;
+
+import braid.BraidException;
+import braid.DType;
+import braid.Link;
+import braid.natives.Blas;
+import braid.natives.BlasBuild;
+import braid.natives.Futex;
+import braid.natives.LibC;
+import braid.natives.WholeFile;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/// Measures what a rank of the host backend gets of this machine: the multiplications by OpenBLAS
+/// with the threads and on the processors of one rank, copies, sums, and how long threads take to
+/// wake each other. It is done once and kept on disk, for each processor model, number of cores,
+/// JDK, compiler of the JVM and number of ranks.
+final class MeasuredHost {
+  private static final String FOLDER = "machines";
+
+  /// Part of a file's name: another number where what is measured has changed.
+  private static final int VERSION = 1;
+
+  private static final List<Integer> ROWS = List.of(1, 16, 64, 256, 1024);
+  private static final List<Integer> SIZES = List.of(64, 256, 1024, 2048);
+  private static final int MOST_RUNS = 1000;
+  private static final long LEAST_NANOS = 50_000;
+  private static final int COMPANION_SIZE = 1024;
+  private static final int PASSES = 8;
+  private static final int ROUND_TRIPS = 400;
+  private static final int TRIPS = 80;
+  private static final long SLEEP_NANOS = 1_000_000;
+  private static final int ENTRIES = 4000;
+  private static final long BYTES = 1 << 20;
+  private static final long ROTATING_BYTES = 24 << 20;
+  private static final long ALIGNMENT_BYTES = 64;
+  private static final int ELEMENTS = 1 << 18;
+  private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
+
+  /// Linux gives a thread that stepped back by 5 a weight of 335, where another has 1024.
+  private static final double YIELDING_SHARE = 335.0 / 1024;
+
+  private static final Object ONE_AT_A_TIME = new Object();
+
+  private final int ranks;
+
+  /// Asked for before a thread keeps to some of them: it then counts as the machine's.
+  private final int cores = Runtime.getRuntime().availableProcessors();
+
+  private final List<Integer> processors;
+  private final int units;
+  private final Arena arena;
+
+  private MeasuredHost(int ranks, Arena arena) {
+    this.ranks = ranks;
+    this.arena = arena;
+    this.processors = LibC.allowedProcessors();
+    this.units = Math.max(1, cores / ranks);
+  }
+
+  /// As it was measured before, or measured now. Of several processes one measures.
+  static Machine of(int ranks, Path cache) {
+    var folder = cache.resolve(FOLDER);
+    var file = folder.resolve(fileName(ranks));
+    synchronized (ONE_AT_A_TIME) {
+      try {
+        Files.createDirectories(folder);
+        try (var lock = new RandomAccessFile(folder.resolve("lock").toFile(), "rw");
+            var _ = lock.getChannel().lock()) {
+          var kept = read(file);
+          if (kept != null) {
+            return kept;
+          }
+          var measured = measure(ranks);
+          WholeFile.write(file, measured.toString());
+          return measured;
+        }
+      } catch (IOException e) {
+        throw new BraidException(
+            "what this host does cannot be kept in %s (%s); make it writable or set BRAID_CACHE"
+                .formatted(folder, e),
+            e);
+      }
+    }
+  }
+
+  private static @Nullable Machine read(Path file) throws IOException {
+    try {
+      return Machine.parse(Files.readString(file));
+    } catch (NoSuchFileException e) {
+      return null;
+    } catch (BraidException e) {
+      // Damaged, or of another version: as if it were not there.
+      return null;
+    }
+  }
+
+  private static String fileName(int ranks) {
+    return "%s-%d-cores-%d-ranks-jdk-%s-%s-%d.txt"
+        .formatted(
+            processor(),
+            Runtime.getRuntime().availableProcessors(),
+            ranks,
+            Runtime.version(),
+            System.getProperty("java.vm.info"),
+            VERSION)
+        .replaceAll("[^A-Za-z0-9._-]+", "_");
+  }
+
+  /// The model that Linux names, or the architecture.
+  private static String processor() {
+    try (var lines = Files.lines(Path.of("/proc/cpuinfo"))) {
+      return lines
+          .filter(line -> line.startsWith("model name"))
+          .map(line -> line.substring(line.indexOf(':') + 1).strip())
+          .findFirst()
+          .orElseGet(() -> System.getProperty("os.arch"));
+    } catch (IOException e) {
+      return System.getProperty("os.arch");
+    }
+  }
+
+  private static Machine measure(int ranks) {
+    int threadsBefore = BlasBuild.load().threads();
+    try (var arena = Arena.ofShared()) {
+      var host = new MeasuredHost(ranks, arena);
+      Blas.limitThreads(host.units);
+      var machine = new FutureTask<>(host::machine);
+      join(host.start(0, machine));
+      if (machine.state() != Future.State.SUCCESS) {
+        throw new IllegalStateException("this host was not measured", machine.exceptionNow());
+      }
+      return machine.resultNow();
+    } finally {
+      Blas.limitThreads(threadsBefore);
+    }
+  }
+
+  private Thread start(int rank, Runnable body) {
+    return Thread.ofPlatform()
+        .daemon()
+        .name("braid-measuring-" + rank)
+        .start(
+            () -> {
+              int first = rank % ranks * units % Math.max(1, processors.size());
+              if (ranks > 1 && first + units <= processors.size()) {
+                var _ = LibC.runOn(processors.subList(first, first + units));
+              }
+              body.run();
+            });
+  }
+
+  private static void join(Thread thread) {
+    try {
+      thread.join();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new BraidException("interrupted while this host was measured", e);
+    }
+  }
+
+  private Machine machine() {
+    var multiplications = multiplications();
+    var conversions = new TreeMap<DType, Probe>();
+    for (var type : DType.values()) {
+      if (!type.isStoredAsFp32()) {
+        conversions.put(type, conversion(type));
+      }
+    }
+    var copy = copy();
+    var sum = sum();
+    var probes = new ArrayList<>(multiplications);
+    probes.addAll(conversions.values());
+    probes.addAll(List.of(copy, sum));
+    var busy = new AtomicBoolean(true);
+    var companions = companions(busy);
+    for (int pass = 0; pass < PASSES; pass++) {
+      probes.forEach(Probe::run);
+    }
+    busy.set(false);
+    companions.forEach(MeasuredHost::join);
+    var rates =
+        new GemmRates(
+            ROWS,
+            SIZES,
+            SIZES,
+            multiplications.stream().map(probe -> Math.rint(1e3 * probe.rate()) / 1e3).toList());
+    var gemm = new TreeMap<>(Map.of(DType.FP32, rates, DType.TF32, rates));
+    var widened = new TreeMap<DType, Double>();
+    conversions.forEach((type, probe) -> widened.put(type, Math.rint(1e9 * probe.rate())));
+    double copyBytes = Math.rint(1e9 * copy.rate());
+    double reduceBytes = Math.rint(1e9 * sum.rate());
+    long launch = launchNanos();
+    long wake = wakeNanos();
+    var signals = signals();
+    return new Machine(
+        "this host: %s, %d cores, %d ranks".formatted(processor(), cores, ranks),
+        true,
+        ranks,
+        new Machine.Links(Link.UNLIMITED, Link.UNLIMITED, true, 1, copyBytes, copyBytes),
+        new Machine.Compute(
+            units,
+            Math.max(1, Math.ceilDiv(ranks, cores)),
+            YIELDING_SHARE,
+            false,
+            1,
+            copyBytes,
+            reduceBytes,
+            gemm,
+            widened),
+        new Machine.Costs(
+            launch,
+            launch,
+            launch,
+            launch,
+            1,
+            0,
+            signals.raise(),
+            signals.pass(),
+            signals.pass(),
+            wake,
+            oversleepNanos(),
+            synchronizeNanos()));
+  }
+
+  /// The other ranks, which multiply all the while: caches, memory and power are shared. Ranks with
+  /// several threads are measured alone, since one process has one pool of threads for all.
+  private List<Thread> companions(AtomicBoolean busy) {
+    var threads = new ArrayList<Thread>();
+    for (int rank = 1; rank < ranks && rank < cores && units == 1; rank++) {
+      threads.add(
+          start(
+              rank,
+              () -> {
+                try (var own = Arena.ofConfined()) {
+                  int size = COMPANION_SIZE;
+                  var a = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
+                  var b = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
+                  var c = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
+                  while (busy.get()) {
+                    Blas.sgemm(
+                        new Blas.Factor(a, size, false),
+                        new Blas.Factor(b, size, false),
+                        new Blas.Sum(size, size, size, 1, 0, c));
+                  }
+                }
+              }));
+    }
+    return threads;
+  }
+
+  /// Something that is measured in passes, in turns with others: a while in which the machine does
+  /// something else then falls on all of them, and the lower quartile of each is not touched.
+  private static final class Probe {
+    private final double amount;
+    private final Runnable body;
+    private final List<Double> nanos = new ArrayList<>();
+
+    /// @param amount that one run does
+    Probe(double amount, Runnable body) {
+      this.amount = amount;
+      this.body = body;
+    }
+
+    void run() {
+      long start = System.nanoTime();
+      body.run();
+      long once = Math.max(1, System.nanoTime() - start);
+      int runs = Math.clamp(LEAST_NANOS / once, 1, MOST_RUNS);
+      start = System.nanoTime();
+      for (int run = 0; run < runs; run++) {
+        body.run();
+      }
+      nanos.add(Math.max(1, (double) (System.nanoTime() - start) / runs));
+    }
+
+    /// For each nanosecond.
+    double rate() {
+      return amount / nanos.stream().sorted().skip(PASSES / 4).findFirst().orElseThrow();
+    }
+  }
+
+  /// Every combination of sizes, in the order of [GemmRates].
+  private List<Probe> multiplications() {
+    int most = SIZES.getLast();
+    var a = new Rotation();
+    var b = numbers((long) most * most);
+    var c = new Rotation();
+    var probes = new ArrayList<Probe>();
+    for (int n : SIZES) {
+      for (int k : SIZES) {
+        for (int m : ROWS) {
+          probes.add(
+              new Probe(
+                  2.0 * m * n * k,
+                  () ->
+                      Blas.sgemm(
+                          new Blas.Factor(a.next(bytes(m, k)), k, false),
+                          new Blas.Factor(b, n, false),
+                          new Blas.Sum(m, n, k, 1, 0, c.next(bytes(m, n))))));
+        }
+      }
+    }
+    return probes;
+  }
+
+  private static long bytes(int rows, int columns) {
+    return (long) rows * columns * Float.BYTES;
+  }
+
+  /// Memory of which every piece that is taken was not used for long, as what comes from other
+  /// ranks was not.
+  private final class Rotation {
+    private final MemorySegment all = numbers(ROTATING_BYTES / Float.BYTES);
+    private long used;
+
+    MemorySegment next(long bytes) {
+      if (used + bytes > all.byteSize()) {
+        used = 0;
+      }
+      var piece = all.asSlice(used, bytes);
+      used += (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+      return piece;
+    }
+  }
+
+  private MemorySegment numbers(long count) {
+    var segment = arena.allocate(count * Float.BYTES, 64);
+    for (long i = 0; i < count; i++) {
+      segment.setAtIndex(ValueLayout.JAVA_FLOAT, i, (float) (1 + i % 7));
+    }
+    return segment;
+  }
+
+  /// Both ways, each half of the elements that are counted.
+  private Probe conversion(DType type) {
+    var narrow = arena.allocate((long) ELEMENTS * type.bytes(), ALIGNMENT_BYTES);
+    var wide = arena.allocate((long) ELEMENTS * Float.BYTES, ALIGNMENT_BYTES);
+    return new Probe(
+        2.0 * ELEMENTS,
+        () -> {
+          for (long i = 0; i < ELEMENTS; i++) {
+            wide.setAtIndex(ValueLayout.JAVA_FLOAT, i, type.load(narrow, i));
+          }
+          for (long i = 0; i < ELEMENTS; i++) {
+            type.store(narrow, i, wide.getAtIndex(ValueLayout.JAVA_FLOAT, i));
+          }
+        });
+  }
+
+  private Probe copy() {
+    var from = new Rotation();
+    var to = new Rotation();
+    return new Probe(
+        (double) BYTES, () -> MemorySegment.copy(from.next(BYTES), 0, to.next(BYTES), 0, BYTES));
+  }
+
+  /// Of two parts: the first is copied, the second added; bytes are those of both and of the sum.
+  private Probe sum() {
+    var parts = new Rotation();
+    var sums = new Rotation();
+    return new Probe(
+        3.0 * BYTES,
+        () -> {
+          var sum = sums.next(BYTES);
+          MemorySegment.copy(parts.next(BYTES), 0, sum, 0, BYTES);
+          Blas.add(parts.next(BYTES), sum);
+        });
+  }
+
+  /// For how long the host thread adds an entry to a queue whose thread is awake.
+  private long launchNanos() {
+    var queue = new LinkedBlockingQueue<Runnable>();
+    var ended = new CompletableFuture<Boolean>();
+    var worker = start(0, () -> drain(queue, ended));
+    var nanos = new long[ENTRIES];
+    for (int i = 0; i < ENTRIES; i++) {
+      long start = System.nanoTime();
+      queue.add(() -> {});
+      nanos[i] = System.nanoTime() - start;
+    }
+    queue.add(() -> ended.complete(true));
+    join(worker);
+    return median(nanos);
+  }
+
+  private static void drain(LinkedBlockingQueue<Runnable> queue, CompletableFuture<Boolean> ended) {
+    try {
+      while (!ended.isDone()) {
+        queue.take().run();
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /// From completing a future to the going on of a thread of the same rank that waits for it.
+  private long wakeNanos() {
+    var there = new LinkedBlockingQueue<Long>();
+    var back = new LinkedBlockingQueue<Long>();
+    var answering =
+        start(
+            0,
+            () -> {
+              for (int i = 0; i < ROUND_TRIPS; i++) {
+                back.add(taken(there));
+              }
+            });
+    var nanos = new long[ROUND_TRIPS];
+    for (int i = 0; i < ROUND_TRIPS; i++) {
+      long start = System.nanoTime();
+      there.add(start);
+      var _ = taken(back);
+      nanos[i] = (System.nanoTime() - start) / 2;
+    }
+    join(answering);
+    return median(nanos);
+  }
+
+  private static long taken(LinkedBlockingQueue<Long> from) {
+    try {
+      return from.take();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new BraidException("interrupted while this host was measured", e);
+    }
+  }
+
+  private static long median(long... nanos) {
+    Arrays.sort(nanos);
+    return nanos[nanos.length / 2];
+  }
+
+  /// @param raise for which raising a word keeps a lane
+  /// @param pass from then to the going on of a thread of the next rank that slept on it, as long
+  ///   as lanes sleep
+  private record Signals(long raise, long pass) {}
+
+  private Signals signals() {
+    var word = arena.allocate(Long.BYTES, Long.BYTES);
+    var woken = new long[TRIPS];
+    var waiting =
+        start(
+            1,
+            () -> {
+              for (int i = 0; i < TRIPS; i++) {
+                sleepUntil(word, i + 1);
+                woken[i] = System.nanoTime();
+              }
+            });
+    var raises = new long[TRIPS];
+    var passes = new long[TRIPS];
+    for (int i = 0; i < TRIPS; i++) {
+      spin(SLEEP_NANOS);
+      passes[i] = System.nanoTime();
+      raise(word, i + 1);
+      raises[i] = System.nanoTime() - passes[i];
+    }
+    join(waiting);
+    for (int i = 0; i < TRIPS; i++) {
+      passes[i] = woken[i] - passes[i];
+    }
+    long raise = median(raises);
+    return new Signals(raise, Math.max(0, median(passes) - raise));
+  }
+
+  /// From the end of a lane to the going on of the host thread, which keeps to no processor.
+  private long synchronizeNanos() {
+    var ends = new LinkedBlockingQueue<Long>();
+    var nanos = new long[TRIPS];
+    var host =
+        Thread.ofPlatform()
+            .daemon()
+            .start(
+                () -> {
+                  for (int i = 0; i < TRIPS; i++) {
+                    long ended = taken(ends);
+                    nanos[i] = System.nanoTime() - ended;
+                  }
+                });
+    for (int i = 0; i < TRIPS; i++) {
+      spin(SLEEP_NANOS);
+      ends.add(System.nanoTime());
+    }
+    join(host);
+    return median(nanos);
+  }
+
+  private static void raise(MemorySegment word, int value) {
+    WORD.setRelease(word, 0L, value);
+    Futex.wakeAll(word.asSlice(0, Integer.BYTES));
+  }
+
+  private static void sleepUntil(MemorySegment word, int value) {
+    for (int now = (int) WORD.getAcquire(word, 0L);
+        now < value;
+        now = (int) WORD.getAcquire(word, 0L)) {
+      Futex.await(word.asSlice(0, Integer.BYTES), now, TimeUnit.SECONDS.toNanos(1));
+    }
+  }
+
+  private static long oversleepNanos() {
+    var nanos = new long[TRIPS];
+    for (int i = 0; i < TRIPS; i++) {
+      long start = System.nanoTime();
+      sleep(SLEEP_NANOS);
+      nanos[i] = System.nanoTime() - start - SLEEP_NANOS;
+    }
+    return Math.max(0, median(nanos));
+  }
+
+  /// Keeps a processor awake, as a lane does that works before it wakes another.
+  private static void spin(long nanos) {
+    for (long end = System.nanoTime() + nanos; System.nanoTime() < end; ) {
+      Thread.onSpinWait();
+    }
+  }
+
+  private static void sleep(long nanos) {
+    try {
+      TimeUnit.NANOSECONDS.sleep(nanos);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new BraidException("interrupted while this host was measured", e);
+    }
+  }
+}

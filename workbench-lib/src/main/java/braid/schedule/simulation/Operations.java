@@ -1,0 +1,140 @@
+package braid.schedule.simulation;
+
+import java.util.Arrays;
+
+/// What one rank gives to its lanes in an iteration, in few bytes: a large simulation has millions.
+public final class Operations {
+  static final byte COMPUTE = 0;
+  static final byte COPY = 1;
+
+  /// A copy that starts together with the one before it.
+  static final byte COPY_TOO = 2;
+
+  static final byte SIGNAL = 3;
+  static final byte WAIT = 4;
+  static final byte MARK = 5;
+  static final byte AFTER = 6;
+
+  final OfLane[] lanes;
+  private int marks;
+  private long launchedNanos;
+
+  public Operations(int lanes) {
+    this.lanes = new OfLane[lanes];
+    for (int lane = 0; lane < lanes; lane++) {
+      this.lanes[lane] = new OfLane();
+    }
+  }
+
+  /// The operations of one lane, in their order.
+  static final class OfLane {
+    byte[] kinds = {};
+
+    /// Numbers of the steps that they come from.
+    int[] steps = {};
+
+    int[] chunks = {};
+
+    /// The other rank, or the number of a mark.
+    int[] others = {};
+
+    /// The number of what is computed or copied, or of a word.
+    int[] subjects = {};
+
+    /// When the host thread has enqueued it, since the start of the iteration.
+    long[] launched = {};
+
+    int count;
+
+    private void add(byte kind, int step, int chunk, int other, int subject, long launchedNanos) {
+      if (count == kinds.length) {
+        room(Math.max(8, 2 * count));
+      }
+      kinds[count] = kind;
+      steps[count] = step;
+      chunks[count] = chunk;
+      others[count] = other;
+      subjects[count] = subject;
+      launched[count] = launchedNanos;
+      count++;
+    }
+
+    private void room(int room) {
+      kinds = Arrays.copyOf(kinds, room);
+      steps = Arrays.copyOf(steps, room);
+      chunks = Arrays.copyOf(chunks, room);
+      others = Arrays.copyOf(others, room);
+      subjects = Arrays.copyOf(subjects, room);
+      launched = Arrays.copyOf(launched, room);
+    }
+  }
+
+  /// Adds the operations of one step.
+  public final class OfStep {
+    private final int lane;
+    private final int step;
+    private final int chunk;
+
+    private OfStep(int lane, int step, int chunk) {
+      this.lane = lane;
+      this.step = step;
+      this.chunk = chunk;
+    }
+
+    /// @param work number of what takes the time
+    public void compute(int work) {
+      add(COMPUTE, 0, work);
+    }
+
+    /// @param with whether it starts together with the copy before it
+    /// @param work number of what is copied
+    public void copy(boolean with, int from, int to, int self, int work) {
+      add(with ? COPY_TOO : COPY, from == self ? 2 * to + 1 : 2 * from, work);
+    }
+
+    public void signal(int to, int word) {
+      add(SIGNAL, to, word);
+    }
+
+    public void await(int from, int word) {
+      add(WAIT, from, word);
+    }
+
+    public void mark(int number) {
+      marks = Math.max(marks, number + 1);
+      add(MARK, number, 0);
+    }
+
+    public void after(int mark) {
+      marks = Math.max(marks, mark + 1);
+      add(AFTER, mark, 0);
+    }
+
+    private void add(byte kind, int other, int subject) {
+      lanes[lane].add(kind, step, chunk, other, subject, launchedNanos);
+    }
+  }
+
+  /// Begins a step, which the host thread takes that long to enqueue.
+  public OfStep step(int lane, int number, int chunk, long launchNanos) {
+    launchedNanos += launchNanos;
+    return new OfStep(lane, number, chunk);
+  }
+
+  /// Ends the list: no room is kept for more.
+  public Operations done() {
+    for (var lane : lanes) {
+      lane.room(lane.count);
+    }
+    return this;
+  }
+
+  int marks() {
+    return marks;
+  }
+
+  /// For how long the host thread enqueues an iteration.
+  long launchedNanos() {
+    return launchedNanos;
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.schedule.simulation;
+
+import org.jspecify.annotations.NullMarked;
