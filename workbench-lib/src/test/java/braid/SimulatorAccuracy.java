@@ -187,7 +187,7 @@ final class SimulatorAccuracy {
       for (int first = 0; first < nanos.length; first += ITERATIONS) {
         var round = Arrays.copyOfRange(nanos, first, first + ITERATIONS);
         Arrays.sort(round);
-        lowest = Math.min(lowest, round[ITERATIONS / 2]);
+        lowest = Math.min(lowest, (double) round[ITERATIONS / 2]);
       }
       return lowest;
     }
