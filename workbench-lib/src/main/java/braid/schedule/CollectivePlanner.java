@@ -72,7 +72,7 @@ final class CollectivePlanner {
       case BROADCAST ->
           builder
               .given("x", rank -> rank == spec.root() ? x.on(rank) : x.on(rank, new Slice(0, 0)))
-              .made("y", rank -> rank == spec.root() ? x.on(rank, new Slice(0, 0)) : x.on(rank));
+              .made("y", x::on);
       case BARRIER -> {}
       default -> builder.given("x", x::on).made("y", y::on);
     }

@@ -44,6 +44,8 @@ final class Races {
         int event = order.step(iteration, number);
         accesses.forEach(access -> touch(event, access, ""));
         switch (wiring.step(number)) {
+          // Collectives by themselves count the steps in their words and are never recorded.
+          case Step _ when wiring.schedule().goal() instanceof Goal.Collected -> {}
           case Signal signal -> touch(event, signal.to(), signal.flag(), signal.index(), Use.WRITE);
           case Wait wait -> touch(event, wiring.rank(number), wait.flag(), wait.index(), Use.READ);
           default -> {}

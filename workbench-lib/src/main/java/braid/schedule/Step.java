@@ -196,7 +196,7 @@ public sealed interface Step {
   /// Holds the lane until this rank's word was raised in this iteration, by rank `from`.
   record Wait(Lane lane, int chunk, Flag flag, int index, int from) implements Step {
     /// Such as `landed[3]`; the raiser's rank is left out where it is the index.
-    String word() {
+    public String word() {
       return index == from ? flag.name() : "%s[%d]".formatted(flag, index);
     }
 

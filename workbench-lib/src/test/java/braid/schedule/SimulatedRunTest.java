@@ -353,7 +353,7 @@ class SimulatedRunTest {
     assertThatThrownBy(() -> schedule.with(0, steps).simulate(sharing()))
         .isInstanceOf(BraidException.class)
         .hasMessageMatching(
-            "rank 1, lane comm, step \\d+ \\(signal read from rank 0\\): no rank raises it in"
+            "rank 1, lane comm, step \\d+ \\(wait for read from rank 0\\): no rank raises it in"
                 + " iteration 0; add the signal or leave out the wait");
   }
 
@@ -372,7 +372,7 @@ class SimulatedRunTest {
     assertThatThrownBy(() -> schedule.simulate(sharing()))
         .isInstanceOf(BraidException.class)
         .hasMessage(
-            "rank 0, lane comm, step 0 (signal ready from rank 1): what it waits for waits for this"
+            "rank 0, lane comm, step 0 (wait for ready from rank 1): what it waits for waits for this"
                 + " lane in the end; signal or mark before waiting");
   }
 
@@ -380,11 +380,12 @@ class SimulatedRunTest {
   void aMarkThatNobodyMakesIsNamed() {
     var builder = Schedule.on("no mark", 1);
     var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
-    var schedule = builder.steps(program -> program.after(lane, 0, 7));
+    var buffer = builder.local("x", DType.FP32, 1, 1);
+    var schedule = builder.steps(program -> program.after(lane, 0, 7).zero(lane, 0, buffer.on(0)));
     assertThatThrownBy(() -> schedule.simulate(sharing()))
         .isInstanceOf(BraidException.class)
         .hasMessage(
-            "rank 0, lane comm, step 0 (mark 7): no lane makes it; add the mark or leave out the"
+            "rank 0, lane comm, step 0 (wait for mark 7): no lane makes it; add the mark or leave out the"
                 + " wait");
   }
 

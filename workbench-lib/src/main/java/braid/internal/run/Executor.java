@@ -86,7 +86,7 @@ public final class Executor {
 
   private Runnable ready(Step step) {
     var stream = resources.stream(step.lane());
-    var work = new Work(step.chunk(), () -> step.text() + " of " + what.get());
+    var work = new Work(step.chunk(), () -> text(step) + " of " + what.get());
     return switch (step) {
       case Step.Copy copy -> copy(copy, stream, work);
       case Step.Gemm gemm -> gemm(gemm, stream, work);
@@ -119,6 +119,15 @@ public final class Executor {
       }
       case Step.Mark mark -> () -> marks[mark.number()] = stream.mark();
       case Step.After after -> () -> stream.await(work, marks[after.mark()]);
+    };
+  }
+
+  /// The words of messages, where a rank has waited for a step's end.
+  private static String text(Step step) {
+    return switch (step) {
+      case Step.Wait wait -> "signal %s from rank %d".formatted(wait.word(), wait.from());
+      case Step.After after -> "mark " + after.mark();
+      default -> step.text();
     };
   }
 

@@ -1,0 +1,83 @@
+package braid.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.CollectiveWay;
+import braid.DType;
+import braid.schedule.CollectiveSpec.Library;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Collectives by themselves pass the check: at all rank counts, by copies that fetch, copies that
+/// write, and library calls with and without meetings.
+class CollectiveSchedulesTest {
+  private static final Set<Collective> SUMS =
+      Set.of(Collective.REDUCE_SCATTER, Collective.ALL_REDUCE);
+
+  /// Parts of a megabyte and more go in chunks.
+  private static final long[] SIZES = {1, 7, 48, 700_001};
+
+  private static List<CollectiveSpec> specs(int ranks) {
+    var specs = new ArrayList<CollectiveSpec>();
+    for (var collective : Collective.values()) {
+      for (long size : ranks > 4 ? new long[] {1, 48} : SIZES) {
+        long elements = collective == Collective.ALL_REDUCE ? size : size * ranks;
+        specs.add(spec(collective, elements, CollectiveWay.COPY_ENGINE, Library.NONE));
+        if (!SUMS.contains(collective)) {
+          specs.add(spec(collective, elements, CollectiveWay.PUSHING, Library.NONE));
+        }
+        specs.add(spec(collective, elements, CollectiveWay.NCCL, Library.NONE));
+        specs.add(spec(collective, elements, CollectiveWay.NCCL, new Library(true, true, false)));
+        specs.add(
+            spec(collective, elements, CollectiveWay.NVSHMEM, new Library(true, false, true)));
+      }
+    }
+    return specs;
+  }
+
+  private static CollectiveSpec spec(
+      Collective collective, long elements, CollectiveWay way, Library library) {
+    boolean inPlace = collective == Collective.BROADCAST || collective == Collective.BARRIER;
+    return new CollectiveSpec(collective, DType.FP32, elements, 0, inPlace, way, 0, library);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
+  void everyCollectivePasses(int ranks) {
+    for (var spec : specs(ranks)) {
+      assertThat(Schedule.of(spec, ranks).findings()).as("%s on %d ranks", spec, ranks).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 5, 8})
+  void aSumInPlacePasses(int ranks) {
+    for (long elements : SIZES) {
+      var spec =
+          new CollectiveSpec(
+              Collective.ALL_REDUCE,
+              DType.BF16,
+              elements,
+              0,
+              true,
+              CollectiveWay.COPY_ENGINE,
+              0,
+              Library.NONE);
+      assertThat(Schedule.of(spec, ranks).findings()).as("%s on %d ranks", spec, ranks).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 2})
+  void everyRootPasses(int root) {
+    for (var way : List.of(CollectiveWay.COPY_ENGINE, CollectiveWay.PUSHING)) {
+      var spec =
+          new CollectiveSpec(
+              Collective.BROADCAST, DType.FP16, 12, root, true, way, 0, Library.NONE);
+      assertThat(Schedule.of(spec, 3).findings()).as("%s", spec).isEmpty();
+    }
+  }
+}
