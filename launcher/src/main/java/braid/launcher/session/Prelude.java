@@ -19,6 +19,7 @@ final class Prelude {
           "import java.util.stream.*;",
           "import braid.*;",
           "import braid.schedule.*;",
+          "import braid.schedule.simulation.Machine;",
           "import static braid.DType.*;",
           "import static braid.Display.*;",
           "import static braid.MemoryKind.*;",
