@@ -54,6 +54,7 @@ class InterruptTest {
     output.onStdout = begun::countDown;
     var running =
         CompletableFuture.supplyAsync(() -> session.run(new Cell("the cell", source), output));
+    var _ = running.whenComplete((_, _) -> begun.countDown());
     begun.await();
     return running;
   }
@@ -64,8 +65,9 @@ class InterruptTest {
     return running.get().failure().orElseThrow();
   }
 
-  private static void await(BooleanSupplier happened) {
-    while (!happened.getAsBoolean()) {
+  /// A cell that is over comes to nothing any more, so it is waited for no longer.
+  private static void await(CompletableFuture<?> running, BooleanSupplier happened) {
+    while (!running.isDone() && !happened.getAsBoolean()) {
       Thread.onSpinWait();
     }
   }
@@ -182,13 +184,30 @@ class InterruptTest {
     assertThat(result("kept + 1")).isEqualTo("42");
   }
 
+  /// Rank 1 speaks once the others wait and all that could heed an interrupt lies behind it.
   @Test
-  void whoInsistsGetsNewRanksWhereOneDoesNotStop() throws Exception {
+  void whoInsistsGetsNewRanksWhereOneDoesNotStop(@TempDir Path folder) throws Exception {
     run("int kept = 41;");
     var pids = session.ranks().all().stream().map(rank -> rank.pid()).toList();
-    var running = begin(BEGUN + "if (world.rank() == 1) " + DEAF + " else world.barrier();");
+    var running =
+        begin(
+            """
+            var waits = braid.internal.context.RankContext.current().waits();
+            if (world.rank() == 1) {
+              while (!new File("%1$s", "0").exists() || !new File("%1$s", "2").exists()) Thread.onSpinWait();
+              System.out.println("the others wait");
+              %2$s
+            } else {
+              Thread.ofPlatform().daemon().start(() -> {
+                while (waits.current().isEmpty()) Thread.onSpinWait();
+                new File("%1$s", "" + world.rank()).mkdir();
+              });
+              world.barrier();
+            }
+            """
+                .formatted(folder, DEAF));
     session.interrupt();
-    await(() -> session.pending().equals(List.of(1)));
+    await(running, () -> session.pending().equals(List.of(1)));
     assertThat(running).isNotDone();
     session.insist();
     var failure = running.get().failure().orElseThrow();
