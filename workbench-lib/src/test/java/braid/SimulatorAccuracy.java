@@ -192,7 +192,7 @@ final class SimulatorAccuracy {
       return lowest;
     }
 
-    /// Where rank 0's mean iteration went, measured and simulated.
+    /// Parts of rank 0's mean iteration, measured and simulated.
     private static void printStages(
         Machine machine, List<Combination> combinations, List<Profile> measured) {
       System.out.println("| problem | tuning | gemm | copy | reduce | local | wait | signal |");

@@ -49,7 +49,7 @@ final class Expected {
     this.ranks = ranks;
   }
 
-  /// What the goal of a schedule asks for.
+  /// The values that the goal of a schedule asks for.
   static Expected of(Schedule schedule) {
     var expected = new Expected(schedule.ranks());
     switch (schedule.goal()) {
@@ -61,7 +61,7 @@ final class Expected {
     return expected;
   }
 
-  /// What a collective makes of regions `x` in regions `y`, by rank.
+  /// The result of a collective of regions `x` in regions `y`, by rank.
   static Expected of(Collective collective, int root, List<Region> x, List<Region> y) {
     var expected = new Expected(x.size());
     expected.collected(collective, root, x, y);

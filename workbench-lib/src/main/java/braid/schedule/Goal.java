@@ -4,7 +4,7 @@ import braid.GemmSpec;
 import braid.Overlap;
 import java.util.Optional;
 
-/// What a schedule is to compute, as far as it is known: the check compares with it.
+/// The result that a schedule is for, as far as it is known: the check compares with it.
 public sealed interface Goal {
   /// The unfused code of the problem.
   ///
@@ -16,7 +16,7 @@ public sealed interface Goal {
     }
   }
 
-  /// That collective's result.
+  /// A collective's result.
   ///
   /// @param root of a broadcast; 0 for others
   record Collected(Collective collective, int root) implements Goal {

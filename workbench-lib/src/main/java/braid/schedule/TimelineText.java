@@ -166,7 +166,7 @@ final class TimelineText {
     return String.join("\n", lines);
   }
 
-  /// Where units of time lie in a line. Units from `cut` to before `resumed` are left out.
+  /// Places of the units of time in a line. Units from `cut` to before `resumed` are left out.
   private record Axis(int names, int padding, List<Integer> widths, int cut, int resumed) {
     static Axis of(List<Row> rows, int units, int names) {
       int least = PADDINGS[PADDINGS.length - 1];

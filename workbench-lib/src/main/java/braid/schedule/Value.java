@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 /// named by its distance from the row that has the value, so that consecutive rows have one value,
 /// and rows that are off by one do not.
 sealed interface Value {
-  /// Where a row comes from.
+  /// The source of a row.
   enum Origin {
     /// The caller wrote it.
     GIVEN,
@@ -150,7 +150,7 @@ sealed interface Value {
         .collect(Collectors.joining(" + "));
   }
 
-  /// What it lacks or has too much of, compared with another value of those rows.
+  /// The terms that it lacks or has too much of, compared with another value of those rows.
   default String difference(Value wanted, Slice at) {
     if (this instanceof Gelu own && wanted instanceof Gelu other) {
       return own.of().difference(other.of(), at);

@@ -161,7 +161,7 @@ final class Wiring {
 
   private List<Region> regions(Step step) {
     return switch (step) {
-      // What they read and write otherwise is a form of the weight that the backend keeps.
+      // Their other accesses are to a form of the weight that the backend keeps.
       case Prepare prepare -> List.of(prepare.weight());
       case Gemm gemm -> {
         var own = Prepare.operand(gemm.weight()).buffer().name();

@@ -10,8 +10,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What the check expects of collectives: schedules of plain copies and sums pass, and fail where a
-/// rank takes its neighbor's part; a library's calls pass in one order and fail in two.
+/// The check of collectives: schedules of plain copies and sums pass, and fail where a rank takes
+/// its neighbor's part; a library's calls pass in one order and fail in two.
 final class ScheduleGoalsTest {
   private static final int RANKS = 3;
   private static final int PART = 2;

@@ -164,8 +164,8 @@ class SimulatedRunTest {
         .isEqualTo(LINK.nanos(4 * 32 * 32) + Math.round(spec.flops() / 2 / GFLOPS));
   }
 
-  /// What goes round takes a step for each other rank, and multiplying is hidden behind it but for
-  /// the last piece.
+  /// The data that goes round takes a step for each other rank, and multiplying is hidden behind it
+  /// but for the last piece.
   @Test
   void aRingTakesAStepForEachOtherRank() {
     for (int ranks : new int[] {2, 3, 8}) {

@@ -13,7 +13,7 @@ import java.util.function.IntFunction;
 /// @param attachment what the kind of memory keeps with it
 public record Shared(
     DType dtype, long elements, IntFunction<MemorySegment> parts, Optional<Attachment> attachment) {
-  /// That rank's part.
+  /// A rank's part.
   MemorySegment on(int rank) {
     return parts.apply(rank).asSlice(0, elements * dtype.bytes());
   }

@@ -220,7 +220,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     throw new IllegalStateException("a pipeline makes no library calls: " + work);
   }
 
-  /// That rank's output, where the schedule puts outputs into symmetric memory.
+  /// A rank's output, where the schedule puts outputs into symmetric memory.
   public Optional<View> outputOn(int rank) {
     return schedule
         .port(Part.OUTPUT.port())
@@ -321,7 +321,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   public void scale(float both) {
     if (scale != both) {
       scale = both;
-      // It is part of the work that is ready.
+      // The compiled work has the old scale in it.
       forget();
     }
   }

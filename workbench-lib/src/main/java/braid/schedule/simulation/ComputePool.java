@@ -15,7 +15,7 @@ final class ComputePool implements EventQueue.Target {
   private long lastNanos;
   private int version;
 
-  /// What begins when a task is done.
+  /// Called when a task is done.
   interface Owner {
     void computed(long nanos);
   }

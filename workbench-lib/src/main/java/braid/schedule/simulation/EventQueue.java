@@ -2,7 +2,7 @@ package braid.schedule.simulation;
 
 import java.util.Arrays;
 
-/// What will happen, in the order of time; at the same time, in the order in which it was added.
+/// Future events in the order of time; at one time, in the order in which they were added.
 final class EventQueue {
   private static final int FIRST_ROOM = 1024;
 

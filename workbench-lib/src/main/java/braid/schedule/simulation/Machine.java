@@ -15,7 +15,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/// What a simulation needs to know of the hosts that ranks run on. It is written as a text of
+/// The hosts that ranks run on, as far as a simulation needs them. It is written as a text of
 /// settings, see [#parse].
 ///
 /// @param calibrated whether its numbers were measured on such a machine
@@ -49,7 +49,7 @@ public record Machine(
     }
   }
 
-  /// What ranks compute with.
+  /// The means by which ranks compute.
   ///
   /// @param units compute units of a rank, such as SMs or cores
   /// @param sharers ranks that share these units
@@ -206,7 +206,7 @@ public record Machine(
     return MachineText.parse(text);
   }
 
-  /// What the host backend does here with as many ranks as this host has, measured in a few seconds
+  /// The host backend on this host, with as many ranks as the host has, measured in a few seconds
   /// and kept in the cache folder. The link is the configured one.
   public static Machine ofThisHost() {
     return ofThisHost(Env.ofProcess().local().size());

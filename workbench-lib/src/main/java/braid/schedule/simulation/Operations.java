@@ -2,7 +2,8 @@ package braid.schedule.simulation;
 
 import java.util.Arrays;
 
-/// What one rank gives to its lanes in an iteration, in few bytes: a large simulation has millions.
+/// The work that one rank gives to its lanes in an iteration, in few bytes: a large simulation has
+/// millions.
 public final class Operations {
   static final byte COMPUTE = 0;
   static final byte COPY = 1;

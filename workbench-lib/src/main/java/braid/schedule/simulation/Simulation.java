@@ -19,7 +19,7 @@ public final class Simulation {
   private static final long NEVER = -1;
   private static final int NONE = -1;
 
-  /// What makes an operation take time.
+  /// The resource that makes an operation take time.
   ///
   /// @param units that it wants
   /// @param nanos that it takes with these units
@@ -30,14 +30,14 @@ public final class Simulation {
   /// @param workers compute units that copy; 0 for copy engines
   public record LaneKind(String name, boolean yielding, int workers) {}
 
-  /// What is simulated.
+  /// The subject of a simulation.
   ///
   /// @param words that each rank has
   /// @param operations by rank
   public record Input(
       List<LaneKind> lanes, List<Work> work, int words, List<Operations> operations) {}
 
-  /// What came of one rank.
+  /// The result of one rank.
   public record Ran(List<Long> iterationNanos, List<Span> spans) {}
 
   /// Says where a run came to a halt.

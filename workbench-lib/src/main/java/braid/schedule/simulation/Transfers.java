@@ -16,7 +16,7 @@ final class Transfers {
   private final int[] freeEngines;
   private final List<Deque<Flow>> waiting = new ArrayList<>();
 
-  /// What begins when a copy has arrived.
+  /// Called when a copy has arrived.
   interface Owner {
     /// @param number of the copy, as it was started
     void arrived(long startNanos, long nanos, int number);
