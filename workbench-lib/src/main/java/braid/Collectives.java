@@ -6,6 +6,7 @@ import braid.internal.collective.Letter;
 import braid.internal.collective.Over;
 import braid.internal.collective.Setting;
 import braid.internal.collective.Shared;
+import braid.internal.collective.Wanted;
 import braid.internal.memory.Call;
 import braid.schedule.Collective;
 import java.util.List;
@@ -218,7 +219,7 @@ public final class Collectives {
         Call.of(fit.name(), "from rank %d, %s over %s".formatted(root, text(x), over())),
         over(),
         group.rank() == root || over().way().library().isPresent(),
-        new Commons.Wanted(Collective.BROADCAST, shared(x), shared(x), root));
+        new Wanted(Collective.BROADCAST, shared(x), shared(x), root));
   }
 
   /// Waits until every rank has come here; by signals, without a meeting at the store.
@@ -227,8 +228,7 @@ public final class Collectives {
     if (log != null) {
       log.add("barrier");
     }
-    commons.make(
-        Call.of("barrier", "of collectives over " + over()), over(), true, Commons.Wanted.BARRIER);
+    commons.make(Call.of("barrier", "of collectives over " + over()), over(), true, Wanted.BARRIER);
   }
 
   /// Sends `x` to that rank, and waits until it has received it: then `x` may be written again.
@@ -322,7 +322,7 @@ public final class Collectives {
         Call.of(name, "%s to %s over %s".formatted(text(x), text(y), over())),
         over(),
         true,
-        new Commons.Wanted(collective, shared(x), shared(y), 0));
+        new Wanted(collective, shared(x), shared(y), 0));
   }
 
   private void log(String pattern, SymmetricTensor x, List<Long> result) {

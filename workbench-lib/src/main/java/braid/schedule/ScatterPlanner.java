@@ -31,6 +31,10 @@ final class ScatterPlanner {
   private final Buffer partial;
   private final Buffer running;
   private final Buffer inbox;
+
+  /// Rows of an inbox for each source.
+  private final long room;
+
   private final Lane comm;
   private final Lane adder;
   private final Buffer sums;
@@ -72,7 +76,8 @@ final class ScatterPlanner {
             ? builder.local("running", dtype, chunks.total(), columns)
             : partial;
     this.handshake = new Handshake(builder, ranks, how.splits());
-    this.inbox = builder.symmetric("inbox", dtype, ranks * chunks.longest(), columns);
+    this.room = chunks.longest();
+    this.inbox = builder.symmetric("inbox", dtype, ranks * room, columns);
     if (beside) {
       sums = builder.local(Part.BESIDE_OUTPUT);
     } else if (all) {
@@ -124,11 +129,9 @@ final class ScatterPlanner {
     void write() {
       gemm.begin(program);
       if (method != Method.RING) {
-        for (int peer : peers) {
-          // A peer writes here what it sends this rank as an owner.
-          if (chunks.has(rank)) {
-            signals.begin(comm, peer);
-          }
+        // A peer writes here what it sends this rank as an owner.
+        if (chunks.has(rank)) {
+          peers.forEach(peer -> signals.begin(comm, peer));
         }
       } else if (ranks > 1) {
         signals.begin(comm, neighbors.previous());
@@ -464,9 +467,7 @@ final class ScatterPlanner {
     private Region inbox(int of, int slot, int owner, int chunk) {
       return inbox.on(
           of,
-          new Slice(
-              slot * chunks.longest() + chunks.offset(owner, chunk),
-              chunks.rows(owner, chunk).length()));
+          new Slice(slot * room + chunks.offset(owner, chunk), chunks.rows(owner, chunk).length()));
     }
   }
 }

@@ -182,9 +182,9 @@ public sealed interface Step {
 
   /// Raises a word of another rank, behind all earlier steps of the lane.
   record Signal(Lane lane, int chunk, Flag flag, int index, int to) implements Step {
-    /// Such as `landed[3]`; the raiser's rank is left out where it is the index.
+    /// Such as `landed[3]`.
     String word() {
-      return index == -1 ? flag.name() : "%s[%d]".formatted(flag, index);
+      return "%s[%d]".formatted(flag, index);
     }
 
     @Override

@@ -25,7 +25,7 @@ record Bound(
     int ranks,
     @Nullable Shared x,
     @Nullable Shared y,
-    Map<Lane, Stream> streams,
+    Map<Lane, Stream> lanes,
     Signals signals,
     Supplier<MemorySegment> inbox,
     @Nullable LibraryCollectives library,
@@ -45,15 +45,6 @@ record Bound(
       throw new IllegalStateException("a barrier has no tensors");
     }
     return of.on(rank);
-  }
-
-  @Override
-  public Stream stream(Lane lane) {
-    var stream = streams.get(lane);
-    if (stream == null) {
-      throw new IllegalStateException("no lane " + lane);
-    }
-    return stream;
   }
 
   @Override

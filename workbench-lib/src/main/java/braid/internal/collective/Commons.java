@@ -1,14 +1,11 @@
 package braid.internal.collective;
 
 import braid.BraidException;
-import braid.DType;
 import braid.Library;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Courier.Refusal;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.library.LibraryCollectives.Before;
-import braid.internal.library.Piece;
-import braid.internal.library.Request;
 import braid.internal.memory.Call;
 import braid.internal.rank.Closing;
 import braid.internal.resource.PrivateMemory;
@@ -113,29 +110,6 @@ public final class Commons implements AutoCloseable {
     return broken == null ? Optional.ofNullable(ground) : Optional.empty();
   }
 
-  /// A collective and its tensors, none of a barrier.
-  ///
-  /// @param root of a broadcast; 0 for others
-  public record Wanted(Collective collective, @Nullable Shared x, @Nullable Shared y, int root) {
-    /// A barrier.
-    public static final Wanted BARRIER = new Wanted(Collective.BARRIER, null, null, 0);
-
-    private CollectiveSpec spec(Over over, CollectiveSpec.Library library, int rank) {
-      return x == null || y == null
-          ? new CollectiveSpec(
-              collective, DType.FP32, 0, 0, true, over.way(), over.workers(), library)
-          : new CollectiveSpec(
-              collective,
-              x.dtype(),
-              x.elements(),
-              root,
-              x.on(rank).equals(y.on(rank)),
-              over.way(),
-              over.workers(),
-              library);
-    }
-  }
-
   /// Makes a collective, to its end on this rank. All ranks make it together.
   ///
   /// @param needsAll whether this rank waits for every other
@@ -168,7 +142,7 @@ public final class Commons implements AutoCloseable {
         wanted.collective() == Collective.BARRIER
             ? null
             : over.way().library().map(this::library).orElse(null);
-    var request = by == null ? null : request(wanted);
+    var request = by == null ? null : wanted.request(place.rank());
     var needs = CollectiveSpec.Library.NONE;
     if (by != null && request != null) {
       var before = by.before(request);
@@ -186,18 +160,6 @@ public final class Commons implements AutoCloseable {
         new Bound(
             place.size(), wanted.x(), wanted.y(), on(over), here.words(), this::inbox, by, request);
     return new Executor(schedule, place.rank(), bound, 1, what);
-  }
-
-  private @Nullable Request request(Wanted wanted) {
-    var x = wanted.x();
-    var y = wanted.y();
-    return x == null || y == null
-        ? null
-        : new Request(wanted.collective(), piece(x), piece(y), wanted.root());
-  }
-
-  private Piece piece(Shared of) {
-    return new Piece(of.dtype(), of.on(setting.place().rank()), of.attachment());
   }
 
   private MemorySegment inbox() {

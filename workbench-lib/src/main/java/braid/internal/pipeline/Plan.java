@@ -61,7 +61,11 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private final Map<String, SymmetricMemory> shared = new HashMap<>();
   private final Map<String, MemorySegment> own = new HashMap<>();
   private final Map<String, Operand> operands = new HashMap<>();
-  private final Map<Lane, Stream> streams = new LinkedHashMap<>();
+  private final Map<Lane, Stream> lanes = new LinkedHashMap<>();
+
+  /// All streams, communication first.
+  private List<Stream> streams = List.of();
+
   private final Map<Part, View> views = new EnumMap<>(Part.class);
   private @Nullable Signals signals;
   private @Nullable Executable compiled;
@@ -110,12 +114,13 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     signals =
         new Signals(symmetric(source, "signals", Signals.bytes(words)), ranks, place.rank(), words);
     for (var lane : schedule.lanes()) {
-      streams.put(lane, keep(backend.stream(lane)));
+      lanes.put(lane, keep(backend.stream(lane)));
     }
+    streams = List.copyOf(lanes.values());
     for (var port : schedule.ports()) {
       show(port);
     }
-    streams.forEach(
+    lanes.forEach(
         (lane, stream) -> {
           if (lane.role() == Lane.Role.COMPUTE) {
             warmUp(stream);
@@ -190,12 +195,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   }
 
   @Override
-  public Stream stream(Lane lane) {
-    var stream = streams.get(lane);
-    if (stream == null) {
-      throw new IllegalStateException("no lane " + lane);
-    }
-    return stream;
+  public Map<Lane, Stream> lanes() {
+    return lanes;
   }
 
   @Override
@@ -419,7 +420,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// All streams, communication first.
   public List<Stream> streams() {
-    return List.copyOf(streams.values());
+    return streams;
   }
 
   /// Brings its streams to rest after a failure.
@@ -441,7 +442,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
       made.push(() -> backend.rest(broken));
     }
     made.push(this::forget);
-    streams.clear();
+    streams = List.of();
     Closing.all(made::poll);
   }
 

@@ -22,6 +22,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -34,7 +35,8 @@ public final class Executor {
     /// A buffer as this rank reaches it on `rank`.
     MemorySegment memory(Buffer buffer, int rank);
 
-    Stream stream(Lane lane);
+    /// The streams of all lanes.
+    Map<Lane, Stream> lanes();
 
     Signals signals();
 
@@ -85,7 +87,7 @@ public final class Executor {
   }
 
   private Runnable ready(Step step) {
-    var stream = resources.stream(step.lane());
+    var stream = Objects.requireNonNull(resources.lanes().get(step.lane()));
     var work = new Work(step.chunk(), () -> text(step) + " of " + what.get());
     return switch (step) {
       case Step.Copy copy -> copy(copy, stream, work);

@@ -216,7 +216,7 @@ public record Machine(
   public static Machine ofThisHost(int ranks) {
     atLeast("ranks of this host", ranks, 1);
     var env = Env.ofProcess();
-    return MeasuredHost.of(ranks, env.cache()).withLink(env.link());
+    return MachineCache.of(ranks, env.cache()).withLink(env.link());
   }
 
   /// The same with that link between all ranks.

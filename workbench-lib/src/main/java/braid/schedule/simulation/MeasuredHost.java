@@ -7,16 +7,10 @@ import braid.natives.Blas;
 import braid.natives.BlasBuild;
 import braid.natives.Futex;
 import braid.natives.LibC;
-import braid.natives.WholeFile;
-import java.io.IOException;
-import java.io.RandomAccessFile;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
-import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -28,18 +22,11 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
-import org.jspecify.annotations.Nullable;
 
 /// Measures what a rank of the host backend gets of this machine: the multiplications by OpenBLAS
 /// with the threads and on the processors of one rank, copies, sums, and how long threads take to
-/// wake each other. It is done once and kept on disk, for each processor model, number of cores,
-/// JDK, compiler of the JVM and number of ranks.
+/// wake each other.
 final class MeasuredHost {
-  private static final String FOLDER = "machines";
-
-  /// Part of a file's name: another number where what is measured has changed.
-  private static final int VERSION = 1;
-
   private static final List<Integer> ROWS = List.of(1, 16, 64, 256, 1024);
   private static final List<Integer> SIZES = List.of(64, 256, 1024, 2048);
   private static final int MOST_RUNS = 1000;
@@ -59,8 +46,6 @@ final class MeasuredHost {
   /// Linux gives a thread that stepped back by 5 a weight of 335, where another has 1024.
   private static final double YIELDING_SHARE = 335.0 / 1024;
 
-  private static final Object ONE_AT_A_TIME = new Object();
-
   private final int ranks;
 
   /// Asked for before a thread keeps to some of them: it then counts as the machine's.
@@ -77,69 +62,8 @@ final class MeasuredHost {
     this.units = Math.max(1, cores / ranks);
   }
 
-  /// As it was measured before, or measured now. Of several processes one measures.
-  static Machine of(int ranks, Path cache) {
-    var folder = cache.resolve(FOLDER);
-    var file = folder.resolve(fileName(ranks));
-    synchronized (ONE_AT_A_TIME) {
-      try {
-        Files.createDirectories(folder);
-        try (var lock = new RandomAccessFile(folder.resolve("lock").toFile(), "rw");
-            var _ = lock.getChannel().lock()) {
-          var kept = read(file);
-          if (kept != null) {
-            return kept;
-          }
-          var measured = measure(ranks);
-          WholeFile.write(file, measured.toString());
-          return measured;
-        }
-      } catch (IOException e) {
-        throw new BraidException(
-            "what this host does cannot be kept in %s (%s); make it writable or set BRAID_CACHE"
-                .formatted(folder, e),
-            e);
-      }
-    }
-  }
-
-  private static @Nullable Machine read(Path file) throws IOException {
-    try {
-      return Machine.parse(Files.readString(file));
-    } catch (NoSuchFileException e) {
-      return null;
-    } catch (BraidException e) {
-      // Damaged, or of another version: as if it were not there.
-      return null;
-    }
-  }
-
-  private static String fileName(int ranks) {
-    return "%s-%d-cores-%d-ranks-jdk-%s-%s-%d.txt"
-        .formatted(
-            processor(),
-            Runtime.getRuntime().availableProcessors(),
-            ranks,
-            Runtime.version(),
-            System.getProperty("java.vm.info"),
-            VERSION)
-        .replaceAll("[^A-Za-z0-9._-]+", "_");
-  }
-
-  /// The model that Linux names, or the architecture.
-  private static String processor() {
-    try (var lines = Files.lines(Path.of("/proc/cpuinfo"))) {
-      return lines
-          .filter(line -> line.startsWith("model name"))
-          .map(line -> line.substring(line.indexOf(':') + 1).strip())
-          .findFirst()
-          .orElseGet(() -> System.getProperty("os.arch"));
-    } catch (IOException e) {
-      return System.getProperty("os.arch");
-    }
-  }
-
-  private static Machine measure(int ranks) {
+  /// Measures it now.
+  static Machine measure(int ranks) {
     int threadsBefore = BlasBuild.load().threads();
     try (var arena = Arena.ofShared()) {
       var host = new MeasuredHost(ranks, arena);
@@ -213,7 +137,7 @@ final class MeasuredHost {
     long wake = wakeNanos();
     var signals = signals();
     return new Machine(
-        "this host: %s, %d cores, %d ranks".formatted(processor(), cores, ranks),
+        "this host: %s, %d cores, %d ranks".formatted(MachineCache.processor(), cores, ranks),
         true,
         ranks,
         new Machine.Links(Link.UNLIMITED, Link.UNLIMITED, true, 1, copyBytes, copyBytes),

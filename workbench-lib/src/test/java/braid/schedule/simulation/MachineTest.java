@@ -122,7 +122,7 @@ class MachineTest {
 
   @Test
   void thisHostIsMeasuredOnceAndKept(@TempDir Path cache) throws IOException {
-    var measured = MeasuredHost.of(2, cache);
+    var measured = MachineCache.of(2, cache);
     assertThat(measured.calibrated()).isTrue();
     assertThat(measured.ranksPerHost()).isEqualTo(2);
     assertThat(measured.links().serial()).isTrue();
@@ -131,9 +131,9 @@ class MachineTest {
     var file = kept(cache);
     assertThat(Machine.parse(Files.readString(file))).isEqualTo(measured);
     Files.writeString(file, Files.readString(file).replace("name = this host", "name = kept"));
-    assertThat(MeasuredHost.of(2, cache).name()).startsWith("kept");
+    assertThat(MachineCache.of(2, cache).name()).startsWith("kept");
     Files.writeString(file, "damaged");
-    assertThat(MeasuredHost.of(2, cache).name()).startsWith("this host");
+    assertThat(MachineCache.of(2, cache).name()).startsWith("this host");
     assertThat(measured.withLink(Link.parse("1GB/s,5us")).link(0, 1))
         .isEqualTo(Link.parse("1GB/s,5us"));
   }

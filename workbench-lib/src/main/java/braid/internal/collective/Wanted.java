@@ -1,0 +1,41 @@
+package braid.internal.collective;
+
+import braid.DType;
+import braid.internal.library.Piece;
+import braid.internal.library.Request;
+import braid.schedule.Collective;
+import braid.schedule.CollectiveSpec;
+import org.jspecify.annotations.Nullable;
+
+/// A collective and its tensors; a barrier has none.
+///
+/// @param root of a broadcast; 0 for others
+public record Wanted(Collective collective, @Nullable Shared x, @Nullable Shared y, int root) {
+  public static final Wanted BARRIER = new Wanted(Collective.BARRIER, null, null, 0);
+
+  CollectiveSpec spec(Over over, CollectiveSpec.Library library, int rank) {
+    return x == null || y == null
+        ? new CollectiveSpec(
+            collective, DType.FP32, 0, 0, true, over.way(), over.workers(), library)
+        : new CollectiveSpec(
+            collective,
+            x.dtype(),
+            x.elements(),
+            root,
+            x.on(rank).equals(y.on(rank)),
+            over.way(),
+            over.workers(),
+            library);
+  }
+
+  /// The request to a library; none for a barrier.
+  @Nullable Request request(int rank) {
+    return x == null || y == null
+        ? null
+        : new Request(collective, piece(x, rank), piece(y, rank), root);
+  }
+
+  private static Piece piece(Shared of, int rank) {
+    return new Piece(of.dtype(), of.on(rank), of.attachment());
+  }
+}

@@ -1,0 +1,85 @@
+package braid.schedule.simulation;
+
+import braid.BraidException;
+import braid.natives.WholeFile;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+
+/// Machines that were measured, on disk: one for each processor model, number of cores, JDK,
+/// compiler of the JVM and number of ranks.
+final class MachineCache {
+  private static final String FOLDER = "machines";
+
+  /// Part of a file's name: another number when the measurement changes.
+  private static final int VERSION = 1;
+
+  private static final Object ONE_AT_A_TIME = new Object();
+
+  private MachineCache() {}
+
+  /// As it was measured before, or measured now. Of several processes one measures.
+  static Machine of(int ranks, Path cache) {
+    var folder = cache.resolve(FOLDER);
+    var file = folder.resolve(fileName(ranks));
+    synchronized (ONE_AT_A_TIME) {
+      try {
+        Files.createDirectories(folder);
+        try (var lock = new RandomAccessFile(folder.resolve("lock").toFile(), "rw");
+            var _ = lock.getChannel().lock()) {
+          var kept = read(file);
+          if (kept != null) {
+            return kept;
+          }
+          var measured = MeasuredHost.measure(ranks);
+          WholeFile.write(file, measured.toString());
+          return measured;
+        }
+      } catch (IOException e) {
+        throw new BraidException(
+            "what this host does cannot be kept in %s (%s); make it writable or set BRAID_CACHE"
+                .formatted(folder, e),
+            e);
+      }
+    }
+  }
+
+  private static @Nullable Machine read(Path file) throws IOException {
+    try {
+      return Machine.parse(Files.readString(file));
+    } catch (NoSuchFileException e) {
+      return null;
+    } catch (BraidException e) {
+      // Damaged, or of another version: as if it were not there.
+      return null;
+    }
+  }
+
+  private static String fileName(int ranks) {
+    return "%s-%d-cores-%d-ranks-jdk-%s-%s-%d.txt"
+        .formatted(
+            processor(),
+            Runtime.getRuntime().availableProcessors(),
+            ranks,
+            Runtime.version(),
+            System.getProperty("java.vm.info"),
+            VERSION)
+        .replaceAll("[^A-Za-z0-9._-]+", "_");
+  }
+
+  /// The model that Linux names, or the architecture.
+  static String processor() {
+    try (var lines = Files.lines(Path.of("/proc/cpuinfo"))) {
+      return lines
+          .filter(line -> line.startsWith("model name"))
+          .map(line -> line.substring(line.indexOf(':') + 1).strip())
+          .findFirst()
+          .orElseGet(() -> System.getProperty("os.arch"));
+    } catch (IOException e) {
+      return System.getProperty("os.arch");
+    }
+  }
+}
