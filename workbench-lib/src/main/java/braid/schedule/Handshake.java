@@ -5,7 +5,7 @@ package braid.schedule;
 ///
 /// | flag | raised by | waited for by | means |
 /// |---|---|---|---|
-/// | begun | each rank, to all others | a peer that reads its input or writes into its memory | its input of this iteration is written; the results of the last one are no longer needed |
+/// | begun | each rank, to the ranks that wait for it | a peer that reads its input or writes into its memory | its input of this iteration is written; the results of the last one are no longer needed |
 /// | read | the reader, to the source | the source, at the end of the iteration | its memory is needed no more |
 /// | landed, of a part and chunk | the rank that wrote it or has it | the rank that goes on with it | it is there |
 /// | spread, of a part and chunk | the rank that wrote it | the rank that goes on with it | the sum is there |

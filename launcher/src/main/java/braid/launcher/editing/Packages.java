@@ -24,6 +24,7 @@ final class Packages {
     }
     all.add("braid");
     all.add("braid.schedule");
+    all.add("braid.schedule.simulation");
     return all;
   }
 

@@ -48,8 +48,7 @@ public record SoakRun(
     var before = Traces.temporary();
     var home = Files.createTempDirectory("braid-soak");
     // After Ctrl-C a frozen rank could not see that its front has ended, and would stay.
-    var thaw = new Thread(Soak::thaw, "soak-thaw");
-    Runtime.getRuntime().addShutdownHook(thaw);
+    Runtime.getRuntime().addShutdownHook(new Thread(Soak::thaw, "soak-thaw"));
     try {
       attackAll(home, report);
     } finally {
@@ -59,7 +58,6 @@ public record SoakRun(
         }
       }
     }
-    boolean _ = Runtime.getRuntime().removeShutdownHook(thaw);
     var left = new TreeSet<>(Traces.temporary());
     left.removeAll(before);
     if (!left.isEmpty()) {
