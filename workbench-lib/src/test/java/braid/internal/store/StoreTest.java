@@ -191,6 +191,8 @@ class StoreTest {
         var two = client(2)) {
       var mine = zero.join(meeting(1, "k", "barrier", 4), bytes(0));
       mine.departed().accept(Set.of(1, 3));
+      // Another meeting that ends shows that the server has heard it before rank 2 comes.
+      get(zero.join(meeting(1, "sync", "alone", 1), bytes(0)));
       // Rank 2 may still come, and does.
       var other = two.join(meeting(1, "k", "barrier", 4), bytes(2));
       other.departed().accept(Set.of(1));
