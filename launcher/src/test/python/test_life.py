@@ -105,11 +105,11 @@ class RunningTest(KernelCase):
         ran = self.kernel.run(
             """
             new braid.Displayable() {
-              public braid.MimeBundle display() {
+              public braid.model.MimeBundle display() {
                 var bytes = new byte[100_000];
                 new java.util.Random(7).nextBytes(bytes);
                 System.out.println(Arrays.hashCode(bytes));
-                return braid.MimeBundle.text("picture").with("image/png", bytes);
+                return braid.model.MimeBundle.text("picture").with("image/png", bytes);
               }
             }
             """

@@ -46,8 +46,8 @@ class RequestsTest(KernelCase):
         ran = self.kernel.run(
             """
             new braid.Displayable() {
-              public braid.MimeBundle display() {
-                return braid.MimeBundle.text("shown")
+              public braid.model.MimeBundle display() {
+                return braid.model.MimeBundle.text("shown")
                     .with("application/json", "{\\"a\\": [1, null]}")
                     .with("application/vnd.vega.v5+json", "{\\"b\\": 2}")
                     .with("image/svg+xml", "<svg/>")
@@ -67,8 +67,8 @@ class RequestsTest(KernelCase):
         ran = self.kernel.run(
             """
             new braid.Displayable() {
-              public braid.MimeBundle display() {
-                return braid.MimeBundle.text("shown").with("application/json", "{oops");
+              public braid.model.MimeBundle display() {
+                return braid.model.MimeBundle.text("shown").with("application/json", "{oops");
               }
             }
             """

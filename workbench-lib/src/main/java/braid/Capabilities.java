@@ -1,6 +1,11 @@
 package braid;
 
-import braid.GemmSpec.Pattern;
+import braid.model.BraidException;
+import braid.model.CollectiveWay;
+import braid.model.GemmSpec.Pattern;
+import braid.model.MemoryKind;
+import braid.model.Method;
+import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -1,6 +1,9 @@
 package braid;
 
 import braid.Capabilities.CollectiveRow;
+import braid.model.CollectiveWay;
+import braid.model.MemoryKind;
+import braid.model.Transport;
 import braid.natives.kernels.ReduceArguments;
 import java.util.ArrayList;
 import java.util.List;

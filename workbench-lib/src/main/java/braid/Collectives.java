@@ -1,5 +1,6 @@
 package braid;
 
+import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Commons;
 import braid.internal.collective.Letter;
@@ -8,6 +9,11 @@ import braid.internal.collective.Setting;
 import braid.internal.collective.Shared;
 import braid.internal.collective.Wanted;
 import braid.internal.memory.Call;
+import braid.model.BraidException;
+import braid.model.CollectiveWay;
+import braid.model.Library;
+import braid.model.Overlap;
+import braid.model.Transport;
 import braid.schedule.Collective;
 import java.util.List;
 import java.util.Optional;

@@ -4,6 +4,8 @@ import braid.internal.context.RankContext;
 import braid.internal.evidence.HandedOver;
 import braid.internal.rank.Outbox;
 import braid.internal.report.Renderings;
+import braid.model.BraidException;
+import braid.model.Displayable;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 

@@ -1,6 +1,10 @@
 package braid;
 
-import braid.GemmSpec.Pattern;
+import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Pattern;
+import braid.model.Method;
+import braid.model.Overlap;
 
 /// Whether a problem can be solved in a way by so many ranks; where it cannot, the error names the
 /// nearest that can.

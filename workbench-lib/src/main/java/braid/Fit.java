@@ -1,5 +1,7 @@
 package braid;
 
+import braid.model.BraidException;
+import braid.model.CollectiveWay;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -2,6 +2,7 @@ package braid;
 
 import braid.internal.context.RankContext;
 import braid.internal.rank.Closing;
+import braid.model.BraidException;
 import java.math.BigInteger;
 import java.util.Arrays;
 import java.util.HashMap;

@@ -4,6 +4,7 @@ import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
 import braid.internal.pipeline.Flight;
 import braid.internal.pipeline.Plan;
+import braid.model.BraidException;
 import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;

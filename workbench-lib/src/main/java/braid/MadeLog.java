@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.collective.Over;
+import braid.model.BraidException;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;

@@ -1,5 +1,8 @@
 package braid;
 
+import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
 import braid.schedule.Goal;
 import braid.schedule.Part;
 import braid.schedule.Port;

@@ -1,6 +1,6 @@
 package braid;
 
-import braid.GemmSpec.Feature;
+import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
@@ -13,6 +13,15 @@ import braid.internal.pipeline.View;
 import braid.internal.report.progress.Progress;
 import braid.internal.resource.Access;
 import braid.internal.resource.Lifetime;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
+import braid.model.MemoryKind;
+import braid.model.Overlap;
+import braid.model.Scales;
+import braid.model.Timing;
+import braid.model.VerificationFailed;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.LinkedHashMap;

@@ -2,6 +2,11 @@ package braid;
 
 import braid.internal.report.HtmlTable;
 import braid.internal.report.SelfTestTable;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Displayable;
+import braid.model.MemoryKind;
+import braid.model.MimeBundle;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;

@@ -3,6 +3,8 @@ package braid;
 import braid.internal.memory.Counter;
 import braid.internal.selftest.Alarm;
 import braid.internal.selftest.CaseFailed;
+import braid.model.BraidException;
+import braid.model.GroupAborted;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;

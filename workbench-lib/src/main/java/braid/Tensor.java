@@ -1,6 +1,8 @@
 package braid;
 
 import braid.internal.resource.Access;
+import braid.model.BraidException;
+import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;

@@ -1,11 +1,19 @@
 package braid;
 
+import braid.evidence.Study;
 import braid.internal.context.RankContext;
 import braid.internal.evidence.TuningNews;
 import braid.internal.report.json.ReadingsJson;
 import braid.internal.report.progress.Progress;
 import braid.internal.report.statistics.RoundPlan;
 import braid.internal.report.statistics.Rounds;
+import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.Reading;
+import braid.model.Timing;
+import braid.model.Transport;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;

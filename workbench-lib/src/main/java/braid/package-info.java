@@ -1,5 +1,4 @@
-/// What a notebook says: process groups, symmetric tensors, overlapped pipelines, profiles and the
-/// tuner.
+/// Entry points: process groups, tensors, pipelines, collectives and the tuner.
 @NullMarked
 package braid;
 

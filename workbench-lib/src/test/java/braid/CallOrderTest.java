@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.memory.Call;
+import braid.model.BraidException;
+import braid.model.GroupAborted;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;

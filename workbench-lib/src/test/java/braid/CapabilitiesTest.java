@@ -3,6 +3,10 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.Capabilities.CollectiveRow;
+import braid.model.CollectiveWay;
+import braid.model.DType;
+import braid.model.Library;
+import braid.model.MemoryKind;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;

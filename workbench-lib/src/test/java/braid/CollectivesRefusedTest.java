@@ -3,6 +3,10 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Library;
+import braid.model.Transport;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;

@@ -2,6 +2,7 @@ package braid;
 
 import braid.internal.selftest.Case;
 import braid.internal.selftest.Trial;
+import braid.model.MemoryKind;
 
 /// Holds ranks to cases.
 final class Contract {

@@ -2,6 +2,11 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.evidence.Study;
+import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.GroupAborted;
+import braid.model.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -4,6 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.context.RankContext;
+import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.GroupAborted;
+import braid.model.Overlap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;

@@ -10,6 +10,8 @@ import braid.internal.resource.Judgement;
 import braid.internal.resource.Lifetime;
 import braid.internal.resource.Range;
 import braid.internal.resource.Widening;
+import braid.model.BraidException;
+import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

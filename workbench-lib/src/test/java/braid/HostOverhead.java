@@ -1,5 +1,6 @@
 package braid;
 
+import braid.evidence.Profile;
 import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
 import braid.internal.host.WorkQueue;
@@ -8,6 +9,11 @@ import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.model.GemmSpec;
+import braid.model.Link;
+import braid.model.Overlap;
+import braid.model.Span;
+import braid.model.Stage;
 import braid.schedule.Slice;
 import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;

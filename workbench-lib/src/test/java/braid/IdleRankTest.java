@@ -2,6 +2,7 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.GemmSpec;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,11 +1,12 @@
 package braid;
 
-import braid.GemmSpec.Feature;
 import braid.internal.backend.HostGate;
 import braid.internal.backend.Stream;
 import braid.internal.context.RankContext;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.work.Work;
+import braid.model.GemmSpec.Feature;
+import braid.model.Link;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

@@ -8,6 +8,13 @@ import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
 import braid.internal.selftest.Programs;
 import braid.internal.work.Work;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GroupAborted;
+import braid.model.Link;
+import braid.model.Overlap;
+import braid.model.Timing;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -248,6 +255,6 @@ class InFlightTest {
                             assertThat(other)
                                 .isInstanceOf(GroupAborted.class)
                                 .hasMessageEndingWith(
-                                    "was released: rank 1 failed: braid.BraidException: the planted failure")));
+                                    "was released: rank 1 failed: braid.model.BraidException: the planted failure")));
   }
 }

@@ -2,6 +2,7 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.DType;
 import braid.natives.kernels.ElementType;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -3,6 +3,9 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.GroupAborted;
 import java.io.IOException;
 import java.util.Random;
 import java.util.stream.IntStream;

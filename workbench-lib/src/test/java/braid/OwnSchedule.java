@@ -1,6 +1,9 @@
 package braid;
 
 import braid.internal.memory.Counter;
+import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.GroupAborted;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
 import braid.schedule.Flag;

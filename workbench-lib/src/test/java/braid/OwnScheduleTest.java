@@ -3,6 +3,13 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.OwnSchedule.Pair.At;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
+import braid.model.Span;
+import braid.model.Stage;
+import braid.model.Timing;
+import braid.model.Transport;
 import braid.schedule.Buffer;
 import braid.schedule.Lane;
 import braid.schedule.Schedule;

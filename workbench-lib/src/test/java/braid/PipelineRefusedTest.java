@@ -3,6 +3,10 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
 import org.junit.jupiter.api.Test;
 
 /// What pipelines refuse, and how it is said.

@@ -3,6 +3,8 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.Place;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;

@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.selftest.CollectiveCase;
+import braid.model.DType;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;

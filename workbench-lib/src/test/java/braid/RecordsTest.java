@@ -3,6 +3,16 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.ChunkOrder;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.Link;
+import braid.model.MemoryKind;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.Priority;
+import braid.model.Transport;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

@@ -3,6 +3,9 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.GroupAborted;
+import braid.model.MemoryKind;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;

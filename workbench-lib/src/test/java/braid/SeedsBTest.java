@@ -3,6 +3,12 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.MemoryKind;
+import braid.model.Overlap;
+import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;

@@ -4,6 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.report.statistics.RankTimes;
 import braid.internal.selftest.PipelineCase;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.Link;
+import braid.model.Overlap;
+import braid.model.Span;
+import braid.model.Stage;
+import braid.model.Transport;
 import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;

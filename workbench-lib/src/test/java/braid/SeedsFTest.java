@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.selftest.MemoryCase;
 import braid.internal.selftest.Trial;
+import braid.model.DType;
+import braid.model.MemoryKind;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

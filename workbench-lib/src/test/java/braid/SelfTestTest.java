@@ -4,6 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.SelfTest.Outcome;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.MemoryKind;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;

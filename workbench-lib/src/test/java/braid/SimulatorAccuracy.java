@@ -1,8 +1,14 @@
 package braid;
 
-import braid.GemmSpec.Pattern;
+import braid.evidence.Profile;
 import braid.internal.report.chart.ChartImage;
 import braid.internal.report.statistics.Spread;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Pattern;
+import braid.model.Link;
+import braid.model.Overlap;
+import braid.model.Span;
+import braid.model.Stage;
 import braid.schedule.Schedule;
 import braid.schedule.simulation.Machine;
 import java.awt.BasicStroke;

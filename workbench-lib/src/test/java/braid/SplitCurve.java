@@ -1,5 +1,11 @@
 package braid;
 
+import braid.evidence.Profile;
+import braid.model.GemmSpec;
+import braid.model.Link;
+import braid.model.Overlap;
+import braid.model.Span;
+import braid.model.Stage;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;

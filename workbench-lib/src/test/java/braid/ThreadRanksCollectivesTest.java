@@ -11,6 +11,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.CollectiveCase.Way;
 import braid.internal.selftest.CollectiveCase.What;
+import braid.model.DType;
+import braid.model.Place;
 import braid.natives.kernels.Integers;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,6 +1,12 @@
 package braid;
 
+import braid.evidence.Study;
 import braid.internal.rank.Outbox;
+import braid.model.ChunkOrder;
+import braid.model.GemmSpec;
+import braid.model.Link;
+import braid.model.MimeBundle;
+import braid.model.Overlap;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;

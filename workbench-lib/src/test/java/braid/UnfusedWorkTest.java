@@ -2,9 +2,16 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.GemmSpec.Feature;
-import braid.GemmSpec.Pattern;
+import braid.evidence.Profile;
 import braid.internal.selftest.PipelineCases;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
+import braid.model.GemmSpec.Pattern;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.Span;
+import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.EnumSet;

@@ -1,7 +1,9 @@
 package braid;
 
-import braid.GemmSpec.Feature;
-import braid.GemmSpec.Pattern;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
+import braid.model.GemmSpec.Pattern;
 import braid.schedule.Shares;
 import braid.schedule.Slice;
 import java.util.Arrays;

@@ -2,10 +2,15 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.GemmSpec.Feature;
 import braid.VerifiedInputs.Kind;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.Programs;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
+import braid.model.Overlap;
+import braid.model.Transport;
+import braid.model.VerificationFailed;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

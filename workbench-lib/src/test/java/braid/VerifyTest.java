@@ -5,6 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.VerifiedInputs.Kind;
 import braid.internal.selftest.PipelineCases;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.VerificationFailed;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

@@ -1,6 +1,6 @@
 package braid.launcher;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import braid.natives.WholeFile;
 import java.io.IOException;
 import java.nio.file.FileSystemException;

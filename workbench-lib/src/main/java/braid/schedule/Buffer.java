@@ -1,7 +1,7 @@
 package braid.schedule;
 
-import braid.BraidException;
-import braid.DType;
+import braid.model.BraidException;
+import braid.model.DType;
 import java.util.Collections;
 import java.util.List;
 

@@ -1,7 +1,7 @@
 package braid.schedule;
 
-import braid.CollectiveWay;
-import braid.DType;
+import braid.model.CollectiveWay;
+import braid.model.DType;
 import java.util.List;
 
 /// A collective by itself, and how it is made.

@@ -1,7 +1,7 @@
 package braid.schedule;
 
-import braid.GemmSpec;
-import braid.GemmSpec.Feature;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
 import braid.schedule.Value.Factor;
 import braid.schedule.Value.Gelu;
 import braid.schedule.Value.Origin;

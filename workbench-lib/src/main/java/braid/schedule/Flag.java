@@ -1,6 +1,6 @@
 package braid.schedule;
 
-import braid.BraidException;
+import braid.model.BraidException;
 
 /// Words on every rank that other ranks raise and the rank itself waits for. In one iteration one
 /// signal raises a word; a lane that waited for it need not wait again.

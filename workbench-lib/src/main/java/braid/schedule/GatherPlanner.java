@@ -1,9 +1,9 @@
 package braid.schedule;
 
-import braid.GemmSpec;
-import braid.GemmSpec.Feature;
-import braid.Method;
-import braid.Overlap;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
+import braid.model.Method;
+import braid.model.Overlap;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Tile;

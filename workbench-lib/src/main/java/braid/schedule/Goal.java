@@ -1,7 +1,7 @@
 package braid.schedule;
 
-import braid.GemmSpec;
-import braid.Overlap;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
 import java.util.Optional;
 
 /// The result that a schedule is for, as far as it is known: the check compares with it.

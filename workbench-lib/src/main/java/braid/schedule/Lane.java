@@ -1,8 +1,8 @@
 package braid.schedule;
 
-import braid.BraidException;
-import braid.Overlap;
-import braid.Transport;
+import braid.model.BraidException;
+import braid.model.Overlap;
+import braid.model.Transport;
 
 /// A queue of each rank whose steps run one after the other, beside those of other lanes: a stream.
 ///

@@ -1,11 +1,11 @@
 package braid.schedule;
 
-import braid.DType;
-import braid.GemmSpec;
-import braid.GemmSpec.Feature;
-import braid.Overlap;
-import braid.Priority;
-import braid.Transport;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
+import braid.model.Overlap;
+import braid.model.Priority;
+import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -1,6 +1,6 @@
 package braid.schedule;
 
-import braid.ChunkOrder;
+import braid.model.ChunkOrder;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;

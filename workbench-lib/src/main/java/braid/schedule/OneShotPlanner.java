@@ -1,8 +1,8 @@
 package braid.schedule;
 
-import braid.GemmSpec;
-import braid.Method;
-import braid.Overlap;
+import braid.model.GemmSpec;
+import braid.model.Method;
+import braid.model.Overlap;
 import braid.schedule.Step.Move;
 import java.util.ArrayList;
 import java.util.List;

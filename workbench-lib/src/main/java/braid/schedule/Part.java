@@ -1,8 +1,8 @@
 package braid.schedule;
 
-import braid.DType;
-import braid.GemmSpec;
-import braid.GemmSpec.Feature;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
 import braid.schedule.Buffer.Shape;
 import java.util.Locale;
 import java.util.stream.IntStream;

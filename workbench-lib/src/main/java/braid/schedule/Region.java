@@ -1,6 +1,6 @@
 package braid.schedule;
 
-import braid.BraidException;
+import braid.model.BraidException;
 
 /// Consecutive rows of a buffer on one rank; there may be none.
 public record Region(Buffer buffer, int rank, long row, long rows) {

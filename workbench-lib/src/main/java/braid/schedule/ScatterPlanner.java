@@ -1,9 +1,9 @@
 package braid.schedule;
 
-import braid.GemmSpec;
-import braid.GemmSpec.Pattern;
-import braid.Method;
-import braid.Overlap;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Pattern;
+import braid.model.Method;
+import braid.model.Overlap;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -1,12 +1,12 @@
 package braid.schedule;
 
-import braid.BraidException;
-import braid.DType;
-import braid.Displayable;
-import braid.GemmSpec;
-import braid.MimeBundle;
-import braid.Overlap;
-import braid.ProfileSet;
+import braid.evidence.ProfileSet;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Displayable;
+import braid.model.GemmSpec;
+import braid.model.MimeBundle;
+import braid.model.Overlap;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.simulation.Machine;
 import java.nio.charset.StandardCharsets;

@@ -1,6 +1,6 @@
 package braid.schedule;
 
-import braid.GemmSpec;
+import braid.model.GemmSpec;
 
 /// One rank's share of a problem.
 ///

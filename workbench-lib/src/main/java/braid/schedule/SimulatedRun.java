@@ -1,11 +1,11 @@
 package braid.schedule;
 
-import braid.BraidException;
-import braid.DType;
-import braid.Place;
-import braid.Profile;
-import braid.ProfileSet;
-import braid.Stage;
+import braid.evidence.Profile;
+import braid.evidence.ProfileSet;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Place;
+import braid.model.Stage;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
@@ -46,7 +46,7 @@ final class SimulatedRun {
     this.machine = machine;
     boolean replayed =
         schedule.goal() instanceof Goal.Gemm gemm
-            && gemm.overlap().map(braid.Overlap::replayed).orElse(false);
+            && gemm.overlap().map(braid.model.Overlap::replayed).orElse(false);
     this.launchShare = replayed ? machine.costs().replayedShare() : 1;
     for (var flag : schedule.flags()) {
       firstWords.put(flag.name(), words);
@@ -84,7 +84,7 @@ final class SimulatedRun {
     var profiles = new ArrayList<Profile>();
     for (int rank = 0; rank < schedule.ranks(); rank++) {
       var spans = ran.get(rank).spans();
-      spans.sort(Comparator.comparingLong(braid.Span::startNanos));
+      spans.sort(Comparator.comparingLong(braid.model.Span::startNanos));
       profiles.add(
           new Profile(
               new Place(rank, schedule.ranks()),

@@ -1,6 +1,6 @@
 package braid.schedule;
 
-import braid.Stage;
+import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.HashMap;

@@ -2,8 +2,8 @@ package braid.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.CollectiveWay;
-import braid.DType;
+import braid.model.CollectiveWay;
+import braid.model.DType;
 import braid.schedule.CollectiveSpec.Library;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,10 +2,10 @@ package braid.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.GemmSpec;
-import braid.Method;
-import braid.MimeBundle;
-import braid.Overlap;
+import braid.model.GemmSpec;
+import braid.model.Method;
+import braid.model.MimeBundle;
+import braid.model.Overlap;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,12 +1,12 @@
 package braid.schedule;
 
 import braid.Capabilities;
-import braid.ChunkOrder;
-import braid.DType;
-import braid.GemmSpec;
-import braid.GemmSpec.Pattern;
-import braid.Method;
-import braid.Overlap;
+import braid.model.ChunkOrder;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Pattern;
+import braid.model.Method;
+import braid.model.Overlap;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

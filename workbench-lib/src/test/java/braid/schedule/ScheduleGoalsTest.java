@@ -2,7 +2,7 @@ package braid.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.DType;
+import braid.model.DType;
 import braid.schedule.Step.LibraryCall;
 import java.util.List;
 import java.util.stream.IntStream;

@@ -3,10 +3,10 @@ package braid.schedule;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.DType;
-import braid.GemmSpec;
-import braid.Overlap;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
 import braid.schedule.Step.Move;
 import java.util.ArrayList;
 import java.util.List;

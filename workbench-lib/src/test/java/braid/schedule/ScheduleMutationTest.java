@@ -2,7 +2,7 @@ package braid.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.Method;
+import braid.model.Method;
 import braid.schedule.Step.After;
 import java.util.ArrayList;
 import java.util.EnumMap;

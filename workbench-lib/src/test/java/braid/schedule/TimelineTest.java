@@ -3,11 +3,11 @@ package braid.schedule;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.DType;
-import braid.GemmSpec;
-import braid.MimeBundle;
-import braid.Overlap;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.MimeBundle;
+import braid.model.Overlap;
 import java.io.StringReader;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,7 +1,7 @@
 package braid.launcher.bench;
 
-import braid.MimeBundle;
 import braid.launcher.cell.CellOutput;
+import braid.model.MimeBundle;
 import java.io.IOException;
 
 /// Keeps what a cell prints, so that a benchmark can tell that it really ran.

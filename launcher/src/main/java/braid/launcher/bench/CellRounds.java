@@ -1,11 +1,11 @@
 package braid.launcher.bench;
 
-import braid.BraidException;
 import braid.launcher.bench.report.Measure;
 import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.launcher.session.Stages;
+import braid.model.BraidException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

@@ -1,12 +1,12 @@
 package braid.launcher.bench;
 
-import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
 import braid.launcher.bench.report.JsonReport;
 import braid.launcher.bench.report.MarkdownReport;
 import braid.launcher.bench.report.TextReport;
 import braid.launcher.machine.RankCount;
+import braid.model.BraidException;
 import braid.natives.WholeFile;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -1,7 +1,7 @@
 package braid.launcher.bench;
 
-import braid.BraidException;
 import braid.launcher.bench.report.FrontReport;
+import braid.model.BraidException;
 import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,6 +1,6 @@
 package braid.launcher.bench;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

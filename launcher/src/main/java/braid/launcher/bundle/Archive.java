@@ -1,6 +1,6 @@
 package braid.launcher.bundle;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import braid.natives.WholeFile;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;

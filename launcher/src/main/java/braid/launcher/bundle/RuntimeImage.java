@@ -1,6 +1,6 @@
 package braid.launcher.bundle;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;

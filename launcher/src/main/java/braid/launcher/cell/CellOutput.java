@@ -1,6 +1,6 @@
 package braid.launcher.cell;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import java.io.IOException;
 
 /// Where a cell's output goes while it runs. Calls come from one thread at a time, in the order

@@ -1,6 +1,6 @@
 package braid.launcher.cell;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import java.time.Duration;
 import java.util.Optional;
 

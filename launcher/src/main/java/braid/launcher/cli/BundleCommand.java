@@ -1,10 +1,10 @@
 package braid.launcher.cli;
 
-import braid.BraidException;
 import braid.launcher.OutputFile;
 import braid.launcher.bundle.Bundle;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
+import braid.model.BraidException;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;

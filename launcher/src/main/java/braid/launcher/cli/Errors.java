@@ -1,8 +1,8 @@
 package braid.launcher.cli;
 
-import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.Nearest;
+import braid.model.BraidException;
 import java.io.IOException;
 import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;

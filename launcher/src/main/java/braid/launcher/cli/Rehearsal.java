@@ -1,10 +1,10 @@
 package braid.launcher.cli;
 
-import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.MimeBundle;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Comparator;

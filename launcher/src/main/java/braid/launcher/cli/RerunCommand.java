@@ -1,6 +1,5 @@
 package braid.launcher.cli;
 
-import braid.BraidException;
 import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.run.NotebookQueue;
@@ -17,6 +16,7 @@ import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
+import braid.model.BraidException;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.PrintWriter;

@@ -1,6 +1,5 @@
 package braid.launcher.cli;
 
-import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
@@ -16,6 +15,7 @@ import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.parameters.Parameters;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.SessionOptions;
+import braid.model.BraidException;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.nio.file.Path;

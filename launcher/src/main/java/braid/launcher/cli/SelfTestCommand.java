@@ -1,7 +1,5 @@
 package braid.launcher.cli;
 
-import braid.BraidException;
-import braid.MemoryKind;
 import braid.SelfTest;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
@@ -23,6 +21,8 @@ import braid.launcher.selftest.TestedWay.Outcome;
 import braid.launcher.selftest.TestedWays;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.BraidException;
+import braid.model.MemoryKind;
 import braid.natives.WholeFile;
 import com.google.gson.JsonObject;
 import java.io.IOException;

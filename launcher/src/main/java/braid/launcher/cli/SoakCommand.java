@@ -1,9 +1,9 @@
 package braid.launcher.cli;
 
-import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.soak.SoakRun;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,9 +1,9 @@
 package braid.launcher.editing;
 
-import braid.MimeBundle;
 import braid.launcher.cell.MagicName;
 import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.Origins;
+import braid.model.MimeBundle;
 import java.util.Optional;
 
 /// Answers an editor's questions from the front's own compiler: no rank is asked.

@@ -1,8 +1,8 @@
 package braid.launcher.editing;
 
-import braid.MimeBundle;
 import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.Origins;
+import braid.model.MimeBundle;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

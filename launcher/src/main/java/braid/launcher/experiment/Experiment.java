@@ -1,10 +1,10 @@
 package braid.launcher.experiment;
 
-import braid.BraidException;
-import braid.Evidence;
-import braid.Runs;
-import braid.Study;
+import braid.evidence.Evidence;
+import braid.evidence.Runs;
+import braid.evidence.Study;
 import braid.launcher.experiment.Manifest.State;
+import braid.model.BraidException;
 import braid.natives.WholeFile;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;

@@ -1,6 +1,6 @@
 package braid.launcher.experiment;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,8 +1,8 @@
 package braid.launcher.experiment;
 
-import braid.BraidException;
-import braid.Displayable;
-import braid.MimeBundle;
+import braid.model.BraidException;
+import braid.model.Displayable;
+import braid.model.MimeBundle;
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;

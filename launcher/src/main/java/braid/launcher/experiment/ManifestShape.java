@@ -1,6 +1,6 @@
 package braid.launcher.experiment;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;

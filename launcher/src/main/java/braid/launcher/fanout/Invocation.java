@@ -1,12 +1,12 @@
 package braid.launcher.fanout;
 
-import braid.GroupAborted;
-import braid.MimeBundle;
 import braid.launcher.ranks.RankDied;
 import braid.launcher.ranks.RankProcess;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.ToRank;
+import braid.model.GroupAborted;
+import braid.model.MimeBundle;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

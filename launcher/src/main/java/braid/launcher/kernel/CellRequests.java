@@ -1,6 +1,5 @@
 package braid.launcher.kernel;
 
-import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.kernel.channels.Channels;
@@ -12,6 +11,7 @@ import braid.launcher.kernel.output.DisplayContent;
 import braid.launcher.kernel.output.ErrorContent;
 import braid.launcher.kernel.output.Prompts;
 import braid.launcher.session.Session;
+import braid.model.MimeBundle;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.time.Duration;

@@ -1,11 +1,11 @@
 package braid.launcher.kernel;
 
-import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.InterruptSignal;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.BraidException;
 import com.google.gson.JsonParseException;
 import java.io.IOException;
 import java.nio.charset.CharacterCodingException;

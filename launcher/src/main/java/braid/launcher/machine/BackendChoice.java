@@ -1,6 +1,6 @@
 package braid.launcher.machine;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.util.List;
 import java.util.stream.IntStream;
 

@@ -1,6 +1,6 @@
 package braid.launcher.machine;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;

@@ -1,6 +1,6 @@
 package braid.launcher.notebook;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
 import java.util.Optional;

@@ -1,7 +1,7 @@
 package braid.launcher.notebook;
 
-import braid.BraidException;
 import braid.launcher.InputFile;
+import braid.model.BraidException;
 import braid.natives.WholeFile;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;

@@ -1,10 +1,10 @@
 package braid.launcher.notebook;
 
-import braid.BraidException;
 import braid.launcher.Nearest;
 import braid.launcher.notebook.parameters.DeclaredParameter;
 import braid.launcher.notebook.parameters.Injection;
 import braid.launcher.notebook.parameters.Parameters;
+import braid.model.BraidException;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonNull;
@@ -24,7 +24,8 @@ public final class ParameterCell {
   private ParameterCell() {}
 
   /// @return what the user should know of it
-  /// @throws braid.BraidException where the notebook does not declare a name, or not of that type
+  /// @throws braid.model.BraidException where the notebook does not declare a name, or not of that
+  ///   type
   public static Optional<String> inject(Parameters parameters, Notebook notebook) {
     if (parameters.isEmpty()) {
       return Optional.empty();
@@ -61,7 +62,7 @@ public final class ParameterCell {
   /// parameter must be declared by one of them at least.
   ///
   /// @return what the user should know of it
-  /// @throws braid.BraidException where none declares a name, or one not of that type
+  /// @throws braid.model.BraidException where none declares a name, or one not of that type
   public static List<String> inject(Parameters parameters, List<Notebook> notebooks) {
     if (notebooks.size() == 1) {
       return inject(parameters, notebooks.getFirst()).stream().toList();

@@ -1,11 +1,11 @@
 package braid.launcher.output;
 
-import braid.MimeBundle;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankProcess;
 import braid.launcher.wire.ToRank;
+import braid.model.MimeBundle;
 import java.io.IOException;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;

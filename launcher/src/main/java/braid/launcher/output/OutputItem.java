@@ -1,7 +1,7 @@
 package braid.launcher.output;
 
-import braid.MimeBundle;
 import braid.launcher.ranks.RankEvent.Channel;
+import braid.model.MimeBundle;
 
 /// One piece of a cell's output that waits to be delivered.
 sealed interface OutputItem {

@@ -1,6 +1,6 @@
 package braid.launcher.output;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.util.Locale;
 import java.util.regex.Pattern;
 

@@ -1,9 +1,9 @@
 package braid.launcher.output;
 
-import braid.MimeBundle;
 import braid.launcher.output.OutputItem.Shown;
 import braid.launcher.output.OutputItem.Text;
 import braid.launcher.ranks.RankEvent.Channel;
+import braid.model.MimeBundle;
 import java.util.ArrayDeque;
 import java.util.EnumSet;
 import java.util.HashMap;

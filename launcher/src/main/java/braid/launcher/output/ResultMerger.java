@@ -1,7 +1,7 @@
 package braid.launcher.output;
 
-import braid.MimeBundle;
 import braid.internal.evidence.HandedOver;
+import braid.model.MimeBundle;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;

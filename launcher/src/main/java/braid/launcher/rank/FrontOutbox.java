@@ -1,9 +1,9 @@
 package braid.launcher.rank;
 
-import braid.MimeBundle;
 import braid.internal.rank.Outbox;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;
+import braid.model.MimeBundle;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 

@@ -1,6 +1,5 @@
 package braid.launcher.rank;
 
-import braid.BraidException;
 import braid.internal.context.RankContext;
 import braid.internal.host.SharedFileSweep;
 import braid.internal.rank.Env;
@@ -11,6 +10,7 @@ import braid.launcher.wire.Hello;
 import braid.launcher.wire.OutputMark;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.ToRank;
+import braid.model.BraidException;
 import braid.natives.LibC;
 import java.io.EOFException;
 import java.io.FileDescriptor;

@@ -1,9 +1,9 @@
 package braid.launcher.rank;
 
 import REPL.$Cancel$;
-import braid.GroupAborted;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.RankFailure.Kind;
+import braid.model.GroupAborted;
 import java.io.InterruptedIOException;
 import java.nio.channels.ClosedByInterruptException;
 import jdk.jshell.spi.SPIResolutionException;

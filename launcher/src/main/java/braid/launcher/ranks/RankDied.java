@@ -1,6 +1,6 @@
 package braid.launcher.ranks;
 
-import braid.BraidException;
+import braid.model.BraidException;
 
 /// A request that a rank can no longer answer.
 public final class RankDied extends BraidException {

@@ -1,6 +1,6 @@
 package braid.launcher.ranks;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 
 /// What comes from a rank by itself, while a cell runs or after.
 public sealed interface RankEvent {

@@ -1,10 +1,10 @@
 package braid.launcher.ranks;
 
-import braid.BraidException;
 import braid.internal.store.FoldedLog;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.Hello;
 import braid.launcher.wire.ToRank;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;

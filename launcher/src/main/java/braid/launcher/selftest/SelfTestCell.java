@@ -1,6 +1,6 @@
 package braid.launcher.selftest;
 
-import braid.MemoryKind;
+import braid.model.MemoryKind;
 import java.util.List;
 import java.util.stream.Collectors;
 

@@ -1,7 +1,7 @@
 package braid.launcher.selftest;
 
-import braid.MimeBundle;
 import braid.launcher.cell.CellOutput;
+import braid.model.MimeBundle;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,10 +1,10 @@
 package braid.launcher.session;
 
-import braid.BraidException;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.MagicName;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.output.OutputMode;
+import braid.model.BraidException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -1,6 +1,5 @@
 package braid.launcher.session;
 
-import braid.BraidException;
 import braid.internal.host.SharedFileSweep;
 import braid.internal.rank.Env;
 import braid.internal.store.StoreServer;
@@ -10,6 +9,7 @@ import braid.launcher.fanout.FanOut;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankKind;
 import braid.launcher.ranks.RankSet;
+import braid.model.BraidException;
 import braid.natives.JavaCpp;
 import java.io.IOException;
 import java.net.InetAddress;

@@ -1,6 +1,6 @@
 package braid.launcher.session;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.lang.classfile.ClassFile;
 import java.lang.classfile.ClassTransform;
 import java.lang.classfile.CodeElement;

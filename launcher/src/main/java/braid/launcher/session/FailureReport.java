@@ -1,7 +1,5 @@
 package braid.launcher.session;
 
-import braid.GroupAborted;
-import braid.VerificationFailed;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Kind;
@@ -12,6 +10,8 @@ import braid.launcher.fanout.Invocation.Ending;
 import braid.launcher.ranks.Death;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
+import braid.model.GroupAborted;
+import braid.model.VerificationFailed;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -1,6 +1,5 @@
 package braid.launcher.session;
 
-import braid.MimeBundle;
 import braid.internal.rank.Outbox;
 import braid.internal.report.Renderings;
 import braid.launcher.cell.Cell;
@@ -13,6 +12,7 @@ import braid.launcher.rank.StandardOutput;
 import braid.launcher.rank.StoppableRun;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.wire.RankFailure;
+import braid.model.MimeBundle;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;

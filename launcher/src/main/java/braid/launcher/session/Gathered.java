@@ -1,18 +1,18 @@
 package braid.launcher.session;
 
-import braid.BraidException;
-import braid.Displayable;
-import braid.Evidence;
-import braid.MimeBundle;
-import braid.Profile;
-import braid.ProfileSet;
-import braid.Runs;
-import braid.Study;
+import braid.evidence.Evidence;
+import braid.evidence.Profile;
+import braid.evidence.ProfileSet;
+import braid.evidence.Runs;
+import braid.evidence.Study;
 import braid.internal.evidence.HandedOver;
 import braid.internal.report.json.ProfileJson;
 import braid.internal.report.json.ProfileWriter;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Manifest;
+import braid.model.BraidException;
+import braid.model.Displayable;
+import braid.model.MimeBundle;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayDeque;

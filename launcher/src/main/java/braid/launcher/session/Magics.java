@@ -1,7 +1,5 @@
 package braid.launcher.session;
 
-import braid.BraidException;
-import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.MagicName;
 import braid.launcher.compile.CellCompiler.Piece;
@@ -10,6 +8,8 @@ import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.session.magic.Declared;
 import braid.launcher.session.magic.MavenJars;
 import braid.launcher.session.magic.RankTable;
+import braid.model.BraidException;
+import braid.model.MimeBundle;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

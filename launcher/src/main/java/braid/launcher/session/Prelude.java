@@ -1,7 +1,7 @@
 package braid.launcher.session;
 
-import braid.BraidException;
 import braid.launcher.compile.CellCompiler;
+import braid.model.BraidException;
 import java.util.List;
 import jdk.jshell.Snippet;
 
@@ -18,13 +18,15 @@ final class Prelude {
           "import java.util.function.*;",
           "import java.util.stream.*;",
           "import braid.*;",
+          "import braid.evidence.*;",
+          "import braid.model.*;",
           "import braid.schedule.*;",
           "import braid.schedule.simulation.Machine;",
-          "import static braid.DType.*;",
+          "import static braid.model.DType.*;",
           "import static braid.Display.*;",
-          "import static braid.MemoryKind.*;",
-          "import static braid.Method.*;",
-          "import static braid.Transport.*;");
+          "import static braid.model.MemoryKind.*;",
+          "import static braid.model.Method.*;",
+          "import static braid.model.Transport.*;");
 
   /// On the ranks only: the front is no rank.
   static final String WORLD = "var world = ProcessGroup.world();";

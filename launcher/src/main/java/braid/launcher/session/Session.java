@@ -1,6 +1,5 @@
 package braid.launcher.session;
 
-import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellOutput;
@@ -23,6 +22,7 @@ import braid.launcher.ranks.Death;
 import braid.launcher.ranks.RankEvent;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.launcher.ranks.RankSet;
+import braid.model.MimeBundle;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

@@ -1,6 +1,5 @@
 package braid.launcher.soak;
 
-import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.notebook.run.CellAttempt;
@@ -8,6 +7,7 @@ import braid.launcher.notebook.run.StopRequest;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.MimeBundle;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Optional;

@@ -1,6 +1,6 @@
 package braid.launcher.soak;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.BufferedReader;

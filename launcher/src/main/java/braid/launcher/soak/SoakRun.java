@@ -1,7 +1,7 @@
 package braid.launcher.soak;
 
-import braid.BraidException;
 import braid.launcher.session.SessionOptions;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;

@@ -37,7 +37,7 @@ public final class Connection implements AutoCloseable {
   /// As above. The message is complete before a byte of it is sent: one that cannot be written
   /// leaves the connection as it was.
   ///
-  /// @throws braid.BraidException where the message is larger than a message may be
+  /// @throws braid.model.BraidException where the message is larger than a message may be
   public void send(FromRank message) throws IOException {
     var bytes = new ByteArrayOutputStream();
     message.write(new DataOutputStream(bytes));

@@ -1,6 +1,6 @@
 package braid.launcher.wire;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import java.io.DataInput;
 import java.io.DataOutput;
 import java.io.IOException;

@@ -1,7 +1,7 @@
 package braid.launcher.wire;
 
-import braid.BraidException;
-import braid.MimeBundle;
+import braid.model.BraidException;
+import braid.model.MimeBundle;
 import java.io.DataInput;
 import java.io.DataOutput;
 import java.io.IOException;

@@ -2,15 +2,15 @@ package braid.launcher.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.Overlap;
-import braid.Runs;
-import braid.Study;
+import braid.evidence.Runs;
+import braid.evidence.Study;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Manifest;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
+import braid.model.Overlap;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.IOException;

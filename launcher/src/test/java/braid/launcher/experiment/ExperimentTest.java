@@ -3,11 +3,11 @@ package braid.launcher.experiment;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.Overlap;
-import braid.Runs;
-import braid.Study;
+import braid.evidence.Runs;
+import braid.evidence.Study;
 import braid.launcher.experiment.Manifest.State;
+import braid.model.BraidException;
+import braid.model.Overlap;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;

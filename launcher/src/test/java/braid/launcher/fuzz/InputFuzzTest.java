@@ -3,12 +3,12 @@ package braid.launcher.fuzz;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assertions.fail;
 
-import braid.BraidException;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
 import braid.launcher.notebook.ParameterCell;
 import braid.launcher.notebook.parameters.Parameters;
+import braid.model.BraidException;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;

@@ -3,7 +3,7 @@ package braid.launcher.notebook;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import com.google.gson.JsonPrimitive;
 import java.io.IOException;
 import java.io.RandomAccessFile;

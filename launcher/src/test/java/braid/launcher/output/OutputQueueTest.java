@@ -5,8 +5,8 @@ import static braid.launcher.ranks.RankEvent.Channel.STDOUT;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.MimeBundle;
+import braid.model.BraidException;
+import braid.model.MimeBundle;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;

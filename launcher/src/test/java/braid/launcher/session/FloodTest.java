@@ -2,13 +2,13 @@ package braid.launcher.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Kind;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.cell.Outcome;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.OutputLimit;
+import braid.model.MimeBundle;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;

@@ -3,8 +3,8 @@ package braid.launcher.session;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
 import braid.launcher.cell.Cell;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;

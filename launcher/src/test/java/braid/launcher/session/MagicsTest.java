@@ -3,13 +3,13 @@ package braid.launcher.session;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Kind;
 import braid.launcher.cell.MagicName;
 import braid.launcher.cell.Outcome;
 import braid.launcher.session.magic.MavenJars;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;

@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import braid.BraidException;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Kind;
 import braid.launcher.cell.Outcome;
+import braid.model.BraidException;
 import braid.natives.cuda.Gpu;
 import java.io.BufferedReader;
 import java.io.IOException;

@@ -2,8 +2,8 @@ package braid.launcher.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.MimeBundle;
 import braid.launcher.cell.Cell;
+import braid.model.MimeBundle;
 import java.nio.file.Path;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterAll;

@@ -1,12 +1,6 @@
 package braid.internal.backend;
 
-import braid.DType;
-import braid.Library;
-import braid.Link;
-import braid.MemoryKind;
-import braid.Reading;
 import braid.SelfTest;
-import braid.Timing;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
@@ -15,6 +9,12 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.DType;
+import braid.model.Library;
+import braid.model.Link;
+import braid.model.MemoryKind;
+import braid.model.Reading;
+import braid.model.Timing;
 import braid.schedule.Lane;
 import java.util.List;
 import java.util.Optional;

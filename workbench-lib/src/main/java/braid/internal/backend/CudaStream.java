@@ -1,8 +1,5 @@
 package braid.internal.backend;
 
-import braid.Span;
-import braid.Stage;
-import braid.Transport;
 import braid.internal.cuda.AwaitedWords;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.cuda.Launch;
@@ -19,6 +16,9 @@ import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
 import braid.internal.work.Work;
+import braid.model.Span;
+import braid.model.Stage;
+import braid.model.Transport;
 import braid.natives.cuda.GpuCopy;
 import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.GpuStream;

@@ -1,13 +1,6 @@
 package braid.internal.backend;
 
-import braid.BraidException;
-import braid.DType;
-import braid.Library;
-import braid.Link;
-import braid.MemoryKind;
-import braid.Reading;
 import braid.SelfTest;
-import braid.Timing;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Cores;
 import braid.internal.host.FreeMemory;
@@ -24,6 +17,13 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Library;
+import braid.model.Link;
+import braid.model.MemoryKind;
+import braid.model.Reading;
+import braid.model.Timing;
 import braid.schedule.Lane;
 import java.lang.foreign.Arena;
 import java.util.LinkedHashMap;

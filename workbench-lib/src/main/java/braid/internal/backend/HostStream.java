@@ -1,7 +1,5 @@
 package braid.internal.backend;
 
-import braid.Span;
-import braid.Stage;
 import braid.internal.host.CopyEngine;
 import braid.internal.host.CopyWorkers;
 import braid.internal.host.Cores;
@@ -16,6 +14,8 @@ import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
 import braid.internal.work.Work;
+import braid.model.Span;
+import braid.model.Stage;
 import braid.schedule.Lane;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

@@ -1,11 +1,11 @@
 package braid.internal.backend;
 
-import braid.Span;
 import braid.internal.library.LibraryCall;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
 import braid.internal.work.Work;
+import braid.model.Span;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Optional;

@@ -1,7 +1,5 @@
 package braid.internal.collective;
 
-import braid.BraidException;
-import braid.Library;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Courier.Refusal;
 import braid.internal.library.LibraryCollectives;
@@ -11,6 +9,8 @@ import braid.internal.rank.Closing;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.run.Executor;
 import braid.internal.work.Work;
+import braid.model.BraidException;
+import braid.model.Library;
 import braid.schedule.Collective;
 import braid.schedule.CollectiveSpec;
 import braid.schedule.Lane;

@@ -1,8 +1,8 @@
 package braid.internal.collective;
 
-import braid.BraidException;
-import braid.Place;
 import braid.internal.rank.Waits;
+import braid.model.BraidException;
+import braid.model.Place;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;

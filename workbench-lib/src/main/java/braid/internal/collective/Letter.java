@@ -1,6 +1,6 @@
 package braid.internal.collective;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.nio.charset.StandardCharsets;
 
 /// What a rank says of a tensor that it sends or receives into. The `identity` is the same on all

@@ -1,8 +1,8 @@
 package braid.internal.collective;
 
-import braid.Place;
 import braid.internal.host.SignalWord;
 import braid.internal.resource.SymmetricMemory;
+import braid.model.Place;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

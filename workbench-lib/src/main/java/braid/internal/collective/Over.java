@@ -1,6 +1,6 @@
 package braid.internal.collective;
 
-import braid.CollectiveWay;
+import braid.model.CollectiveWay;
 
 /// What collectives go over.
 ///

@@ -1,12 +1,12 @@
 package braid.internal.collective;
 
-import braid.Place;
 import braid.internal.backend.Backend;
 import braid.internal.memory.Calls;
 import braid.internal.memory.Counters;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricSource;
+import braid.model.Place;
 import java.util.List;
 import java.util.function.Supplier;
 

@@ -1,6 +1,6 @@
 package braid.internal.collective;
 
-import braid.Place;
+import braid.model.Place;
 import java.util.LinkedHashMap;
 import java.util.Optional;
 import java.util.SequencedMap;

@@ -1,8 +1,8 @@
 package braid.internal.collective;
 
-import braid.DType;
 import braid.internal.library.Piece;
 import braid.internal.library.Request;
+import braid.model.DType;
 import braid.schedule.Collective;
 import braid.schedule.CollectiveSpec;
 import org.jspecify.annotations.Nullable;

@@ -1,9 +1,5 @@
 package braid.internal.context;
 
-import braid.BraidException;
-import braid.GroupAborted;
-import braid.MemoryKind;
-import braid.Place;
 import braid.internal.backend.Backend;
 import braid.internal.backend.CudaBackend;
 import braid.internal.backend.HostBackend;
@@ -18,6 +14,10 @@ import braid.internal.store.Reply;
 import braid.internal.store.Store;
 import braid.internal.store.StoreClient;
 import braid.internal.store.Ticket;
+import braid.model.BraidException;
+import braid.model.GroupAborted;
+import braid.model.MemoryKind;
+import braid.model.Place;
 import braid.natives.cuda.Gpu;
 import java.time.Duration;
 import java.util.ArrayDeque;

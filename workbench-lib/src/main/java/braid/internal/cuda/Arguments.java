@@ -1,8 +1,8 @@
 package braid.internal.cuda;
 
-import braid.DType;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
+import braid.model.DType;
 import braid.natives.kernels.ElementType;
 import braid.natives.kernels.ReduceArguments;
 import java.lang.foreign.MemorySegment;

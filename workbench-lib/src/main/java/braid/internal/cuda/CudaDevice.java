@@ -1,8 +1,8 @@
 package braid.internal.cuda;
 
-import braid.BraidException;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
+import braid.model.BraidException;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
 import braid.natives.kernels.Kernels;

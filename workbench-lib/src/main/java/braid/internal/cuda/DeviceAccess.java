@@ -1,12 +1,12 @@
 package braid.internal.cuda;
 
-import braid.DType;
 import braid.internal.rank.Closing;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Judgement;
 import braid.internal.resource.Range;
 import braid.internal.resource.Widening;
+import braid.model.DType;
 import braid.natives.cuda.GpuStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

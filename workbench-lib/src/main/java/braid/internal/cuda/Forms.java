@@ -1,8 +1,8 @@
 package braid.internal.cuda;
 
-import braid.DType;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.model.DType;
 
 /// The forms in which cublasLt takes the sides of a multiplication.
 public final class Forms {

@@ -1,12 +1,12 @@
 package braid.internal.cuda;
 
-import braid.DType;
-import braid.Stage;
 import braid.internal.rank.Closing;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
+import braid.model.DType;
+import braid.model.Stage;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuStream;
 import java.lang.foreign.Arena;

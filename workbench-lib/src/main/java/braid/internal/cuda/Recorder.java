@@ -1,8 +1,8 @@
 package braid.internal.cuda;
 
-import braid.Span;
-import braid.Stage;
 import braid.internal.work.Work;
+import braid.model.Span;
+import braid.model.Stage;
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuStream;
 import braid.natives.profiling.Cupti;

@@ -1,6 +1,6 @@
 package braid.internal.cuda;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import braid.natives.cuda.Gpu;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;

@@ -1,13 +1,13 @@
 package braid.internal.evidence;
 
-import braid.Evidence;
-import braid.MimeBundle;
-import braid.ProfileSet;
-import braid.Study;
+import braid.evidence.Evidence;
+import braid.evidence.ProfileSet;
+import braid.evidence.Study;
 import braid.internal.report.Renderings;
 import braid.internal.report.json.ProfileJson;
 import braid.internal.report.json.ProfileWriter;
 import braid.internal.report.json.StudyJson;
+import braid.model.MimeBundle;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;

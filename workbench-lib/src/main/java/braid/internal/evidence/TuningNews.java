@@ -1,10 +1,10 @@
 package braid.internal.evidence;
 
-import braid.MimeBundle;
-import braid.Study;
+import braid.evidence.Study;
 import braid.internal.rank.Outbox;
 import braid.internal.report.ProgressBar;
 import braid.internal.report.json.StudyJson;
+import braid.model.MimeBundle;
 
 /// What the rank that speaks for all tells while the tuner works: how far it is, in one place that
 /// is updated, and in the end the study, for the front to keep.

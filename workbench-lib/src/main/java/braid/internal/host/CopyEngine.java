@@ -1,7 +1,7 @@
 package braid.internal.host;
 
-import braid.Link;
 import braid.internal.rank.Waits;
+import braid.model.Link;
 import java.lang.foreign.MemorySegment;
 import java.util.function.Supplier;
 

@@ -1,6 +1,6 @@
 package braid.internal.host;
 
-import braid.Place;
+import braid.model.Place;
 import braid.natives.LibC;
 import java.util.List;
 

@@ -1,8 +1,8 @@
 package braid.internal.host;
 
-import braid.BraidException;
-import braid.Place;
 import braid.internal.rank.Waits;
+import braid.model.BraidException;
+import braid.model.Place;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;

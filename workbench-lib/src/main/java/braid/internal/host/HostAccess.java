@@ -1,12 +1,12 @@
 package braid.internal.host;
 
-import braid.DType;
 import braid.internal.resource.Bounds;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Judgement;
 import braid.internal.resource.Range;
 import braid.internal.resource.Widening;
+import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 

@@ -1,7 +1,7 @@
 package braid.internal.host;
 
-import braid.DType;
 import braid.internal.work.Matrix;
+import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

@@ -1,6 +1,6 @@
 package braid.internal.host;
 
-import braid.Link;
+import braid.model.Link;
 
 /// When a link would be done with each copy. It works with the times at which copies were ready,
 /// not at which a thread woke up to make them: an overslept deadline delays one copy and not all

@@ -1,10 +1,10 @@
 package braid.internal.host;
 
-import braid.BraidException;
-import braid.GroupAborted;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.model.BraidException;
+import braid.model.GroupAborted;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;

@@ -4,7 +4,7 @@ import static braid.internal.host.SharedFile.FAMILY;
 import static braid.internal.host.SharedFile.FOLDER;
 import static braid.internal.host.SharedFile.PROCESSES;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;

@@ -1,8 +1,8 @@
 package braid.internal.host;
 
-import braid.BraidException;
-import braid.GroupAborted;
 import braid.internal.rank.Waits;
+import braid.model.BraidException;
+import braid.model.GroupAborted;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;

@@ -1,7 +1,7 @@
 package braid.internal.library;
 
-import braid.DType;
 import braid.internal.resource.Attachment;
+import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 

@@ -1,7 +1,7 @@
 package braid.internal.memory;
 
-import braid.Place;
 import braid.internal.resource.Rendezvous;
+import braid.model.Place;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -1,9 +1,9 @@
 package braid.internal.memory;
 
-import braid.BraidException;
 import braid.internal.host.SignalWord;
 import braid.internal.rank.Waits;
 import braid.internal.resource.SymmetricMemory;
+import braid.model.BraidException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.TreeMap;

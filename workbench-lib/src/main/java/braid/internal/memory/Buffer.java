@@ -1,7 +1,7 @@
 package braid.internal.memory;
 
-import braid.MemoryKind;
 import braid.internal.resource.SymmetricMemory;
+import braid.model.MemoryKind;
 
 /// A piece of symmetric memory that is handed out again and again. The `number` names it among
 /// those of its board, the same on every rank; its generation counts how often the number was

@@ -1,12 +1,12 @@
 package braid.internal.memory;
 
-import braid.BraidException;
-import braid.MemoryKind;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.model.BraidException;
+import braid.model.MemoryKind;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.BitSet;

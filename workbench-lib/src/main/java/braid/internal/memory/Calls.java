@@ -1,11 +1,11 @@
 package braid.internal.memory;
 
-import braid.BraidException;
 import braid.internal.backend.Backend;
 import braid.internal.host.Once;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.model.BraidException;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.function.Supplier;

@@ -1,7 +1,7 @@
 package braid.internal.memory;
 
-import braid.BraidException;
-import braid.Place;
+import braid.model.BraidException;
+import braid.model.Place;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

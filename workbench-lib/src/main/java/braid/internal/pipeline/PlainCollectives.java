@@ -1,7 +1,5 @@
 package braid.internal.pipeline;
 
-import braid.DType;
-import braid.Place;
 import braid.ProcessGroup;
 import braid.internal.backend.Backend;
 import braid.internal.backend.Stream;
@@ -13,6 +11,8 @@ import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
 import braid.internal.work.Work;
+import braid.model.DType;
+import braid.model.Place;
 import braid.schedule.Lane;
 import braid.schedule.Slice;
 import java.util.ArrayDeque;

@@ -1,10 +1,5 @@
 package braid.internal.pipeline;
 
-import braid.DType;
-import braid.GemmSpec;
-import braid.Method;
-import braid.Overlap;
-import braid.Place;
 import braid.internal.backend.Backend;
 import braid.internal.backend.Event;
 import braid.internal.backend.Executable;
@@ -19,6 +14,11 @@ import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Work;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.Place;
 import braid.schedule.Buffer;
 import braid.schedule.Goal;
 import braid.schedule.Lane;

@@ -1,8 +1,8 @@
 package braid.internal.pipeline;
 
-import braid.GemmSpec;
-import braid.MemoryKind;
 import braid.internal.rank.Closing;
+import braid.model.GemmSpec;
+import braid.model.MemoryKind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

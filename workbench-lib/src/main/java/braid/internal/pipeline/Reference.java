@@ -1,9 +1,5 @@
 package braid.internal.pipeline;
 
-import braid.DType;
-import braid.GemmSpec;
-import braid.GemmSpec.Feature;
-import braid.GemmSpec.Pattern;
 import braid.ProcessGroup;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
@@ -11,6 +7,10 @@ import braid.internal.resource.Range;
 import braid.internal.resource.SymmetricSource;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
+import braid.model.GemmSpec.Pattern;
 import braid.schedule.Part;
 import java.lang.foreign.MemorySegment;
 import java.util.List;

@@ -1,6 +1,6 @@
 package braid.internal.pipeline;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.util.Locale;
 
 /// How far a value may be from the reference where the user says so: `atol` + `rtol` × |reference|.

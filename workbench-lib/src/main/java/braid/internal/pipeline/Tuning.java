@@ -1,7 +1,7 @@
 package braid.internal.pipeline;
 
-import braid.GemmSpec;
-import braid.Overlap;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
 import braid.schedule.Schedule;
 import java.util.LinkedHashMap;
 import java.util.Optional;

@@ -1,7 +1,7 @@
 package braid.internal.pipeline;
 
-import braid.DType;
 import braid.internal.work.Matrix;
+import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 

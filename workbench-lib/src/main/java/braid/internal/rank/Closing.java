@@ -1,6 +1,6 @@
 package braid.internal.rank;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import braid.natives.cuda.GpuError;
 import java.util.ArrayDeque;
 import java.util.List;

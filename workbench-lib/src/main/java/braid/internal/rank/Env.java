@@ -1,9 +1,9 @@
 package braid.internal.rank;
 
-import braid.BraidException;
-import braid.Link;
-import braid.MemoryKind;
-import braid.Place;
+import braid.model.BraidException;
+import braid.model.Link;
+import braid.model.MemoryKind;
+import braid.model.Place;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;

@@ -1,6 +1,6 @@
 package braid.internal.rank;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import org.jspecify.annotations.Nullable;
 
 /// Where a rank's results go to be seen. A session installs one that sends them to its front.

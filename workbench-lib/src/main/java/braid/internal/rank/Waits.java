@@ -1,7 +1,7 @@
 package braid.internal.rank;
 
-import braid.BraidException;
-import braid.GroupAborted;
+import braid.model.BraidException;
+import braid.model.GroupAborted;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

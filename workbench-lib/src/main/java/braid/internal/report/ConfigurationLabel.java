@@ -1,6 +1,6 @@
 package braid.internal.report;
 
-import braid.Overlap;
+import braid.model.Overlap;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.stream.Collectors;

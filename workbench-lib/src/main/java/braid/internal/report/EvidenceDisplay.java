@@ -1,7 +1,7 @@
 package braid.internal.report;
 
-import braid.MimeBundle;
 import braid.internal.report.chart.ChartImage;
+import braid.model.MimeBundle;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.function.Supplier;

@@ -1,9 +1,9 @@
 package braid.internal.report;
 
-import braid.Profile;
-import braid.Span;
-import braid.Stage;
+import braid.evidence.Profile;
 import braid.internal.report.statistics.RankTimes;
+import braid.model.Span;
+import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumSet;

@@ -1,6 +1,6 @@
 package braid.internal.report;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import java.util.Locale;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;

@@ -1,9 +1,9 @@
 package braid.internal.report;
 
-import braid.Displayable;
-import braid.MimeBundle;
 import braid.internal.report.chart.ChartImage;
 import braid.internal.report.value.Values;
+import braid.model.Displayable;
+import braid.model.MimeBundle;
 import java.awt.image.BufferedImage;
 import org.jfree.chart.JFreeChart;
 import org.jspecify.annotations.Nullable;

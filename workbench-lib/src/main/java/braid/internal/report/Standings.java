@@ -1,9 +1,9 @@
 package braid.internal.report;
 
-import braid.Estimate;
-import braid.Overlap;
 import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.Spread;
+import braid.model.Estimate;
+import braid.model.Overlap;
 import java.util.List;
 import java.util.SequencedSet;
 

@@ -1,8 +1,8 @@
 package braid.internal.report;
 
-import braid.Profile;
-import braid.Span;
-import braid.Stage;
+import braid.evidence.Profile;
+import braid.model.Span;
+import braid.model.Stage;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;

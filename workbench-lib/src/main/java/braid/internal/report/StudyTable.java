@@ -1,7 +1,7 @@
 package braid.internal.report;
 
-import braid.Overlap;
 import braid.internal.report.statistics.Conditions;
+import braid.model.Overlap;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -1,6 +1,6 @@
 package braid.internal.resource;
 
-import braid.DType;
+import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 
 /// How the host gets at numbers in a backend's memory, which it may not be able to touch itself: a

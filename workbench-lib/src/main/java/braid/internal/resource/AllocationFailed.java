@@ -1,6 +1,6 @@
 package braid.internal.resource;
 
-import braid.BraidException;
+import braid.model.BraidException;
 
 /// Memory that could not be had, on some rank; all ranks of the group are told so in the same
 /// exchange and have undone their part, so it can be tried again.

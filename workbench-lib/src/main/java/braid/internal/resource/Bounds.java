@@ -1,6 +1,6 @@
 package braid.internal.resource;
 
-import braid.DType;
+import braid.model.DType;
 
 /// One expected number in fp32, before it is rounded to the type it is stored in, and the interval
 /// that holds every right one. Where it is not finite, `low` and `high` are what is expected; they

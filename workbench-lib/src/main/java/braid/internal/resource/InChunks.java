@@ -1,6 +1,6 @@
 package braid.internal.resource;
 
-import braid.DType;
+import braid.model.DType;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

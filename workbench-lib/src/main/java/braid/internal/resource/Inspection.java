@@ -1,6 +1,6 @@
 package braid.internal.resource;
 
-import braid.DType;
+import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 
 /// An access that also looks at many numbers at once, where they are.

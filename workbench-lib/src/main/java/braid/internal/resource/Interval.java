@@ -1,6 +1,6 @@
 package braid.internal.resource;
 
-import braid.DType;
+import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 
 /// [Bounds] of many numbers, all of one type: fp32 but where they were rounded before the

@@ -1,6 +1,6 @@
 package braid.internal.resource;
 
-import braid.Place;
+import braid.model.Place;
 import java.util.List;
 import java.util.stream.IntStream;
 

@@ -1,7 +1,7 @@
 package braid.internal.resource;
 
-import braid.BraidException;
-import braid.MemoryKind;
+import braid.model.BraidException;
+import braid.model.MemoryKind;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Optional;

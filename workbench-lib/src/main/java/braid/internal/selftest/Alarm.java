@@ -1,9 +1,9 @@
 package braid.internal.selftest;
 
-import braid.GroupAborted;
-import braid.Place;
 import braid.internal.rank.Waits;
 import braid.internal.resource.SymmetricMemory;
+import braid.model.GroupAborted;
+import braid.model.Place;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 

@@ -1,14 +1,14 @@
 package braid.internal.selftest;
 
 import braid.Capabilities;
-import braid.CollectiveWay;
 import braid.Collectives;
-import braid.DType;
-import braid.Library;
-import braid.Place;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
-import braid.Transport;
+import braid.model.CollectiveWay;
+import braid.model.DType;
+import braid.model.Library;
+import braid.model.Place;
+import braid.model.Transport;
 import braid.natives.kernels.Integers;
 import java.util.Arrays;
 import java.util.List;

@@ -1,6 +1,6 @@
 package braid.internal.selftest;
 
-import braid.DType;
+import braid.model.DType;
 import org.jspecify.annotations.Nullable;
 
 /// What a case found wrong first. It is thrown at the end: between calls that ranks make together

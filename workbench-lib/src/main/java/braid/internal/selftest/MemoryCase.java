@@ -1,8 +1,8 @@
 package braid.internal.selftest;
 
-import braid.DType;
 import braid.SymmetricTensor;
 import braid.Tensor;
+import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.util.Arrays;
 import java.util.List;

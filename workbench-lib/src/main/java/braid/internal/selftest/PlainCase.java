@@ -1,12 +1,12 @@
 package braid.internal.selftest;
 
-import braid.ChunkOrder;
-import braid.DType;
-import braid.GemmSpec;
-import braid.GemmSpec.Feature;
-import braid.Method;
-import braid.Overlap;
-import braid.Place;
+import braid.model.ChunkOrder;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.Place;
 import java.util.Arrays;
 import java.util.function.Function;
 import java.util.function.IntFunction;

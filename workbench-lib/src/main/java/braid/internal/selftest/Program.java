@@ -1,8 +1,8 @@
 package braid.internal.selftest;
 
-import braid.MemoryKind;
 import braid.ProcessGroup;
 import braid.internal.rank.Closing;
+import braid.model.MemoryKind;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;

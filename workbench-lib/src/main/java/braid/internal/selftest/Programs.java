@@ -1,16 +1,16 @@
 package braid.internal.selftest;
 
 import braid.Capabilities;
-import braid.ChunkOrder;
-import braid.DType;
-import braid.GemmSpec;
-import braid.GemmSpec.Feature;
-import braid.GemmSpec.Pattern;
-import braid.MemoryKind;
-import braid.Method;
-import braid.Overlap;
-import braid.Priority;
-import braid.Transport;
+import braid.model.ChunkOrder;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GemmSpec.Feature;
+import braid.model.GemmSpec.Pattern;
+import braid.model.MemoryKind;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.Priority;
+import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;

@@ -1,14 +1,14 @@
 package braid.internal.selftest;
 
-import braid.BraidException;
 import braid.Collectives;
-import braid.DType;
-import braid.GemmSpec;
-import braid.GroupAborted;
-import braid.MemoryKind;
 import braid.Pipeline;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.GroupAborted;
+import braid.model.MemoryKind;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;

@@ -1,6 +1,6 @@
 package braid.internal.selftest;
 
-import braid.DType;
+import braid.model.DType;
 
 /// A case of one way to compute or communicate, which has a row in the self-test's table.
 public sealed interface TabledCase extends Case permits PipelineCase, CollectiveCase, MemoryCase {

@@ -1,8 +1,8 @@
 package braid.internal.selftest;
 
-import braid.MemoryKind;
 import braid.ProcessGroup;
 import braid.Tensor;
+import braid.model.MemoryKind;
 import java.util.function.Consumer;
 
 /// Where a case is run.

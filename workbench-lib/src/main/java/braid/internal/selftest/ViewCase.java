@@ -1,9 +1,9 @@
 package braid.internal.selftest;
 
-import braid.DType;
 import braid.LocalTensor;
 import braid.SymmetricTensor;
 import braid.Tensor;
+import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.util.Arrays;
 import java.util.SplittableRandom;

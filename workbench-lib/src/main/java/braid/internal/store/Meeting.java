@@ -1,6 +1,6 @@
 package braid.internal.store;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.util.List;
 
 /// What ranks agree to do together. The `epoch` and the `key` say which meeting it is, and are the

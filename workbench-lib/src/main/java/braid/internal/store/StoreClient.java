@@ -1,6 +1,6 @@
 package braid.internal.store;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;

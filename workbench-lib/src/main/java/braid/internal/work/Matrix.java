@@ -1,6 +1,6 @@
 package braid.internal.work;
 
-import braid.DType;
+import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 
 /// Numbers in rows and columns as multiplications read and write them. What is `transposed` is

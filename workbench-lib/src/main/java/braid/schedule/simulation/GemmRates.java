@@ -1,6 +1,6 @@
 package braid.schedule.simulation;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;

@@ -1,9 +1,9 @@
 package braid.schedule.simulation;
 
-import braid.BraidException;
-import braid.DType;
-import braid.Link;
 import braid.internal.rank.Env;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Link;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;

@@ -1,6 +1,6 @@
 package braid.schedule.simulation;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import braid.natives.WholeFile;
 import java.io.IOException;
 import java.io.RandomAccessFile;

@@ -1,8 +1,8 @@
 package braid.schedule.simulation;
 
-import braid.BraidException;
-import braid.DType;
-import braid.Link;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Link;
 import braid.natives.Blas;
 import braid.natives.BlasBuild;
 import braid.natives.Futex;

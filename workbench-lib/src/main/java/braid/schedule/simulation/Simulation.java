@@ -1,8 +1,8 @@
 package braid.schedule.simulation;
 
-import braid.BraidException;
-import braid.Span;
-import braid.Stage;
+import braid.model.BraidException;
+import braid.model.Span;
+import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;

@@ -2,10 +2,10 @@ package braid.internal.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.DType;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.model.DType;
 import java.lang.foreign.Arena;
 import java.util.Optional;
 import org.junit.jupiter.params.ParameterizedTest;

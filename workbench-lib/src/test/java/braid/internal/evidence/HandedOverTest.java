@@ -2,13 +2,13 @@ package braid.internal.evidence;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.MimeBundle;
-import braid.Overlap;
-import braid.ProfileSet;
-import braid.Study;
-import braid.SyntheticProfiles;
-import braid.SyntheticStudy;
+import braid.evidence.ProfileSet;
+import braid.evidence.Study;
+import braid.evidence.SyntheticProfiles;
+import braid.evidence.SyntheticStudy;
 import braid.internal.report.json.StudyJson;
+import braid.model.MimeBundle;
+import braid.model.Overlap;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

@@ -3,9 +3,9 @@ package braid.internal.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.GroupAborted;
-import braid.Link;
 import braid.internal.rank.Waits;
+import braid.model.GroupAborted;
+import braid.model.Link;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;

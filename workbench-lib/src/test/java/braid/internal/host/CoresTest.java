@@ -2,7 +2,7 @@ package braid.internal.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.Place;
+import braid.model.Place;
 import braid.natives.LibC;
 import java.util.List;
 import org.junit.jupiter.api.Test;

@@ -3,9 +3,9 @@ package braid.internal.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.Place;
 import braid.internal.rank.Waits;
+import braid.model.BraidException;
+import braid.model.Place;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;

@@ -2,8 +2,8 @@ package braid.internal.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.DType;
 import braid.internal.resource.Range;
+import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;

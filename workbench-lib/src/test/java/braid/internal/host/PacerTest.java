@@ -2,8 +2,8 @@ package braid.internal.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.Link;
 import braid.internal.rank.Waits;
+import braid.model.Link;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;

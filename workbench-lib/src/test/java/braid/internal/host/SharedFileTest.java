@@ -3,10 +3,10 @@ package braid.internal.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.Place;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
+import braid.model.BraidException;
+import braid.model.Place;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.ValueLayout;

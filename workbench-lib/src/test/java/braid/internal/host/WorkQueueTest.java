@@ -3,9 +3,9 @@ package braid.internal.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.GroupAborted;
 import braid.internal.rank.Waits;
+import braid.model.BraidException;
+import braid.model.GroupAborted;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,10 +2,10 @@ package braid.internal.pipeline;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.DType;
 import braid.internal.host.HostAccess;
 import braid.internal.resource.Range;
 import braid.internal.work.Precision;
+import braid.model.DType;
 import braid.schedule.Slice;
 import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.Test;

@@ -2,18 +2,18 @@ package braid.internal.pipeline;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.DType;
-import braid.GemmSpec;
 import braid.LocalRanks;
-import braid.MemoryKind;
-import braid.Overlap;
-import braid.Place;
 import braid.ProcessGroup;
 import braid.internal.backend.Backend;
 import braid.internal.context.RankContext;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.internal.resource.SymmetricSource;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.MemoryKind;
+import braid.model.Overlap;
+import braid.model.Place;
 import braid.schedule.Part;
 import java.util.List;
 import java.util.Optional;

@@ -3,7 +3,7 @@ package braid.internal.rank;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import braid.natives.cuda.GpuError;
 import java.io.IOException;
 import java.util.ArrayList;

@@ -3,10 +3,10 @@ package braid.internal.rank;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.Link;
-import braid.MemoryKind;
-import braid.Place;
+import braid.model.BraidException;
+import braid.model.Link;
+import braid.model.MemoryKind;
+import braid.model.Place;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;

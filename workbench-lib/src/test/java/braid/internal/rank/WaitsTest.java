@@ -3,8 +3,8 @@ package braid.internal.rank;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.GroupAborted;
+import braid.model.BraidException;
+import braid.model.GroupAborted;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;

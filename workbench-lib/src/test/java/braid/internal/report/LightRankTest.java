@@ -2,11 +2,11 @@ package braid.internal.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.Overlap;
-import braid.SyntheticProfiles;
-import braid.SyntheticReduction;
-import braid.SyntheticStudy;
+import braid.evidence.SyntheticProfiles;
+import braid.evidence.SyntheticReduction;
+import braid.evidence.SyntheticStudy;
 import braid.internal.evidence.HandedOver;
+import braid.model.Overlap;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -59,7 +59,7 @@ class LightRankTest {
     assertThat(lines).contains("records: name  splits");
     assertThat(lines)
         .anyMatch(line -> line.startsWith("headline: ") && line.contains("replayed=true"));
-    assertThat(lines).anyMatch(line -> line.contains("braid.Study"));
+    assertThat(lines).anyMatch(line -> line.contains("braid.evidence.Study"));
     assertThat(lines).noneMatch(line -> HEAVY.matcher(line).matches());
   }
 }

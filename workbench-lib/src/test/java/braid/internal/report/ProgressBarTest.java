@@ -2,7 +2,7 @@ package braid.internal.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import java.util.ArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;

@@ -2,8 +2,8 @@ package braid.internal.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.MimeBundle;
-import braid.SyntheticProfiles;
+import braid.evidence.SyntheticProfiles;
+import braid.model.MimeBundle;
 import java.awt.image.BufferedImage;
 import java.util.Map;
 import org.junit.jupiter.api.Test;

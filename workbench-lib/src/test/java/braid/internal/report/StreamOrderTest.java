@@ -2,7 +2,7 @@ package braid.internal.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.SyntheticReduction;
+import braid.evidence.SyntheticReduction;
 import org.junit.jupiter.api.Test;
 
 class StreamOrderTest {

@@ -2,7 +2,7 @@ package braid.internal.resource;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.DType;
+import braid.model.DType;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;

@@ -2,8 +2,8 @@ package braid.internal.resource;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.DType;
 import braid.internal.host.HostAccess;
+import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -2,7 +2,7 @@ package braid.internal.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.DType;
+import braid.model.DType;
 import braid.schedule.Buffer;
 import braid.schedule.Slice;
 import braid.schedule.Step.Tile;

@@ -3,7 +3,7 @@ package braid.internal.store;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import braid.BraidException;
-import braid.DType;
-import braid.Link;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Link;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

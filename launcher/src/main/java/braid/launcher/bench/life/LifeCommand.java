@@ -1,9 +1,9 @@
 package braid.launcher.bench.life;
 
-import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Comparator;

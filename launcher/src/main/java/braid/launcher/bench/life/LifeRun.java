@@ -1,9 +1,9 @@
 package braid.launcher.bench.life;
 
-import braid.BraidException;
 import braid.launcher.bench.Captured;
 import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
+import braid.model.BraidException;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,11 +1,11 @@
 package braid.launcher.cli.doctor;
 
-import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
+import braid.model.BraidException;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonNull;

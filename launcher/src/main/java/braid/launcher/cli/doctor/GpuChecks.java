@@ -1,7 +1,7 @@
 package braid.launcher.cli.doctor;
 
-import braid.MemoryKind;
 import braid.launcher.machine.Gpus;
+import braid.model.MemoryKind;
 import braid.natives.cuda.GpuError;
 import braid.natives.load.Libraries;
 import braid.natives.load.Libraries.Library;

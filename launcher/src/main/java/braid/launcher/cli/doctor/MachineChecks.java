@@ -1,12 +1,12 @@
 package braid.launcher.cli.doctor;
 
-import braid.BraidException;
-import braid.Link;
 import braid.internal.host.SharedFileSweep;
 import braid.internal.report.chart.ChartImage;
 import braid.launcher.cli.home.Env;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
+import braid.model.BraidException;
+import braid.model.Link;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

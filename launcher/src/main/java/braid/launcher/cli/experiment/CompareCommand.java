@@ -1,13 +1,13 @@
 package braid.launcher.cli.experiment;
 
-import braid.BraidException;
-import braid.Comparison;
-import braid.Comparison.Verdict;
-import braid.Study;
+import braid.evidence.Comparison;
+import braid.evidence.Comparison.Verdict;
+import braid.evidence.Study;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
 import braid.launcher.experiment.Differences;
 import braid.launcher.experiment.Experiments;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;

@@ -2,9 +2,9 @@ package braid.launcher.cli.experiment;
 
 import static braid.launcher.notebook.report.JUnitXml.attribute;
 
-import braid.Comparison;
-import braid.Comparison.Row;
-import braid.Comparison.Verdict;
+import braid.evidence.Comparison;
+import braid.evidence.Comparison.Row;
+import braid.evidence.Comparison.Verdict;
 import braid.launcher.notebook.report.JUnitXml;
 import braid.natives.WholeFile;
 import java.io.IOException;

@@ -1,8 +1,8 @@
 package braid.launcher.cli.experiment;
 
-import braid.Comparison;
-import braid.Comparison.Row;
-import braid.Comparison.Verdict;
+import braid.evidence.Comparison;
+import braid.evidence.Comparison.Row;
+import braid.evidence.Comparison.Verdict;
 import braid.launcher.experiment.Differences;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;

@@ -1,6 +1,5 @@
 package braid.launcher.cli.experiment;
 
-import braid.Link;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.experiment.GitState;
@@ -10,6 +9,7 @@ import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.parameters.ParameterValues;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
+import braid.model.Link;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.nio.charset.StandardCharsets;

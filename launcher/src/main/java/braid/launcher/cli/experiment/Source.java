@@ -1,11 +1,11 @@
 package braid.launcher.cli.experiment;
 
-import braid.BraidException;
-import braid.Runs;
-import braid.Study;
+import braid.evidence.Runs;
+import braid.evidence.Study;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Experiments.Found;
 import braid.launcher.experiment.Manifest;
+import braid.model.BraidException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;

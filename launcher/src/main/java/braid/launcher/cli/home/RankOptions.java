@@ -1,10 +1,10 @@
 package braid.launcher.cli.home;
 
-import braid.Link;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
+import braid.model.Link;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,6 +1,6 @@
 package braid.launcher.cli.jupyter;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;

@@ -1,7 +1,7 @@
 package braid.launcher.cli.jupyter;
 
-import braid.BraidException;
 import braid.launcher.cli.home.Env;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;

@@ -1,6 +1,6 @@
 package braid.launcher.cli.jupyter;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;

@@ -1,9 +1,9 @@
 package braid.launcher.cli.jupyter;
 
-import braid.BraidException;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.RankOptions;
+import braid.model.BraidException;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;

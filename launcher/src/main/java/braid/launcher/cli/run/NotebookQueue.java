@@ -1,6 +1,5 @@
 package braid.launcher.cli.run;
 
-import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.experiment.Experiment;
@@ -10,6 +9,7 @@ import braid.launcher.notebook.run.RunProgress;
 import braid.launcher.notebook.run.RunResult;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.SessionOptions;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;

@@ -1,10 +1,10 @@
 package braid.launcher.cli.run;
 
-import braid.Link;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.machine.RankCount;
 import braid.launcher.notebook.report.Facts;
 import braid.launcher.session.SessionOptions;
+import braid.model.Link;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.time.Instant;

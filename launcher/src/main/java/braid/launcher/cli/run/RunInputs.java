@@ -1,12 +1,12 @@
 package braid.launcher.cli.run;
 
-import braid.BraidException;
 import braid.launcher.OutputFile;
 import braid.launcher.notebook.EarlierRun;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.ParameterCell;
 import braid.launcher.notebook.check.Recording;
 import braid.launcher.notebook.parameters.Parameters;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,6 +1,5 @@
 package braid.launcher.cli.run;
 
-import braid.BraidException;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
 import braid.launcher.experiment.Experiment;
@@ -9,6 +8,7 @@ import braid.launcher.notebook.report.Facts;
 import braid.launcher.notebook.report.HtmlReport;
 import braid.launcher.notebook.report.JUnitReport;
 import braid.launcher.session.SessionOptions;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;

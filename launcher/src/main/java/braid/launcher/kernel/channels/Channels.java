@@ -1,6 +1,6 @@
 package braid.launcher.kernel.channels;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;

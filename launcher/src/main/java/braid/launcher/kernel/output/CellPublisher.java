@@ -1,10 +1,10 @@
 package braid.launcher.kernel.output;
 
-import braid.MimeBundle;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.kernel.channels.Channels;
 import braid.launcher.kernel.channels.Channels.Channel;
 import braid.launcher.kernel.channels.Message;
+import braid.model.MimeBundle;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.util.Optional;

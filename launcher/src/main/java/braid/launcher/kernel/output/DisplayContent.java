@@ -1,6 +1,6 @@
 package braid.launcher.kernel.output;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonElement;

@@ -1,8 +1,8 @@
 package braid.launcher.kernel.output;
 
-import braid.BraidException;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.kernel.channels.MalformedMessage;
+import braid.model.BraidException;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.io.PrintWriter;

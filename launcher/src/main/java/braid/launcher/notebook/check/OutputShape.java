@@ -1,6 +1,6 @@
 package braid.launcher.notebook.check;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;

@@ -1,9 +1,9 @@
 package braid.launcher.notebook.check;
 
-import braid.BraidException;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.run.RunResult;
+import braid.model.BraidException;
 import com.google.gson.JsonArray;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;

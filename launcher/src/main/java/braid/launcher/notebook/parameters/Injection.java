@@ -1,7 +1,7 @@
 package braid.launcher.notebook.parameters;
 
-import braid.BraidException;
 import braid.launcher.Nearest;
+import braid.model.BraidException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.Map;

@@ -1,7 +1,7 @@
 package braid.launcher.notebook.parameters;
 
-import braid.BraidException;
 import braid.launcher.InputFile;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,6 +1,6 @@
 package braid.launcher.notebook.parameters;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;

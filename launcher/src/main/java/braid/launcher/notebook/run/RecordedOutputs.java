@@ -1,9 +1,9 @@
 package braid.launcher.notebook.run;
 
-import braid.MimeBundle;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.notebook.NotebookCell;
+import braid.model.MimeBundle;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;

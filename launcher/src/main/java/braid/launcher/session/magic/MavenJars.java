@@ -1,6 +1,6 @@
 package braid.launcher.session.magic;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;

@@ -1,9 +1,9 @@
 package braid.launcher.session.magic;
 
-import braid.MimeBundle;
 import braid.internal.report.value.Grid;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.ranks.RankProcess;
+import braid.model.MimeBundle;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -2,8 +2,8 @@ package braid.launcher.cli.doctor;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.GemmSpec;
-import braid.Method;
+import braid.model.GemmSpec;
+import braid.model.Method;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

@@ -2,7 +2,6 @@ package braid.launcher.cli.experiment;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.MimeBundle;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.cli.home.Env;
@@ -10,6 +9,7 @@ import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Manifest.State;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.MimeBundle;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;

@@ -3,8 +3,6 @@ package braid.launcher.notebook.check;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.BraidException;
-import braid.MimeBundle;
 import braid.internal.report.ProgressBar;
 import braid.launcher.ExitCode;
 import braid.launcher.cell.CellFailure;
@@ -14,6 +12,8 @@ import braid.launcher.notebook.Notebooks.Code;
 import braid.launcher.notebook.run.CellResult;
 import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.notebook.run.RunResult;
+import braid.model.BraidException;
+import braid.model.MimeBundle;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;

@@ -3,11 +3,11 @@ package braid.launcher.notebook.run;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.MimeBundle;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
+import braid.model.MimeBundle;
 import com.google.gson.JsonParser;
 import java.io.IOException;
 import org.junit.jupiter.api.Test;

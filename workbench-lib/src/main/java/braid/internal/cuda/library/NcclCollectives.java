@@ -1,7 +1,5 @@
 package braid.internal.cuda.library;
 
-import braid.BraidException;
-import braid.DType;
 import braid.internal.cuda.Communicators;
 import braid.internal.cuda.Communicators.Policy;
 import braid.internal.cuda.memory.Window;
@@ -11,6 +9,8 @@ import braid.internal.library.Piece;
 import braid.internal.library.Request;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
+import braid.model.BraidException;
+import braid.model.DType;
 import braid.natives.cuda.GpuStream;
 import braid.natives.nccl.Nccl;
 import braid.natives.nccl.NcclCommunicator;

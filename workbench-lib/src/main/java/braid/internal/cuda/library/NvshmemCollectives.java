@@ -1,9 +1,9 @@
 package braid.internal.cuda.library;
 
-import braid.Place;
 import braid.internal.library.LibraryCall;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.library.Request;
+import braid.model.Place;
 import braid.natives.cuda.GpuStream;
 import braid.natives.nvshmem.Nvshmem;
 

@@ -1,8 +1,8 @@
 package braid.internal.cuda.memory;
 
-import braid.GroupAborted;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
+import braid.model.GroupAborted;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -1,6 +1,6 @@
 package braid.internal.cuda.memory;
 
-import braid.MemoryKind;
+import braid.model.MemoryKind;
 import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Supplier;

@@ -1,7 +1,5 @@
 package braid.internal.cuda.memory;
 
-import braid.BraidException;
-import braid.MemoryKind;
 import braid.internal.cuda.Communicators;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.rank.Closing;
@@ -9,6 +7,8 @@ import braid.internal.rank.Env;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.model.BraidException;
+import braid.model.MemoryKind;
 import braid.natives.cuda.VirtualMemory;
 import braid.natives.load.Libraries;
 import braid.natives.nccl.Nccl;

@@ -1,11 +1,11 @@
 package braid.internal.cuda.memory;
 
-import braid.BraidException;
 import braid.internal.cuda.CudaDevice;
 import braid.internal.host.Once;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.model.BraidException;
 import braid.natives.nvshmem.Nvshmem;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

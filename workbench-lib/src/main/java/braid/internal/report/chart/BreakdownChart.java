@@ -1,10 +1,10 @@
 package braid.internal.report.chart;
 
-import braid.Profile;
-import braid.Stage;
+import braid.evidence.Profile;
 import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.TimeScale;
 import braid.internal.report.statistics.RankTimes;
+import braid.model.Stage;
 import java.awt.Color;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,7 +1,7 @@
 package braid.internal.report.chart;
 
-import braid.BraidException;
-import braid.MimeBundle;
+import braid.model.BraidException;
+import braid.model.MimeBundle;
 import java.awt.Font;
 import java.awt.Rectangle;
 import java.awt.RenderingHints;

@@ -1,10 +1,10 @@
 package braid.internal.report.chart;
 
-import braid.BraidException;
 import braid.internal.report.Standings;
 import braid.internal.report.Standings.Standing;
 import braid.internal.report.Standings.Verdict;
 import braid.internal.report.TimeScale;
+import braid.model.BraidException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,6 +1,6 @@
 package braid.internal.report.chart;
 
-import braid.Stage;
+import braid.model.Stage;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.Font;

@@ -1,12 +1,12 @@
 package braid.internal.report.chart;
 
-import braid.Profile;
-import braid.Span;
-import braid.Stage;
+import braid.evidence.Profile;
 import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.StreamOrder;
 import braid.internal.report.TimeScale;
 import braid.internal.report.statistics.RankTimes;
+import braid.model.Span;
+import braid.model.Stage;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

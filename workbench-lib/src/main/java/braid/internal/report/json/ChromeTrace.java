@@ -1,7 +1,7 @@
 package braid.internal.report.json;
 
-import braid.Profile;
-import braid.Span;
+import braid.evidence.Profile;
+import braid.model.Span;
 import com.google.gson.Strictness;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;

@@ -1,6 +1,6 @@
 package braid.internal.report.json;
 
-import braid.BraidException;
+import braid.model.BraidException;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;

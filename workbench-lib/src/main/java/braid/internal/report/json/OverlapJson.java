@@ -1,11 +1,11 @@
 package braid.internal.report.json;
 
-import braid.BraidException;
-import braid.ChunkOrder;
-import braid.Method;
-import braid.Overlap;
-import braid.Priority;
-import braid.Transport;
+import braid.model.BraidException;
+import braid.model.ChunkOrder;
+import braid.model.Method;
+import braid.model.Overlap;
+import braid.model.Priority;
+import braid.model.Transport;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
 import java.util.List;

@@ -1,10 +1,10 @@
 package braid.internal.report.json;
 
-import braid.BraidException;
-import braid.Place;
-import braid.Profile;
-import braid.Span;
-import braid.Stage;
+import braid.evidence.Profile;
+import braid.model.BraidException;
+import braid.model.Place;
+import braid.model.Span;
+import braid.model.Stage;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
 import java.io.StringWriter;

@@ -1,7 +1,7 @@
 package braid.internal.report.json;
 
-import braid.Place;
-import braid.Span;
+import braid.model.Place;
+import braid.model.Span;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
 import java.io.StringWriter;

@@ -1,7 +1,7 @@
 package braid.internal.report.json;
 
-import braid.BraidException;
-import braid.Reading;
+import braid.model.BraidException;
+import braid.model.Reading;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
 import java.io.StringWriter;

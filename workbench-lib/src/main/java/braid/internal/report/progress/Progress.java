@@ -1,8 +1,8 @@
 package braid.internal.report.progress;
 
-import braid.MimeBundle;
 import braid.internal.rank.Outbox;
 import braid.internal.report.ProgressBar;
+import braid.model.MimeBundle;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.UUID;

@@ -1,6 +1,6 @@
 package braid.internal.report.statistics;
 
-import braid.Span;
+import braid.model.Span;
 import java.util.Comparator;
 import java.util.List;
 

@@ -1,6 +1,6 @@
 package braid.internal.report.statistics;
 
-import braid.Reading;
+import braid.model.Reading;
 import braid.natives.nvml.Nvml;
 import java.util.List;
 import java.util.OptionalInt;

@@ -1,6 +1,6 @@
 package braid.internal.report.statistics;
 
-import braid.Estimate;
+import braid.model.Estimate;
 import java.util.Arrays;
 
 /// Quantiles and medians with intervals that assume no distribution. Times of overlapped work have

@@ -1,6 +1,6 @@
 package braid.internal.report.statistics;
 
-import braid.Estimate;
+import braid.model.Estimate;
 import java.util.List;
 import java.util.stream.Stream;
 

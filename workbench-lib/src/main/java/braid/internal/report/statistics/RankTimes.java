@@ -1,9 +1,9 @@
 package braid.internal.report.statistics;
 
-import braid.Place;
-import braid.Profile;
-import braid.Span;
-import braid.Stage;
+import braid.evidence.Profile;
+import braid.model.Place;
+import braid.model.Span;
+import braid.model.Stage;
 import java.util.Collections;
 import java.util.EnumMap;
 import java.util.List;

@@ -1,6 +1,6 @@
 package braid.internal.report.statistics;
 
-import braid.Estimate;
+import braid.model.Estimate;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -1,6 +1,6 @@
 package braid.internal.report.statistics;
 
-import braid.Estimate;
+import braid.model.Estimate;
 import java.util.Arrays;
 
 /// How much longer one thing takes than another, where the two were not timed side by side: there

@@ -1,6 +1,6 @@
 package braid.internal.report.value;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -1,6 +1,6 @@
 package braid.internal.report.value;
 
-import braid.MimeBundle;
+import braid.model.MimeBundle;
 import java.lang.reflect.Array;
 import java.lang.reflect.InaccessibleObjectException;
 import java.lang.reflect.InvocationTargetException;

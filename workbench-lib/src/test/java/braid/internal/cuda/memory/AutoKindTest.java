@@ -2,7 +2,7 @@ package braid.internal.cuda.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.MemoryKind;
+import braid.model.MemoryKind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import braid.Overlap;
-import braid.Study;
-import braid.SyntheticProfiles;
-import braid.SyntheticReduction;
-import braid.SyntheticStudy;
+import braid.evidence.Study;
+import braid.evidence.SyntheticProfiles;
+import braid.evidence.SyntheticReduction;
+import braid.evidence.SyntheticStudy;
 import braid.internal.report.TimeScale;
 import braid.internal.report.statistics.OrderStatistics;
+import braid.model.Overlap;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.util.ArrayList;

@@ -2,8 +2,8 @@ package braid.internal.report.progress;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.MimeBundle;
 import braid.internal.rank.Outbox;
+import braid.model.MimeBundle;
 import java.util.List;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.junit.jupiter.api.Test;

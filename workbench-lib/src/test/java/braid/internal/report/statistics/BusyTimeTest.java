@@ -2,8 +2,8 @@ package braid.internal.report.statistics;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.Span;
-import braid.Stage;
+import braid.model.Span;
+import braid.model.Stage;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

@@ -1,0 +1,441 @@
+package braid.evidence;
+
+import braid.Tuner;
+import braid.internal.report.ConfigurationLabel;
+import braid.internal.report.HtmlTable;
+import braid.internal.report.statistics.OrderStatistics;
+import braid.internal.report.statistics.Ranking;
+import braid.internal.report.statistics.TwoSamples;
+import braid.model.BraidException;
+import braid.model.Displayable;
+import braid.model.Estimate;
+import braid.model.MimeBundle;
+import braid.model.Overlap;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.SequencedMap;
+import java.util.SequencedSet;
+import java.util.Set;
+import java.util.stream.Stream;
+import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.IntColumn;
+import tech.tablesaw.api.StringColumn;
+import tech.tablesaw.api.Table;
+
+/// Two studies of one problem, configuration by configuration: is the second as fast as the first?
+///
+/// Two studies share no rounds, so times are compared each with each; the intervals of all rows
+/// hold together with 95% confidence, however many there are. Where times depend on those of the
+/// rounds before, they count as fewer. The difference is that of the two medians, so it agrees with
+/// the times beside it. A row is `SLOW` or `FAST` where its interval lies beyond the threshold
+/// *and* it differs by more than the margin: the threshold, or the noise floor of either study if
+/// that is more. It is `SAME` where the whole interval lies within the margin and the margin is
+/// small enough for that to say something, else `UNDECIDED`.
+///
+/// @param setting what was tuned where, in one line
+/// @param rows the unfused reference first, then what both studies have
+/// @param threshold the share within which a difference does not matter
+/// @param noise the larger noise floor of the two, or the larger drift within one of them
+/// @param differing where they were not measured alike: another link, for example
+/// @param unmatched what only one of them has
+public record Comparison(
+    String setting,
+    List<Row> rows,
+    double threshold,
+    double noise,
+    List<String> differing,
+    List<String> unmatched)
+    implements Displayable {
+  /// Nobody wants to hear of less. What two starts of the very same program differ by, no round of
+  /// either shows.
+  public static final double DEFAULT_THRESHOLD = 0.03;
+
+  /// With more noise than that nothing is called the same.
+  public static final double MOST_MARGIN_OF_SAME = 0.10;
+
+  /// Chance alone must hardly ever be taken for a drift: that would hide real differences.
+  private static final double SURE_OF_DRIFT = 0.999;
+
+  private static final double NANOS_PER_MILLI = 1e6;
+
+  /// What says where a problem was solved, not which.
+  private static final Set<String> WHERE = Set.of("backend", "link", "memory");
+
+  /// How the second time stands to the first.
+  public enum Verdict {
+    SAME,
+    FAST,
+    SLOW,
+    UNDECIDED
+  }
+
+  /// One configuration in both studies.
+  ///
+  /// @param firstNanos the median
+  /// @param secondNanos the median
+  /// @param difference the share by which the second median is longer
+  /// @param moreRounds about how many more rounds in each study would decide it; none where it is
+  ///   decided, or where no number of rounds that can be measured would do
+  public record Row(
+      String configuration,
+      double firstNanos,
+      double secondNanos,
+      Estimate difference,
+      Verdict verdict,
+      OptionalInt moreRounds) {}
+
+  public Comparison {
+    rows = List.copyOf(rows);
+    differing = List.copyOf(differing);
+    unmatched = List.copyOf(unmatched);
+  }
+
+  public static Comparison of(Study first, Study second) {
+    return of(first, second, DEFAULT_THRESHOLD);
+  }
+
+  /// @param threshold the share within which a difference does not matter, for example 0.03
+  /// @throws BraidException where the studies are of different problems, or share no configuration
+  public static Comparison of(Study first, Study second, double threshold) {
+    if (!(threshold >= 0 && threshold < 1)) {
+      throw new BraidException(
+          "a threshold must be a share, 0 to less than 1, but was %s; try %s"
+              .formatted(threshold, DEFAULT_THRESHOLD));
+    }
+    requireAlike(first, second);
+    var before = times(first);
+    var after = times(second);
+    var shared = new LinkedHashSet<>(before.keySet());
+    shared.retainAll(after.keySet());
+    var varying = new LinkedHashSet<>(first.varying());
+    varying.addAll(second.varying());
+    if (shared.size() == 1) {
+      throw new BraidException(
+          "two studies must share a configuration but the first has %s and the second %s; compare studies of the same ones"
+              .formatted(names(before.keySet(), varying), names(after.keySet(), varying)));
+    }
+    double floor = Math.max(first.noise(), second.noise());
+    double drift = Math.max(drift(first), drift(second));
+    double noise = Math.max(floor, drift);
+    var rows = new ArrayList<Row>();
+    for (var how : shared) {
+      rows.add(
+          row(
+              name(how, varying),
+              Objects.requireNonNull(before.get(how)),
+              Objects.requireNonNull(after.get(how)),
+              threshold,
+              floor,
+              drift,
+              1 - (1 - Ranking.CONFIDENCE) / shared.size()));
+    }
+    var unmatched = new ArrayList<String>();
+    unmatched("first", before.keySet(), shared, varying).forEach(unmatched::add);
+    unmatched("second", after.keySet(), shared, varying).forEach(unmatched::add);
+    return new Comparison(
+        first.setting(), rows, threshold, noise, differing(first, second), unmatched);
+  }
+
+  /// Whether they answer one question, wherever they were asked it.
+  public static boolean alike(Study first, Study second) {
+    return unlike(first, second).isEmpty();
+  }
+
+  private static void requireAlike(Study first, Study second) {
+    var unlike = unlike(first, second);
+    if (!unlike.isEmpty()) {
+      throw new BraidException(
+          "two studies must be of one problem to be compared but differ in %s; compare runs with the same sizes"
+              .formatted(String.join(", ", unlike)));
+    }
+  }
+
+  private static List<String> unlike(Study first, Study second) {
+    var unlike = new ArrayList<>(differences(first.problem(), second.problem(), false));
+    if (first.ranks() != second.ranks()) {
+      unlike.add("ranks: %d and %d".formatted(first.ranks(), second.ranks()));
+    }
+    return unlike;
+  }
+
+  private static List<String> differing(Study first, Study second) {
+    return differences(first.problem(), second.problem(), true);
+  }
+
+  private static List<String> differences(
+      SequencedMap<String, String> first, SequencedMap<String, String> second, boolean where) {
+    var names = new LinkedHashSet<>(first.keySet());
+    names.addAll(second.keySet());
+    return names.stream()
+        .filter(name -> WHERE.contains(name) == where)
+        .filter(name -> !Objects.equals(first.get(name), second.get(name)))
+        .map(
+            name ->
+                "%s: %s and %s"
+                    .formatted(
+                        name, first.getOrDefault(name, "none"), second.getOrDefault(name, "none")))
+        .toList();
+  }
+
+  /// How much the reference's time changed within the study, if it did: what a machine does within
+  /// a run it may do between two.
+  private static double drift(Study study) {
+    var unfused = unfused(study);
+    int half = unfused.length / 2;
+    if (half < TwoSamples.leastRounds(SURE_OF_DRIFT)) {
+      return 0;
+    }
+    var early = Arrays.copyOf(unfused, half);
+    var late = Arrays.copyOfRange(unfused, unfused.length - half, unfused.length);
+    var change = TwoSamples.excess(early, late, SURE_OF_DRIFT);
+    boolean drifts =
+        change.confidence() >= SURE_OF_DRIFT && (change.low() > 0 || change.high() < 0);
+    // The middles of the halves are half of the study apart.
+    return drifts ? 2 * Math.abs(change.value()) : 0;
+  }
+
+  /// The unfused reference's time is the mean of its two in a round.
+  private static double[] unfused(Study study) {
+    var unfused = new double[study.repeats()];
+    for (int round = 0; round < unfused.length; round++) {
+      unfused[round] = (study.unfusedFirst().get(round) + study.unfusedAgain().get(round)) / 2.0;
+    }
+    return unfused;
+  }
+
+  private static SequencedMap<Overlap, double[]> times(Study study) {
+    var times = new LinkedHashMap<Overlap, double[]>();
+    times.put(Overlap.unfused(), unfused(study));
+    for (var trial : study.trials()) {
+      times.put(trial.overlap(), trial.nanos().stream().mapToDouble(n -> n).toArray());
+    }
+    return times;
+  }
+
+  private static Row row(
+      String name,
+      double[] first,
+      double[] second,
+      double threshold,
+      double floor,
+      double drift,
+      double confidence) {
+    var shift =
+        TwoSamples.excess(
+            TwoSamples.independent(first), TwoSamples.independent(second), confidence);
+    double before = OrderStatistics.quantile(first, 0.5);
+    double after = OrderStatistics.quantile(second, 0.5);
+    double value = after / before - 1;
+    var difference =
+        new Estimate(
+            value, Math.min(value, shift.low()), Math.max(value, shift.high()), shift.confidence());
+    var verdict = verdict(difference, threshold, Math.max(floor, drift), confidence);
+    var more =
+        verdict == Verdict.UNDECIDED
+            ? moreRounds(
+                difference,
+                Math.min(first.length, second.length),
+                threshold,
+                floor,
+                drift,
+                confidence)
+            : OptionalInt.empty();
+    return new Row(name, before, after, difference, verdict, more);
+  }
+
+  /// An interval, and the noise floor, are as much narrower as the square root of the number of
+  /// rounds is larger; a drift remains.
+  private static OptionalInt moreRounds(
+      Estimate difference,
+      int rounds,
+      double threshold,
+      double floor,
+      double drift,
+      double confidence) {
+    double value = Math.abs(difference.value());
+    double half = (difference.high() - difference.low()) / 2;
+    int least = Math.max(rounds + 1, TwoSamples.leastRounds(confidence));
+    for (int all = least; all <= Tuner.MAX_REPEATS; all++) {
+      double narrower = Math.sqrt(rounds / (double) all);
+      double margin = Math.max(threshold, Math.max(floor * narrower, drift));
+      boolean same =
+          value + half * narrower <= margin && margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
+      if (same || (value > margin && value - half * narrower > threshold)) {
+        return OptionalInt.of(all - rounds);
+      }
+    }
+    return OptionalInt.empty();
+  }
+
+  private static Verdict verdict(
+      Estimate difference, double threshold, double noise, double confidence) {
+    double margin = Math.max(threshold, noise);
+    if (difference.confidence() < confidence) {
+      return Verdict.UNDECIDED;
+    }
+    if (difference.low() > threshold && difference.value() > margin) {
+      return Verdict.SLOW;
+    }
+    if (difference.high() < -threshold && difference.value() < -margin) {
+      return Verdict.FAST;
+    }
+    boolean within = difference.low() >= -margin && difference.high() <= margin;
+    boolean says = margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
+    return within && says ? Verdict.SAME : Verdict.UNDECIDED;
+  }
+
+  private static String name(Overlap how, SequencedSet<String> varying) {
+    return how.equals(Overlap.unfused())
+        ? "unfused"
+        : ConfigurationLabel.distinguishing(how, varying);
+  }
+
+  private static String names(Set<Overlap> overlaps, SequencedSet<String> varying) {
+    return String.join(", ", overlaps.stream().skip(1).map(how -> name(how, varying)).toList());
+  }
+
+  private static Stream<String> unmatched(
+      String which, Set<Overlap> all, Set<Overlap> shared, SequencedSet<String> varying) {
+    return all.stream()
+        .filter(how -> !shared.contains(how))
+        .map(how -> "%s only in the %s".formatted(name(how, varying), which));
+  }
+
+  /// What a difference must exceed to count.
+  public double margin() {
+    return Math.max(threshold, noise);
+  }
+
+  /// Slow where any row is, else fast where any is, else undecided where any is.
+  public Verdict verdict() {
+    return Stream.of(Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED)
+        .filter(verdict -> count(verdict) > 0)
+        .findFirst()
+        .orElse(Verdict.SAME);
+  }
+
+  public long count(Verdict verdict) {
+    return rows.stream().filter(row -> row.verdict() == verdict).count();
+  }
+
+  /// For example "SLOW: 1 of 4 configurations is slower, splits=4 by 9.8%; within ±3.0% nothing is
+  /// told apart".
+  public String headline() {
+    var parts = new ArrayList<String>();
+    told(Verdict.SLOW, "slower", Comparator.<Row>comparingDouble(r -> -r.difference().value()))
+        .ifPresent(parts::add);
+    told(Verdict.FAST, "faster", Comparator.<Row>comparingDouble(r -> r.difference().value()))
+        .ifPresent(parts::add);
+    if (count(Verdict.SAME) > 0) {
+      parts.add(count(Verdict.SAME) + " the same");
+    }
+    if (count(Verdict.UNDECIDED) > 0) {
+      parts.add(count(Verdict.UNDECIDED) + " undecided");
+    }
+    return "%s: of %d configurations %s (margin ±%s%s)%s"
+        .formatted(
+            verdict(),
+            rows.size(),
+            String.join(", ", parts),
+            percent(margin()),
+            noise > threshold
+                ? noise > MOST_MARGIN_OF_SAME
+                    ? ", the noise: too much to call anything the same"
+                    : ", the noise"
+                : "",
+            reference() + moreRounds());
+  }
+
+  private String moreRounds() {
+    var undecided = rows.stream().filter(row -> row.verdict() == Verdict.UNDECIDED).toList();
+    var more = undecided.stream().map(Row::moreRounds).flatMapToInt(OptionalInt::stream).toArray();
+    if (more.length == 0) {
+      return undecided.isEmpty() ? "" : "; more rounds would not decide, a quieter machine may";
+    }
+    return "; about %d more rounds in each run would decide%s"
+        .formatted(
+            Arrays.stream(more).max().orElseThrow(),
+            more.length < undecided.size() ? " " + more.length + " of the undecided" : "");
+  }
+
+  private Optional<String> told(Verdict verdict, String word, Comparator<Row> most) {
+    return rows.stream()
+        .filter(row -> row.verdict() == verdict)
+        .min(most)
+        .map(
+            row ->
+                "%d %s (%s by %s%s)"
+                    .formatted(
+                        count(verdict),
+                        word,
+                        row.configuration(),
+                        percent(Math.abs(row.difference().value())),
+                        count(verdict) > 1 ? ", the most" : ""));
+  }
+
+  /// A reference that changed too says that the machine did, or what all configurations stand on.
+  private String reference() {
+    var unfused = rows.getFirst().verdict();
+    boolean changed = unfused == Verdict.SLOW || unfused == Verdict.FAST;
+    return changed && rows.size() > count(Verdict.UNDECIDED) + 1
+        ? "; the unfused reference changed too, so it is not the overlap alone"
+        : "";
+  }
+
+  private static String percent(double share) {
+    return String.format(Locale.ROOT, "%.1f%%", 100 * share);
+  }
+
+  public Table table() {
+    var configuration = StringColumn.create("configuration");
+    var first = DoubleColumn.create("first ms");
+    var second = DoubleColumn.create("second ms");
+    var difference = DoubleColumn.create("difference %");
+    var low = DoubleColumn.create("from %");
+    var high = DoubleColumn.create("to %");
+    var verdicts = StringColumn.create("verdict");
+    var more = IntColumn.create("more rounds");
+    for (var row : rows) {
+      configuration.append(row.configuration());
+      first.append(row.firstNanos() / NANOS_PER_MILLI);
+      second.append(row.secondNanos() / NANOS_PER_MILLI);
+      difference.append(100 * row.difference().value());
+      low.append(100 * row.difference().low());
+      high.append(100 * row.difference().high());
+      verdicts.append(row.verdict().toString());
+      row.moreRounds().ifPresentOrElse(more::append, more::appendMissing);
+    }
+    return Table.create(
+        setting, configuration, first, second, difference, low, high, verdicts, more);
+  }
+
+  /// The table as text, with what has to be known beside it.
+  @Override
+  public String toString() {
+    var lines = new ArrayList<String>();
+    lines.add(HtmlTable.text(table(), rows.size()));
+    differing.forEach(each -> lines.add("not measured alike: " + each));
+    unmatched.forEach(each -> lines.add("not compared: " + each));
+    lines.add(headline());
+    return String.join("\n", lines);
+  }
+
+  @Override
+  public MimeBundle display() {
+    var notes = new ArrayList<String>();
+    notes.add(headline());
+    differing.forEach(each -> notes.add("not measured alike: " + each));
+    unmatched.forEach(each -> notes.add("not compared: " + each));
+    var html = new StringBuilder(HtmlTable.html(table(), rows.size()));
+    notes.forEach(note -> html.append("<div>").append(HtmlTable.escape(note)).append("</div>"));
+    return MimeBundle.text(toString()).with(MimeBundle.HTML, html.toString());
+  }
+}

@@ -1,0 +1,299 @@
+package braid.evidence;
+
+import braid.internal.report.ConfigurationLabel;
+import braid.internal.report.EvidenceDisplay;
+import braid.internal.report.ProfileTables;
+import braid.internal.report.StreamOrder;
+import braid.internal.report.TimeScale;
+import braid.internal.report.chart.BreakdownChart;
+import braid.internal.report.chart.TimelineChart;
+import braid.internal.report.json.ChromeTrace;
+import braid.internal.report.statistics.Spread;
+import braid.model.BraidException;
+import braid.model.MimeBundle;
+import braid.natives.WholeFile;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.OptionalDouble;
+import java.util.SequencedMap;
+import java.util.function.Function;
+import java.util.stream.IntStream;
+import org.jfree.chart.JFreeChart;
+import tech.tablesaw.api.Table;
+
+/// What all ranks measured for one configuration, in the order of their ranks. An iteration lasts
+/// as long as its slowest rank took.
+public record ProfileSet(List<Profile> profiles) implements Evidence {
+
+  /// Times of an iteration, each that of its slowest rank.
+  public record Summary(
+      int ranks, int iterations, double medianNanos, double p10Nanos, double p90Nanos) {
+    @Override
+    public String toString() {
+      return "%s an iteration (median of %d, p10 %s, p90 %s; slowest of %d %s)"
+          .formatted(
+              TimeScale.format(medianNanos),
+              iterations,
+              TimeScale.format(p10Nanos),
+              TimeScale.format(p90Nanos),
+              ranks,
+              ranks == 1 ? "rank" : "ranks");
+    }
+  }
+
+  public ProfileSet {
+    profiles = profiles.stream().sorted(Comparator.comparingInt(p -> p.place().rank())).toList();
+    if (profiles.isEmpty()) {
+      throw new BraidException("a profile set needs the profile of every rank but has none");
+    }
+    var first = profiles.getFirst();
+    for (var profile : profiles) {
+      requireSameRun(first, profile);
+    }
+    for (int rank = 0; rank < first.place().size(); rank++) {
+      int wanted = rank;
+      long found = profiles.stream().filter(p -> p.place().rank() == wanted).count();
+      if (found != 1) {
+        throw new BraidException(
+            "a profile set needs one profile of each rank 0..%d but rank %d has %d"
+                .formatted(first.place().size() - 1, rank, found));
+      }
+    }
+  }
+
+  /// Gathers the ranks' profiles, in any order; a missing rank or one with another configuration is
+  /// an error that names it.
+  public static ProfileSet of(List<Profile> profiles) {
+    return new ProfileSet(profiles);
+  }
+
+  private static void requireSameRun(Profile first, Profile other) {
+    requireSame("world size", first, first.place().size(), other, other.place().size());
+    requireSame("iterations", first, first.iterations(), other, other.iterations());
+    var names = new LinkedHashMap<>(first.configuration());
+    names.putAll(other.configuration());
+    for (var name : names.keySet()) {
+      requireSame(
+          "`" + name + "`",
+          first,
+          first.configuration().getOrDefault(name, "none"),
+          other,
+          other.configuration().getOrDefault(name, "none"));
+    }
+  }
+
+  private static void requireSame(String what, Profile a, Object ofA, Profile b, Object ofB) {
+    if (!ofA.equals(ofB)) {
+      throw new BraidException(
+          "profiles of one set must agree in %s but rank %d has %s and rank %d has %s"
+              .formatted(what, a.place().rank(), ofA, b.place().rank(), ofB));
+    }
+  }
+
+  public int ranks() {
+    return profiles.size();
+  }
+
+  public int iterations() {
+    return profiles.getFirst().iterations();
+  }
+
+  public SequencedMap<String, String> configuration() {
+    return profiles.getFirst().configuration();
+  }
+
+  /// How far spans of two ranks may be out of place against each other, at worst.
+  public long clockErrorNanos() {
+    return profiles.stream().mapToLong(Profile::clockErrorNanos).max().orElseThrow();
+  }
+
+  /// What the slowest rank took for this iteration.
+  public long slowestNanos(int iteration) {
+    requireIteration(iteration);
+    return profiles.stream().mapToLong(p -> p.iterationNanos().get(iteration)).max().orElseThrow();
+  }
+
+  /// The iteration whose time is nearest to the median: the one to look at first.
+  public int medianIteration() {
+    double median = summary().medianNanos();
+    return IntStream.range(0, iterations())
+        .boxed()
+        .min(Comparator.comparingDouble(i -> Math.abs(slowestNanos(i) - median)))
+        .orElseThrow();
+  }
+
+  public Summary summary() {
+    var times = Spread.of(slowest(iterations(), Profile::iterationNanos));
+    return new Summary(
+        ranks(), iterations(), times.medianNanos(), times.p10Nanos(), times.p90Nanos());
+  }
+
+  /// What profiling cost: the median time of an iteration with profiling ÷ without, each of the
+  /// slowest rank. Empty where no iteration ran without, as in profiles of earlier versions.
+  public OptionalDouble cost() {
+    int plain = profiles.stream().mapToInt(p -> p.plainNanos().size()).min().orElseThrow();
+    return Spread.ratioOfMedians(
+        slowest(iterations(), Profile::iterationNanos), slowest(plain, Profile::plainNanos));
+  }
+
+  private List<Long> slowest(int iterations, Function<Profile, List<Long>> times) {
+    return IntStream.range(0, iterations)
+        .mapToObj(i -> profiles.stream().mapToLong(p -> times.apply(p).get(i)).max().orElseThrow())
+        .toList();
+  }
+
+  /// A row for every span: rank, iteration, chunk, stage, stream, when, what was moved and
+  /// computed, and the configuration.
+  public Table table() {
+    return ProfileTables.spans(profiles);
+  }
+
+  /// Where each rank's mean iteration went, and both measures of overlap. T_gemm and T_comm of
+  /// saved ÷ savable are this run's own, slowed by each other.
+  public Table stages() {
+    return ProfileTables.stages(profiles, profiles);
+  }
+
+  /// As `stages()`, but saved ÷ savable takes T_gemm and T_comm from the unfused run: what overlap
+  /// saved of what it could, the slowing down charged to it.
+  public Table stages(ProfileSet unfused) {
+    requireSame(
+        "world size", profiles.getFirst(), ranks(), unfused.profiles.getFirst(), unfused.ranks());
+    return ProfileTables.stages(profiles, unfused.profiles);
+  }
+
+  /// What did each stage on each rank in a mean iteration, where the backend can tell: on GPUs
+  /// kernels by name, and copy engines. What a copy engine did, no kernel did.
+  public Table engines() {
+    return ProfileTables.engines(profiles);
+  }
+
+  /// What each rank counted: rendezvous, allocations, plans made and reused.
+  public Table counters() {
+    return ProfileTables.counters(profiles);
+  }
+
+  /// Every span in the trace event format, for <https://ui.perfetto.dev> or chrome://tracing: a
+  /// process for each rank, a thread for each of its streams.
+  public String chromeTrace() {
+    return ChromeTrace.write(profiles, StreamOrder.of(profiles));
+  }
+
+  /// Writes [#chromeTrace()] there, whole or not at all, and says where that is. A file that is
+  /// there already is replaced.
+  public Path saveChromeTrace(Path file) {
+    var target = file.toAbsolutePath().normalize();
+    try {
+      WholeFile.write(target, chromeTrace());
+    } catch (IOException e) {
+      throw new BraidException(
+          "the trace could not be saved in %s: %s; name a file in a directory that is there"
+              .formatted(target, e),
+          e);
+    }
+    return target;
+  }
+
+  /// A Gantt chart of the median iteration: a lane for each rank's stream.
+  public JFreeChart timeline() {
+    return timeline(medianIteration());
+  }
+
+  public JFreeChart timeline(int iteration) {
+    requireIteration(iteration);
+    requireSpans();
+    return TimelineChart.of(
+        profiles,
+        new TimelineChart.Shown(
+            iteration, slowestNanos(iteration), iteration == medianIteration(), clockErrorNanos()));
+  }
+
+  /// A bar for each rank: only multiplying, both at once, only communicating, neither.
+  public JFreeChart breakdown() {
+    requireSpans();
+    return BreakdownChart.of(profiles);
+  }
+
+  private boolean hasCounters() {
+    return profiles.stream().anyMatch(p -> !p.counters().isEmpty());
+  }
+
+  private boolean hasEngines() {
+    return profiles.stream()
+        .anyMatch(p -> p.spans().stream().anyMatch(span -> !span.engine().isEmpty()));
+  }
+
+  private boolean hasSpans() {
+    return profiles.stream().anyMatch(p -> !p.spans().isEmpty());
+  }
+
+  private void requireSpans() {
+    if (!hasSpans()) {
+      throw new BraidException(
+          "a timeline needs spans but these profiles have 0; use pipe.profile(n)");
+    }
+  }
+
+  private void requireIteration(int iteration) {
+    if (iteration < 0 || iteration >= iterations()) {
+      throw new BraidException(
+          "iteration must be 0..%d but was %d".formatted(iterations() - 1, iteration));
+    }
+  }
+
+  @Override
+  public String headline() {
+    var headline = ConfigurationLabel.of(configuration()) + ": " + summary();
+    var cost = cost();
+    return cost.isEmpty()
+        ? headline
+        : String.format(
+            Locale.ROOT, "%s; with profiling ÷ without: %.2f", headline, cost.getAsDouble());
+  }
+
+  @Override
+  public SequencedMap<String, Table> tables() {
+    var tables = new LinkedHashMap<String, Table>();
+    tables.put("stages", stages());
+    if (hasEngines()) {
+      tables.put("engines", engines());
+    }
+    if (hasCounters()) {
+      tables.put("counters", counters());
+    }
+    tables.put("spans", table());
+    return tables;
+  }
+
+  @Override
+  public SequencedMap<String, JFreeChart> charts() {
+    var charts = new LinkedHashMap<String, JFreeChart>();
+    if (hasSpans()) {
+      charts.put("timeline", timeline());
+      charts.put("breakdown", breakdown());
+    }
+    return charts;
+  }
+
+  @Override
+  public MimeBundle display() {
+    var below = new ArrayList<Table>();
+    if (hasEngines()) {
+      below.add(engines());
+    }
+    if (hasCounters()) {
+      below.add(counters());
+    }
+    return EvidenceDisplay.of(headline(), stages(), below, this::charts);
+  }
+
+  @Override
+  public String toString() {
+    return headline();
+  }
+}

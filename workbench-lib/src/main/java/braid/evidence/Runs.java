@@ -1,0 +1,242 @@
+package braid.evidence;
+
+import braid.internal.report.HtmlTable;
+import braid.internal.report.chart.ChartImage;
+import braid.internal.report.json.ProfileJson;
+import braid.model.BraidException;
+import braid.model.Displayable;
+import braid.model.MimeBundle;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.time.Clock;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.time.format.DateTimeFormatterBuilder;
+import java.time.temporal.ChronoField;
+import java.time.temporal.ChronoUnit;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Pattern;
+import tech.tablesaw.api.StringColumn;
+import tech.tablesaw.api.Table;
+
+/// What was measured, kept in a directory: a folder for each run with the measurements as JSON, the
+/// tables as CSV, the charts as SVG and, of profiles, the trace for Perfetto. A folder appears
+/// whole or not at all, and tables and charts come back from the JSON without ranks or GPUs.
+public final class Runs implements Displayable {
+  private static final DateTimeFormatter TIMESTAMP =
+      new DateTimeFormatterBuilder()
+          .appendPattern("yyyyMMdd'T'HHmmss")
+          .appendValue(ChronoField.MILLI_OF_SECOND, 3)
+          .appendLiteral('Z')
+          .toFormatter()
+          .withZone(ZoneOffset.UTC);
+  private static final Pattern ID = Pattern.compile("(\\d{8}T\\d{9}Z)-[0-9a-f]{6}");
+  private static final int RANDOM_BOUND = 1 << 24;
+  private static final String UNFINISHED = ".unfinished-";
+  private static final String HEADLINE = "headline.txt";
+  private static final String TRACE = "trace.json";
+
+  private final Path directory;
+  private final Clock clock;
+
+  /// What kinds of evidence there are, and the file each is in.
+  public enum Kind {
+    PROFILES("profiles.json"),
+    STUDY("study.json");
+
+    private final String file;
+
+    Kind(String file) {
+      this.file = file;
+    }
+  }
+
+  /// A saved run, without its measurements. Ids sort by the time of saving.
+  public record Entry(String id, Instant savedAt, Kind kind, String headline, Path directory) {}
+
+  private Runs(Path directory, Clock clock) {
+    this.directory = directory;
+    this.clock = clock;
+  }
+
+  /// The runs kept in that directory, which the first `save` creates.
+  public static Runs in(Path directory) {
+    return new Runs(directory, Clock.systemUTC());
+  }
+
+  static Runs in(Path directory, Clock clock) {
+    return new Runs(directory, clock);
+  }
+
+  /// A name for what is saved now, which nothing else has: names sort by that time.
+  public static String newId(Instant now) {
+    var random = "%06x".formatted(ThreadLocalRandom.current().nextInt(RANDOM_BOUND));
+    return TIMESTAMP.format(now) + "-" + random;
+  }
+
+  public Entry save(Evidence evidence) {
+    var now = clock.instant().truncatedTo(ChronoUnit.MILLIS);
+    var id = newId(now);
+    var unfinished = directory.resolve(UNFINISHED + id);
+    var finished = directory.resolve(id);
+    try {
+      Files.createDirectories(unfinished);
+      try {
+        write(evidence, unfinished);
+        Files.move(unfinished, finished, StandardCopyOption.ATOMIC_MOVE);
+      } finally {
+        delete(unfinished);
+      }
+    } catch (IOException e) {
+      throw new BraidException("a run could not be saved in " + directory + ": " + e, e);
+    }
+    return new Entry(id, now, kind(evidence), evidence.headline(), finished);
+  }
+
+  /// All runs, oldest first. What is not a run is left out.
+  public List<Entry> list() {
+    if (!Files.isDirectory(directory)) {
+      return List.of();
+    }
+    try (var paths = Files.list(directory)) {
+      return paths
+          .map(this::entry)
+          .flatMap(Optional::stream)
+          .sorted(Comparator.comparing(Entry::id))
+          .toList();
+    } catch (IOException e) {
+      throw new BraidException("the runs in " + directory + " could not be listed: " + e, e);
+    }
+  }
+
+  /// A run's measurements, from which its tables and charts come back.
+  public Evidence load(String id) {
+    if (!ID.matcher(id).matches()) {
+      throw new BraidException(
+          "a run's id must look like 20260131T235959000Z-0a1b2c but was \"" + id + "\"" + remedy());
+    }
+    var run = directory.resolve(id);
+    for (var kind : Kind.values()) {
+      var file = run.resolve(kind.file);
+      if (Files.exists(file)) {
+        return read(kind, file);
+      }
+    }
+    throw new BraidException("there is no run " + id + " in " + directory + remedy());
+  }
+
+  private String remedy() {
+    var all = list();
+    return all.isEmpty() ? "; it has none" : "; the latest is " + all.getLast().id();
+  }
+
+  private static Evidence read(Kind kind, Path file) {
+    try {
+      var json = Files.readString(file);
+      return switch (kind) {
+        case PROFILES -> ProfileSet.of(ProfileJson.readAll(json));
+        case STUDY -> Study.fromJson(json);
+      };
+    } catch (BraidException e) {
+      throw new BraidException(file + ": " + e.getMessage(), e);
+    } catch (IOException e) {
+      throw new BraidException(file + " could not be read: " + e, e);
+    }
+  }
+
+  private static Kind kind(Evidence evidence) {
+    return switch (evidence) {
+      case ProfileSet set -> Kind.PROFILES;
+      case Study study -> Kind.STUDY;
+    };
+  }
+
+  private static void write(Evidence evidence, Path run) throws IOException {
+    var json =
+        switch (evidence) {
+          case ProfileSet set -> ProfileJson.writeAll(set.profiles());
+          case Study study -> study.toJson();
+        };
+    Files.writeString(run.resolve(kind(evidence).file), json);
+    Files.writeString(run.resolve(HEADLINE), evidence.headline() + "\n");
+    for (var table : evidence.tables().entrySet()) {
+      table.getValue().write().csv(run.resolve(table.getKey() + ".csv").toFile());
+    }
+    if (evidence instanceof ProfileSet set) {
+      Files.writeString(run.resolve(TRACE), set.chromeTrace());
+    }
+    var noFonts = ChartImage.noFonts();
+    if (noFonts.isPresent()) {
+      Files.writeString(run.resolve("no-charts.txt"), noFonts.get() + "\n");
+      return;
+    }
+    for (var chart : evidence.charts().entrySet()) {
+      Files.writeString(run.resolve(chart.getKey() + ".svg"), ChartImage.svg(chart.getValue()));
+    }
+  }
+
+  private Optional<Entry> entry(Path run) {
+    var id = String.valueOf(run.getFileName());
+    var matcher = ID.matcher(id);
+    if (!matcher.matches()) {
+      return Optional.empty();
+    }
+    var savedAt = TIMESTAMP.parse(matcher.group(1), Instant::from);
+    for (var kind : Kind.values()) {
+      if (Files.exists(run.resolve(kind.file))) {
+        return Optional.of(new Entry(id, savedAt, kind, headline(run), run));
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static String headline(Path run) {
+    try {
+      return Files.readString(run.resolve(HEADLINE)).strip();
+    } catch (IOException e) {
+      return "(its headline could not be read: " + e + ")";
+    }
+  }
+
+  private static void delete(Path unfinished) throws IOException {
+    if (!Files.exists(unfinished)) {
+      return;
+    }
+    try (var files = Files.walk(unfinished)) {
+      for (var path : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(path);
+      }
+    }
+  }
+
+  private Table table() {
+    var id = StringColumn.create("run");
+    var kind = StringColumn.create("kind");
+    var headline = StringColumn.create("found");
+    for (var entry : list()) {
+      id.append(entry.id());
+      kind.append(entry.kind().name().toLowerCase(Locale.ROOT));
+      headline.append(entry.headline());
+    }
+    return Table.create("runs in " + directory, id, kind, headline);
+  }
+
+  @Override
+  public MimeBundle display() {
+    var table = table();
+    return MimeBundle.text(HtmlTable.text(table, table.rowCount()))
+        .with(MimeBundle.HTML, HtmlTable.html(table, table.rowCount()));
+  }
+
+  @Override
+  public String toString() {
+    return list().size() + " runs in " + directory;
+  }
+}

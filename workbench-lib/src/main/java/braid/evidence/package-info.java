@@ -1,0 +1,5 @@
+/// What ranks measured, kept and judged: profiles, studies, runs and their comparison.
+@NullMarked
+package braid.evidence;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,318 @@
+package braid.model;
+
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/// The problem: which multiplication beside which communication, how large, in which types. It is
+/// the same on every rank and says nothing of how it is solved; that is [Overlap].
+///
+/// `m`, `n` and `k` are the sizes of `output (m × n) = input (m × k) · weight (k × n)`, of all
+/// ranks together. What a rank holds of it is its balanced part of what the [Pattern] divides.
+///
+/// The result is that of the unfused code quoted with each pattern, whatever the tuning:
+///
+/// - `times` returns the product in fp32, not rounded.
+/// - `reduceScatter` and `allReduce` return the output's type. Each rank's part is rounded to it
+///   when it is sent; the sum is kept in fp32, in the order of the ranks, and rounded once. Only
+///   [Method#RING] rounds it at every hop.
+/// - `finish` computes in fp32 from what it is given: an unrounded product, or a collective's
+///   rounded sum. Every rank finishes its own output, in this order:
+///
+/// ```java
+/// if (accumulate) value += output;     // this rank's, as it was before the run
+/// if (bias) value += bias[column];
+/// if (gelu) {
+///   preActivation = value;             // rounded when it is stored
+///   value = gelu(value);               // of the value that is not rounded
+/// }
+/// output = value;                      // rounded when it is stored
+/// ```
+///
+/// @param besideElements how many numbers the ranks together communicate beside the multiplication;
+///   0 where the communication is of the multiplication's own data
+/// @param dtype of input, weight and of what is communicated
+/// @param outputDtype of the output and of the partial sums that ranks send each other
+public record GemmSpec(
+    Pattern pattern,
+    int m,
+    int n,
+    int k,
+    long besideElements,
+    DType dtype,
+    DType outputDtype,
+    Set<Feature> features) {
+  public static final DType DEFAULT_DTYPE = DType.FP32;
+
+  /// What FP8 operands are multiplied into where nothing is said.
+  public static final DType DEFAULT_FP8_OUTPUT = DType.BF16;
+
+  /// What is communicated beside the multiplication.
+  public enum Pattern {
+    /// The input's rows are divided among the ranks, and the weight's columns. Every rank gathers
+    /// all rows and multiplies them by its columns.
+    ALL_GATHER_GEMM,
+    /// The depth `k` is divided among the ranks. Every rank multiplies its part; the partial
+    /// products are added, and every rank gets its part of the sum's rows.
+    GEMM_REDUCE_SCATTER,
+    /// The depth `k` is divided among the ranks. Every rank multiplies its part; the partial
+    /// products are added, and every rank gets all of the sum.
+    GEMM_ALL_REDUCE,
+    /// Every rank multiplies all of `m`, `n` and `k` by itself, while other data are gathered.
+    GEMM_BESIDE_ALL_GATHER,
+    /// Every rank multiplies all of `m`, `n` and `k` by itself, while other data are added up and
+    /// divided.
+    GEMM_BESIDE_REDUCE_SCATTER;
+
+    /// Whether the communication is of other data than the multiplication's.
+    public boolean beside() {
+      return this == GEMM_BESIDE_ALL_GATHER || this == GEMM_BESIDE_REDUCE_SCATTER;
+    }
+
+    /// Whether partial products of several ranks are added up.
+    public boolean reduces() {
+      return this == GEMM_REDUCE_SCATTER || this == GEMM_ALL_REDUCE;
+    }
+
+    @Override
+    public String toString() {
+      return lower(name());
+    }
+  }
+
+  /// What a multiplication does besides multiplying.
+  public enum Feature {
+    /// The input is stored as `k` × `m`.
+    TRANSPOSED_INPUT,
+    /// The weight is stored as `n` × `k`.
+    TRANSPOSED_WEIGHT,
+    /// The result is added to what each rank's own output holds.
+    ACCUMULATE,
+    /// A number for each column of the output is added, once.
+    BIAS,
+    /// The output is GELU (its tanh form) of the result, which is kept as the pre-activation.
+    GELU,
+    /// The gathered input is handed out too.
+    GATHERED_INPUT;
+
+    @Override
+    public String toString() {
+      return lower(name());
+    }
+  }
+
+  public GemmSpec {
+    positive("m", m);
+    positive("n", n);
+    positive("k", k);
+    features =
+        features.isEmpty() ? Set.of() : Collections.unmodifiableSet(EnumSet.copyOf(features));
+    if (pattern.beside() != besideElements > 0) {
+      throw new BraidException(
+          "elements beside a %s must be %s but were %d"
+              .formatted(pattern, pattern.beside() ? "1 or more" : "0", besideElements));
+    }
+    if (outputDtype.isFp8()) {
+      throw new BraidException(
+          "the output must be one of fp32, tf32, bf16, fp16 but was %s; try output(%s)"
+              .formatted(outputDtype, DEFAULT_FP8_OUTPUT));
+    }
+    if (features.containsAll(List.of(Feature.ACCUMULATE, Feature.GELU))) {
+      throw new BraidException(
+          "accumulate and gelu exclude each other (the output would be added to its own activation);"
+              + " leave one out");
+    }
+    if (features.contains(Feature.GATHERED_INPUT) && pattern != Pattern.ALL_GATHER_GEMM) {
+      throw new BraidException(
+          "%s gathers no input, so none can be handed out; leave out gatheredInput()"
+              .formatted(pattern));
+    }
+    if (features.contains(Feature.TRANSPOSED_INPUT) && pattern == Pattern.ALL_GATHER_GEMM) {
+      throw new BraidException(
+          "%s gathers rows of the input, so it must be stored by rows; leave out transposedInput()"
+                  .formatted(pattern)
+              + " (%s has it)".formatted(Pattern.GEMM_BESIDE_ALL_GATHER));
+    }
+  }
+
+  /// Gathers the input's rows from all ranks and multiplies them by this rank's columns:
+  ///
+  /// ```java
+  /// var whole = allGather(input);
+  /// return finish(times(whole, weight));
+  /// ```
+  public static GemmSpec allGatherGemm(int m, int n, int k) {
+    return of(Pattern.ALL_GATHER_GEMM, m, n, k, 0);
+  }
+
+  /// Multiplies this rank's part of the depth, adds up all ranks' products and keeps this rank's
+  /// rows:
+  ///
+  /// ```java
+  /// var partial = times(input, weight);
+  /// return finish(reduceScatter(partial));
+  /// ```
+  public static GemmSpec gemmReduceScatter(int m, int n, int k) {
+    return of(Pattern.GEMM_REDUCE_SCATTER, m, n, k, 0);
+  }
+
+  /// Multiplies this rank's part of the depth and adds up all ranks' products:
+  ///
+  /// ```java
+  /// var partial = times(input, weight);
+  /// return finish(allReduce(partial));
+  /// ```
+  public static GemmSpec gemmAllReduce(int m, int n, int k) {
+    return of(Pattern.GEMM_ALL_REDUCE, m, n, k, 0);
+  }
+
+  /// Multiplies by itself while the ranks gather `elements` other numbers, of which each has a
+  /// part:
+  ///
+  /// ```java
+  /// besideOutput = allGather(besideInput);
+  /// return finish(times(input, weight));
+  /// ```
+  public static GemmSpec besideAllGather(int m, int n, int k, long elements) {
+    return of(Pattern.GEMM_BESIDE_ALL_GATHER, m, n, k, elements);
+  }
+
+  /// Multiplies by itself while the ranks add up `elements` other numbers, of which each gets a
+  /// part:
+  ///
+  /// ```java
+  /// besideOutput = reduceScatter(besideInput);
+  /// return finish(times(input, weight));
+  /// ```
+  public static GemmSpec besideReduceScatter(int m, int n, int k, long elements) {
+    return of(Pattern.GEMM_BESIDE_REDUCE_SCATTER, m, n, k, elements);
+  }
+
+  private static GemmSpec of(Pattern pattern, int m, int n, int k, long besideElements) {
+    return new GemmSpec(pattern, m, n, k, besideElements, DEFAULT_DTYPE, DEFAULT_DTYPE, Set.of());
+  }
+
+  /// The type of the operands, and of the output unless [#output] says another after it. FP8 is
+  /// multiplied into [#DEFAULT_FP8_OUTPUT].
+  public GemmSpec dtype(DType other) {
+    return new GemmSpec(
+        pattern,
+        m,
+        n,
+        k,
+        besideElements,
+        other,
+        other.isFp8() ? DEFAULT_FP8_OUTPUT : other,
+        features);
+  }
+
+  public GemmSpec output(DType other) {
+    return new GemmSpec(pattern, m, n, k, besideElements, dtype, other, features);
+  }
+
+  /// The input is stored as `k` × `m`, as a weight gradient needs it.
+  public GemmSpec transposedInput() {
+    return with(Feature.TRANSPOSED_INPUT);
+  }
+
+  /// The weight is stored as `n` × `k`, as linear layers keep it.
+  public GemmSpec transposedWeight() {
+    return with(Feature.TRANSPOSED_WEIGHT);
+  }
+
+  /// Adds the result to what this rank's output holds when a run begins: `output += result`.
+  /// Outputs may differ from rank to rank, also where all ranks get the same sum: each adds it to
+  /// its own. Every run adds once more.
+  public GemmSpec accumulate() {
+    return with(Feature.ACCUMULATE);
+  }
+
+  /// A number for each column is added to the result, once however many ranks there are: to the sum
+  /// of all ranks' products, not to each of them.
+  public GemmSpec bias() {
+    return with(Feature.BIAS);
+  }
+
+  /// The output is GELU of the result, in its tanh form; what it is the GELU of is kept. GELU takes
+  /// the result in fp32, bias included, and the pre-activation keeps it rounded to the output's
+  /// type.
+  public GemmSpec gelu() {
+    return with(Feature.GELU);
+  }
+
+  /// The gathered input is whole after a run, this rank's own rows included.
+  public GemmSpec gatheredInput() {
+    return with(Feature.GATHERED_INPUT);
+  }
+
+  public boolean has(Feature feature) {
+    return features.contains(feature);
+  }
+
+  private GemmSpec with(Feature feature) {
+    var more = EnumSet.of(feature);
+    more.addAll(features);
+    return new GemmSpec(pattern, m, n, k, besideElements, dtype, outputDtype, more);
+  }
+
+  /// Multiplications and additions of `m` × `n` × `k`.
+  public double flops() {
+    return 2.0 * m * n * k;
+  }
+
+  /// This problem as columns of a table; what is as usual has none.
+  public SequencedMap<String, String> columns() {
+    var columns = new LinkedHashMap<String, String>();
+    columns.put("pattern", pattern.toString());
+    columns.put("m", Integer.toString(m));
+    columns.put("n", Integer.toString(n));
+    columns.put("k", Integer.toString(k));
+    columns.put("dtype", dtype.toString());
+    if (outputDtype != dtype) {
+      columns.put("output", outputDtype.toString());
+    }
+    if (besideElements > 0) {
+      columns.put("beside", Long.toString(besideElements));
+    }
+    if (!features.isEmpty()) {
+      columns.put("features", featureNames());
+    }
+    return columns;
+  }
+
+  private String featureNames() {
+    return features.stream().map(Feature::toString).collect(Collectors.joining("+"));
+  }
+
+  private static void positive(String name, int value) {
+    if (value < 1) {
+      throw new BraidException(
+          "%s must be 1 or more but was %d; give the size of the whole problem"
+              .formatted(name, value));
+    }
+  }
+
+  private static String lower(String name) {
+    return name.toLowerCase(Locale.ROOT).replace('_', '-');
+  }
+
+  @Override
+  public String toString() {
+    var text = new StringBuilder("%s m=%d n=%d k=%d %s".formatted(pattern, m, n, k, dtype));
+    if (outputDtype != dtype) {
+      text.append(" to ").append(outputDtype);
+    }
+    if (besideElements > 0) {
+      text.append(" beside ").append(besideElements);
+    }
+    if (!features.isEmpty()) {
+      text.append(' ').append(featureNames());
+    }
+    return text.toString();
+  }
+}

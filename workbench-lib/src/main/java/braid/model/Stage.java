@@ -1,0 +1,28 @@
+package braid.model;
+
+/// What a span of time was spent on.
+public enum Stage {
+  /// Multiplying.
+  GEMM(0x0072B2),
+  /// Moving bytes between ranks.
+  COPY(0xE69F00),
+  /// Adding what several ranks sent.
+  REDUCE(0x6A4C93),
+  /// Moving bytes within one rank's memory: no link has to do with it, so it is no communication.
+  LOCAL(0x8C6D46),
+  /// Waiting for a signal or another rank.
+  WAIT(0xB8C0C9),
+  /// Telling another rank.
+  SIGNAL(0xB0306A);
+
+  private final int rgb;
+
+  Stage(int rgb) {
+    this.rgb = rgb;
+  }
+
+  /// Its color in every drawing, as 0xRRGGBB.
+  public int rgb() {
+    return rgb;
+  }
+}

@@ -1,0 +1,17 @@
+package braid.model;
+
+import java.util.Locale;
+
+/// What moves the bytes.
+public enum Transport {
+  /// Copy engines read and write the peers' symmetric memory; no compute unit takes part.
+  COPY_ENGINE,
+  /// Compute units read and write it, [Overlap#workers] of them: they are not the GEMM's while the
+  /// link is busy.
+  WORKERS;
+
+  @Override
+  public String toString() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+}

@@ -1,0 +1,5 @@
+/// Values that all other packages speak of: problems, tunings, types, links, spans and errors.
+@NullMarked
+package braid.model;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,273 @@
+package braid.evidence;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import braid.internal.report.json.ProfileJson;
+import braid.model.BraidException;
+import braid.model.MimeBundle;
+import braid.model.Place;
+import braid.model.Span;
+import braid.model.Stage;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class ProfileSetTest {
+  /// Copies of 10 ns each, GEMMs of 10 ns each as soon as the copy is there: of the four copies all
+  /// but the first run beside a GEMM, of the four GEMMs all but the last beside a copy.
+  private static final SyntheticProfiles LOCKSTEP = new SyntheticProfiles(2, 3, 4, 1, 10, 10);
+
+  @Test
+  void bothMeasuresOfOverlapAreExact() {
+    var stages = LOCKSTEP.set().stages();
+
+    assertThat(stages.doubleColumn("iteration ms").get(0)).isEqualTo(50e-6, within(1e-15));
+    assertThat(stages.doubleColumn("gemm ms").get(0)).isEqualTo(40e-6, within(1e-15));
+    assertThat(stages.doubleColumn("copy %").get(0)).isEqualTo(80, within(1e-9));
+    assertThat(stages.doubleColumn("overlapped ms").get(0)).isEqualTo(30e-6, within(1e-15));
+    assertThat(stages.doubleColumn("idle ms").get(0)).isZero();
+    // (40 + 40 - 50) / min(40, 40) and 30 / 40
+    assertThat(stages.doubleColumn("saved ÷ savable").get(0)).isEqualTo(0.75, within(1e-12));
+    assertThat(stages.doubleColumn("overlapped ÷ communication").get(0))
+        .isEqualTo(0.75, within(1e-12));
+  }
+
+  @Test
+  void theUnfusedRunsTimesChargeOverlapForSlowingBothDown() {
+    var unfused = new SyntheticProfiles(2, 1, 1, 1, 30, 35).set();
+    var stages = LOCKSTEP.set().stages(unfused);
+
+    // (35 + 30 - 50) / min(35, 30)
+    assertThat(stages.doubleColumn("saved ÷ savable").get(0)).isEqualTo(0.5, within(1e-12));
+  }
+
+  @Test
+  void withNothingToOverlapTheRatiosAreMissing() {
+    var gemm = new Span(0, -1, Stage.GEMM, "compute", 0, 80, 0, 1);
+    var stages = ProfileSet.of(List.of(profile(0, 1, List.of(100L), List.of(gemm)))).stages();
+
+    assertThat(stages.doubleColumn("saved ÷ savable").isMissing(0)).isTrue();
+    assertThat(stages.doubleColumn("overlapped ÷ communication").isMissing(0)).isTrue();
+    assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(20e-6, within(1e-15));
+  }
+
+  @Test
+  void profilingStatesItsCost() {
+    var first = plain(0, List.of(110L, 150L, 120L), List.of(90L, 100L));
+    var second = plain(1, List.of(130L, 140L, 110L), List.of(100L, 60L));
+    assertThat(first.cost()).hasValue(120 / 95.0);
+    assertThat(ProfileJson.readAll(ProfileJson.writeAll(List.of(first)))).containsExactly(first);
+
+    // Slowest ranks: 130, 150, 120 with profiling, 100 and 100 without.
+    var set = ProfileSet.of(List.of(first, second));
+    assertThat(set.cost()).hasValue(1.3);
+    assertThat(set.headline()).endsWith("; with profiling ÷ without: 1.30");
+    assertThat(LOCKSTEP.set().cost()).isEmpty();
+    assertThat(LOCKSTEP.set().headline()).doesNotContain("profiling");
+  }
+
+  private static Profile plain(int rank, List<Long> nanos, List<Long> plainNanos) {
+    return new Profile(
+        new Place(rank, 2),
+        new LinkedHashMap<>(),
+        nanos,
+        List.of(),
+        0,
+        new LinkedHashMap<>(),
+        plainNanos);
+  }
+
+  @Test
+  void reducingIsCommunication() {
+    var spans =
+        List.of(
+            new Span(0, 0, Stage.GEMM, "gemm-0", 0, 50, 0, 1),
+            new Span(0, 0, Stage.COPY, "comm", 40, 60, 1, 0),
+            new Span(0, 0, Stage.REDUCE, "reduce", 55, 80, 1, 0),
+            new Span(0, 0, Stage.WAIT, "comm", 0, 40, 0, 0),
+            new Span(0, 0, Stage.SIGNAL, "reduce", 80, 81, 0, 0));
+    var stages =
+        ProfileSet.of(
+                List.of(profile(0, 2, List.of(100L), spans), profile(1, 2, List.of(100L), spans)))
+            .stages();
+
+    assertThat(stages.doubleColumn("reduce ms").get(0)).isEqualTo(25e-6, within(1e-15));
+    assertThat(stages.doubleColumn("overlapped ms").get(0)).isEqualTo(10e-6, within(1e-15));
+    assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(20e-6, within(1e-15));
+    // Copying and reducing together take 40..80, of which 40..50 beside the GEMM.
+    assertThat(stages.doubleColumn("overlapped ÷ communication").get(0))
+        .isEqualTo(10.0 / 40, within(1e-12));
+    // (50 + 40 - 100) / min(50, 40)
+    assertThat(stages.doubleColumn("saved ÷ savable").get(0)).isEqualTo(-0.25, within(1e-12));
+  }
+
+  @Test
+  void whatARankMovesWithinItsOwnMemoryIsWorkButNoCommunication() {
+    var spans =
+        List.of(
+            new Span(0, 0, Stage.GEMM, "gemm-0", 0, 50, 0, 1),
+            new Span(0, 0, Stage.COPY, "comm", 40, 60, 1, 0),
+            new Span(0, 0, Stage.LOCAL, "finish", 30, 90, 1, 0));
+    var own = profile(0, 2, List.of(100L), spans);
+    var stages = ProfileSet.of(List.of(own, profile(1, 2, List.of(100L), spans))).stages();
+
+    assertThat(stages.doubleColumn("local ms").get(0)).isEqualTo(60e-6, within(1e-15));
+    assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(10e-6, within(1e-15));
+    assertThat(stages.doubleColumn("overlapped ÷ communication").get(0))
+        .isEqualTo(10.0 / 20, within(1e-12));
+  }
+
+  @Test
+  void oneRankAloneCommunicatesNothing() {
+    var spans =
+        List.of(
+            new Span(0, 0, Stage.GEMM, "gemm-0", 0, 50, 0, 1),
+            new Span(0, 0, Stage.COPY, "comm", 40, 60, 1, 0),
+            new Span(0, 0, Stage.REDUCE, "reduce", 60, 80, 1, 0));
+    var set = ProfileSet.of(List.of(profile(0, 1, List.of(100L), spans)));
+    var stages = set.stages();
+
+    assertThat(stages.doubleColumn("overlapped ÷ communication").isMissing(0)).isTrue();
+    assertThat(stages.doubleColumn("saved ÷ savable").isMissing(0)).isTrue();
+    assertThat(stages.doubleColumn("overlapped ms").get(0)).isZero();
+    assertThat(stages.doubleColumn("reduce ms").get(0)).isEqualTo(20e-6, within(1e-15));
+    assertThat(stages.doubleColumn("idle ms").get(0)).isEqualTo(20e-6, within(1e-15));
+    assertThat(set.breakdown().getTitle().getText())
+        .isEqualTo("Nothing is communicated; 20% is idle");
+  }
+
+  @Test
+  void whatRanksCountedIsATableBelowTheStages() {
+    var set = new SyntheticReduction(3, 2, 2, 1, 10, 10).set();
+    var counters = set.counters();
+
+    assertThat(counters.columnNames())
+        .containsExactly(
+            "rank",
+            "rendezvous",
+            "buffers allocated",
+            "buffers reused",
+            "plans made",
+            "plans reused",
+            "replays");
+    assertThat(counters.longColumn("plans reused").asList()).containsExactly(0L, 1L, 2L);
+    assertThat(set.tables()).containsOnlyKeys("stages", "counters", "spans");
+    assertThat(set.display().text()).containsSubsequence("mean iteration", "counted on each rank");
+    assertThat(set.display().data().get(MimeBundle.HTML)).contains("counted on each rank");
+    assertThat(LOCKSTEP.set().tables()).containsOnlyKeys("stages", "spans");
+    assertThat(LOCKSTEP.set().display().text()).doesNotContain("counted");
+  }
+
+  @Test
+  void aCounterThatOneRankLacksIsMissingThere() {
+    var counted = new LinkedHashMap<String, Long>();
+    counted.put("rendezvous", 5L);
+    var one = profile(0, 2, List.of(1L), List.of());
+    var other =
+        new Profile(new Place(1, 2), one.configuration(), List.of(1L), List.of(), 0, counted);
+    var column = ProfileSet.of(List.of(one, other)).counters().longColumn("rendezvous");
+
+    assertThat(column.isMissing(0)).isTrue();
+    assertThat(column.get(1)).isEqualTo(5);
+  }
+
+  @Test
+  void aTraceIsSavedWholeOrNotAtAll(@TempDir Path directory) throws IOException {
+    var set = LOCKSTEP.set();
+    var file = directory.resolve("trace.json");
+
+    assertThat(set.saveChromeTrace(file)).isEqualTo(file);
+    assertThat(set.saveChromeTrace(file)).as("again, in its place").isEqualTo(file);
+    assertThat(file).hasContent(set.chromeTrace());
+    assertThatThrownBy(() -> set.saveChromeTrace(directory.resolve("none/trace.json")))
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith("the trace could not be saved in " + directory)
+        .hasMessageMatching("[^\\n]*");
+    assertThatThrownBy(() -> set.saveChromeTrace(directory)).isInstanceOf(BraidException.class);
+    try (var files = Files.list(directory)) {
+      assertThat(files).containsExactly(file);
+    }
+  }
+
+  @Test
+  void anIterationLastsAsLongAsItsSlowestRank() {
+    var set =
+        ProfileSet.of(
+            List.of(
+                profile(1, 2, List.of(10L, 40L, 30L), List.of()),
+                profile(0, 2, List.of(20L, 10L, 30L), List.of())));
+
+    assertThat(set.slowestNanos(0)).isEqualTo(20);
+    assertThat(set.slowestNanos(1)).isEqualTo(40);
+    assertThat(set.summary().medianNanos()).isEqualTo(30);
+    assertThat(set.summary().p10Nanos()).isEqualTo(22, within(1e-9));
+    assertThat(set.summary().p90Nanos()).isEqualTo(38, within(1e-9));
+    assertThat(set.medianIteration()).isEqualTo(2);
+    assertThatThrownBy(() -> set.slowestNanos(3)).hasMessage("iteration must be 0..2 but was 3");
+    assertThatThrownBy(set::timeline).hasMessageContaining("needs spans");
+    assertThat(set.display().text()).contains("30");
+  }
+
+  @Test
+  void aRowForEverySpanWithTheConfiguration() {
+    var run = new SyntheticProfiles(2, 3, 4, 2, 10, 20);
+    var table = run.set().table();
+
+    int spans = run.set().profiles().stream().mapToInt(p -> p.spans().size()).sum();
+    assertThat(table.rowCount()).isEqualTo(spans);
+    assertThat(table.columnNames())
+        .containsExactly(
+            "rank",
+            "iteration",
+            "chunk",
+            "stage",
+            "stream",
+            "start ms",
+            "ms",
+            "bytes",
+            "flops",
+            "engine",
+            "pattern",
+            "m",
+            "n",
+            "k",
+            "dtype",
+            "method",
+            "splits",
+            "streams");
+    var gemms = table.where(table.stringColumn("stage").isEqualTo("gemm"));
+    assertThat(gemms.rowCount()).isEqualTo(2 * 3 * 4);
+    assertThat(gemms.longColumn("flops").asList()).containsOnly(2_000L);
+    assertThat(table.intColumn("splits").asList()).containsOnly(4);
+  }
+
+  @Test
+  void refusesGapsAndMixtures() {
+    var whole = new SyntheticProfiles(4, 2, 4, 1, 10, 10);
+    var other = new SyntheticProfiles(4, 2, 8, 1, 10, 10);
+    var longer = new SyntheticProfiles(4, 3, 4, 1, 10, 10);
+    var p = List.of(whole.profile(0), whole.profile(1), whole.profile(2));
+
+    assertThatThrownBy(() -> ProfileSet.of(List.of())).hasMessageContaining("has none");
+    assertThatThrownBy(() -> ProfileSet.of(p))
+        .hasMessage("a profile set needs one profile of each rank 0..3 but rank 3 has 0");
+    assertThatThrownBy(() -> ProfileSet.of(List.of(p.get(0), p.get(1), p.get(1), p.get(2))))
+        .hasMessage("a profile set needs one profile of each rank 0..3 but rank 1 has 2");
+    assertThatThrownBy(() -> ProfileSet.of(List.of(p.get(0), p.get(1), p.get(2), other.profile(3))))
+        .hasMessage("profiles of one set must agree in `splits` but rank 0 has 4 and rank 3 has 8");
+    assertThatThrownBy(
+            () -> ProfileSet.of(List.of(p.get(0), p.get(1), p.get(2), longer.profile(3))))
+        .hasMessage(
+            "profiles of one set must agree in iterations but rank 0 has 2 and rank 3 has 3");
+  }
+
+  private static Profile profile(int rank, int size, List<Long> nanos, List<Span> spans) {
+    return new Profile(new Place(rank, size), new LinkedHashMap<>(), nanos, spans, 0);
+  }
+}

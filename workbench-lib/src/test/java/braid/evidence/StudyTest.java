@@ -1,0 +1,336 @@
+package braid.evidence;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.model.BraidException;
+import braid.model.ChunkOrder;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
+import braid.model.Priority;
+import braid.model.Reading;
+import braid.model.Transport;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+class StudyTest {
+  private static final int[] SPLITS = {1, 2, 4, 8, 16, 32};
+  private static final SyntheticStudy MACHINE = new SyntheticStudy(103e6, 0.005, 12, 7);
+
+  private static Study study() {
+    return MACHINE.of(
+        SyntheticStudy.overlaps(SPLITS, 1, 2), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+  }
+
+  @Test
+  void findsTheBestAndSaysSo() {
+    var study = study();
+
+    assertThat(study.best().streams()).isEqualTo(2);
+    assertThat(study.best().splits()).isIn(8, 16);
+    assertThat(study.noise()).isBetween(0.0, 0.02);
+    assertThat(study.ties()).doesNotContain(study.best(), Overlap.splits(1), Overlap.splits(32));
+    assertThat(study.headline())
+        .startsWith("splits=" + study.best().splits() + " streams=2: 8")
+        .contains("less than unfused's 103 ms (")
+        .contains("with 96% confidence")
+        .doesNotContain("\n");
+  }
+
+  /// As it was filed: times of 10 to 13 ms, one disturbed round of 8, and a noise of ±747.8%.
+  @Test
+  void oneDisturbedRoundDoesNotMakeTheNoise() {
+    var first = List.of(10_100L, 12_200L, 11_000L, 10_600L, 12_900L, 11_700L, 10_400L, 11_300L);
+    var again = List.of(10_400L, 12_000L, 11_400L, 10_200L, 12_500L, 11_900L, 97_000L, 11_200L);
+    var study =
+        new Study(
+            GemmSpec.allGatherGemm(64, 64, 64).columns(),
+            2,
+            1,
+            first,
+            again,
+            List.of(new Study.Trial(Overlap.splits(2), first)));
+    assertThat(study.noise()).isLessThan(0.06);
+  }
+
+  @Test
+  void aNoisyStudySaysWhatToDo() {
+    var noisy =
+        new SyntheticStudy(103e6, 0.06, 24, 7)
+            .of(SyntheticStudy.overlaps(SPLITS, 1), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+    assertThat(noisy.precision()).isBetween(0.02, 0.2);
+    assertThat(noisy.advice().orElseThrow())
+        .matches(
+            "noisy: ±\\d+\\.\\d% after 24 rounds \\(±1\\.0% takes about \\d+\\);"
+                + " raise the budget or quiet the machine");
+    assertThat(noisy.headline()).endsWith("; " + noisy.advice().orElseThrow());
+    var hopeless =
+        new SyntheticStudy(103e6, 0.9, 24, 7)
+            .of(SyntheticStudy.overlaps(SPLITS, 1), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+    assertThat(hopeless.advice().orElseThrow()).doesNotContain("takes about");
+
+    var quiet =
+        new SyntheticStudy(103e6, 0.001, 24, 7)
+            .of(SyntheticStudy.overlaps(SPLITS, 1), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+    assertThat(quiet.precision()).isBetween(0.0, 0.01);
+    assertThat(quiet.advice()).isEmpty();
+  }
+
+  @Test
+  void tooFewRoundsForAWinnerAreSaid() {
+    var few =
+        new SyntheticStudy(103e6, 0.001, 6, 7)
+            .of(SyntheticStudy.overlaps(SPLITS, 1), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+    assertThat(few.best()).isEqualTo(Overlap.unfused());
+    assertThat(few.ties()).hasSize(SPLITS.length);
+    // 21 pairs share 5%, so 2 / 2^n must be at most 0.24%.
+    assertThat(few.advice())
+        .contains(
+            "too few rounds to call anything better: 6 of the 10 that 6 configurations need;"
+                + " measure more");
+  }
+
+  @Test
+  void whereNothingWinsItAdvisesAgainstOverlap() {
+    var study = MACHINE.of(SyntheticStudy.overlaps(SPLITS, 1), how -> 103e6 + 1e6 * how.splits());
+
+    assertThat(study.best()).isEqualTo(Overlap.unfused());
+    assertThat(study.headline())
+        .startsWith("no overlap beats unfused (103 ms) here beyond the noise");
+    assertThat(study.table().stringColumn("verdict").get(0)).isEqualTo("reference, best");
+    assertThat(study.saved().getLast().value()).isNegative();
+  }
+
+  @Test
+  void theTableHasTheReferenceAndEveryConfiguration() {
+    var study = study();
+    var table = study.table();
+
+    assertThat(table.rowCount()).isEqualTo(1 + study.trials().size());
+    assertThat(table.columnNames())
+        .containsExactly(
+            "method",
+            "splits",
+            "streams",
+            "transport",
+            "median ms",
+            "p10 ms",
+            "p90 ms",
+            "vs unfused %",
+            "from %",
+            "to %",
+            "verdict");
+    assertThat(table.stringColumn("method").get(0)).isEqualTo("unfused");
+    for (int row = 1; row < table.rowCount(); row++) {
+      var trial = study.trials().get(row - 1);
+      assertThat(table.intColumn("splits").get(row)).isEqualTo(trial.overlap().splits());
+      assertThat(table.doubleColumn("median ms").get(row)).isEqualTo(trial.medianNanos() / 1e6);
+      assertThat(table.doubleColumn("vs unfused %").get(row))
+          .isBetween(
+              table.doubleColumn("from %").getDouble(row),
+              table.doubleColumn("to %").getDouble(row));
+    }
+    assertThat(table.stringColumn("verdict").asList().stream().filter("best"::equals)).hasSize(1);
+    assertThat(table.stringColumn("verdict").asList().stream().filter("ties with best"::equals))
+        .hasSize(study.ties().size());
+  }
+
+  @Test
+  void comesBackFromItsJsonAsItWas() {
+    var study = study();
+    assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+  }
+
+  private static final List<Overlap> OF_EVERY_OPTION =
+      List.of(
+          Overlap.splits(4),
+          Overlap.ring(2).streams(3).over(Transport.WORKERS).workers(7),
+          Overlap.bulk().over(Transport.WORKERS),
+          Overlap.direct(3).order(ChunkOrder.RANK_ORDER).priority(Priority.GEMM),
+          Overlap.splits(4).boundaries(0, 100, 101, 900).replay(),
+          Overlap.splits(4).priority(Priority.EQUAL).outputInSymmetricMemory(),
+          Overlap.splits(4).order(ChunkOrder.PREVIOUS_FIRST));
+
+  @Test
+  void everyOptionComesBackFromItsJson() {
+    var study = MACHINE.of(OF_EVERY_OPTION, _ -> 80e6);
+
+    assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+    assertThat(Study.fromJson(study.toJson()).trials())
+        .extracting(Study.Trial::overlap)
+        .isEqualTo(OF_EVERY_OPTION);
+  }
+
+  @Test
+  void aStudyOfTheFirstVersionIsReadAsItWas() {
+    var old =
+        """
+        {"format":"braid.study/1","problem":{"m":"8"},"ranks":2,"seed":7,
+         "unfusedNanos":[100,101],"unfusedAgainNanos":[101,100],"trials":[
+          {"method":"DIRECT","splits":3,"streams":2,"transport":"COPY_ENGINE","nanos":[90,91]}]}
+        """;
+
+    assertThat(Study.fromJson(old).trials())
+        .containsExactly(new Study.Trial(Overlap.direct(3).streams(2), List.of(90L, 91L)));
+  }
+
+  @Test
+  void whatVariesIsFoundAlsoWhereTheFirstIsAsUsual() {
+    var study = MACHINE.of(OF_EVERY_OPTION, how -> how.replayed() ? 70e6 : 90e6);
+
+    assertThat(study.varying())
+        .containsExactlyInAnyOrder(
+            "method",
+            "splits",
+            "streams",
+            "transport",
+            "workers",
+            "order",
+            "priority",
+            "boundaries",
+            "replayed",
+            "output in");
+    assertThat(study.best()).isEqualTo(OF_EVERY_OPTION.get(4));
+    assertThat(study.headline())
+        .startsWith(
+            "method=pipelined splits=3 streams=1 transport=copy_engine boundaries=0-100-101-900"
+                + " replayed=true: 7");
+    assertThat(study.table().columnNames()).contains("replayed", "boundaries", "output in");
+    assertThat(study.charts()).containsOnlyKeys("configurations", "heatmap");
+  }
+
+  /// Three rounds: unfused, and two configurations.
+  private static Study read(Reading unfused, Reading first, Reading second) {
+    var times = List.of(100L, 101L, 102L);
+    return new Study(
+        GemmSpec.allGatherGemm(2048, 2048, 2048).columns(),
+        2,
+        7,
+        times,
+        times,
+        List.of(
+            new Study.Trial(Overlap.splits(2), times, Collections.nCopies(3, first)),
+            new Study.Trial(Overlap.splits(4), times, Collections.nCopies(3, second))),
+        Collections.nCopies(6, unfused));
+  }
+
+  private static Reading at(int mhz, String... heldBackBy) {
+    return new Reading(mhz, 650, 61, Set.of(heldBackBy));
+  }
+
+  @Test
+  void whatTheHardwareWasAtStandsBesideTheTimes() {
+    var study =
+        read(at(1905), at(1890, "power cap"), new Reading(1890, Reading.UNKNOWN, 64, Set.of()));
+    var table = study.table();
+
+    assertThat(table.columnNames())
+        .endsWith("verdict", "SM clock MHz", "power W", "temperature C", "held back by");
+    assertThat(table.intColumn("SM clock MHz").asList()).containsExactly(1905, 1890, 1890);
+    assertThat(table.intColumn("power W").isMissing(2)).isTrue();
+    assertThat(table.intColumn("temperature C").asList()).containsExactly(61, 61, 64);
+    assertThat(table.stringColumn("held back by").asList())
+        .containsExactly("nothing", "power cap (3 of 3)", "nothing");
+    assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+    assertThat(Study.fromJson(study.toJson()).doubts()).isEqualTo(study.doubts());
+  }
+
+  @Test
+  void whatNothingTellsHasNoColumn() {
+    var onlyClocks =
+        new Reading(1905, Reading.UNKNOWN, Reading.UNKNOWN, Set.of("clocks set by application"));
+    assertThat(read(onlyClocks, onlyClocks, onlyClocks).table().columnNames())
+        .endsWith("verdict", "SM clock MHz", "held back by");
+    var nothing = read(Reading.NONE, Reading.NONE, Reading.NONE);
+    assertThat(nothing.table().columnNames()).endsWith("verdict");
+    assertThat(nothing.toJson()).doesNotContain("eadings");
+    assertThat(nothing.unfusedReadings()).isEmpty();
+    assertThat(nothing.doubts()).isEmpty();
+    assertThat(Study.fromJson(nothing.toJson())).isEqualTo(nothing);
+  }
+
+  @Test
+  void clocksThatDifferMakeAComparisonDoubtful() {
+    var study = read(at(1980), at(1965), at(1755));
+    assertThat(study.doubts())
+        .containsExactly("SM clocks differed by 11.4% (1755 MHz at splits=4, 1980 MHz at unfused)");
+    assertThat(study.headline())
+        .endsWith("; doubtful: " + study.doubts().getFirst())
+        .doesNotContain("\n");
+    assertThat(read(at(1980), at(1950), at(1935)).doubts()).isEmpty();
+    assertThat(read(at(1980), at(1950), at(1935)).headline()).doesNotContain("doubtful");
+    assertThat(read(Reading.NONE, at(1980), Reading.NONE).doubts()).isEmpty();
+  }
+
+  @Test
+  void beingHeldBackMakesAComparisonDoubtfulAndAChosenClockDoesNot() {
+    var study =
+        read(
+            at(1905, "clocks set by application"),
+            at(1905, "power cap"),
+            at(1905, "hardware thermal slowdown", "power cap", "clocks set by application"));
+    assertThat(study.doubts())
+        .containsExactly(
+            "the GPUs were held back in 6 of 12 measurements (hardware thermal slowdown, power cap)");
+    assertThat(study.headline()).endsWith("; doubtful: " + study.doubts().getFirst());
+    var chosen = at(1905, "clocks set by application");
+    assertThat(read(chosen, chosen, chosen).doubts()).isEmpty();
+  }
+
+  @Test
+  void aReadingMustBelongToATime() {
+    var times = List.of(100L, 101L, 102L);
+    var trial = new Study.Trial(Overlap.splits(2), times, List.of(at(1905), at(1905)));
+    var problem = GemmSpec.allGatherGemm(2048, 2048, 2048).columns();
+    assertThatThrownBy(() -> new Study(problem, 2, 7, times, times, List.of(trial)))
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith("a study needs a reading of the hardware for each time or none but")
+        .hasMessageContaining("has 2 of pipelined");
+    var silent = new Study.Trial(Overlap.splits(2), times);
+    assertThatThrownBy(
+            () -> new Study(problem, 2, 7, times, times, List.of(silent), List.of(at(1905))))
+        .hasMessageContaining("has 1 of the unfused reference for 6 times");
+    var json = read(at(1905), at(1905), at(1905)).toJson();
+    assertThatThrownBy(() -> Study.fromJson(json.replace("\"watts\":650", "\"watts\":-650")))
+        .hasMessageContaining("power in watts must be 0 or more, or -1 for unknown, but was -650");
+  }
+
+  @Test
+  void damagedJsonIsAOneLineError() {
+    var json = study().toJson();
+    assertThatThrownBy(() -> Study.fromJson(json.replace("PIPELINED", "MAGIC")))
+        .hasMessage(
+            "study `trials`: field `method` must be one of PIPELINED, DIRECT, RING, BULK, UNFUSED but"
+                + " was MAGIC");
+    assertThatThrownBy(() -> Study.fromJson(json.replace("\"workers\":0", "\"workers\":3")))
+        .hasMessage(
+            "study `trials`: workers must be 0 over copy_engine but were 3; say over(WORKERS) first");
+    assertThatThrownBy(() -> Study.fromJson(json.replace("\"replayed\":false", "\"replayed\":0")))
+        .hasMessage("study `trials`: field `replayed` must be true or false but was 0");
+    assertThatThrownBy(() -> Study.fromJson(json.replace("\"ranks\":4,", "")))
+        .hasMessage("study: field `ranks` is missing");
+    assertThatThrownBy(() -> Study.fromJson(json.substring(9)))
+        .isInstanceOf(BraidException.class)
+        .hasMessageMatching("study[^\\n]*");
+  }
+
+  @Test
+  void refusesWhatCannotHaveBeenMeasured() {
+    var study = study();
+    var trials = new ArrayList<>(study.trials());
+    trials.add(trials.getFirst());
+    assertThatThrownBy(() -> with(study, trials)).hasMessageContaining("once but twice pipelined");
+    var shorter = List.of(new Study.Trial(Overlap.splits(2), List.of(1L)));
+    assertThatThrownBy(() -> with(study, shorter)).hasMessageContaining("needs 12 times");
+    assertThatThrownBy(() -> with(study, List.of()))
+        .hasMessageContaining("at least 1 configuration");
+  }
+
+  private static Study with(Study study, List<Study.Trial> trials) {
+    return new Study(
+        study.problem(), 4, study.seed(), study.unfusedFirst(), study.unfusedAgain(), trials);
+  }
+}

@@ -1,0 +1,59 @@
+package braid.evidence;
+
+import braid.model.GemmSpec;
+import braid.model.Overlap;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.function.ToDoubleFunction;
+
+/// A study of an imagined machine: true times are given, the noise is drawn from a seed. Noise is
+/// partly shared within a round, as a machine's mood is, and has a tail of slow outliers.
+public record SyntheticStudy(double unfusedNanos, double noise, int repeats, long seed) {
+
+  public Study of(List<Overlap> overlaps, ToDoubleFunction<Overlap> trueNanos) {
+    var random = new Random(seed);
+    var moods = new double[repeats];
+    for (int round = 0; round < repeats; round++) {
+      moods[round] = 1 + noise * random.nextGaussian();
+    }
+    var first = times(unfusedNanos, moods, random);
+    var again = times(unfusedNanos, moods, random);
+    var trials = new ArrayList<Study.Trial>();
+    for (var overlap : overlaps) {
+      trials.add(new Study.Trial(overlap, times(trueNanos.applyAsDouble(overlap), moods, random)));
+    }
+    var problem = GemmSpec.allGatherGemm(2048, 2048, 2048).columns();
+    return new Study(problem, 4, seed, first, again, trials);
+  }
+
+  private List<Long> times(double nanos, double[] moods, Random random) {
+    var times = new ArrayList<Long>();
+    for (var mood : moods) {
+      double own = 1 + noise * random.nextGaussian() + (random.nextInt(20) == 0 ? 5 * noise : 0);
+      times.add(Math.max(1, Math.round(nanos * mood * own)));
+    }
+    return times;
+  }
+
+  /// Pipelined configurations of every combination.
+  public static List<Overlap> overlaps(int[] splits, int... streams) {
+    var overlaps = new ArrayList<Overlap>();
+    for (int stream : streams) {
+      for (int split : splits) {
+        overlaps.add(Overlap.splits(split).streams(stream));
+      }
+    }
+    return overlaps;
+  }
+
+  /// Unfused `gemm` + `comm`; chunks hide all of `comm` but the first, each costs `launch`, and
+  /// more streams than two get in each other's way.
+  public static ToDoubleFunction<Overlap> model(double gemm, double comm, double launch) {
+    return how ->
+        gemm
+            + comm / how.splits()
+            + launch * how.splits() / Math.min(2, how.streams())
+            + 0.01 * gemm * Math.max(0, how.streams() - 2);
+  }
+}
