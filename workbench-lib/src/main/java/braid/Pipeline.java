@@ -26,6 +26,7 @@ import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
@@ -55,20 +56,25 @@ public final class Pipeline implements AutoCloseable {
   private final PlanCache.Key key;
   private final Plan plan;
   private final Iterations iterations;
+  private final Bindings bindings;
 
   /// Of the views handed out: the plan, and its memory, may go on to another pipeline.
   private final Lifetime views = new Lifetime();
 
   private boolean closed;
 
-  private Pipeline(ProcessGroup group, PlanCache cache, PlanCache.Key key, Plan plan) {
+  private Pipeline(
+      ProcessGroup group, PlanCache cache, PlanCache.Key key, Plan plan, Bindings bindings) {
     this.group = group;
     this.cache = cache;
     this.key = key;
     this.plan = plan;
+    this.bindings = bindings;
     this.iterations = new Iterations(group, plan, this::toString);
     for (var part : plan.views().keySet()) {
-      FirstContents.fill(part, tensor(part), group.rank());
+      if (!plan.isBound(part)) {
+        FirstContents.fill(part, tensor(part), group.rank());
+      }
     }
   }
 
@@ -87,6 +93,7 @@ public final class Pipeline implements AutoCloseable {
     private boolean replayed;
     private @Nullable MemoryKind kind;
     private @Nullable Scales scales;
+    private final Bindings bindings = new Bindings();
 
     private Builder(ProcessGroup group) {
       this.group = group;
@@ -139,6 +146,58 @@ public final class Pipeline implements AutoCloseable {
       return this;
     }
 
+    /// A tensor to take the input from, instead of memory of the pipeline's own. It must have the
+    /// shape and type that [Pipeline#input] has, and keeps what it holds. The caller closes it,
+    /// after the pipeline.
+    ///
+    /// A pipeline works on the tensor itself where its schedule can: a tensor that other ranks read
+    /// or write must be symmetric. Else it copies, within the iteration, and the profile shows the
+    /// copy. One pipeline's output may be another one's input.
+    public Builder input(AllocatedTensor tensor) {
+      return bind(Part.INPUT, tensor);
+    }
+
+    /// A tensor to take the weight from; see [#input].
+    public Builder weight(AllocatedTensor tensor) {
+      return bind(Part.WEIGHT, tensor);
+    }
+
+    /// A tensor to take the bias from; see [#input].
+    public Builder bias(AllocatedTensor tensor) {
+      return bind(Part.BIAS, tensor);
+    }
+
+    /// A tensor to put the output into, or to add it to if the problem accumulates; see [#input].
+    public Builder output(AllocatedTensor tensor) {
+      return bind(Part.OUTPUT, tensor);
+    }
+
+    /// A tensor to put the pre-activation into; see [#input].
+    public Builder preActivation(AllocatedTensor tensor) {
+      return bind(Part.PRE_ACTIVATION, tensor);
+    }
+
+    /// A tensor to gather the input into; see [#input].
+    public Builder gatheredInput(AllocatedTensor tensor) {
+      return bind(Part.GATHERED_INPUT, tensor);
+    }
+
+    /// A tensor to take from what is communicated beside the multiplication; see [#input].
+    public Builder besideInput(AllocatedTensor tensor) {
+      return bind(Part.BESIDE_INPUT, tensor);
+    }
+
+    /// A tensor to put the result of the communication beside the multiplication into; see
+    /// [#input].
+    public Builder besideOutput(AllocatedTensor tensor) {
+      return bind(Part.BESIDE_OUTPUT, tensor);
+    }
+
+    private Builder bind(Part part, AllocatedTensor tensor) {
+      bindings.add(part, tensor);
+      return this;
+    }
+
     private static void once(String what, @Nullable Object before) {
       if (before != null) {
         throw new BraidException("%s was said already: %s; say it once".formatted(what, before));
@@ -169,7 +228,12 @@ public final class Pipeline implements AutoCloseable {
       float scale = Scales.product(problem, scales);
       var context = group.context();
       var backend = context.backend();
-      var resolved = backend.resolve(kind == null ? context.memory() : kind);
+      var own = bindings.copy();
+      if (!own.isEmpty()) {
+        own.check(problem, tuning.schedule(problem, group.size()), group);
+      }
+      var asked = own.kind(kind, group);
+      var resolved = backend.resolve(asked == null ? context.memory() : asked);
       var cache = group.keep(PlanCache.class, PlanCache::new);
       var key = new PlanCache.Key(problem, tuning, resolved);
       var what = "%s, %s".formatted(problem, tuning);
@@ -177,8 +241,9 @@ public final class Pipeline implements AutoCloseable {
           .calls()
           .agree(
               Call.of(
-                  "build a pipeline", "%s, %s memory, scale %s".formatted(what, resolved, scale)));
-      var idle = cache.take(key, group.calls().round());
+                  "build a pipeline",
+                  "%s, %s memory, scale %s%s".formatted(what, resolved, scale, own)));
+      var idle = own.isEmpty() ? cache.take(key, group.calls().round()) : Optional.<Plan>empty();
       var plan =
           idle.orElseGet(
               () ->
@@ -188,10 +253,11 @@ public final class Pipeline implements AutoCloseable {
                       group.members(),
                       key.spec(),
                       tuning,
+                      own.bound(group),
                       group.symmetric(resolved)));
       group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
       plan.scale(scale);
-      var pipeline = new Pipeline(group, cache, key, plan);
+      var pipeline = new Pipeline(group, cache, key, plan, own);
       group.own(pipeline);
       return pipeline;
     }
@@ -333,7 +399,11 @@ public final class Pipeline implements AutoCloseable {
   }
 
   private Tensor tensor(Part part) {
-    return tensor(plan.view(part).orElseThrow());
+    var view = plan.view(part).orElseThrow();
+    return plan.isBound(part)
+        // Its memory ends with the caller's tensor.
+        ? new Tensor(view.shape(), view.dtype(), List.of(view.memory()), this::ended, access())
+        : tensor(view);
   }
 
   private Tensor tensor(View view) {
@@ -476,6 +546,7 @@ public final class Pipeline implements AutoCloseable {
     if (closed) {
       throw new BraidException(ended());
     }
+    bindings.checkOpen();
   }
 
   private String ended() {
@@ -490,7 +561,7 @@ public final class Pipeline implements AutoCloseable {
       views.close();
       closed = true;
       group.disown(this);
-      if (iterations.inStep()) {
+      if (bindings.isEmpty() && iterations.inStep()) {
         cache.put(key, plan, group.calls().round());
       } else {
         plan.close();

@@ -16,6 +16,7 @@ import braid.model.Overlap;
 import braid.model.Place;
 import braid.schedule.Part;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -49,7 +50,8 @@ class ReferenceTest {
       Wrong... wrong) {
     var backend = RankContext.current().backend();
     var memory = new Memory(backend, new AtomicInteger());
-    try (var plan = Plan.of(backend, new Place(0, 1), List.of(0), spec, Tuning.of(HOW), memory)) {
+    try (var plan =
+        Plan.of(backend, new Place(0, 1), List.of(0), spec, Tuning.of(HOW), Map.of(), memory)) {
       fill(plan, Part.INPUT, 1);
       fill(plan, Part.WEIGHT, 1);
       fill(plan, Part.OUTPUT, 8);
