@@ -1,10 +1,10 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.pipeline.ClockAlignment;
 import braid.internal.report.progress.Progress;
 import braid.model.BraidException;
+import braid.model.Profile;
 import braid.model.Span;
 import java.util.ArrayList;
 import java.util.Comparator;

@@ -1,6 +1,5 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
@@ -19,6 +18,7 @@ import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.MemoryKind;
 import braid.model.Overlap;
+import braid.model.Profile;
 import braid.model.Scales;
 import braid.model.Timing;
 import braid.model.VerificationFailed;

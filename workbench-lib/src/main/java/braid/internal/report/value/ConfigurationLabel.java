@@ -1,4 +1,4 @@
-package braid.internal.report;
+package braid.internal.report.value;
 
 import braid.model.Overlap;
 import java.util.SequencedMap;

@@ -1,9 +1,8 @@
-package braid.internal.report;
+package braid.internal.report.statistics;
 
-import braid.internal.report.statistics.Conditions;
-import braid.internal.report.statistics.Spread;
 import braid.model.Estimate;
 import braid.model.Overlap;
+import braid.model.Spread;
 import java.util.List;
 import java.util.SequencedSet;
 

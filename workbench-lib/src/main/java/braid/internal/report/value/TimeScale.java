@@ -1,4 +1,4 @@
-package braid.internal.report;
+package braid.internal.report.value;
 
 import java.util.Locale;
 

@@ -1,12 +1,5 @@
-package braid.evidence;
+package braid.model;
 
-import braid.internal.report.json.ProfileWriter;
-import braid.internal.report.statistics.Spread;
-import braid.model.BraidException;
-import braid.model.Displayable;
-import braid.model.MimeBundle;
-import braid.model.Place;
-import braid.model.Span;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -31,6 +24,11 @@ public record Profile(
     SequencedMap<String, Long> counters,
     List<Long> plainNanos)
     implements Displayable {
+  /// The MIME type of a profile's JSON.
+  public static final String MIME = "application/vnd.braid.profile+json";
+
+  /// The name and version of that JSON's form, as it says itself.
+  public static final String FORMAT = "braid.profile/1";
 
   public Profile {
     configuration = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(configuration));
@@ -97,19 +95,14 @@ public record Profile(
     return Spread.ratioOfMedians(iterationNanos, plainNanos);
   }
 
+  /// All of it, as `display()` publishes it and [#FORMAT] names it.
+  public String toJson() {
+    return ProfileWriter.write(this);
+  }
+
   @Override
   public MimeBundle display() {
-    return MimeBundle.text(toString())
-        .with(
-            ProfileWriter.MIME,
-            ProfileWriter.write(
-                place,
-                configuration,
-                iterationNanos,
-                spans,
-                clockErrorNanos,
-                counters,
-                plainNanos));
+    return MimeBundle.text(toString()).with(MIME, toJson());
   }
 
   @Override

@@ -1,5 +1,6 @@
-package braid.internal.report;
+package braid.internal.report.progress;
 
+import braid.internal.report.HtmlTable;
 import braid.model.MimeBundle;
 import java.util.Locale;
 import java.util.function.Consumer;

@@ -1,6 +1,6 @@
-package braid.internal.report;
+package braid.internal.report.statistics;
 
-import braid.evidence.Profile;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import java.util.Comparator;

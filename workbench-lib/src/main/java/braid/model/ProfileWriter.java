@@ -1,7 +1,5 @@
-package braid.internal.report.json;
+package braid.model;
 
-import braid.model.Place;
-import braid.model.Span;
 import com.google.gson.stream.JsonWriter;
 import java.io.IOException;
 import java.io.StringWriter;
@@ -9,76 +7,53 @@ import java.io.UncheckedIOException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.SequencedMap;
 
-/// Writes a profile as JSON, from its parts: a profile writes itself, so its writer must not need
-/// it. A span is a row of nine whole numbers, its stage, stream and engine being indices into lists
-/// of names: a profile of ten thousand spans stays under a megabyte.
-public final class ProfileWriter {
-  public static final String MIME = "application/vnd.braid.profile+json";
-  static final String FORMAT = "braid.profile/1";
-  static final int SPAN_WIDTH = 9;
-
+/// Writes a profile as JSON. A span is a row of nine whole numbers, its stage, stream and engine
+/// being indices into lists of names: a profile of ten thousand spans stays under a megabyte.
+final class ProfileWriter {
   private ProfileWriter() {}
 
-  public static String write(
-      Place place,
-      SequencedMap<String, String> configuration,
-      List<Long> iterationNanos,
-      List<Span> spans,
-      long clockErrorNanos,
-      SequencedMap<String, Long> counters,
-      List<Long> plainNanos) {
+  static String write(Profile profile) {
     var out = new StringWriter();
     try (var json = new JsonWriter(out)) {
-      write(
-          json, place, configuration, iterationNanos, spans, clockErrorNanos, counters, plainNanos);
+      write(json, profile);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
     return out.toString();
   }
 
-  static void write(
-      JsonWriter json,
-      Place place,
-      SequencedMap<String, String> configuration,
-      List<Long> iterationNanos,
-      List<Span> spans,
-      long clockErrorNanos,
-      SequencedMap<String, Long> counters,
-      List<Long> plainNanos)
-      throws IOException {
+  private static void write(JsonWriter json, Profile profile) throws IOException {
     var stages = new LinkedHashMap<String, Integer>();
     var streams = new LinkedHashMap<String, Integer>();
     var engines = new LinkedHashMap<String, Integer>();
-    for (var span : spans) {
+    for (var span : profile.spans()) {
       stages.putIfAbsent(span.stage().name(), stages.size());
       streams.putIfAbsent(span.stream(), streams.size());
       engines.putIfAbsent(span.engine(), engines.size());
     }
     json.beginObject();
-    json.name("format").value(FORMAT);
-    json.name("rank").value(place.rank());
-    json.name("size").value(place.size());
+    json.name("format").value(Profile.FORMAT);
+    json.name("rank").value(profile.place().rank());
+    json.name("size").value(profile.place().size());
     json.name("configuration").beginObject();
-    for (var column : configuration.entrySet()) {
+    for (var column : profile.configuration().entrySet()) {
       json.name(column.getKey()).value(column.getValue());
     }
     json.endObject();
-    json.name("clockErrorNanos").value(clockErrorNanos);
+    json.name("clockErrorNanos").value(profile.clockErrorNanos());
     json.name("counters").beginObject();
-    for (var counter : counters.entrySet()) {
+    for (var counter : profile.counters().entrySet()) {
       json.name(counter.getKey()).value(counter.getValue());
     }
     json.endObject();
-    times(json, "iterationNanos", iterationNanos);
-    times(json, "plainNanos", plainNanos);
+    times(json, "iterationNanos", profile.iterationNanos());
+    times(json, "plainNanos", profile.plainNanos());
     names(json, "stages", stages);
     names(json, "streams", streams);
     names(json, "engines", engines);
     json.name("spans").beginArray();
-    for (var s : spans) {
+    for (var s : profile.spans()) {
       json.beginArray();
       json.value(s.iteration()).value(s.chunk());
       json.value(stages.get(s.stage().name())).value(streams.get(s.stream()));

@@ -1,4 +1,4 @@
-package braid.internal.report;
+package braid.internal.report.progress;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
