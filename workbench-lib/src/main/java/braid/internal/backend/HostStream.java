@@ -6,7 +6,7 @@ import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
 import braid.internal.host.Mover;
 import braid.internal.host.Numbers;
-import braid.internal.host.SignalWord;
+import braid.internal.shared.SignalWord;
 import braid.internal.host.WorkQueue;
 import braid.internal.library.LibraryCall;
 import braid.internal.rank.Waits;

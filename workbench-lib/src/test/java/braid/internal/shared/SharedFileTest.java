@@ -1,4 +1,7 @@
-package braid.internal.host;
+package braid.internal.shared;
+
+import braid.internal.shared.SharedFile;
+import braid.internal.shared.SharedFileSweep;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;

@@ -1,8 +1,8 @@
-package braid.internal.host;
+package braid.internal.shared;
 
-import static braid.internal.host.SharedFile.FAMILY;
-import static braid.internal.host.SharedFile.FOLDER;
-import static braid.internal.host.SharedFile.PROCESSES;
+import static braid.internal.shared.SharedFile.FAMILY;
+import static braid.internal.shared.SharedFile.FOLDER;
+import static braid.internal.shared.SharedFile.PROCESSES;
 
 import braid.model.BraidException;
 import java.io.IOException;

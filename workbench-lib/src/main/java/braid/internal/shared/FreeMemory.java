@@ -1,4 +1,4 @@
-package braid.internal.host;
+package braid.internal.shared;
 
 import braid.internal.rank.Waits;
 import braid.model.BraidException;

@@ -1,4 +1,4 @@
-package braid.internal.host;
+package braid.internal.rank;
 
 import java.util.concurrent.atomic.AtomicBoolean;
 

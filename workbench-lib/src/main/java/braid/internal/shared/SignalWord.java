@@ -1,4 +1,4 @@
-package braid.internal.host;
+package braid.internal.shared;
 
 import braid.natives.Futex;
 import java.lang.foreign.MemorySegment;
