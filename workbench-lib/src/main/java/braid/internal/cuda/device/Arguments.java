@@ -1,4 +1,4 @@
-package braid.internal.cuda;
+package braid.internal.cuda.device;
 
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;

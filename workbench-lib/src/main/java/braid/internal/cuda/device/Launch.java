@@ -1,4 +1,4 @@
-package braid.internal.cuda;
+package braid.internal.cuda.device;
 
 import braid.natives.cuda.GpuStream;
 

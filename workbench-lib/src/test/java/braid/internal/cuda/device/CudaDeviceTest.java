@@ -1,4 +1,6 @@
-package braid.internal.cuda;
+package braid.internal.cuda.device;
+
+import braid.internal.cuda.device.CudaDevice;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

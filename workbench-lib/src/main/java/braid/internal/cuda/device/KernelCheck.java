@@ -1,10 +1,10 @@
-package braid.internal.cuda;
+package braid.internal.cuda.device;
 
-import braid.SelfTest;
+import braid.model.SelfCheck;
 import braid.natives.kernels.KernelChecks;
 
 /// Our kernels by themselves, held to plain loops on this rank's GPU.
-public record KernelCheck(CudaDevice device) implements SelfTest.Check {
+public record KernelCheck(CudaDevice device) implements SelfCheck {
   @Override
   public String name() {
     return "our kernels";

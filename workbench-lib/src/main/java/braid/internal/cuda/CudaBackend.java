@@ -1,13 +1,16 @@
-package braid.internal.backend;
+package braid.internal.cuda;
 
-import braid.SelfTest;
-import braid.internal.cuda.Communicators;
-import braid.internal.cuda.CudaDevice;
-import braid.internal.cuda.DeviceAccess;
-import braid.internal.cuda.Forms;
-import braid.internal.cuda.GemmCheck;
+import braid.internal.backend.Executable;
+import braid.internal.backend.Backend;
+import braid.internal.backend.Stream;
+
+import braid.internal.cuda.device.Communicators;
+import braid.internal.cuda.device.CudaDevice;
+import braid.internal.cuda.device.DeviceAccess;
+import braid.internal.cuda.device.Forms;
+import braid.internal.cuda.device.GemmCheck;
 import braid.internal.cuda.Hardware;
-import braid.internal.cuda.KernelCheck;
+import braid.internal.cuda.device.KernelCheck;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
 import braid.internal.cuda.WorkerCopies;
@@ -33,6 +36,7 @@ import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Reading;
+import braid.model.SelfCheck;
 import braid.model.Timing;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
@@ -168,7 +172,7 @@ public final class CudaBackend implements Backend {
   @Override
   public void rest(List<Stream> together) {
     device.gpu().use();
-    var streams = together.stream().map(CudaBackend::ofCuda).toList();
+    var streams = together.stream().map(CudaStream.class::cast).toList();
     streams.forEach(CudaStream::stopRecording);
     Rest.await(
         device.gpu(),
@@ -178,21 +182,13 @@ public final class CudaBackend implements Backend {
 
   @Override
   public Executable compile(List<Stream> on, Runnable layOut, boolean recorded) {
-    var program = CudaExecutable.of(on.stream().map(CudaBackend::ofCuda).toList(), layOut);
+    var program = CudaExecutable.of(on.stream().map(CudaStream.class::cast).toList(), layOut);
     if (!recorded) {
       return program;
     }
     var graph = new CudaGraphs(device, waits, program, graphs::remove);
     graphs.add(graph);
     return graph;
-  }
-
-  private static CudaStream ofCuda(Stream stream) {
-    return switch (stream) {
-      case CudaStream cuda -> cuda;
-      case HostStream host ->
-          throw new IllegalArgumentException("a stream of the host: " + host.name());
-    };
   }
 
   @Override
@@ -253,7 +249,7 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public List<SelfTest.Check> selfChecks() {
+  public List<SelfCheck> selfChecks() {
     return List.of(new KernelCheck(device), new GemmCheck(device));
   }
 

@@ -1,6 +1,6 @@
-package braid.internal.cuda;
+package braid.internal.cuda.device;
 
-import braid.SelfTest;
+import braid.model.SelfCheck;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
@@ -17,7 +17,7 @@ import java.util.Optional;
 
 /// Multiplications of every type and layout, in sizes that no alignment fits, held to plain loops
 /// on this rank's GPU: as cublasLt takes them, and in padded copies.
-public record GemmCheck(CudaDevice device) implements SelfTest.Check {
+public record GemmCheck(CudaDevice device) implements SelfCheck {
   /// Rows, columns and depth; sums of as many products of small integers are exact in every type.
   private record Size(int m, int n, int k) {}
 

@@ -1,10 +1,12 @@
-package braid.internal.backend;
+package braid.internal.host;
+
+import braid.internal.backend.Stream;
 
 import braid.internal.work.Work;
 
 /// Holds a stream of the host back until a test lets it go on, or fails it.
 public final class HostGate {
-  private final Event.OfHost event = new Event.OfHost();
+  private final HostEvent event = new HostEvent();
 
   /// What the stream is given from here on waits for the gate.
   public HostGate(Stream stream) {

@@ -1,12 +1,18 @@
-package braid.internal.backend;
+package braid.internal.cuda;
+
+import braid.internal.backend.Signals;
+import braid.internal.backend.Stamp;
+import braid.internal.backend.Copy;
+import braid.internal.backend.Event;
+import braid.internal.backend.Stream;
 
 import braid.internal.cuda.AwaitedWords;
-import braid.internal.cuda.CudaDevice;
-import braid.internal.cuda.Launch;
+import braid.internal.cuda.device.CudaDevice;
+import braid.internal.cuda.device.Launch;
 import braid.internal.cuda.Polling;
 import braid.internal.cuda.Recorder;
 import braid.internal.cuda.Rest;
-import braid.internal.cuda.Scratch;
+import braid.internal.cuda.device.Scratch;
 import braid.internal.cuda.SignalValues;
 import braid.internal.cuda.WorkerCopies;
 import braid.internal.library.LibraryCall;
@@ -259,7 +265,7 @@ final class CudaStream implements Stream {
   public Event mark() {
     var event = program == null ? passing() : keptEvent();
     give(() -> gpu.record(event));
-    return new Event.OfCuda(event);
+    return new CudaEvent(event);
   }
 
   /// An event for this turn.
@@ -279,16 +285,12 @@ final class CudaStream implements Stream {
 
   @Override
   public void await(Work work, Event event) {
-    switch (event) {
-      case Event.OfHost _ ->
-          throw new IllegalStateException("a stream of a GPU cannot wait for the host's");
-      case Event.OfCuda point ->
-          give(
-              () -> {
-                recorder.waits(name(), work);
-                gpu.await(point.event());
-              });
-    }
+    var point = (CudaEvent) event;
+    give(
+        () -> {
+          recorder.waits(name(), work);
+          gpu.await(point.event());
+        });
   }
 
   @Override
@@ -317,7 +319,7 @@ final class CudaStream implements Stream {
     @Override
     public Event set() {
       gpu.record(event);
-      return new Event.OfCuda(event);
+      return new CudaEvent(event);
     }
 
     @Override

@@ -1,7 +1,9 @@
-package braid.internal.backend;
+package braid.internal.cuda;
+
+import braid.internal.backend.Executable;
 
 import braid.internal.cuda.AwaitedWords;
-import braid.internal.cuda.CudaDevice;
+import braid.internal.cuda.device.CudaDevice;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import braid.natives.cuda.GpuEvent;

@@ -1,6 +1,10 @@
-package braid.internal.backend;
+package braid.internal.host;
 
-import braid.SelfTest;
+import braid.internal.backend.Executable;
+import braid.internal.backend.Backend;
+import braid.internal.backend.Stream;
+
+
 import braid.internal.host.CopyEngine;
 import braid.internal.host.Cores;
 import braid.internal.shared.FreeMemory;
@@ -23,6 +27,7 @@ import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Reading;
+import braid.model.SelfCheck;
 import braid.model.Timing;
 import braid.schedule.Lane;
 import java.lang.foreign.Arena;
@@ -107,7 +112,7 @@ public final class HostBackend implements Backend {
 
   @Override
   public void rest(List<Stream> together) {
-    together.forEach(stream -> ofHost(stream).rest());
+    together.forEach(stream -> ((HostStream) stream).rest());
   }
 
   @Override
@@ -165,7 +170,7 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public List<SelfTest.Check> selfChecks() {
+  public List<SelfCheck> selfChecks() {
     return List.of();
   }
 
@@ -186,15 +191,7 @@ public final class HostBackend implements Backend {
 
   @Override
   public Executable compile(List<Stream> on, Runnable layOut, boolean recorded) {
-    return new HostExecutable(on.stream().map(HostBackend::ofHost).toList(), layOut, recorded);
-  }
-
-  private static HostStream ofHost(Stream stream) {
-    return switch (stream) {
-      case HostStream host -> host;
-      case CudaStream cuda ->
-          throw new IllegalArgumentException("a stream of a GPU: " + cuda.name());
-    };
+    return new HostExecutable(on.stream().map(HostStream.class::cast).toList(), layOut, recorded);
   }
 
   @Override

@@ -1,4 +1,4 @@
 @NullMarked
-package braid.internal.backend;
+package braid.internal.cuda.device;
 
 import org.jspecify.annotations.NullMarked;

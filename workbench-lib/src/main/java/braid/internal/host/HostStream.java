@@ -1,4 +1,10 @@
-package braid.internal.backend;
+package braid.internal.host;
+
+import braid.internal.backend.Signals;
+import braid.internal.backend.Stamp;
+import braid.internal.backend.Copy;
+import braid.internal.backend.Event;
+import braid.internal.backend.Stream;
 
 import braid.internal.host.CopyEngine;
 import braid.internal.host.CopyWorkers;
@@ -221,18 +227,15 @@ final class HostStream implements Stream {
 
   @Override
   public Event mark() {
-    var event = new Event.OfHost();
+    var event = new HostEvent();
     queue.mark(event.reached());
     return event;
   }
 
   @Override
   public void await(Work work, Event event) {
-    switch (event) {
-      case Event.OfHost point -> add(work, now -> await(now, work, point.reached()));
-      case Event.OfCuda _ ->
-          throw new IllegalStateException("a stream of the host cannot wait for a GPU's");
-    }
+    var point = (HostEvent) event;
+    add(work, now -> await(now, work, point.reached()));
   }
 
   private void await(Turn now, Work work, CompletableFuture<Long> reached) {
@@ -248,11 +251,11 @@ final class HostStream implements Stream {
 
   /// The time is that at which the stream's thread came to the point.
   final class HostStamp implements Stamp {
-    private Event.OfHost point = new Event.OfHost();
+    private HostEvent point = new HostEvent();
 
     @Override
     public Event set() {
-      point = new Event.OfHost();
+      point = new HostEvent();
       queue.mark(point.reached());
       return point;
     }

@@ -1,4 +1,6 @@
-package braid.internal.backend;
+package braid.internal.host;
+
+import braid.internal.backend.Executable;
 
 import java.util.List;
 
