@@ -1,6 +1,5 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Commons;
 import braid.internal.collective.Letter;
@@ -13,6 +12,7 @@ import braid.model.BraidException;
 import braid.model.CollectiveWay;
 import braid.model.Library;
 import braid.model.Overlap;
+import braid.model.Profile;
 import braid.model.Transport;
 import braid.schedule.Collective;
 import java.util.List;

@@ -1,10 +1,10 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.pipeline.ClockAlignment;
 import braid.internal.report.progress.Progress;
 import braid.model.BraidException;
+import braid.model.Profile;
 import braid.model.Span;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -82,7 +82,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     int plain = Math.min(iterations, MOST_PLAIN);
     var plainNanos = new ArrayList<Long>();
     timePlain((plain + 1) / 2, plainNanos);
-    var clock = ClockAlignment.measure(group);
+    var clock = ClockAlignment.measure(group.rank(), group::gather);
     // The start that all ranks' times are after, as this rank's clock shows it.
     long origin = group.broadcast(System.nanoTime(), 0) + clock.offsetNanos();
     streams.forEach(stream -> stream.record(origin));

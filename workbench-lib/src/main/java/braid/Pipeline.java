@@ -1,9 +1,9 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
+import braid.internal.pipeline.Peers;
 import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
@@ -19,6 +19,7 @@ import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.MemoryKind;
 import braid.model.Overlap;
+import braid.model.Profile;
 import braid.model.Scales;
 import braid.model.Timing;
 import braid.model.VerificationFailed;
@@ -520,7 +521,7 @@ public final class Pipeline implements AutoCloseable {
     plan.results().stream()
         .filter(view -> !(isOutput(view) && spec().has(Feature.ACCUMULATE)))
         .forEach(view -> tensor(view).fill(Float.NaN));
-    try (var reference = Reference.before(plan, group, group.symmetric(key.kind()))) {
+    try (var reference = Reference.before(plan, new Peers(group.place(), group::barrier, group::gather), group.symmetric(key.kind()))) {
       run();
       changed.run();
       progress.accept("computing the unfused reference and comparing");

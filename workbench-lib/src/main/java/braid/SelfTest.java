@@ -7,6 +7,7 @@ import braid.model.DType;
 import braid.model.Displayable;
 import braid.model.MemoryKind;
 import braid.model.MimeBundle;
+import braid.model.SelfCheck;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -44,7 +45,7 @@ public final class SelfTest {
   private final ProcessGroup group;
   private final Set<MemoryKind> kinds = new LinkedHashSet<>();
   private final Set<DType> dtypes = new LinkedHashSet<>();
-  private final List<Check> checks = new ArrayList<>();
+  private final List<SelfCheck> checks = new ArrayList<>();
   private boolean quick;
   private @Nullable Integer programs;
   private @Nullable Long seed;
@@ -53,16 +54,6 @@ public final class SelfTest {
 
   private SelfTest(ProcessGroup group) {
     this.group = group;
-  }
-
-  /// Something else to hold a machine to, such as a backend's kernels by themselves. Each rank runs
-  /// it for itself, all of them at once.
-  public interface Check {
-    /// What is held to what it should be; the same on all ranks.
-    String name();
-
-    /// What is wrong, in one line; empty where all is right. What it throws is wrong too.
-    String run();
   }
 
   /// Begins a self-test on that group.
@@ -123,7 +114,7 @@ public final class SelfTest {
   }
 
   /// Runs that too, before all else. All ranks say the same checks.
-  public SelfTest check(Check more) {
+  public SelfTest check(SelfCheck more) {
     checks.add(more);
     return this;
   }

@@ -7,6 +7,7 @@ import braid.internal.selftest.TabledCase;
 import braid.model.DType;
 import braid.model.Library;
 import braid.model.MemoryKind;
+import braid.model.SelfCheck;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -20,7 +21,7 @@ record SelfTestPlan(
     List<DType> dtypes,
     boolean quick,
     Random random,
-    List<SelfTest.Check> checks) {
+    List<SelfCheck> checks) {
 
   /// @param programs how many
   /// @param seed of the first; each next one has the next
@@ -126,6 +127,6 @@ record SelfTestPlan(
             quick ? "quick" : "whole",
             random.programs,
             random.seed,
-            checks.stream().map(SelfTest.Check::name).collect(Collectors.joining(", ")));
+            checks.stream().map(SelfCheck::name).collect(Collectors.joining(", ")));
   }
 }

@@ -12,6 +12,7 @@ import braid.internal.selftest.Trial;
 import braid.model.BraidException;
 import braid.model.Library;
 import braid.model.MemoryKind;
+import braid.model.SelfCheck;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -61,7 +62,7 @@ final class SelfTestRun {
         "%s, %d %s".formatted(backend, group.size(), group.size() == 1 ? "rank" : "ranks"), rows);
   }
 
-  private void run(SelfTest.Check check, SelfTestAgreement agreement) {
+  private void run(SelfCheck check, SelfTestAgreement agreement) {
     add(
         new Way("check: " + check.name(), Way.ANY, Way.ANY, Way.ANY, Way.ANY),
         List.of(

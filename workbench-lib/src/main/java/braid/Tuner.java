@@ -57,7 +57,7 @@ public final class Tuner {
 
   public static final Duration MAX_BUDGET = Duration.ofDays(1);
 
-  public static final int MAX_REPEATS = 10_000;
+  public static final int MAX_REPEATS = Study.MAX_REPEATS;
 
   /// Untimed iterations before each measurement, to bring back caches that others used.
   public static final int DEFAULT_WARMUP = 1;

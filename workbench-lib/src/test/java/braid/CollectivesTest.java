@@ -3,7 +3,6 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.evidence.Profile;
 import braid.evidence.ProfileSet;
 import braid.internal.context.RankContext;
 import braid.model.BraidException;
@@ -11,6 +10,7 @@ import braid.model.CollectiveWay;
 import braid.model.DType;
 import braid.model.Link;
 import braid.model.MemoryKind;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.model.Transport;

@@ -1,6 +1,6 @@
 package braid;
 
-import braid.internal.backend.HostGate;
+import braid.internal.host.HostGate;
 import braid.internal.backend.Stream;
 import braid.internal.context.RankContext;
 import braid.internal.selftest.PipelineCase;

@@ -7,6 +7,7 @@ import braid.SelfTest.Outcome;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.MemoryKind;
+import braid.model.SelfCheck;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -192,7 +193,7 @@ class SelfTestTest {
     assertThat(rows(report, Outcome.NOT_RUN)).isEmpty();
   }
 
-  private record Named(String name, String said) implements SelfTest.Check {
+  private record Named(String name, String said) implements SelfCheck {
     @Override
     public String run() {
       if (said.startsWith("throw")) {

@@ -1,7 +1,7 @@
 package braid.launcher.rank;
 
 import braid.internal.context.RankContext;
-import braid.internal.host.SharedFileSweep;
+import braid.internal.shared.SharedFileSweep;
 import braid.internal.rank.Env;
 import braid.launcher.InterruptSignal;
 import braid.launcher.wire.Connection;

@@ -1,6 +1,6 @@
 package braid.launcher.session;
 
-import braid.internal.host.SharedFileSweep;
+import braid.internal.shared.SharedFileSweep;
 import braid.internal.rank.Env;
 import braid.internal.store.StoreServer;
 import braid.launcher.compile.CellCompiler;

@@ -1,6 +1,6 @@
 package braid.internal.collective;
 
-import braid.internal.host.SignalWord;
+import braid.internal.shared.SignalWord;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.Place;
 import java.lang.foreign.MemorySegment;

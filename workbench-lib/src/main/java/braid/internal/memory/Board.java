@@ -1,6 +1,6 @@
 package braid.internal.memory;
 
-import braid.internal.host.SignalWord;
+import braid.internal.shared.SignalWord;
 import braid.internal.rank.Waits;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;

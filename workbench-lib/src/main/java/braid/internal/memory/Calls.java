@@ -1,7 +1,7 @@
 package braid.internal.memory;
 
 import braid.internal.backend.Backend;
-import braid.internal.host.Once;
+import braid.internal.rank.Once;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;

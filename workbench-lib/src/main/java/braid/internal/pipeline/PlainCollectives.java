@@ -1,6 +1,5 @@
 package braid.internal.pipeline;
 
-import braid.ProcessGroup;
 import braid.internal.backend.Backend;
 import braid.internal.backend.Stream;
 import braid.internal.rank.Closing;
@@ -29,7 +28,7 @@ import java.util.Map;
 final class PlainCollectives implements AutoCloseable {
   private static final Work WORK = Work.of(() -> "the reference");
 
-  private final ProcessGroup group;
+  private final Peers peers;
   private final Place place;
   private final Plan plan;
   private final Backend backend;
@@ -46,9 +45,9 @@ final class PlainCollectives implements AutoCloseable {
   }
 
   /// @param plan whose roundings are kept
-  PlainCollectives(ProcessGroup group, Plan plan, SymmetricSource symmetric) {
-    this.group = group;
-    this.place = group.place();
+  PlainCollectives(Peers peers, Plan plan, SymmetricSource symmetric) {
+    this.peers = peers;
+    this.place = peers.place();
     this.plan = plan;
     this.backend = plan.backend();
     this.symmetric = symmetric;
@@ -69,7 +68,7 @@ final class PlainCollectives implements AutoCloseable {
   Matrix allGather(Matrix mine, int total) {
     var shared = shared("all-gather", mine.dtype(), longest(total), mine.columns());
     copy(mine, on(shared, place.rank(), mine.dtype(), mine.rows(), mine.columns()));
-    group.barrier();
+    peers.barrier().run();
     var whole = matrix(mine.dtype(), total, mine.columns());
     for (int rank = 0; rank < place.size(); rank++) {
       var of = part(total, rank);
@@ -77,7 +76,7 @@ final class PlainCollectives implements AutoCloseable {
           on(shared, rank, mine.dtype(), of.rows(), mine.columns()),
           whole.rows(of.start(), of.rows()));
     }
-    group.barrier();
+    peers.barrier().run();
     return whole;
   }
 
@@ -101,7 +100,7 @@ final class PlainCollectives implements AutoCloseable {
             (long) rows * columns * travelling.bytes(),
             bytes -> keep(symmetric.take("the reference's sum", bytes)));
     copy(mine, on(shared, place.rank(), travelling, rows, columns));
-    group.barrier();
+    peers.barrier().run();
     int first = part(rows, firstOwner).start();
     var sum = matrix(travelling, part(rows, lastOwner - 1).end() - first, columns);
     for (int owner = firstOwner; owner < lastOwner; owner++) {
@@ -113,7 +112,7 @@ final class PlainCollectives implements AutoCloseable {
       add(parts, sum.rows(of.start() - first, of.rows()));
     }
     synchronize();
-    group.barrier();
+    peers.barrier().run();
     return sum;
   }
 

@@ -1,6 +1,5 @@
 package braid.internal.pipeline;
 
-import braid.ProcessGroup;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
@@ -27,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 public final class Reference implements AutoCloseable {
   private final Plan plan;
   private final GemmSpec spec;
-  private final ProcessGroup group;
+  private final Peers peers;
   private final PlainCollectives plain;
   private final Inspection access;
   private final Matrix input;
@@ -67,11 +66,11 @@ public final class Reference implements AutoCloseable {
     }
   }
 
-  private Reference(Plan plan, ProcessGroup group, SymmetricSource symmetric) {
+  private Reference(Plan plan, Peers peers, SymmetricSource symmetric) {
     this.plan = plan;
     this.spec = plan.spec();
-    this.group = group;
-    this.plain = new PlainCollectives(group, plan, symmetric);
+    this.peers = peers;
+    this.plain = new PlainCollectives(peers, plan, symmetric);
     this.access = plan.backend().access();
     this.input = plan.matrix(Part.INPUT);
     this.weight = plan.matrix(Part.WEIGHT);
@@ -84,8 +83,8 @@ public final class Reference implements AutoCloseable {
   }
 
   /// Keeps what a run would add to. All ranks call it, before the run that is to be compared.
-  public static Reference before(Plan plan, ProcessGroup group, SymmetricSource symmetric) {
-    return new Reference(plan, group, symmetric);
+  public static Reference before(Plan plan, Peers peers, SymmetricSource symmetric) {
+    return new Reference(plan, peers, symmetric);
   }
 
   private static Matrix column(View view) {
@@ -194,7 +193,7 @@ public final class Reference implements AutoCloseable {
     }
     // All ranks bound their products or none: what they send each other is summed by all.
     boolean exact = largest <= error.exactSize();
-    for (double each : group.gather(exact ? 1.0 : 0.0)) {
+    for (double each : peers.gather().apply(exact ? 1.0 : 0.0)) {
       exact &= each == 1;
     }
     return new Products(

@@ -1,6 +1,6 @@
 package braid.launcher.cli.doctor;
 
-import braid.internal.host.SharedFileSweep;
+import braid.internal.shared.SharedFileSweep;
 import braid.internal.report.chart.ChartImage;
 import braid.launcher.cli.home.Env;
 import braid.launcher.machine.BackendChoice;

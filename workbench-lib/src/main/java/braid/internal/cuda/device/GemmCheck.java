@@ -1,0 +1,159 @@
+package braid.internal.cuda.device;
+
+import braid.model.SelfCheck;
+import braid.internal.resource.PrivateMemory;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Gemm;
+import braid.internal.work.Matrix;
+import braid.internal.work.Operand;
+import braid.model.DType;
+import braid.natives.blaslt.Lt;
+import braid.natives.cuda.GpuStream;
+import braid.natives.kernels.Integers;
+import java.lang.foreign.Arena;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+
+/// Multiplications of every type and layout, in sizes that no alignment fits, held to plain loops
+/// on this rank's GPU: as cublasLt takes them, and in padded copies.
+public record GemmCheck(CudaDevice device) implements SelfCheck {
+  /// Rows, columns and depth; sums of as many products of small integers are exact in every type.
+  private record Size(int m, int n, int k) {}
+
+  private static final List<Size> SIZES =
+      List.of(new Size(1, 1, 1), new Size(7, 13, 5), new Size(8, 16, 16), new Size(33, 15, 9));
+
+  private static final long LEFT_SEED = 1;
+  private static final long RIGHT_SEED = 2;
+
+  /// One multiplication.
+  private record Case(DType dtype, Size size, boolean turnedA, boolean turnedB, boolean padded) {
+    /// fp8 is multiplied into a wider type.
+    DType result() {
+      return dtype.isFp8() ? DType.BF16 : dtype;
+    }
+
+    int a(int row, int depth) {
+      return Integers.at(LEFT_SEED, turnedA ? depth * size.m + row : row * size.k + depth);
+    }
+
+    int b(int depth, int column) {
+      return Integers.at(RIGHT_SEED, turnedB ? column * size.k + depth : depth * size.n + column);
+    }
+
+    @Override
+    public String toString() {
+      return String.format(
+          Locale.ROOT,
+          "%s m=%d n=%d k=%d%s%s%s",
+          dtype,
+          size.m,
+          size.n,
+          size.k,
+          turnedA ? " transposed input" : "",
+          turnedB ? " transposed weight" : "",
+          padded ? " padded" : "");
+    }
+  }
+
+  @Override
+  public String name() {
+    return "multiplications of any size";
+  }
+
+  @Override
+  public String run() {
+    device.gpu().use();
+    try (var stream = device.gpu().stream(device.gpu().leastPriority())) {
+      for (var dtype : DType.values()) {
+        for (var size : SIZES) {
+          for (int ways = 0; ways < 1 << 3; ways++) {
+            var each = new Case(dtype, size, (ways & 1) != 0, (ways & 2) != 0, (ways & 4) != 0);
+            var wrong = wrong(stream, each);
+            if (wrong.isPresent()) {
+              return wrong.get();
+            }
+          }
+        }
+      }
+      return "";
+    }
+  }
+
+  private Optional<String> wrong(GpuStream stream, Case of) {
+    try (var room = new Scratch(device.gpu());
+        var scratch = new Scratch(device.gpu())) {
+      var size = of.size;
+      var a = matrix(room, of.dtype, size.m, size.k, of.turnedA);
+      var b = matrix(room, of.dtype, size.k, size.n, of.turnedB);
+      var c = matrix(room, of.result(), size.m, size.n, false);
+      fill(stream, a, LEFT_SEED);
+      fill(stream, b, RIGHT_SEED);
+      var operand = operand(room, b);
+      var multiplier = device.multiplier();
+      multiplier.refresh(stream, operand);
+      // Choosing an algorithm reads both sides, on a stream of its own.
+      stream.synchronize();
+      long workspace = room.another(Lt.WORKSPACE_BYTES);
+      multiplier
+          .prepare(new Gemm(a, operand, c, Epilogue.NONE), 0, scratch, workspace, of.padded)
+          .forEach(step -> step.launch().on(stream));
+      stream.synchronize();
+      return compared(of, c);
+    }
+  }
+
+  private Matrix matrix(Scratch room, DType dtype, int rows, int columns, boolean transposed) {
+    long bytes = (long) rows * columns * dtype.bytes();
+    var memory = CudaDevice.view(room.another(bytes), bytes, Arena.global());
+    return transposed
+        ? Matrix.transposed(memory, dtype, rows, columns)
+        : Matrix.of(memory, dtype, rows, columns);
+  }
+
+  private void fill(GpuStream stream, Matrix matrix, long seed) {
+    device
+        .kernels()
+        .fillIntegers(
+            stream,
+            matrix.segment().address(),
+            (long) matrix.rows() * matrix.columns(),
+            Arguments.type(matrix.dtype()),
+            seed);
+  }
+
+  /// Its second form ends with the room.
+  private static Operand operand(Scratch room, Matrix source) {
+    long bytes = Forms.formBytes(source);
+    return new Operand(
+        source,
+        bytes == 0
+            ? Optional.empty()
+            : Optional.of(
+                new PrivateMemory(
+                    CudaDevice.view(room.another(bytes), bytes, Arena.global()), () -> {})));
+  }
+
+  private Optional<String> compared(Case of, Matrix c) {
+    try (var arena = Arena.ofConfined()) {
+      long bytes = c.segment().byteSize();
+      var got = arena.allocate(bytes, Long.BYTES);
+      device.gpu().copy(got.address(), c.segment().address(), bytes);
+      for (int row = 0; row < of.size.m; row++) {
+        for (int column = 0; column < of.size.n; column++) {
+          int sum = 0;
+          for (int depth = 0; depth < of.size.k; depth++) {
+            sum += of.a(row, depth) * of.b(depth, column);
+          }
+          float is = c.dtype().load(got, (long) row * of.size.n + column);
+          if (is != sum) {
+            return Optional.of(
+                "%s: [%d, %d] must be %d but was %s".formatted(of, row, column, sum, is));
+          }
+        }
+      }
+      return Optional.empty();
+    }
+  }
+}
