@@ -27,10 +27,8 @@ final class Bindings {
     }
   }
 
-  Bindings copy() {
-    var same = new Bindings();
-    same.tensors.putAll(tensors);
-    return same;
+  void addAll(Bindings others) {
+    tensors.putAll(others.tensors);
   }
 
   boolean isEmpty() {
@@ -96,6 +94,8 @@ final class Bindings {
     var wanted = part.dtype(spec);
     boolean fits =
         tensor.shape().equals(mine)
+            // What has no rows of its own may be a weight to another pipeline.
+            || (part.isLine() && elements(tensor.shape()) == elements(mine))
             || (tensor instanceof SymmetricTensor
                 && tensor.shape().equals(largest(part, spec, group.size()))
                 && tail(tensor.shape()).equals(tail(mine)));
@@ -120,6 +120,10 @@ final class Bindings {
         .orElseThrow();
   }
 
+  private static long elements(List<Long> sizes) {
+    return sizes.stream().reduce(1L, (a, b) -> a * b);
+  }
+
   private static List<Long> tail(List<Long> sizes) {
     return sizes.subList(1, sizes.size());
   }
@@ -141,6 +145,28 @@ final class Bindings {
                 .formatted(part, other.getKey(), tensor));
       }
     }
+  }
+
+  /// Refuses pipelines side by side of which one writes a tensor that another one uses.
+  static void checkBeside(List<Bindings> pipelines) {
+    for (var one : pipelines) {
+      for (var other : pipelines) {
+        if (one != other) {
+          one.checkBeside(other);
+        }
+      }
+    }
+  }
+
+  private void checkBeside(Bindings other) {
+    tensors.forEach(
+        (part, tensor) -> {
+          if (!part.given() && other.tensors.containsValue(tensor)) {
+            throw new BraidException(
+                "pipelines side by side must not share what one of them writes but %s is the %s of one and in use by another; put them one after the other, with then(...) for each"
+                    .formatted(tensor, part));
+          }
+        });
   }
 
   /// Refuses to run on a tensor that was closed.

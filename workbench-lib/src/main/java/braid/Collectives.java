@@ -310,7 +310,8 @@ public final class Collectives {
               body.accept(logged);
             });
     try {
-      return measurement.profile(iterations, streams(), made::configuration);
+      return measurement.profile(
+          iterations, List.of(new Measurement.Lanes("", streams())), made::configuration);
     } finally {
       commons.iteration(0);
     }

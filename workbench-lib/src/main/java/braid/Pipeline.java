@@ -56,22 +56,25 @@ public final class Pipeline implements AutoCloseable {
   private final PlanCache cache;
   private final PlanCache.Key key;
   private final Plan plan;
+  private final Iterations.Member member;
   private final Iterations iterations;
   private final Bindings bindings;
+  private final Builder recipe;
 
   /// Of the views handed out: the plan, and its memory, may go on to another pipeline.
   private final Lifetime views = new Lifetime();
 
   private boolean closed;
 
-  private Pipeline(
-      ProcessGroup group, PlanCache cache, PlanCache.Key key, Plan plan, Bindings bindings) {
-    this.group = group;
+  private Pipeline(Builder recipe, PlanCache cache, PlanCache.Key key, Plan plan) {
+    this.recipe = recipe;
+    this.group = recipe.group;
     this.cache = cache;
     this.key = key;
     this.plan = plan;
-    this.bindings = bindings;
-    this.iterations = new Iterations(group, plan, this::toString);
+    this.bindings = recipe.bindings;
+    this.member = new Iterations.Member(group, plan, this::toString);
+    this.iterations = new Iterations(group, List.of(List.of(member)), what(), this::toString);
     for (var part : plan.views().keySet()) {
       if (!plan.isBound(part)) {
         FirstContents.fill(part, tensor(part), group.rank());
@@ -199,6 +202,19 @@ public final class Pipeline implements AutoCloseable {
       return this;
     }
 
+    /// The same for another pipeline.
+    private Builder copy() {
+      var same = new Builder(group);
+      same.spec = spec;
+      same.how = how;
+      same.schedule = schedule;
+      same.replayed = replayed;
+      same.kind = kind;
+      same.scales = scales;
+      same.bindings.addAll(bindings);
+      return same;
+    }
+
     private static void once(String what, @Nullable Object before) {
       if (before != null) {
         throw new BraidException("%s was said already: %s; say it once".formatted(what, before));
@@ -229,7 +245,8 @@ public final class Pipeline implements AutoCloseable {
       float scale = Scales.product(problem, scales);
       var context = group.context();
       var backend = context.backend();
-      var own = bindings.copy();
+      var recipe = copy();
+      var own = recipe.bindings;
       if (!own.isEmpty()) {
         own.check(problem, tuning.schedule(problem, group.size()), group);
       }
@@ -258,7 +275,7 @@ public final class Pipeline implements AutoCloseable {
                       group.symmetric(resolved)));
       group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
       plan.scale(scale);
-      var pipeline = new Pipeline(group, cache, key, plan, own);
+      var pipeline = new Pipeline(recipe, cache, key, plan);
       group.own(pipeline);
       return pipeline;
     }
@@ -280,6 +297,46 @@ public final class Pipeline implements AutoCloseable {
             () ->
                 new BraidException(
                     "%s has a schedule of its own and no overlap; see schedule()".formatted(this)));
+  }
+
+  /// Builds another pipeline of the same problem on the same tensors of the caller, with another
+  /// tuning. All ranks call it together.
+  public Pipeline with(Overlap tuning) {
+    checkOpen();
+    var other = recipe.copy();
+    other.spec = spec();
+    other.how = tuning;
+    other.schedule = null;
+    other.replayed = false;
+    return other.build();
+  }
+
+  /// Whether its problem and group can have that tuning.
+  boolean isFeasible(Overlap tuning) {
+    try {
+      Feasibility.check(spec(), tuning, group);
+      return true;
+    } catch (BraidException _) {
+      return false;
+    }
+  }
+
+  Iterations.Member member() {
+    return member;
+  }
+
+  Bindings bindings() {
+    return bindings;
+  }
+
+  /// Whether that is its tuning already.
+  boolean isTuned(Overlap tuning) {
+    return plan.tuning().overlap().filter(tuning::equals).isPresent();
+  }
+
+  /// The problem and the tuning.
+  String what() {
+    return "%s, %s".formatted(plan.spec(), plan.tuning());
   }
 
   /// The steps of every rank.
@@ -380,6 +437,7 @@ public final class Pipeline implements AutoCloseable {
     var both = new Scales(input, weight);
     group.agree("scales of " + this, both.toString());
     plan.scale(both.product());
+    recipe.scales = both;
   }
 
   private Tensor open(Part part) {
@@ -471,7 +529,8 @@ public final class Pipeline implements AutoCloseable {
   public Profile profile(int iterations) {
     checkOpen();
     return new Measurement(group, this::iterate)
-        .profile(iterations, plan.streams(), this::configuration);
+        .profile(
+            iterations, List.of(new Measurement.Lanes("", plan.streams())), this::configuration);
   }
 
   /// The problem, the tuning and what they ran on, as columns of a table.
@@ -521,7 +580,11 @@ public final class Pipeline implements AutoCloseable {
     plan.results().stream()
         .filter(view -> !(isOutput(view) && spec().has(Feature.ACCUMULATE)))
         .forEach(view -> tensor(view).fill(Float.NaN));
-    try (var reference = Reference.before(plan, new Peers(group.place(), group::barrier, group::gather), group.symmetric(key.kind()))) {
+    try (var reference =
+        Reference.before(
+            plan,
+            new Peers(group.place(), group::barrier, group::gather),
+            group.symmetric(key.kind()))) {
       run();
       changed.run();
       progress.accept("computing the unfused reference and comparing");
@@ -543,7 +606,7 @@ public final class Pipeline implements AutoCloseable {
     iterations.run(iteration);
   }
 
-  private void checkOpen() {
+  void checkOpen() {
     if (closed) {
       throw new BraidException(ended());
     }
@@ -562,7 +625,7 @@ public final class Pipeline implements AutoCloseable {
       views.close();
       closed = true;
       group.disown(this);
-      if (bindings.isEmpty() && iterations.inStep()) {
+      if (bindings.isEmpty() && member.inStep()) {
         cache.put(key, plan, group.calls().round());
       } else {
         plan.close();

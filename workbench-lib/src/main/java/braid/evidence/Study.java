@@ -186,6 +186,17 @@ public record Study(
     return best == Ranking.UNFUSED ? Overlap.unfused() : trials.get(best).overlap();
   }
 
+  /// The median time of [#best], by the measurements of all rounds.
+  public double bestMedianNanos() {
+    int best = ranking().best();
+    return best == Ranking.UNFUSED ? unfusedMedianNanos() : trials.get(best).medianNanos();
+  }
+
+  /// The median time of the unfused reference.
+  public double unfusedMedianNanos() {
+    return unfused().medianNanos();
+  }
+
   /// Configurations that these measurements cannot tell from the best, fastest first.
   public List<Overlap> ties() {
     return ranking().ties().stream().map(i -> trials.get(i).overlap()).toList();

@@ -49,8 +49,6 @@ import org.jspecify.annotations.Nullable;
 /// A schedule set up on this rank to be run again and again: its memory, its streams and its words.
 /// It only gives out work; its caller waits.
 public final class Plan implements AutoCloseable, Executor.Resources {
-  private static final Work FORK = Work.of(() -> "the end of the iteration before");
-
   /// Large enough that OpenBLAS takes the path it takes for real work, and sets up for it.
   private static final int WARM_UP_SIZE = 64;
 
@@ -432,11 +430,12 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// Makes all other streams wait for that end of an iteration on the first.
-  void fork(Event end) {
-    if (!ready().isWhole()) {
-      for (var stream : streams().subList(1, streams().size())) {
-        stream.await(FORK, end);
+  /// Makes all streams wait for that point of stream `on`; of work that is whole, the first.
+  void follow(Work what, Event end, Stream on) {
+    var all = ready().isWhole() ? streams().subList(0, 1) : streams();
+    for (var stream : all) {
+      if (stream != on) {
+        stream.await(what, end);
       }
     }
   }
