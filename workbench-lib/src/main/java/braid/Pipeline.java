@@ -451,7 +451,11 @@ public final class Pipeline implements AutoCloseable {
     plan.results().stream()
         .filter(view -> !(isOutput(view) && spec().has(Feature.ACCUMULATE)))
         .forEach(view -> tensor(view).fill(Float.NaN));
-    try (var reference = Reference.before(plan, new Peers(group.place(), group::barrier, group::gather), group.symmetric(key.kind()))) {
+    try (var reference =
+        Reference.before(
+            plan,
+            new Peers(group.place(), group::barrier, group::gather),
+            group.symmetric(key.kind()))) {
       run();
       changed.run();
       progress.accept("computing the unfused reference and comparing");
