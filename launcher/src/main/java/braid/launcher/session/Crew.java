@@ -1,7 +1,7 @@
 package braid.launcher.session;
 
-import braid.internal.shared.SharedFileSweep;
 import braid.internal.rank.Env;
+import braid.internal.shared.SharedFileSweep;
 import braid.internal.store.StoreServer;
 import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.Origins;

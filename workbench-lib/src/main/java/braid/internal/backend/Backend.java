@@ -1,7 +1,5 @@
 package braid.internal.backend;
 
-
-
 import braid.internal.library.LibraryCollectives;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;

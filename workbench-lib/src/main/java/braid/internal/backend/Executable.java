@@ -1,7 +1,5 @@
 package braid.internal.backend;
 
-
-
 /// Compiled work that can be given to its streams again and again. Launches may be in flight
 /// together: each begins when the one before has ended on all streams, either because the launch is
 /// one piece of work on the first stream, or because the caller joins the streams.

@@ -1,7 +1,5 @@
 package braid.internal.backend;
 
-
-
 import java.util.function.Supplier;
 
 /// A point in a stream's work with the time at which the stream reached it. It can be set again

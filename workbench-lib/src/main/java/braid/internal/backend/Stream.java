@@ -1,7 +1,5 @@
 package braid.internal.backend;
 
-
-
 import braid.internal.library.LibraryCall;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;

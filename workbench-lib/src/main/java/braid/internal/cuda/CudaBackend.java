@@ -1,32 +1,27 @@
 package braid.internal.cuda;
 
-import braid.internal.backend.Executable;
 import braid.internal.backend.Backend;
+import braid.internal.backend.Executable;
 import braid.internal.backend.Stream;
-
 import braid.internal.cuda.device.Communicators;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.cuda.device.DeviceAccess;
 import braid.internal.cuda.device.Forms;
 import braid.internal.cuda.device.GemmCheck;
-import braid.internal.cuda.Hardware;
 import braid.internal.cuda.device.KernelCheck;
-import braid.internal.cuda.Recorder;
-import braid.internal.cuda.Rest;
-import braid.internal.cuda.WorkerCopies;
 import braid.internal.cuda.library.NcclCollectives;
 import braid.internal.cuda.library.NvshmemCollectives;
 import braid.internal.cuda.memory.CudaMemory;
-import braid.internal.rank.Once;
-import braid.internal.shared.SharedFile;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
+import braid.internal.rank.Once;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;

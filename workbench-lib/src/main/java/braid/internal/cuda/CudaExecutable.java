@@ -1,7 +1,6 @@
 package braid.internal.cuda;
 
 import braid.internal.backend.Executable;
-
 import braid.natives.cuda.MemoryOperation;
 import java.util.ArrayList;
 import java.util.List;

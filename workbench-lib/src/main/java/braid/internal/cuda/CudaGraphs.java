@@ -1,8 +1,6 @@
 package braid.internal.cuda;
 
 import braid.internal.backend.Executable;
-
-import braid.internal.cuda.AwaitedWords;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;

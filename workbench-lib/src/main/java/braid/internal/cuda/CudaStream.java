@@ -1,20 +1,13 @@
 package braid.internal.cuda;
 
-import braid.internal.backend.Signals;
-import braid.internal.backend.Stamp;
 import braid.internal.backend.Copy;
 import braid.internal.backend.Event;
+import braid.internal.backend.Signals;
+import braid.internal.backend.Stamp;
 import braid.internal.backend.Stream;
-
-import braid.internal.cuda.AwaitedWords;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.cuda.device.Launch;
-import braid.internal.cuda.Polling;
-import braid.internal.cuda.Recorder;
-import braid.internal.cuda.Rest;
 import braid.internal.cuda.device.Scratch;
-import braid.internal.cuda.SignalValues;
-import braid.internal.cuda.WorkerCopies;
 import braid.internal.library.LibraryCall;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;

@@ -1,7 +1,6 @@
 package braid.internal.cuda;
 
 import braid.internal.cuda.device.Launch;
-
 import braid.natives.kernels.Kernels;
 
 /// Copies by multiprocessors, so many workers to each. In bulk a worker is one thread that gives

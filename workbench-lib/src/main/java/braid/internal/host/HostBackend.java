@@ -1,23 +1,18 @@
 package braid.internal.host;
 
-import braid.internal.backend.Executable;
 import braid.internal.backend.Backend;
+import braid.internal.backend.Executable;
 import braid.internal.backend.Stream;
-
-
-import braid.internal.host.CopyEngine;
-import braid.internal.host.Cores;
-import braid.internal.shared.FreeMemory;
-import braid.internal.host.HostAccess;
-import braid.internal.rank.Once;
-import braid.internal.shared.SharedFile;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.rank.Env;
+import braid.internal.rank.Once;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.FreeMemory;
+import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;

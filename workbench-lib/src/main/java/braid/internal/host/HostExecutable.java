@@ -1,7 +1,6 @@
 package braid.internal.host;
 
 import braid.internal.backend.Executable;
-
 import java.util.List;
 
 /// Work of the host's streams, given piece by piece. The host has nothing to record; recorded work

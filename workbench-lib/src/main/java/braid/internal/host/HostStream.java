@@ -1,21 +1,13 @@
 package braid.internal.host;
 
-import braid.internal.backend.Signals;
-import braid.internal.backend.Stamp;
 import braid.internal.backend.Copy;
 import braid.internal.backend.Event;
+import braid.internal.backend.Signals;
+import braid.internal.backend.Stamp;
 import braid.internal.backend.Stream;
-
-import braid.internal.host.CopyEngine;
-import braid.internal.host.CopyWorkers;
-import braid.internal.host.Cores;
-import braid.internal.host.HostGemm;
-import braid.internal.host.Mover;
-import braid.internal.host.Numbers;
-import braid.internal.shared.SignalWord;
-import braid.internal.host.WorkQueue;
 import braid.internal.library.LibraryCall;
 import braid.internal.rank.Waits;
+import braid.internal.shared.SignalWord;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;

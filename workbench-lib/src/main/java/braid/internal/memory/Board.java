@@ -1,8 +1,8 @@
 package braid.internal.memory;
 
-import braid.internal.shared.SignalWord;
 import braid.internal.rank.Waits;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.SignalWord;
 import braid.model.BraidException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;

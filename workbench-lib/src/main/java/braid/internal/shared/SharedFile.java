@@ -1,7 +1,6 @@
 package braid.internal.shared;
 
 import braid.internal.rank.Once;
-
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;

@@ -1,7 +1,6 @@
 package braid.internal.host;
 
 import braid.internal.backend.Stream;
-
 import braid.internal.work.Work;
 
 /// Holds a stream of the host back until a test lets it go on, or fails it.

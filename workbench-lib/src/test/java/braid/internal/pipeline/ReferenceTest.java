@@ -58,7 +58,8 @@ class ReferenceTest {
       for (var each : wrong) {
         DType.FP32.store(plan.view(Part.OUTPUT).orElseThrow().memory(), each.index(), each.value());
       }
-      try (var reference = Reference.before(plan, new Peers(world.place(), world::barrier, world::gather), memory)) {
+      try (var reference =
+          Reference.before(plan, new Peers(world.place(), world::barrier, world::gather), memory)) {
         return reference.compare(tolerance);
       }
     }

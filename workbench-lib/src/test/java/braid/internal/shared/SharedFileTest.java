@@ -1,8 +1,5 @@
 package braid.internal.shared;
 
-import braid.internal.shared.SharedFile;
-import braid.internal.shared.SharedFileSweep;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 

@@ -1,12 +1,12 @@
 package braid.internal.cuda.device;
 
-import braid.model.SelfCheck;
 import braid.internal.resource.PrivateMemory;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.model.DType;
+import braid.model.SelfCheck;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuStream;
 import braid.natives.kernels.Integers;

@@ -5,8 +5,8 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// Configurations in a line of text. Apart from [ConfigurationColumns], because ranks name
-/// configurations and must not load Tablesaw for it.
+/// Configurations in a line of text. Ranks name configurations too, and must not load Tablesaw for
+/// it.
 public final class ConfigurationLabel {
   private ConfigurationLabel() {}
 

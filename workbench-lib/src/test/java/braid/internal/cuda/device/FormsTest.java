@@ -1,7 +1,5 @@
 package braid.internal.cuda.device;
 
-import braid.internal.cuda.device.Forms;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.resource.PrivateMemory;

@@ -1,7 +1,5 @@
 package braid.internal.cuda.device;
 
-import braid.internal.cuda.device.Trial;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.natives.blaslt.Lt;

@@ -1,6 +1,5 @@
-package braid.internal.report;
+package braid.selftest;
 
-import braid.SelfTest;
 import java.util.List;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;

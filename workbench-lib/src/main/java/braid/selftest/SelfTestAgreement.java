@@ -1,10 +1,12 @@
-package braid;
+package braid.selftest;
 
-import braid.internal.memory.Counter;
-import braid.internal.selftest.Alarm;
+import braid.ProcessGroup;
+import braid.internal.context.RankContext;
+import braid.internal.resource.Rendezvous;
 import braid.internal.selftest.CaseFailed;
 import braid.model.BraidException;
 import braid.model.GroupAborted;
+import braid.model.Place;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
@@ -40,6 +42,24 @@ final class SelfTestAgreement implements AutoCloseable {
   /// @param stopped why no other case can be run; empty where one can
   record Verdict(String wrong, String stopped) {}
 
+  /// Sets up what the members share, by what they gather.
+  private record Gathering(ProcessGroup group, String unique) implements Rendezvous {
+    @Override
+    public Place place() {
+      return group.place();
+    }
+
+    @Override
+    public List<Integer> ranks() {
+      return group.members();
+    }
+
+    @Override
+    public List<String> exchange(String label, String value) {
+      return group.gather(value);
+    }
+  }
+
   private record Said(End end, String what) {
     String text() {
       return end.name() + " " + what;
@@ -67,9 +87,8 @@ final class SelfTestAgreement implements AutoCloseable {
   static SelfTestAgreement on(ProcessGroup group) {
     // Names of groups that broke off must not come again in a later self-test.
     var name = "self-test-" + Long.toHexString(group.broadcast(System.nanoTime(), 0));
-    var context = group.context();
-    var memory = context.backend().control("self-test", Alarm.BYTES, group.rendezvous());
-    group.counting().add(Counter.RENDEZVOUS);
+    var context = RankContext.current();
+    var memory = context.backend().control("self-test", Alarm.BYTES, new Gathering(group, name));
     return new SelfTestAgreement(group, new Alarm(group.place(), context.waits(), memory), name);
   }
 

@@ -1,5 +1,6 @@
-package braid;
+package braid.selftest;
 
+import braid.Capabilities;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.MemoryCase;
 import braid.internal.selftest.PipelineCases;
@@ -46,7 +47,7 @@ record SelfTestPlan(
       if (!row.supported()) {
         holes.add(
             hole(row.collective(), SelfTest.Way.ANY, row.way().toString(), row.kind(), row.note()));
-      } else if (CollectiveRules.adds(row.collective())) {
+      } else if (row.adds()) {
         row.way()
             .library()
             .ifPresent(

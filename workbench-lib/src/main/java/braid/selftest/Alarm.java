@@ -1,4 +1,4 @@
-package braid.internal.selftest;
+package braid.selftest;
 
 import braid.internal.rank.Waits;
 import braid.internal.resource.SymmetricMemory;

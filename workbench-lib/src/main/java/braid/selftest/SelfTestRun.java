@@ -1,8 +1,9 @@
-package braid;
+package braid.selftest;
 
-import braid.SelfTest.Outcome;
-import braid.SelfTest.Row;
-import braid.SelfTest.Way;
+import braid.Capabilities;
+import braid.ProcessGroup;
+import braid.Tensor;
+import braid.internal.context.RankContext;
 import braid.internal.report.progress.Progress;
 import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseFailed;
@@ -13,6 +14,9 @@ import braid.model.BraidException;
 import braid.model.Library;
 import braid.model.MemoryKind;
 import braid.model.SelfCheck;
+import braid.selftest.SelfTest.Outcome;
+import braid.selftest.SelfTest.Row;
+import braid.selftest.SelfTest.Way;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -26,6 +30,7 @@ final class SelfTestRun {
   private record Step(Consumer<ProcessGroup> body, String text) {}
 
   private final ProcessGroup group;
+  private final RankContext context = RankContext.current();
   private final SelfTestPlan plan;
   private final Consumer<Tensor> handled;
   private final Consumer<Row> heard;
@@ -47,7 +52,7 @@ final class SelfTestRun {
     this.plan = plan;
     this.handled = handled;
     this.heard = heard;
-    this.backend = group.context().backend().name();
+    this.backend = context.backend().name();
   }
 
   SelfTest.Report report() {
@@ -102,7 +107,7 @@ final class SelfTestRun {
     int count = all.values().stream().mapToInt(List::size).sum();
     var task = new Progress.Task("testing " + kind, "tested " + kind + ":", "cases");
     boolean speaks = group.rank() == 0;
-    try (var progress = Progress.of(task, count, group.context().outbox(), speaks)) {
+    try (var progress = Progress.of(task, count, context.outbox(), speaks)) {
       int before = 0;
       for (var way : all.entrySet()) {
         add(
@@ -123,7 +128,7 @@ final class SelfTestRun {
     var task = new Progress.Task("running random programs", "ran random programs:", "programs");
     var drawn = new ArrayList<Program>();
     int right = 0;
-    try (var progress = Progress.of(task, count, group.context().outbox(), group.rank() == 0)) {
+    try (var progress = Progress.of(task, count, context.outbox(), group.rank() == 0)) {
       for (int i = 0; i < count && stopped.isEmpty(); i++) {
         long seed = plan.random().seed() + i;
         var program = programs.draw(seed);
@@ -164,7 +169,7 @@ final class SelfTestRun {
     }
     var why = "";
     try {
-      var _ = group.context().backend().resolve(kind);
+      var _ = context.backend().resolve(kind);
     } catch (BraidException e) {
       why = String.valueOf(e.getMessage());
     }
@@ -179,7 +184,7 @@ final class SelfTestRun {
   private Map<Library, String> missing() {
     if (missing.isEmpty() && stopped.isEmpty()) {
       for (var library : Library.values()) {
-        var why = group.context().backend().missing(library).orElse("");
+        var why = context.backend().missing(library).orElse("");
         missing.put(library, firstOf(group.gather(why)).orElse(""));
       }
     }

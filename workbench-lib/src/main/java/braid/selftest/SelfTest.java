@@ -1,7 +1,11 @@
-package braid;
+package braid.selftest;
 
+import braid.Capabilities;
+import braid.ProcessGroup;
+import braid.Tensor;
+import braid.internal.context.RankContext;
+import braid.internal.memory.Members;
 import braid.internal.report.HtmlTable;
-import braid.internal.report.SelfTestTable;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Displayable;
@@ -58,7 +62,7 @@ public final class SelfTest {
 
   /// Begins a self-test on that group.
   public static SelfTest on(ProcessGroup group) {
-    group.checkMember();
+    var _ = group.place();
     return new SelfTest(group);
   }
 
@@ -140,21 +144,20 @@ public final class SelfTest {
 
   /// Runs it to its end, on all ranks of the group together.
   public Report run() {
-    group.checkMember();
-    var all = new LinkedHashSet<>(Arrays.asList(MemoryKind.values()));
-    all.remove(MemoryKind.AUTO);
+    var place = group.place();
     var plan =
         new SelfTestPlan(
-            List.copyOf(kinds.isEmpty() ? all : kinds),
+            kinds.isEmpty() ? Capabilities.kinds() : List.copyOf(kinds),
             List.copyOf(dtypes.isEmpty() ? Arrays.asList(DType.values()) : dtypes),
             quick,
             new SelfTestPlan.Random(
                 programs != null ? programs : quick ? 0 : DEFAULT_RANDOM_PROGRAMS,
                 group.broadcast(
                     seed != null ? seed : ThreadLocalRandom.current().nextInt(SEEDS), 0)),
-            Stream.concat(group.context().backend().selfChecks().stream(), checks.stream())
+            Stream.concat(RankContext.current().backend().selfChecks().stream(), checks.stream())
                 .toList());
-    group.agree("self-test", plan.toString());
+    new Members(group.name(), group.members(), place)
+        .requireSame("self-test", group.gather(plan.toString()));
     return new SelfTestRun(group, plan, handled, heard).report();
   }
 
@@ -162,8 +165,8 @@ public final class SelfTest {
   ///
   /// @param what the pattern, the collective or the check
   public record Way(String what, String method, String transport, String memory, String dtype) {
-    /// Of no meaning here.
-    static final String ANY = "-";
+    /// In place of what has no meaning here.
+    public static final String ANY = "-";
   }
 
   /// What came of a way.

@@ -1,13 +1,16 @@
-package braid;
+package braid.selftest;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.SelfTest.Outcome;
+import braid.Capabilities;
+import braid.LocalRanks;
+import braid.Tensor;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.MemoryKind;
 import braid.model.SelfCheck;
+import braid.selftest.SelfTest.Outcome;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
