@@ -28,7 +28,7 @@ final class Crew implements AutoCloseable {
   private static void prepareLibraries() {
     try {
       JavaCpp.prepare();
-    } catch (IllegalStateException e) {
+    } catch (UnsatisfiedLinkError e) {
       throw new BraidException(String.valueOf(e.getMessage()), e);
     }
   }
