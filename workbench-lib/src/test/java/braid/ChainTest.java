@@ -344,8 +344,8 @@ class ChainTest {
         2,
         world -> {
           var alone = world.subset("alone-" + world.rank(), world.rank());
-          try (var shared = LocalTensor.on(world).shape(TOKENS, WIDTH / 2).allocate();
-              var up = Pipeline.on(world).gemm(UP).output(shared).build();
+          var shared = LocalTensor.on(world).shape(TOKENS, WIDTH / 2).allocate();
+          try (var up = Pipeline.on(world).gemm(UP).output(shared).build();
               var down = Pipeline.on(world).gemm(DOWN).input(shared).build()) {
             assertThatThrownBy(() -> Chain.on(world).run())
                 .isInstanceOf(BraidException.class)

@@ -434,7 +434,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   void follow(Work what, Event end, Stream on) {
     var all = ready().isWhole() ? streams().subList(0, 1) : streams();
     for (var stream : all) {
-      if (stream != on) {
+      if (!stream.equals(on)) {
         stream.await(what, end);
       }
     }

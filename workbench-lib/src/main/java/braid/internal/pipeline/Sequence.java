@@ -57,14 +57,15 @@ public final class Sequence {
     var from = before;
     var on = first();
     var what = FORK;
-    for (var stage : stages) {
+    for (int i = 0; i < stages.size(); i++) {
+      var stage = stages.get(i);
       if (from != null) {
         for (var plan : stage) {
           plan.follow(what, from, on);
         }
       }
       stage.forEach(Plan::launch);
-      if (stage != stages.getLast()) {
+      if (i < stages.size() - 1) {
         on = join(stage);
         from = on.mark();
         what = STAGE;
@@ -75,7 +76,7 @@ public final class Sequence {
   /// Makes [#first] wait for the end of the iteration.
   void join() {
     var on = join(stages.getLast());
-    if (on != first()) {
+    if (!on.equals(first())) {
       first().await(STAGE, on.mark());
     }
   }
@@ -86,7 +87,7 @@ public final class Sequence {
     for (var plan : stage) {
       plan.join();
       var end = plan.streams().getFirst();
-      if (end != on) {
+      if (!end.equals(on)) {
         on.await(STAGE, end.mark());
       }
     }
