@@ -232,7 +232,7 @@ class CollectivesTest {
           var y = tensor(world, "y", 6);
           for (int epoch = 2; epoch < 5; epoch++) {
             check(comm, x, y, world.rank());
-            front.await(30, TimeUnit.SECONDS);
+            front.await(240, TimeUnit.SECONDS);
             if (world.rank() == 1) {
               while (contexts.stream().filter(CollectivesTest::waits).count() < 2) {
                 Thread.onSpinWait();
@@ -247,7 +247,7 @@ class CollectivesTest {
                       "all-reduce in group `world`: collectives broke off before")
                   .hasMessageEndingWith("say Collectives.on(group) again on every rank");
             }
-            front.await(30, TimeUnit.SECONDS);
+            front.await(240, TimeUnit.SECONDS);
             RankContext.current().resume(epoch);
           }
           check(Collectives.on(world), x, y, world.rank());

@@ -23,7 +23,7 @@ class EpochTest {
   private final CyclicBarrier front = new CyclicBarrier(RANKS);
 
   private void meet() throws Exception {
-    front.await(30, TimeUnit.SECONDS);
+    front.await(240, TimeUnit.SECONDS);
   }
 
   @Test
@@ -116,11 +116,11 @@ class EpochTest {
             meet();
             if (world.rank() == 1) {
               awaitWaits("signal begun from rank 1", RANKS - 1);
-              assertThat(ahead.await(30, TimeUnit.SECONDS)).isTrue();
+              assertThat(ahead.await(240, TimeUnit.SECONDS)).isTrue();
               contexts.stream()
                   .filter(each -> each.place().rank() == 2)
                   .forEach(each -> each.release("enough"));
-              assertThat(tried.await(30, TimeUnit.SECONDS)).isTrue();
+              assertThat(tried.await(240, TimeUnit.SECONDS)).isTrue();
               assertThat(groups).noneMatch(each -> each.calls().failed());
               contexts.forEach(each -> each.release("enough"));
             } else if (world.rank() == 2) {

@@ -4,6 +4,7 @@ import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
 import braid.internal.resource.SymmetricSource;
+import braid.internal.resource.Widening;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import braid.model.DType;
@@ -43,7 +44,12 @@ public final class Reference implements AutoCloseable {
   private record Products(Matrix values, Optional<Off> off) {}
 
   /// @param sizes the products of the factors' sizes
-  private record Off(Matrix sizes, ProductError error) {}
+  /// @param repetition how many times as large equal products make a standard deviation
+  private record Off(Matrix sizes, ProductError error, double repetition) {
+    Widening widening(double confidence) {
+      return error.widening(Math.min(confidence * repetition, ProductError.ELEMENT_CONFIDENCE));
+    }
+  }
 
   /// What comes of products, in fp32, and the interval around it.
   private record Bounded(Matrix expected, Matrix low, Matrix high) {
@@ -167,7 +173,7 @@ public final class Reference implements AutoCloseable {
     var high = plain.matrix(DType.FP32, values.rows(), values.columns());
     plain.keep(values, low);
     plain.keep(values, high);
-    access.widen(low.bytes(), high.bytes(), off.sizes().bytes(), off.error().widening(confidence));
+    access.widen(low.bytes(), high.bytes(), off.sizes().bytes(), off.widening(confidence));
     return new Bounded(values, low, high);
   }
 
@@ -201,7 +207,10 @@ public final class Reference implements AutoCloseable {
         exact
             ? Optional.empty()
             : Optional.of(
-                new Off(whole(plain.times(sizes(left), sizes(right), scale), true), error)));
+                new Off(
+                    whole(plain.times(sizes(left), sizes(right), scale), true),
+                    error,
+                    Repetition.of(access, left, right))));
   }
 
   private List<Matrix> addends() {

@@ -64,7 +64,7 @@ class FreeMemoryTest {
               .start(
                   () -> {
                     try {
-                      together.await(30, TimeUnit.SECONDS);
+                      together.await(240, TimeUnit.SECONDS);
                       memory.take(ASKED_BYTES, () -> fill(ASKED_BYTES));
                     } catch (BraidException e) {
                       refused.add(e.getMessage());
