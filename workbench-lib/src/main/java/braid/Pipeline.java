@@ -169,6 +169,7 @@ public final class Pipeline implements AutoCloseable {
       float scale = Scales.product(problem, scales);
       var context = group.context();
       var backend = context.backend();
+      Feasibility.checkTypes(problem, backend.name());
       var resolved = backend.resolve(kind == null ? context.memory() : kind);
       var cache = group.keep(PlanCache.class, PlanCache::new);
       var key = new PlanCache.Key(problem, tuning, resolved);
@@ -291,7 +292,7 @@ public final class Pipeline implements AutoCloseable {
             .orElseThrow(
                 () ->
                     new BraidException(
-                        spec().dtype().isFp8()
+                        spec().isScaled()
                             ? "the schedule has no buffer `%s`; add it and let multiplications raise it"
                                 .formatted(Part.AMAX)
                             : "an amax is kept for fp8 but the type is %s; take output() itself"
@@ -306,7 +307,7 @@ public final class Pipeline implements AutoCloseable {
   /// Other scales from the next run on. All ranks call it together with the same.
   public void scales(float input, float weight) {
     checkOpen();
-    if (!spec().dtype().isFp8()) {
+    if (!spec().isScaled()) {
       throw new BraidException(
           "scales are for fp8 but the type is %s; leave them out".formatted(spec().dtype()));
     }

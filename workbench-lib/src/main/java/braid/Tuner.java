@@ -382,7 +382,7 @@ public final class Tuner {
 
     Candidate(GemmSpec problem, Overlap overlap) {
       var builder = Pipeline.on(group).gemm(problem).overlap(overlap);
-      pipeline = (problem.dtype().isFp8() ? builder.scales(1, 1) : builder).build();
+      pipeline = (problem.isScaled() ? builder.scales(1, 1) : builder).build();
     }
 
     Overlap overlap() {

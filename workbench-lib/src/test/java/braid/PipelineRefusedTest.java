@@ -119,6 +119,50 @@ class PipelineRefusedTest {
   }
 
   @Test
+  void cudaRefusesTypesThatItDoesNotMultiply() {
+    assertThatThrownBy(
+            () -> Feasibility.checkTypes(SPEC.dtype(DType.FP8_E4M3).weight(DType.BF16), "cuda"))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "cuda multiplies fp8 by fp8, fp32 by tf32, and other types by themselves, but the input"
+                + " is fp8_e4m3 and the weight bf16; give both one type, such as dtype(bf16), or run"
+                + " on the host: --backend host");
+    for (var input : DType.values()) {
+      for (var weight : DType.values()) {
+        var spec = SPEC.input(input).weight(weight);
+        boolean fp8 = input.bytes() == 1 && weight.bytes() == 1;
+        boolean fp32 = input.bytes() == 4 && weight.bytes() == 4;
+        Feasibility.checkTypes(spec, "host");
+        if (input == weight || fp8 || fp32) {
+          Feasibility.checkTypes(spec, "cuda");
+        } else {
+          assertThatThrownBy(() -> Feasibility.checkTypes(spec, "cuda"))
+              .hasMessageContaining("the input is %s and the weight %s;".formatted(input, weight));
+        }
+      }
+    }
+  }
+
+  @Test
+  void aMixWithFp8NeedsScales() {
+    LocalRanks.run(
+        1,
+        world -> {
+          var mixed = SPEC.weight(DType.FP8_E5M2);
+          assertThatThrownBy(() -> Pipeline.on(world).gemm(mixed).build())
+              .hasMessageStartingWith("fp8_e5m2 numbers mean nothing without scales");
+          try (var pipe = Pipeline.on(world).gemm(mixed).scales(2, 0.25f).build()) {
+            pipe.input().fill(1.125f);
+            pipe.weight().fill(3);
+            pipe.run();
+            assertThat(pipe.output().dtype()).isEqualTo(DType.FP32);
+            assertThat(pipe.output().toFloats()).containsOnly(8 * 1.125f * 3 * 0.5f);
+            assertThat(pipe.amax()).isEqualTo(8 * 1.125f * 3 * 0.5f);
+          }
+        });
+  }
+
+  @Test
   void whatAProblemDoesNotHaveIsSaidWithTheRemedy() {
     LocalRanks.run(
         1,

@@ -90,6 +90,7 @@ class VerifyRandomTest {
                 depth(ranks, random),
                 spec.besideElements(),
                 dtype,
+                dtype,
                 output,
                 spec.features());
         var kinds = new ArrayList<Kind>();

@@ -36,8 +36,9 @@ import java.util.stream.Collectors;
 ///
 /// @param besideElements how many numbers the ranks together communicate beside the multiplication;
 ///   0 where the communication is of the multiplication's own data
-/// @param dtype of input, weight and of what is communicated
-/// @param outputDtype of the output and of the partial sums that ranks send each other
+/// @param dtype of the input and of what is gathered
+/// @param weightDtype of the weight; see [#weight] for the pairs that backends multiply
+/// @param outputDtype of the output
 public record GemmSpec(
     Pattern pattern,
     int m,
@@ -45,6 +46,7 @@ public record GemmSpec(
     int k,
     long besideElements,
     DType dtype,
+    DType weightDtype,
     DType outputDtype,
     Set<Feature> features) {
   public static final DType DEFAULT_DTYPE = DType.FP32;
@@ -194,25 +196,39 @@ public record GemmSpec(
   }
 
   private static GemmSpec of(Pattern pattern, int m, int n, int k, long besideElements) {
-    return new GemmSpec(pattern, m, n, k, besideElements, DEFAULT_DTYPE, DEFAULT_DTYPE, Set.of());
-  }
-
-  /// The type of the operands, and of the output unless [#output] says another after it. FP8 is
-  /// multiplied into [#DEFAULT_FP8_OUTPUT].
-  public GemmSpec dtype(DType other) {
     return new GemmSpec(
-        pattern,
-        m,
-        n,
-        k,
-        besideElements,
-        other,
-        other.isFp8() ? DEFAULT_FP8_OUTPUT : other,
-        features);
+        pattern, m, n, k, besideElements, DEFAULT_DTYPE, DEFAULT_DTYPE, DEFAULT_DTYPE, Set.of());
   }
 
+  /// The type of input, weight and output; [#input], [#weight] and [#output] change one of them
+  /// afterwards. FP8 is multiplied into [#DEFAULT_FP8_OUTPUT].
+  public GemmSpec dtype(DType other) {
+    return types(other, other, other.isFp8() ? DEFAULT_FP8_OUTPUT : other);
+  }
+
+  /// Another type of the input and of what is gathered, and of nothing else.
+  public GemmSpec input(DType other) {
+    return types(other, weightDtype, outputDtype);
+  }
+
+  /// Another type of the weight, and of nothing else. The host multiplies every pair of types. CUDA
+  /// multiplies FP8 by FP8, FP32 by TF32 (as FP32) and other types only by themselves.
+  public GemmSpec weight(DType other) {
+    return types(dtype, other, outputDtype);
+  }
+
+  /// Another type of the output, and of nothing else.
   public GemmSpec output(DType other) {
-    return new GemmSpec(pattern, m, n, k, besideElements, dtype, other, features);
+    return types(dtype, weightDtype, other);
+  }
+
+  private GemmSpec types(DType input, DType weight, DType output) {
+    return new GemmSpec(pattern, m, n, k, besideElements, input, weight, output, features);
+  }
+
+  /// Whether an operand is FP8, whose numbers mean something only together with a scale.
+  public boolean isScaled() {
+    return dtype.isFp8() || weightDtype.isFp8();
   }
 
   /// The input is stored as `k` × `m`, as a weight gradient needs it.
@@ -257,7 +273,7 @@ public record GemmSpec(
   private GemmSpec with(Feature feature) {
     var more = EnumSet.of(feature);
     more.addAll(features);
-    return new GemmSpec(pattern, m, n, k, besideElements, dtype, outputDtype, more);
+    return new GemmSpec(pattern, m, n, k, besideElements, dtype, weightDtype, outputDtype, more);
   }
 
   /// Multiplications and additions of `m` × `n` × `k`.
@@ -273,6 +289,9 @@ public record GemmSpec(
     columns.put("n", Integer.toString(n));
     columns.put("k", Integer.toString(k));
     columns.put("dtype", dtype.toString());
+    if (weightDtype != dtype) {
+      columns.put("weight", weightDtype.toString());
+    }
     if (outputDtype != dtype) {
       columns.put("output", outputDtype.toString());
     }
@@ -304,6 +323,9 @@ public record GemmSpec(
   @Override
   public String toString() {
     var text = new StringBuilder("%s m=%d n=%d k=%d %s".formatted(pattern, m, n, k, dtype));
+    if (weightDtype != dtype) {
+      text.append(" x ").append(weightDtype);
+    }
     if (outputDtype != dtype) {
       text.append(" to ").append(outputDtype);
     }

@@ -20,16 +20,15 @@ public record Scales(float input, float weight) {
   /// What sums of stored products are multiplied by; scales that are missing, or are given to
   /// numbers that need none, are errors.
   public static float product(GemmSpec spec, @Nullable Scales given) {
-    var dtype = spec.dtype();
-    if (dtype.isFp8() && given == null) {
+    if (spec.isScaled() && given == null) {
       throw new BraidException(
           "%s numbers mean nothing without scales, and none were given; say scales(1, 1), or what"
-                  .formatted(dtype)
+                  .formatted(spec.dtype().isFp8() ? spec.dtype() : spec.weightDtype())
               + " your numbers were divided by");
     }
-    if (!dtype.isFp8() && given != null) {
+    if (!spec.isScaled() && given != null) {
       throw new BraidException(
-          "scales are for fp8 but the type is %s; leave them out".formatted(dtype));
+          "scales are for fp8 but the type is %s; leave them out".formatted(spec.dtype()));
     }
     return given == null ? 1 : given.product();
   }

@@ -160,7 +160,7 @@ final class Expected {
   }
 
   private static Value product(GemmSpec spec, Value row, List<Factor> weight) {
-    return new Product(row, weight, spec.dtype().isFp8() ? 1 : Product.UNSCALED);
+    return new Product(row, weight, spec.isScaled() ? 1 : Product.UNSCALED);
   }
 
   private static List<Factor> factors(Region weight) {

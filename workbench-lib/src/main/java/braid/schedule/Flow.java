@@ -250,7 +250,9 @@ final class Flow {
   private void multiply(int number, Gemm gemm) {
     var factors = factors(number, gemm.weight());
     for (var tile : gemm.tiles()) {
-      int scales = tile.input().buffer().dtype().isFp8() ? 0 : Product.UNSCALED;
+      boolean scaled =
+          tile.input().buffer().dtype().isFp8() || gemm.weight().buffer().dtype().isFp8();
+      int scales = scaled ? 0 : Product.UNSCALED;
       var products = new ArrayList<Piece>();
       for (var piece : moved(read(number, tile.input(), false), tile.input(), tile.output())) {
         products.add(new Piece(piece.rows(), new Product(piece.value(), factors, scales), number));

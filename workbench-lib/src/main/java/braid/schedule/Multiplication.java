@@ -36,7 +36,7 @@ final class Multiplication {
     bias = part(Feature.BIAS, Part.BIAS);
     preActivation = part(Feature.GELU, Part.PRE_ACTIVATION);
     amax =
-        spec.dtype().isFp8()
+        spec.isScaled()
             ? Optional.of(builder.local(Part.AMAX, DType.FP32, 1, 1))
             : Optional.empty();
   }

@@ -58,7 +58,8 @@ public enum Part {
 
   private DType dtype(GemmSpec spec) {
     return switch (this) {
-      case INPUT, WEIGHT, GATHERED_INPUT -> spec.dtype();
+      case INPUT, GATHERED_INPUT -> spec.dtype();
+      case WEIGHT -> spec.weightDtype();
       case OUTPUT, PRE_ACTIVATION, BIAS -> spec.outputDtype();
       // Sums are of the type that results have.
       case BESIDE_INPUT, BESIDE_OUTPUT ->

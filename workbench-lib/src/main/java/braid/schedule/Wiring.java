@@ -1,5 +1,7 @@
 package braid.schedule;
 
+import braid.model.DType;
+import braid.model.GemmSpec;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
@@ -211,9 +213,9 @@ final class Wiring {
                     var out = tile.output();
                     same(number, "rows", in, in.rows(), out, out.rows());
                     same(number, "depth", in, in.columns(), gemm.weight(), gemm.weight().rows());
-                    if (in.buffer().dtype() != gemm.weight().buffer().dtype()) {
+                    if (!multiply(in.buffer().dtype(), gemm.weight().buffer().dtype())) {
                       finding(
-                          "%s: %s is %s but %s is %s; multiply numbers of one type",
+                          "%s: %s is %s but %s is %s; multiply numbers of one type, or of the problem's",
                           name(number),
                           in,
                           in.buffer().dtype(),
@@ -236,6 +238,14 @@ final class Wiring {
       case Zero _, Prepare _, LibraryCall _, Signal _, Wait _, Mark _, After _ -> {}
     }
     return findings.size() == before;
+  }
+
+  /// Whether numbers of those types are multiplied: of one type, or as the problem has them.
+  private boolean multiply(DType input, DType weight) {
+    return input == weight
+        || (schedule.goal() instanceof Goal.Gemm(GemmSpec spec, var _)
+            && input == spec.dtype()
+            && weight == spec.weightDtype());
   }
 
   /// Some rows of a buffer that is stored by columns are not in one piece.

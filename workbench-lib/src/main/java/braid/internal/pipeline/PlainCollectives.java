@@ -58,7 +58,7 @@ final class PlainCollectives implements AutoCloseable {
   /// `a · b`, scaled, in fp32.
   Matrix times(Matrix a, Matrix b, float scale) {
     var product = matrix(DType.FP32, a.rows(), b.columns());
-    var operand = keep(backend.operand(b));
+    var operand = keep(backend.operand(b, a.dtype()));
     stream.prepare(WORK, operand);
     stream.gemm(WORK, new Gemm(a, operand, product, Epilogue.NONE.scaled(scale)));
     synchronize();

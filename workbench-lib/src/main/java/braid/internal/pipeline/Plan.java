@@ -170,7 +170,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     try (var memory = backend.allocate(3 * bytes)) {
       var a = square(memory.segment());
       var c = square(memory.segment().asSlice(2 * bytes));
-      try (var b = backend.operand(square(memory.segment().asSlice(bytes, bytes)))) {
+      try (var b = backend.operand(square(memory.segment().asSlice(bytes, bytes)), DType.FP32)) {
         stream.gemm(Work.of(() -> "the warm-up of " + this), new Gemm(a, b, c, Epilogue.NONE));
         stream.synchronize(() -> "the warm-up on " + stream.name());
       }
@@ -213,7 +213,10 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return operands.computeIfAbsent(
         weight.toString(),
         _ ->
-            keep(backend.operand(Executor.matrix(weight, memory(weight.buffer(), weight.rank())))));
+            keep(
+                backend.operand(
+                    Executor.matrix(weight, memory(weight.buffer(), weight.rank())),
+                    spec.dtype())));
   }
 
   @Override

@@ -182,7 +182,11 @@ public final class Reference implements AutoCloseable {
     var columns = range(right);
     var error =
         ProductError.of(
-            plan.backend().precision(spec.dtype()), left.columns(), scale, rows, columns);
+            plan.backend().precision(spec.dtype(), spec.weightDtype()),
+            left.columns(),
+            scale,
+            rows,
+            columns);
     double largest = scale * left.columns() * rows.largest() * columns.largest();
     // To sums of several ranks it is added in one order.
     if (!spec.pattern().reduces()) {

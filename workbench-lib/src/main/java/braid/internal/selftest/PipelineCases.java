@@ -20,7 +20,22 @@ public final class PipelineCases {
   private static final int[][] EVEN_AND_UNEVEN = {{24, 16, 8}, {23, 13, 7}};
   private static final int[] UNEVEN = EVEN_AND_UNEVEN[1];
 
+  /// A size of one rank's part in each direction that fp8 has to be a multiple of 16 in.
+  private static final int ALIGNED = 32;
+
   private PipelineCases() {}
+
+  /// Input and weight of every two types, as the host multiplies them; uneven.
+  public static List<PipelineCase> mixed(Pattern pattern) {
+    var cases = new ArrayList<PipelineCase>();
+    for (var input : DType.values()) {
+      for (var weight : DType.values()) {
+        var spec = uneven(pattern).dtype(input).weight(weight);
+        cases.add(new PipelineCase(spec, Overlap.splits(2)));
+      }
+    }
+    return cases;
+  }
 
   /// Every supported one of those rows, in every type, at even, uneven and tiny sizes.
   public static List<PipelineCase> table(List<Capabilities.Row> rows, int ranks) {
@@ -125,6 +140,12 @@ public final class PipelineCases {
     }
     cases.add(new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), how));
     cases.add(new PipelineCase(spec.dtype(DType.FP8_E5M2).output(DType.FP16), how));
+    for (var some : List.of(spec, aligned(pattern, ranks))) {
+      cases.add(new PipelineCase(some.dtype(DType.FP8_E4M3).weight(DType.FP8_E5M2), how));
+      cases.add(new PipelineCase(some.dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3), how));
+    }
+    cases.add(new PipelineCase(spec.weight(DType.TF32), how));
+    cases.add(new PipelineCase(spec.dtype(DType.TF32).weight(DType.FP32), how));
     for (var option : options(spec, how, ranks)) {
       cases.add(new PipelineCase(spec, option));
     }
@@ -135,6 +156,11 @@ public final class PipelineCases {
         new PipelineCase(
             with(spec.dtype(DType.BF16), EnumSet.of(Feature.BIAS, Feature.GELU)),
             how.outputInSymmetricMemory()));
+  }
+
+  /// A problem whose operands tensor cores take in fp8 on every rank.
+  private static GemmSpec aligned(Pattern pattern, int ranks) {
+    return spec(pattern, 24, ALIGNED * ranks, ALIGNED * ranks, 53);
   }
 
   private static List<EnumSet<Feature>> features(Pattern pattern) {
@@ -160,6 +186,7 @@ public final class PipelineCases {
         spec.k(),
         spec.besideElements(),
         spec.dtype(),
+        spec.weightDtype(),
         spec.outputDtype(),
         features);
   }

@@ -158,7 +158,7 @@ final class PlainCase {
 
   /// A power of two, so that it rounds nothing.
   private float[][] scaled(float[][] product) {
-    float scale = spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
+    float scale = spec.isScaled() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
     for (var row : product) {
       for (int j = 0; j < row.length; j++) {
         row[j] *= scale;
