@@ -382,7 +382,11 @@ public final class Tuner {
 
     Candidate(GemmSpec problem, Overlap overlap) {
       var builder = Pipeline.on(group).gemm(problem).overlap(overlap);
-      pipeline = (problem.isScaled() ? builder.scales(1, 1) : builder).build();
+      pipeline =
+          (problem.outputDtype().isFp8()
+                  ? builder.scales(1, 1, 1)
+                  : problem.isScaled() ? builder.scales(1, 1) : builder)
+              .build();
     }
 
     Overlap overlap() {

@@ -18,9 +18,9 @@ import java.util.stream.Collectors;
 /// The result is that of the unfused code quoted with each pattern, whatever the tuning:
 ///
 /// - `times` returns the product in fp32, not rounded.
-/// - `reduceScatter` and `allReduce` return the output's type. Each rank's part is rounded to it
-///   when it is sent; the sum is kept in fp32, in the order of the ranks, and rounded once. Only
-///   [Method#RING] rounds it at every hop.
+/// - `reduceScatter` and `allReduce` return the output's type, and BF16 where that is FP8
+///   ([#sumDtype]). Each rank's part is rounded to it when it is sent; the sum is kept in fp32, in
+///   the order of the ranks, and rounded once. Only [Method#RING] rounds it at every hop.
 /// - `finish` computes in fp32 from what it is given: an unrounded product, or a collective's
 ///   rounded sum. Every rank finishes its own output, in this order:
 ///
@@ -31,7 +31,8 @@ import java.util.stream.Collectors;
 ///   preActivation = value;             // rounded when it is stored
 ///   value = gelu(value);               // of the value that is not rounded
 /// }
-/// output = value;                      // rounded when it is stored
+/// if (fp8) value *= 1 / outputScale;   // after the amax is taken
+/// output = value;                      // rounded when it is stored; fp8 saturates
 /// ```
 ///
 /// @param besideElements how many numbers the ranks together communicate beside the multiplication;
@@ -120,9 +121,7 @@ public record GemmSpec(
               .formatted(pattern, pattern.beside() ? "1 or more" : "0", besideElements));
     }
     if (outputDtype.isFp8()) {
-      throw new BraidException(
-          "the output must be one of fp32, tf32, bf16, fp16 but was %s; try output(%s)"
-              .formatted(outputDtype, DEFAULT_FP8_OUTPUT));
+      checkFp8Output(dtype, weightDtype, features);
     }
     if (features.containsAll(List.of(Feature.ACCUMULATE, Feature.GELU))) {
       throw new BraidException(
@@ -139,6 +138,19 @@ public record GemmSpec(
           "%s gathers rows of the input, so it must be stored by rows; leave out transposedInput()"
                   .formatted(pattern)
               + " (%s has it)".formatted(Pattern.GEMM_BESIDE_ALL_GATHER));
+    }
+  }
+
+  private static void checkFp8Output(DType input, DType weight, Set<Feature> features) {
+    if (!input.isFp8() || !weight.isFp8()) {
+      throw new BraidException(
+          "an fp8 output needs an fp8 input and weight but they are %s and %s; try output(%s), or dtype(%s) before it"
+              .formatted(input, weight, DEFAULT_FP8_OUTPUT, DType.FP8_E4M3));
+    }
+    if (features.contains(Feature.ACCUMULATE)) {
+      throw new BraidException(
+          "accumulate adds to what the output holds, and fp8 holds too few digits to be added to; try output(%s)"
+              .formatted(DEFAULT_FP8_OUTPUT));
     }
   }
 
@@ -217,9 +229,16 @@ public record GemmSpec(
     return types(dtype, other, outputDtype);
   }
 
-  /// Another type of the output, and of nothing else.
+  /// Another type of the output, and of nothing else. FP8 needs FP8 operands and a scale of its
+  /// own; its sums, bias and pre-activation are [#sumDtype].
   public GemmSpec output(DType other) {
     return types(dtype, weightDtype, other);
+  }
+
+  /// The type of the partial sums that ranks send each other, of bias and pre-activation: the
+  /// output's, and BF16 where that is FP8.
+  public DType sumDtype() {
+    return outputDtype.sumType();
   }
 
   private GemmSpec types(DType input, DType weight, DType output) {

@@ -7,6 +7,7 @@ import braid.schedule.Value.Gelu;
 import braid.schedule.Value.Origin;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
+import braid.schedule.Value.Rescaled;
 import braid.schedule.Value.Rows;
 import java.util.ArrayList;
 import java.util.List;
@@ -187,6 +188,9 @@ final class Expected {
       var kept = new Held(region(schedule, Part.PRE_ACTIVATION, rank), out.start());
       outputs.add(new Output(kept.at(rows), value.moved(out.region().row() - kept.region().row())));
       value = new Gelu(value);
+    }
+    if (spec.outputDtype().isFp8()) {
+      value = new Rescaled(value);
     }
     outputs.add(new Output(out.at(rows), value));
   }

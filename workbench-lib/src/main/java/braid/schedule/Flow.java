@@ -16,6 +16,7 @@ import braid.schedule.Value.Origin;
 import braid.schedule.Value.Piece;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
+import braid.schedule.Value.Rescaled;
 import braid.schedule.Value.Rows;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -300,6 +301,9 @@ final class Flow {
       var kept = finish.preActivation().get().on(out.rank(), out.slice());
       write(number, kept, done, false);
       done = changed(done, Gelu::new);
+    }
+    if (finish.rescaled()) {
+      done = changed(done, Rescaled::new);
     }
     write(number, out, done, inPlace || finish.accumulate());
     finish

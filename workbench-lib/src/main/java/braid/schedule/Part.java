@@ -60,12 +60,13 @@ public enum Part {
     return switch (this) {
       case INPUT, GATHERED_INPUT -> spec.dtype();
       case WEIGHT -> spec.weightDtype();
-      case OUTPUT, PRE_ACTIVATION, BIAS -> spec.outputDtype();
+      case OUTPUT -> spec.outputDtype();
+      case PRE_ACTIVATION, BIAS -> spec.sumDtype();
       // Sums are of the type that results have.
       case BESIDE_INPUT, BESIDE_OUTPUT ->
           spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
               ? spec.dtype()
-              : spec.outputDtype();
+              : spec.sumDtype();
     };
   }
 

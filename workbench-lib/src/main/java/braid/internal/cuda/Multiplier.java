@@ -298,7 +298,10 @@ public final class Multiplier implements AutoCloseable {
     boolean unaligned = !(aligned(a) && aligned(b) && aligned(c));
     boolean roundsTwice = epilogue.accumulate() || (epilogue.bias().isPresent() && unaligned);
     boolean inexact =
-        epilogue.preActivation().isPresent() || (roundsTwice && !c.dtype().isStoredAsFp32());
+        epilogue.preActivation().isPresent()
+            // Into fp8 only our own kernel stores by a scale.
+            || c.dtype().isFp8()
+            || (roundsTwice && !c.dtype().isStoredAsFp32());
     if (epilogue.amax().isEmpty() && !padded && !inexact) {
       var together =
           gemm.count() > 1 && form == Left.AS_IT_IS && epilogue.preActivation().isEmpty();

@@ -19,6 +19,7 @@ import braid.model.GemmSpec;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Place;
+import braid.model.Scales;
 import braid.schedule.Buffer;
 import braid.schedule.Goal;
 import braid.schedule.Lane;
@@ -69,7 +70,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private final Map<Part, View> views = new EnumMap<>(Part.class);
   private @Nullable Signals signals;
   private @Nullable Executable compiled;
-  private float scale = 1;
+  private Scales scales = Scales.NONE;
   private boolean spoiled;
   private int step;
 
@@ -321,11 +322,11 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return Optional.ofNullable(own.get(Part.AMAX));
   }
 
-  /// Multiplies the sums of stored products by that from the next run on.
-  public void scale(float both) {
-    if (scale != both) {
-      scale = both;
-      // The compiled work has the old scale in it.
+  /// Takes stored numbers to mean that from the next run on.
+  public void scale(Scales other) {
+    if (!scales.equals(other)) {
+      scales = other;
+      // The compiled work has the old scales in it.
       forget();
     }
   }
@@ -338,8 +339,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  float scale() {
-    return scale;
+  Scales scales() {
+    return scales;
   }
 
   /// The piece of communication or multiplication that made that row of a part, for people.
@@ -360,7 +361,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     if (compiled != null) {
       return tuning.replayed();
     }
-    var executor = new Executor(schedule, place.rank(), this, scale, () -> "`" + this + "`");
+    var executor = new Executor(schedule, place.rank(), this, scales, () -> "`" + this + "`");
     compiled = backend.compile(streams(), executor::layOut, tuning.replayed());
     return false;
   }

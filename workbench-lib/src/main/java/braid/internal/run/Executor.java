@@ -10,6 +10,7 @@ import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
 import braid.internal.work.Work;
+import braid.model.Scales;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
 import braid.schedule.Flag;
@@ -49,17 +50,17 @@ public final class Executor {
 
   private final Resources resources;
   private final Supplier<String> what;
-  private final float scale;
+  private final Scales scales;
   private final Map<String, Integer> slots = new HashMap<>();
   private final List<Runnable> steps = new ArrayList<>();
   private Event[] marks = {};
 
-  /// @param scale of [Finish#scaled]
+  /// @param scales of [Finish#scaled] and [Finish#rescaled]
   /// @param what is executed, for messages
   public Executor(
-      Schedule schedule, int rank, Resources resources, float scale, Supplier<String> what) {
+      Schedule schedule, int rank, Resources resources, Scales scales, Supplier<String> what) {
     this.resources = resources;
-    this.scale = scale;
+    this.scales = scales;
     this.what = what;
     int slot = 0;
     for (var flag : schedule.flags()) {
@@ -174,11 +175,12 @@ public final class Executor {
   private Epilogue epilogue(Finish finish, Region output) {
     Function<Buffer, MemorySegment> own = buffer -> resources.memory(buffer, output.rank());
     return new Epilogue(
-        finish.scaled() ? scale : 1,
+        finish.scaled() ? scales.product() : 1,
         finish.accumulate(),
         finish.bias().map(own),
         finish.preActivation().map(buffer -> matrix(buffer.on(output.rank(), output.slice()))),
-        finish.amax().map(own));
+        finish.amax().map(own),
+        finish.rescaled() ? scales.stored() : 1);
   }
 
   private Matrix matrix(Region region) {

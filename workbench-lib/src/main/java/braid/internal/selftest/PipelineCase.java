@@ -30,6 +30,10 @@ import java.util.stream.Collectors;
 public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements TabledCase {
   static final float INPUT_SCALE = 0.5f;
   static final float WEIGHT_SCALE = 4;
+
+  /// So small that some of the numbers that are stored are the largest of their type.
+  static final float OUTPUT_SCALE = 0.125f;
+
   private static final int ITERATIONS_IN_FLIGHT = 3;
 
   /// A sum of integers and such fractions is more than 16 bits hold.
@@ -168,7 +172,9 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
 
   Pipeline build(Trial trial) {
     var builder = Pipeline.on(trial.group()).gemm(spec).overlap(how).memory(trial.kind());
-    if (spec.isScaled()) {
+    if (spec.outputDtype().isFp8()) {
+      builder.scales(INPUT_SCALE, WEIGHT_SCALE, OUTPUT_SCALE);
+    } else if (spec.isScaled()) {
       builder.scales(INPUT_SCALE, WEIGHT_SCALE);
     }
     return builder.build();
@@ -217,10 +223,12 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     var got = pipe.output().toFloats();
     if (spec.has(Feature.GELU)) {
       findings.same(
-          as + "pre-activation", PlainCase.rounded(dtype, sums), pipe.preActivation().toFloats());
-      findings.activated(as + "output", dtype, plain.activated(), got);
+          as + "pre-activation",
+          PlainCase.rounded(PlainCase.beside(dtype), sums),
+          pipe.preActivation().toFloats());
+      findings.activated(as + "output", dtype, plain.activated(), PlainCase.outScale(spec), got);
     } else {
-      findings.same(as + "output", PlainCase.rounded(dtype, sums), got);
+      findings.same(as + "output", PlainCase.stored(spec, sums), got);
     }
     if (spec.has(Feature.GATHERED_INPUT)) {
       findings.same(as + "gathered input", plain.wholeInput(), pipe.gatheredInput().toFloats());
@@ -272,8 +280,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     if (!spec.has(Feature.GELU)) {
       findings.same(
           as + "rank " + peer + "'s output",
-          PlainCase.rounded(
-              spec.outputDtype(), plain(new Place(peer, place.size()), round, run).output()),
+          PlainCase.stored(spec, plain(new Place(peer, place.size()), round, run).output()),
           ofPeer);
     }
   }

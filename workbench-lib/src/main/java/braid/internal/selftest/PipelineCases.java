@@ -144,6 +144,16 @@ public final class PipelineCases {
       cases.add(new PipelineCase(some.dtype(DType.FP8_E4M3).weight(DType.FP8_E5M2), how));
       cases.add(new PipelineCase(some.dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3), how));
     }
+    for (var output : List.of(DType.FP8_E4M3, DType.FP8_E5M2)) {
+      var narrow = spec.dtype(DType.FP8_E4M3).output(output);
+      cases.add(new PipelineCase(narrow, how));
+      cases.add(new PipelineCase(narrow.bias().gelu(), how.replay()));
+      cases.add(new PipelineCase(narrow.bias(), how.outputInSymmetricMemory()));
+      cases.add(
+          new PipelineCase(
+              aligned(pattern, ranks).dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3).output(output),
+              how));
+    }
     cases.add(new PipelineCase(spec.weight(DType.TF32), how));
     cases.add(new PipelineCase(spec.dtype(DType.TF32).weight(DType.FP32), how));
     for (var option : options(spec, how, ranks)) {

@@ -167,10 +167,10 @@ final class PlainCase {
     return product;
   }
 
-  /// Each rank's product travels in the output's type. The sum is rounded to it once, but in a ring
-  /// at every hop.
+  /// Each rank's product travels in the output's type, or in BF16. The sum is rounded to it once,
+  /// but in a ring at every hop.
   private float[][] sum() {
-    var type = spec.outputDtype();
+    var type = beside(spec.outputDtype());
     var products = new float[place.size()][][];
     for (int rank = 0; rank < place.size(); rank++) {
       int depth = part(spec.k(), place.size(), rank).length;
@@ -233,6 +233,25 @@ final class PlainCase {
     }
     var mine = part(elements, place.size(), place.rank());
     return gathers ? all : Arrays.copyOfRange(all, mine.start, mine.start + mine.length);
+  }
+
+  /// The type of sums, and of what is kept beside an output.
+  static DType beside(DType output) {
+    return output == DType.FP8_E4M3 || output == DType.FP8_E5M2 ? DType.BF16 : output;
+  }
+
+  /// What an output's numbers are multiplied by when they are stored.
+  static float outScale(GemmSpec spec) {
+    return spec.outputDtype().isFp8() ? 1 / PipelineCase.OUTPUT_SCALE : 1;
+  }
+
+  /// The output as it is stored, of such numbers.
+  static float[] stored(GemmSpec spec, float[] values) {
+    var scaled = new float[values.length];
+    for (int i = 0; i < values.length; i++) {
+      scaled[i] = values[i] * outScale(spec);
+    }
+    return rounded(spec.outputDtype(), scaled);
   }
 
   static double gelu(double x) {

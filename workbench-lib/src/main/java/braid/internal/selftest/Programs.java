@@ -211,9 +211,13 @@ public record Programs(
         spec = spec.weight(partner(dtype));
       }
       if (random.nextInt(4) == 0) {
-        spec = spec.output(any(List.of(DType.FP32, DType.BF16, DType.FP16)));
+        var outputs = new ArrayList<>(List.of(DType.FP32, DType.BF16, DType.FP16));
+        if (spec.isScaled()) {
+          outputs.addAll(List.of(DType.FP8_E4M3, DType.FP8_E5M2));
+        }
+        spec = spec.output(any(outputs));
       }
-      spec = PipelineCases.with(spec, features(pattern));
+      spec = PipelineCases.with(spec, features(spec));
       // A ring rounds at every hop, where plain loops round once.
       boolean rounds =
           cell.method() == Method.RING
@@ -237,7 +241,7 @@ public record Programs(
     /// As deep as equal still means equal.
     private GemmSpec shallow(GemmSpec spec, boolean wide) {
       var out = spec.outputDtype();
-      double exact = out.isStoredAsFp32() ? 0x1p24 : 2 / out.epsilon();
+      double exact = out.isStoredAsFp32() ? 0x1p24 : 2 / spec.sumDtype().epsilon();
       float scale = spec.isScaled() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
       double most =
           wide
@@ -255,7 +259,8 @@ public record Programs(
           spec.features());
     }
 
-    private EnumSet<Feature> features(Pattern pattern) {
+    private EnumSet<Feature> features(GemmSpec spec) {
+      var pattern = spec.pattern();
       var features = EnumSet.noneOf(Feature.class);
       for (var feature : Feature.values()) {
         boolean legal =
@@ -263,7 +268,8 @@ public record Programs(
               case GATHERED_INPUT -> pattern == Pattern.ALL_GATHER_GEMM;
               case TRANSPOSED_INPUT -> pattern != Pattern.ALL_GATHER_GEMM;
               case GELU -> !features.contains(Feature.ACCUMULATE);
-              case TRANSPOSED_WEIGHT, ACCUMULATE, BIAS -> true;
+              case ACCUMULATE -> !spec.outputDtype().isFp8();
+              case TRANSPOSED_WEIGHT, BIAS -> true;
             };
         if (legal && random.nextInt(3) == 0) {
           features.add(feature);
