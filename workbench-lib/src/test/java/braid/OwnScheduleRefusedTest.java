@@ -307,7 +307,7 @@ class OwnScheduleRefusedTest {
     assertThat(plan.steps(p -> p.copy(math, 0, input.on(0), copy.on(0))).findings())
         .containsExactly(
             "copy of input@0[0..9] to copy@0[0..9] on lane math of rank 0: input@0[0..9] is stored"
-                + " by columns; copy all of it to a buffer that is too");
+                + " by columns and copy@0[0..9] is not; copy between buffers that are stored alike");
     assertThat(plan.steps(p -> p.gemm(math, 0, narrow.on(0), weight.on(0), out.on(0))).findings())
         .containsExactly(
             "gemm to out@0[0..9] on lane math of rank 0: narrow@0[0..9] is bf16 but weight@0[0..8]"

@@ -90,7 +90,7 @@ public record GemmSpec(
 
   /// What a multiplication does besides multiplying.
   public enum Feature {
-    /// The input is stored as `k` × `m`.
+    /// The input is stored as `k` × `m`, and so is the gathered input.
     TRANSPOSED_INPUT,
     /// The weight is stored as `n` × `k`.
     TRANSPOSED_WEIGHT,
@@ -132,12 +132,6 @@ public record GemmSpec(
       throw new BraidException(
           "%s gathers no input, so none can be handed out; leave out gatheredInput()"
               .formatted(pattern));
-    }
-    if (features.contains(Feature.TRANSPOSED_INPUT) && pattern == Pattern.ALL_GATHER_GEMM) {
-      throw new BraidException(
-          "%s gathers rows of the input, so it must be stored by rows; leave out transposedInput()"
-                  .formatted(pattern)
-              + " (%s has it)".formatted(Pattern.GEMM_BESIDE_ALL_GATHER));
     }
   }
 
@@ -250,7 +244,9 @@ public record GemmSpec(
     return dtype.isFp8() || weightDtype.isFp8();
   }
 
-  /// The input is stored as `k` × `m`, as a weight gradient needs it.
+  /// The input is stored as `k` × `m`, as a weight gradient needs it. In [Pattern#ALL_GATHER_GEMM]
+  /// each rank's part is stored as `k` × its rows, and the gathered input as `k` × `m`: a rank's
+  /// rows are columns of it, so chunks travel as rows that begin a pitch apart.
   public GemmSpec transposedInput() {
     return with(Feature.TRANSPOSED_INPUT);
   }

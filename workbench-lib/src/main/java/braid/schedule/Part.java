@@ -52,7 +52,7 @@ public enum Part {
         dtype(spec),
         IntStream.range(0, ranks).mapToObj(rank -> shape(spec, ranks, rank)).toList(),
         symmetric,
-        (this == INPUT && spec.has(Feature.TRANSPOSED_INPUT))
+        ((this == INPUT || this == GATHERED_INPUT) && spec.has(Feature.TRANSPOSED_INPUT))
             || (this == WEIGHT && spec.has(Feature.TRANSPOSED_WEIGHT)));
   }
 

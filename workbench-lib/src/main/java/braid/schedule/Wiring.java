@@ -192,8 +192,12 @@ final class Wiring {
                         move.to(),
                         move.to().rows());
                     sameColumns(number, move.from(), move.to());
-                    if (move.from().buffer().transposed() || move.to().buffer().transposed()) {
-                      inOnePiece(number, move);
+                    if (move.from().buffer().transposed() != move.to().buffer().transposed()) {
+                      finding(
+                          "%s: %s is stored by columns and %s is not; copy between buffers that are stored alike",
+                          name(number),
+                          move.from().buffer().transposed() ? move.from() : move.to(),
+                          move.from().buffer().transposed() ? move.to() : move.from());
                     }
                     if (move.from().buffer().dtype() != move.to().buffer().dtype()) {
                       finding(
@@ -215,7 +219,7 @@ final class Wiring {
                     same(number, "depth", in, in.columns(), gemm.weight(), gemm.weight().rows());
                     if (!multiply(in.buffer().dtype(), gemm.weight().buffer().dtype())) {
                       finding(
-                          "%s: %s is %s but %s is %s; multiply numbers of one type, or of the problem's",
+                          "%s: %s is %s but %s is %s; multiply numbers of one type",
                           name(number),
                           in,
                           in.buffer().dtype(),
@@ -246,20 +250,6 @@ final class Wiring {
         || (schedule.goal() instanceof Goal.Gemm(GemmSpec spec, var _)
             && input == spec.dtype()
             && weight == spec.weightDtype());
-  }
-
-  /// Some rows of a buffer that is stored by columns are not in one piece.
-  private void inOnePiece(int number, Step.Move move) {
-    boolean alike = move.from().buffer().transposed() && move.to().buffer().transposed();
-    if (!alike || !isWhole(move.from()) || !isWhole(move.to())) {
-      finding(
-          "%s: %s is stored by columns; copy all of it to a buffer that is too",
-          name(number), move.from().buffer().transposed() ? move.from() : move.to());
-    }
-  }
-
-  private static boolean isWhole(Region region) {
-    return region.rows() == region.buffer().rows(region.rank());
   }
 
   private void finishFits(int number, Finish finish, Region output) {

@@ -115,9 +115,9 @@ final class ScheduleCases {
     specs.add(spec.dtype(DType.FP8_E4M3).bias().accumulate());
     if (spec.pattern() == Pattern.ALL_GATHER_GEMM) {
       specs.add(spec.gatheredInput().bias());
-    } else {
-      specs.add(spec.transposedInput());
+      specs.add(spec.gatheredInput().transposedInput());
     }
+    specs.add(spec.transposedInput());
     return specs;
   }
 

@@ -307,7 +307,9 @@ public final class Reference implements AutoCloseable {
     var whole = gathered;
     if (spec.has(Feature.GATHERED_INPUT) && whole != null) {
       return first(
-          Part.GATHERED_INPUT, exactly(whole), i -> plan.origin(Part.GATHERED_INPUT, i / spec.k()));
+          Part.GATHERED_INPUT,
+          exactly(whole.asStored()),
+          i -> plan.origin(Part.GATHERED_INPUT, whole.transposed() ? i % spec.m() : i / spec.k()));
     }
     var beside = besideOutput;
     if (spec.pattern().beside() && beside != null) {

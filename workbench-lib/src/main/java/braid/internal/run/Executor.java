@@ -9,6 +9,7 @@ import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
+import braid.internal.work.Transfer;
 import braid.internal.work.Work;
 import braid.model.Scales;
 import braid.schedule.Buffer;
@@ -135,22 +136,26 @@ public final class Executor {
   }
 
   private Runnable copy(Step.Copy copy, Stream stream, Work work) {
-    var copies =
-        copy.moves().stream()
-            .map(move -> new Copy(work, bytes(move.from()), bytes(move.to())))
-            .toList();
+    var copies = copy.moves().stream().map(move -> new Copy(work, transfer(move))).toList();
     if (copies.size() > 1 && copy.moves().stream().noneMatch(Step.Move::isLocal)) {
       return () -> stream.copyAll(work, copies);
     }
     var each = new ArrayList<Runnable>();
     for (int i = 0; i < copies.size(); i++) {
-      var one = copies.get(i);
+      var one = copies.get(i).transfer();
       each.add(
           copy.moves().get(i).isLocal()
-              ? () -> stream.copyLocal(work, one.from(), one.to())
-              : () -> stream.copy(work, one.from(), one.to()));
+              ? () -> stream.copyLocal(work, one)
+              : () -> stream.copy(work, one));
     }
     return each.size() == 1 ? each.getFirst() : () -> each.forEach(Runnable::run);
+  }
+
+  /// Rows of what is stored by columns are columns of it, and begin a pitch apart.
+  private Transfer transfer(Step.Move move) {
+    return move.from().buffer().transposed()
+        ? Transfer.of(matrix(move.from()), matrix(move.to()))
+        : Transfer.of(bytes(move.from()), bytes(move.to()));
   }
 
   private Runnable gemm(Step.Gemm gemm, Stream stream, Work work) {

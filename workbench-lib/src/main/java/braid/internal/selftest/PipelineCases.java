@@ -158,6 +158,15 @@ public final class PipelineCases {
     cases.add(new PipelineCase(spec.dtype(DType.TF32).weight(DType.FP32), how));
     for (var option : options(spec, how, ranks)) {
       cases.add(new PipelineCase(spec, option));
+      if (pattern == Pattern.ALL_GATHER_GEMM) {
+        // Chunks of what is stored by columns are not in one piece.
+        cases.add(new PipelineCase(spec.dtype(DType.BF16).transposedInput(), option));
+      }
+    }
+    if (pattern == Pattern.ALL_GATHER_GEMM) {
+      var turned = aligned(pattern, ranks).transposedInput().gatheredInput();
+      cases.add(new PipelineCase(turned.dtype(DType.BF16), how));
+      cases.add(new PipelineCase(turned.dtype(DType.FP8_E4M3), how.replay()));
     }
     cases.add(
         new PipelineCase(
@@ -181,10 +190,10 @@ public final class PipelineCases {
     sets.add(EnumSet.of(Feature.TRANSPOSED_WEIGHT));
     if (pattern == Pattern.ALL_GATHER_GEMM) {
       sets.add(EnumSet.of(Feature.GATHERED_INPUT, Feature.TRANSPOSED_WEIGHT));
-    } else {
-      sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT));
-      sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT, Feature.TRANSPOSED_WEIGHT, Feature.GELU));
+      sets.add(EnumSet.of(Feature.GATHERED_INPUT, Feature.TRANSPOSED_INPUT));
     }
+    sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT));
+    sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT, Feature.TRANSPOSED_WEIGHT, Feature.GELU));
     return sets;
   }
 

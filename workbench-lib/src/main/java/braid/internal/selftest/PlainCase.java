@@ -207,11 +207,16 @@ final class PlainCase {
     return order;
   }
 
+  /// As it is stored.
   float[] wholeInput() {
     var whole = gathered();
     var flat = new float[spec.m() * spec.k()];
-    for (int row = 0; row < whole.length; row++) {
-      System.arraycopy(whole[row], 0, flat, row * spec.k(), spec.k());
+    for (int row = 0; row < spec.m(); row++) {
+      for (int column = 0; column < spec.k(); column++) {
+        int at =
+            spec.has(Feature.TRANSPOSED_INPUT) ? column * spec.m() + row : row * spec.k() + column;
+        flat[at] = whole[row][column];
+      }
     }
     return flat;
   }

@@ -266,10 +266,9 @@ public record Programs(
         boolean legal =
             switch (feature) {
               case GATHERED_INPUT -> pattern == Pattern.ALL_GATHER_GEMM;
-              case TRANSPOSED_INPUT -> pattern != Pattern.ALL_GATHER_GEMM;
               case GELU -> !features.contains(Feature.ACCUMULATE);
               case ACCUMULATE -> !spec.outputDtype().isFp8();
-              case TRANSPOSED_WEIGHT, BIAS -> true;
+              case TRANSPOSED_INPUT, TRANSPOSED_WEIGHT, BIAS -> true;
             };
         if (legal && random.nextInt(3) == 0) {
           features.add(feature);
