@@ -259,6 +259,7 @@ final class Wiring {
         .ifPresent(
             bias -> {
               sameColumns(number, bias.on(rank), output);
+              besides(number, bias, output);
               if (bias.rows(rank) != 1) {
                 finding("%s: a bias has 1 row but %s has %d", name(number), bias, bias.rows(rank));
               }
@@ -275,7 +276,17 @@ final class Wiring {
                   output.buffer().on(rank),
                   output.buffer().rows(rank));
               sameColumns(number, kept.on(rank), output);
+              besides(number, kept, output);
             });
+  }
+
+  private void besides(int number, Buffer buffer, Region output) {
+    var right = output.buffer().dtype().sumType();
+    if (buffer.dtype() != right) {
+      finding(
+          "%s: beside %s in %s, %s must be %s but is %s",
+          name(number), output, output.buffer().dtype(), buffer, right, buffer.dtype());
+    }
   }
 
   private void sameColumns(int number, Region one, Region other) {

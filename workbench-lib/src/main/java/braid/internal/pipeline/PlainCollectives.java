@@ -140,12 +140,7 @@ final class PlainCollectives implements AutoCloseable {
 
   /// Copies, rounding where the types differ, and finishing.
   void copy(Matrix from, Matrix to, Epilogue epilogue) {
-    add(List.of(from), to, epilogue);
-  }
-
-  /// Adds in that order, rounding once, and finishing.
-  void add(List<Matrix> parts, Matrix to, Epilogue epilogue) {
-    stream.reduce(WORK, new Reduction(parts, to, epilogue));
+    stream.reduce(WORK, new Reduction(List.of(from), to, epilogue));
     synchronize();
   }
 

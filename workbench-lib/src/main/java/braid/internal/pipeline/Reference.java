@@ -267,12 +267,13 @@ public final class Reference implements AutoCloseable {
       return sums;
     }
     var whole = plain.matrix(DType.FP32, sums.rows(), sums.columns());
-    var parts =
-        spec.has(Feature.ACCUMULATE)
-            ? List.of(sums, sizes ? sizes(before) : before)
-            : List.of(sums);
+    boolean accumulates = spec.has(Feature.ACCUMULATE);
+    if (accumulates) {
+      plain.copy(sizes ? sizes(before) : before, whole);
+    }
     var line = bias.map(each -> (sizes ? sizes(each) : each).segment());
-    plain.add(parts, whole, new Epilogue(1, false, line, Optional.empty(), Optional.empty(), 1));
+    plain.copy(
+        sums, whole, new Epilogue(1, accumulates, line, Optional.empty(), Optional.empty(), 1));
     return whole;
   }
 
