@@ -24,6 +24,22 @@ final class Feasibility {
     checkChunks(spec, how, group);
   }
 
+  /// Refuses pairs of types that the backend of that name does not multiply.
+  static void checkTypes(GemmSpec spec, String backend) {
+    var input = spec.dtype();
+    var weight = spec.weightDtype();
+    boolean possible =
+        !Capabilities.isCuda(backend)
+            || input == weight
+            || (input.isFp8() && weight.isFp8())
+            || (input.isStoredAsFp32() && weight.isStoredAsFp32());
+    if (!possible) {
+      throw new BraidException(
+          "%s multiplies fp8 by fp8, fp32 by tf32, and other types by themselves, but the input is %s and the weight %s; give both one type, such as dtype(%s), or run on the host: --backend host"
+              .formatted(backend, input, weight, input.isFp8() ? weight : input));
+    }
+  }
+
   static void checkSum(CollectiveRules rules, Pattern pattern, Method method, int ranks) {
     boolean inOneStep =
         switch (pattern) {

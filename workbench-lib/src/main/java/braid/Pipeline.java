@@ -145,8 +145,18 @@ public final class Pipeline implements AutoCloseable {
     /// What stored numbers of input and weight are multiplied by to be what they mean: required for
     /// FP8, and for nothing else.
     public Builder scales(float input, float weight) {
+      return scales(new Scales(input, weight));
+    }
+
+    /// The same with an output in FP8: what is stored is the result × (1 / `output`), at most the
+    /// largest number of the type.
+    public Builder scales(float input, float weight, float output) {
+      return scales(new Scales(input, weight, output));
+    }
+
+    private Builder scales(Scales all) {
       once("scales", scales);
-      scales = new Scales(input, weight);
+      scales = all;
       return this;
     }
 
@@ -242,9 +252,10 @@ public final class Pipeline implements AutoCloseable {
     }
 
     private Pipeline build(GemmSpec problem, Tuning tuning) {
-      float scale = Scales.product(problem, scales);
+      var scaled = Scales.of(problem, scales);
       var context = group.context();
       var backend = context.backend();
+      Feasibility.checkTypes(problem, backend.name());
       var recipe = copy();
       var own = recipe.bindings;
       if (!own.isEmpty()) {
@@ -260,7 +271,7 @@ public final class Pipeline implements AutoCloseable {
           .agree(
               Call.of(
                   "build a pipeline",
-                  "%s, %s memory, scale %s%s".formatted(what, resolved, scale, own)));
+                  "%s, %s memory, %s%s".formatted(what, resolved, scaled, own)));
       var idle = own.isEmpty() ? cache.take(key, group.calls().round()) : Optional.<Plan>empty();
       var plan =
           idle.orElseGet(
@@ -274,7 +285,7 @@ public final class Pipeline implements AutoCloseable {
                       own.bound(group),
                       group.symmetric(resolved)));
       group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
-      plan.scale(scale);
+      plan.scale(scaled);
       var pipeline = new Pipeline(recipe, cache, key, plan);
       group.own(pipeline);
       return pipeline;
@@ -354,8 +365,8 @@ public final class Pipeline implements AutoCloseable {
     return open(Part.WEIGHT);
   }
 
-  /// A number for each of this rank's columns, in the output's type. Where ranks have the same
-  /// columns it must be the same on all of them: it is added once.
+  /// A number for each of this rank's columns, in the output's type (BF16 where that is FP8). Where
+  /// ranks have the same columns it must be the same on all of them: it is added once.
   public Tensor bias() {
     return open(Part.BIAS, "bias()");
   }
@@ -383,7 +394,8 @@ public final class Pipeline implements AutoCloseable {
                         + " outputInSymmetricMemory() in its overlap"));
   }
 
-  /// What the output is the GELU of, as the last run left it, in the output's type.
+  /// What the output is the GELU of, as the last run left it, in the output's type (BF16 where that
+  /// is FP8).
   public Tensor preActivation() {
     return open(Part.PRE_ACTIVATION, "gelu()");
   }
@@ -406,8 +418,9 @@ public final class Pipeline implements AutoCloseable {
     return open(Part.BESIDE_OUTPUT, "besideAllGather or besideReduceScatter");
   }
 
-  /// The largest size of any number of the output before it was rounded, of all ranks, in the last
-  /// run: what the next scale is chosen by. Only for FP8. All ranks call it together.
+  /// The largest size of any number of the output, of all ranks, in the last run, before it was
+  /// divided by the output's scale and rounded: what the next scale is chosen by. Only for FP8. All
+  /// ranks call it together.
   public float amax() {
     checkOpen();
     var kept =
@@ -415,7 +428,7 @@ public final class Pipeline implements AutoCloseable {
             .orElseThrow(
                 () ->
                     new BraidException(
-                        spec().dtype().isFp8()
+                        spec().isScaled()
                             ? "the schedule has no buffer `%s`; add it and let multiplications raise it"
                                 .formatted(Part.AMAX)
                             : "an amax is kept for fp8 but the type is %s; take output() itself"
@@ -429,15 +442,20 @@ public final class Pipeline implements AutoCloseable {
 
   /// Other scales from the next run on. All ranks call it together with the same.
   public void scales(float input, float weight) {
+    scales(new Scales(input, weight));
+  }
+
+  /// The same with an output in FP8.
+  public void scales(float input, float weight, float output) {
+    scales(new Scales(input, weight, output));
+  }
+
+  private void scales(Scales all) {
     checkOpen();
-    if (!spec().dtype().isFp8()) {
-      throw new BraidException(
-          "scales are for fp8 but the type is %s; leave them out".formatted(spec().dtype()));
-    }
-    var both = new Scales(input, weight);
-    group.agree("scales of " + this, both.toString());
-    plan.scale(both.product());
-    recipe.scales = both;
+    var checked = Scales.of(spec(), all);
+    group.agree("scales of " + this, checked.toString());
+    plan.scale(checked);
+    recipe.scales = all;
   }
 
   private Tensor open(Part part) {

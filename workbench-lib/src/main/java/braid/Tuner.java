@@ -215,7 +215,10 @@ public final class Tuner {
 
   private Chain pipeline(GemmSpec problem, Overlap how) {
     var builder = Pipeline.on(group).gemm(problem).overlap(how);
-    return Chain.owning((problem.dtype().isFp8() ? builder.scales(1, 1) : builder).build());
+    if (problem.isScaled()) {
+      var _ = problem.outputDtype().isFp8() ? builder.scales(1, 1, 1) : builder.scales(1, 1);
+    }
+    return Chain.owning(builder.build());
   }
 
   /// Finds a tuning for each pipeline of a chain, by the time of the whole chain: pipeline after

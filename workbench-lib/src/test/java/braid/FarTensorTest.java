@@ -109,7 +109,8 @@ class FarTensorTest {
               near(expected.expected()),
               near(expected.low()),
               near(expected.high()),
-              expected.activated()),
+              expected.activated(),
+              expected.outScale()),
           gotType,
           near(got));
     }

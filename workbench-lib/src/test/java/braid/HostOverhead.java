@@ -8,6 +8,7 @@ import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
+import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Link;
 import braid.model.Overlap;
@@ -308,7 +309,7 @@ final class HostOverhead {
                     spec.dtype(),
                     (int) from.length(),
                     spec.k()),
-                new Operand(weight, Optional.empty()),
+                new Operand(weight, DType.FP32, Optional.empty()),
                 output.rows((int) to.start(), (int) to.length()),
                 Epilogue.NONE));
       }

@@ -14,6 +14,7 @@ import braid.model.MemoryKind;
 import braid.model.Overlap;
 import braid.model.Transport;
 import braid.schedule.Buffer;
+import braid.schedule.Finish;
 import braid.schedule.Lane;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
@@ -307,10 +308,17 @@ class OwnScheduleRefusedTest {
     assertThat(plan.steps(p -> p.copy(math, 0, input.on(0), copy.on(0))).findings())
         .containsExactly(
             "copy of input@0[0..9] to copy@0[0..9] on lane math of rank 0: input@0[0..9] is stored"
-                + " by columns; copy all of it to a buffer that is too");
+                + " by columns and copy@0[0..9] is not; copy between buffers that are stored alike");
     assertThat(plan.steps(p -> p.gemm(math, 0, narrow.on(0), weight.on(0), out.on(0))).findings())
         .containsExactly(
             "gemm to out@0[0..9] on lane math of rank 0: narrow@0[0..9] is bf16 but weight@0[0..8]"
                 + " is fp32; multiply numbers of one type");
+    var line = plan.local("line", DType.BF16, 1, 6);
+    var finish =
+        new Finish(false, false, Optional.of(line), Optional.empty(), Optional.empty(), false);
+    assertThat(plan.steps(p -> p.reduce(math, 0, List.of(out.on(0)), out.on(0), finish)).findings())
+        .containsExactly(
+            "sum to out@0[0..9] on lane math of rank 0: beside out@0[0..9] in fp32, line must be fp32"
+                + " but is bf16");
   }
 }

@@ -2,8 +2,10 @@ package braid;
 
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
+import braid.model.GemmSpec.Pattern;
 import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What every pipeline keeps on ranks of every kind.
@@ -15,6 +17,12 @@ abstract class PipelineContract {
   @ValueSource(ints = {1, 2, 3, 4})
   void everyCellOfTheTableInEveryTypeAndSize(int ranks) throws Exception {
     check(ranks, PipelineCases.table(Capabilities.host(), ranks));
+  }
+
+  @ParameterizedTest
+  @EnumSource(Pattern.class)
+  void theHostMultipliesEveryTwoTypes(Pattern pattern) throws Exception {
+    check(2, PipelineCases.mixed(pattern));
   }
 
   @ParameterizedTest

@@ -119,6 +119,92 @@ class PipelineRefusedTest {
   }
 
   @Test
+  void cudaRefusesTypesThatItDoesNotMultiply() {
+    assertThatThrownBy(
+            () -> Feasibility.checkTypes(SPEC.dtype(DType.FP8_E4M3).weight(DType.BF16), "cuda"))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "cuda multiplies fp8 by fp8, fp32 by tf32, and other types by themselves, but the input"
+                + " is fp8_e4m3 and the weight bf16; give both one type, such as dtype(bf16), or run"
+                + " on the host: --backend host");
+    for (var input : DType.values()) {
+      for (var weight : DType.values()) {
+        var spec = SPEC.input(input).weight(weight);
+        boolean fp8 = input.bytes() == 1 && weight.bytes() == 1;
+        boolean fp32 = input.bytes() == 4 && weight.bytes() == 4;
+        Feasibility.checkTypes(spec, "host");
+        if (input == weight || fp8 || fp32) {
+          Feasibility.checkTypes(spec, "cuda");
+        } else {
+          assertThatThrownBy(() -> Feasibility.checkTypes(spec, "cuda"))
+              .hasMessageContaining("the input is %s and the weight %s;".formatted(input, weight));
+        }
+      }
+    }
+  }
+
+  @Test
+  void anFp8OutputNeedsAScaleOfItsOwn() {
+    LocalRanks.run(
+        1,
+        world -> {
+          var wide = SPEC.dtype(DType.FP8_E4M3);
+          var narrow = wide.output(DType.FP8_E4M3);
+          assertThatThrownBy(() -> Pipeline.on(world).gemm(narrow).build())
+              .hasMessageContaining("say scales(1, 1, 1), or what");
+          assertThatThrownBy(() -> Pipeline.on(world).gemm(narrow).scales(2, 1).build())
+              .hasMessage(
+                  "an output in fp8_e4m3 needs a scale too but was given scales 2.0 and 1.0; say"
+                      + " scales(input, weight, output)");
+          assertThatThrownBy(() -> Pipeline.on(world).gemm(wide).scales(2, 1, 3).build())
+              .hasMessage(
+                  "an output in bf16 takes no scale but was given scales 2.0, 1.0 and 3.0; say"
+                      + " scales(input, weight)");
+          for (float wrong : new float[] {0, -1, Float.NaN, Float.POSITIVE_INFINITY, 1e-45f}) {
+            assertThatThrownBy(() -> Pipeline.on(world).gemm(narrow).scales(1, 1, wrong))
+                .hasMessageStartingWith("the output's scale must be more than 0 and finite");
+          }
+          try (var pipe = Pipeline.on(world).gemm(narrow).scales(2, 0.5f, 3).build()) {
+            assertThat(pipe.output().dtype()).isEqualTo(DType.FP8_E4M3);
+            pipe.input().fill(1);
+            pipe.weight().fill(3);
+            pipe.run();
+            // 24 / 3; the amax is of what is not divided.
+            assertThat(pipe.output().toFloats()).containsOnly(8);
+            assertThat(pipe.amax()).isEqualTo(24);
+            pipe.verify();
+            pipe.scales(2, 0.5f, 0.05f);
+            pipe.run();
+            // 480 is more than the type holds.
+            assertThat(pipe.output().toFloats()).containsOnly(448);
+            assertThat(pipe.amax()).isEqualTo(24);
+            pipe.verify();
+            assertThatThrownBy(() -> pipe.scales(1, 1))
+                .hasMessageContaining("needs a scale too but was given scales 1.0 and 1.0");
+          }
+        });
+  }
+
+  @Test
+  void aMixWithFp8NeedsScales() {
+    LocalRanks.run(
+        1,
+        world -> {
+          var mixed = SPEC.weight(DType.FP8_E5M2);
+          assertThatThrownBy(() -> Pipeline.on(world).gemm(mixed).build())
+              .hasMessageStartingWith("fp8_e5m2 numbers mean nothing without scales");
+          try (var pipe = Pipeline.on(world).gemm(mixed).scales(2, 0.25f).build()) {
+            pipe.input().fill(1.125f);
+            pipe.weight().fill(3);
+            pipe.run();
+            assertThat(pipe.output().dtype()).isEqualTo(DType.FP32);
+            assertThat(pipe.output().toFloats()).containsOnly(8 * 1.125f * 3 * 0.5f);
+            assertThat(pipe.amax()).isEqualTo(8 * 1.125f * 3 * 0.5f);
+          }
+        });
+  }
+
+  @Test
   void whatAProblemDoesNotHaveIsSaidWithTheRemedy() {
     LocalRanks.run(
         1,
@@ -135,14 +221,21 @@ class PipelineRefusedTest {
             assertThatThrownBy(() -> pipe.output(0))
                 .hasMessageEndingWith("say outputInSymmetricMemory() in its overlap");
           }
-          assertThatThrownBy(() -> SPEC.transposedInput())
-              .hasMessageStartingWith("all-gather-gemm gathers rows of the input");
           assertThatThrownBy(() -> SPEC.accumulate().gelu())
               .hasMessageStartingWith("accumulate and gelu exclude each other");
           assertThatThrownBy(() -> GemmSpec.gemmAllReduce(4, 4, 4).gatheredInput())
               .hasMessageStartingWith("gemm-all-reduce gathers no input");
           assertThatThrownBy(() -> SPEC.output(DType.FP8_E5M2))
-              .hasMessageStartingWith("the output must be one of fp32, tf32, bf16, fp16");
+              .hasMessage(
+                  "an fp8 output needs an fp8 input and weight but they are fp32 and fp32; try"
+                      + " output(bf16), or dtype(fp8_e4m3) before it");
+          var narrow = SPEC.dtype(DType.FP8_E4M3).output(DType.FP8_E4M3);
+          assertThatThrownBy(() -> narrow.weight(DType.BF16))
+              .hasMessageContaining("they are fp8_e4m3 and bf16;");
+          assertThatThrownBy(narrow::accumulate)
+              .hasMessage(
+                  "accumulate adds to what the output holds, and fp8 holds too few digits to be"
+                      + " added to; try output(bf16)");
           assertThatThrownBy(() -> Overlap.splits(2).workers(2))
               .hasMessage("workers must be 0 over copy_engine but were 2; say over(WORKERS) first");
         });

@@ -81,6 +81,13 @@ class RecordsTest {
     assertThat(spec).hasToString("all-gather-gemm m=8192 n=28672 k=8192 bf16");
     assertThat(spec.columns().toString())
         .isEqualTo("{pattern=all-gather-gemm, m=8192, n=28672, k=8192, dtype=bf16}");
+    var mixed = spec.input(DType.FP8_E5M2).weight(DType.FP8_E4M3);
+    assertThat(mixed)
+        .hasToString("all-gather-gemm m=8192 n=28672 k=8192 fp8_e5m2 x fp8_e4m3 to bf16");
+    assertThat(mixed.columns())
+        .containsEntry("dtype", "fp8_e5m2")
+        .containsEntry("weight", "fp8_e4m3")
+        .containsEntry("output", "bf16");
     var how = Overlap.splits(4).streams(2).over(Transport.COPY_ENGINE);
     assertThat(how).hasToString("pipelined splits=4 streams=2 over copy_engine");
     assertThat(how.columns().toString())

@@ -16,6 +16,9 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
   static final float INPUT_SCALE = 0.3f;
   static final float WEIGHT_SCALE = 1;
 
+  /// Of outputs in FP8; none of a power of two, so that it rounds.
+  static final float OUTPUT_SCALE = 0.7f;
+
   /// What numbers are like.
   enum Kind {
     GAUSSIAN,

@@ -13,6 +13,7 @@ import braid.model.Transport;
 import braid.model.VerificationFailed;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -80,8 +81,14 @@ class VerifyRandomTest {
         var spec = any.spec();
         var output =
             dtype.isFp8()
-                ? List.of(DType.BF16, DType.FP16, DType.FP32).get(random.nextInt(3))
+                ? List.of(DType.BF16, DType.FP16, DType.FP32, DType.FP8_E4M3, DType.FP8_E5M2)
+                    .get(random.nextInt(5))
                 : random.nextInt(4) == 0 ? DType.FP32 : dtype;
+        var features = EnumSet.noneOf(Feature.class);
+        features.addAll(spec.features());
+        if (output.isFp8()) {
+          features.remove(Feature.ACCUMULATE);
+        }
         var deeper =
             new GemmSpec(
                 spec.pattern(),
@@ -90,8 +97,9 @@ class VerifyRandomTest {
                 depth(ranks, random),
                 spec.besideElements(),
                 dtype,
+                dtype,
                 output,
-                spec.features());
+                features);
         var kinds = new ArrayList<Kind>();
         for (int i = 0; i < KINDS_A_CASE; i++) {
           kinds.add(KINDS.get(random.nextInt(KINDS.size())));
@@ -113,7 +121,10 @@ class VerifyRandomTest {
 
   private static Pipeline build(PipelineCase each, ProcessGroup world) {
     var builder = Pipeline.on(world).gemm(each.spec()).overlap(each.how());
-    if (each.spec().dtype().isFp8()) {
+    if (each.spec().outputDtype().isFp8()) {
+      builder.scales(
+          VerifiedInputs.INPUT_SCALE, VerifiedInputs.WEIGHT_SCALE, VerifiedInputs.OUTPUT_SCALE);
+    } else if (each.spec().isScaled()) {
       builder.scales(VerifiedInputs.INPUT_SCALE, VerifiedInputs.WEIGHT_SCALE);
     }
     return builder.build();
@@ -347,6 +358,13 @@ class VerifyRandomTest {
   private static final class Output {
     private final Pipeline pipe;
     private final DType dtype;
+
+    /// Of what comes before the activation.
+    private final DType kept;
+
+    /// By which an output is stored.
+    private final float outScale;
+
     private final boolean activated;
     private final float[] values;
     private final float[] result;
@@ -354,6 +372,8 @@ class VerifyRandomTest {
     Output(Pipeline pipe) {
       this.pipe = pipe;
       dtype = pipe.spec().outputDtype();
+      kept = pipe.spec().sumDtype();
+      outScale = dtype.isFp8() ? 1 / VerifiedInputs.OUTPUT_SCALE : 1;
       activated = pipe.spec().has(Feature.GELU);
       result = pipe.output().toFloats();
       values = activated ? pipe.preActivation().toFloats() : result.clone();
@@ -361,17 +381,17 @@ class VerifyRandomTest {
 
     void add(int sign, double[] what) {
       for (int i = 0; i < values.length; i++) {
-        set(i, values[i] + sign * what[i]);
+        set(i, values[i] + sign * what[i] * (activated ? 1 : outScale));
       }
     }
 
     private void set(int i, double value) {
       float before = values[i];
-      values[i] = dtype.round((float) value);
+      values[i] = (activated ? kept : dtype).round((float) value);
       if (!activated) {
         result[i] = values[i];
       } else if (values[i] != before) {
-        result[i] = dtype.round((float) gelu(value));
+        result[i] = dtype.round((float) gelu(value) * outScale);
       }
     }
 

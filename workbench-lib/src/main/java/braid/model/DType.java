@@ -44,6 +44,12 @@ public enum DType {
     return this == FP8_E4M3 || this == FP8_E5M2;
   }
 
+  /// The type in which sums of such outputs travel, and that of their bias and pre-activation: the
+  /// type itself, and BF16 for FP8, which holds too few digits of a part of a sum.
+  public DType sumType() {
+    return isFp8() ? BF16 : this;
+  }
+
   /// Whether it is stored as fp32 is.
   public boolean isStoredAsFp32() {
     return this == FP32 || this == TF32;

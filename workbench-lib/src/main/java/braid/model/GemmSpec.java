@@ -18,9 +18,9 @@ import java.util.stream.Collectors;
 /// The result is that of the unfused code quoted with each pattern, whatever the tuning:
 ///
 /// - `times` returns the product in fp32, not rounded.
-/// - `reduceScatter` and `allReduce` return the output's type. Each rank's part is rounded to it
-///   when it is sent; the sum is kept in fp32, in the order of the ranks, and rounded once. Only
-///   [Method#RING] rounds it at every hop.
+/// - `reduceScatter` and `allReduce` return the output's type, and BF16 where that is FP8
+///   ([#sumDtype]). Each rank's part is rounded to it when it is sent; the sum is kept in fp32, in
+///   the order of the ranks, and rounded once. Only [Method#RING] rounds it at every hop.
 /// - `finish` computes in fp32 from what it is given: an unrounded product, or a collective's
 ///   rounded sum. Every rank finishes its own output, in this order:
 ///
@@ -31,13 +31,15 @@ import java.util.stream.Collectors;
 ///   preActivation = value;             // rounded when it is stored
 ///   value = gelu(value);               // of the value that is not rounded
 /// }
-/// output = value;                      // rounded when it is stored
+/// if (fp8) value *= 1 / outputScale;   // after the amax is taken
+/// output = value;                      // rounded when it is stored; fp8 saturates
 /// ```
 ///
 /// @param besideElements how many numbers the ranks together communicate beside the multiplication;
 ///   0 where the communication is of the multiplication's own data
-/// @param dtype of input, weight and of what is communicated
-/// @param outputDtype of the output and of the partial sums that ranks send each other
+/// @param dtype of the input and of what is gathered
+/// @param weightDtype of the weight; see [#weight] for the pairs that backends multiply
+/// @param outputDtype of the output
 public record GemmSpec(
     Pattern pattern,
     int m,
@@ -45,6 +47,7 @@ public record GemmSpec(
     int k,
     long besideElements,
     DType dtype,
+    DType weightDtype,
     DType outputDtype,
     Set<Feature> features) {
   public static final DType DEFAULT_DTYPE = DType.FP32;
@@ -87,7 +90,7 @@ public record GemmSpec(
 
   /// What a multiplication does besides multiplying.
   public enum Feature {
-    /// The input is stored as `k` × `m`.
+    /// The input is stored as `k` × `m`, and so is the gathered input.
     TRANSPOSED_INPUT,
     /// The weight is stored as `n` × `k`.
     TRANSPOSED_WEIGHT,
@@ -118,9 +121,7 @@ public record GemmSpec(
               .formatted(pattern, pattern.beside() ? "1 or more" : "0", besideElements));
     }
     if (outputDtype.isFp8()) {
-      throw new BraidException(
-          "the output must be one of fp32, tf32, bf16, fp16 but was %s; try output(%s)"
-              .formatted(outputDtype, DEFAULT_FP8_OUTPUT));
+      checkFp8Output(dtype, weightDtype, features);
     }
     if (features.containsAll(List.of(Feature.ACCUMULATE, Feature.GELU))) {
       throw new BraidException(
@@ -132,11 +133,18 @@ public record GemmSpec(
           "%s gathers no input, so none can be handed out; leave out gatheredInput()"
               .formatted(pattern));
     }
-    if (features.contains(Feature.TRANSPOSED_INPUT) && pattern == Pattern.ALL_GATHER_GEMM) {
+  }
+
+  private static void checkFp8Output(DType input, DType weight, Set<Feature> features) {
+    if (!input.isFp8() || !weight.isFp8()) {
       throw new BraidException(
-          "%s gathers rows of the input, so it must be stored by rows; leave out transposedInput()"
-                  .formatted(pattern)
-              + " (%s has it)".formatted(Pattern.GEMM_BESIDE_ALL_GATHER));
+          "an fp8 output needs an fp8 input and weight but they are %s and %s; try output(%s), or dtype(%s) before it"
+              .formatted(input, weight, DEFAULT_FP8_OUTPUT, DType.FP8_E4M3));
+    }
+    if (features.contains(Feature.ACCUMULATE)) {
+      throw new BraidException(
+          "accumulate adds to what the output holds, and fp8 holds too few digits to be added to; try output(%s)"
+              .formatted(DEFAULT_FP8_OUTPUT));
     }
   }
 
@@ -194,28 +202,51 @@ public record GemmSpec(
   }
 
   private static GemmSpec of(Pattern pattern, int m, int n, int k, long besideElements) {
-    return new GemmSpec(pattern, m, n, k, besideElements, DEFAULT_DTYPE, DEFAULT_DTYPE, Set.of());
-  }
-
-  /// The type of the operands, and of the output unless [#output] says another after it. FP8 is
-  /// multiplied into [#DEFAULT_FP8_OUTPUT].
-  public GemmSpec dtype(DType other) {
     return new GemmSpec(
-        pattern,
-        m,
-        n,
-        k,
-        besideElements,
-        other,
-        other.isFp8() ? DEFAULT_FP8_OUTPUT : other,
-        features);
+        pattern, m, n, k, besideElements, DEFAULT_DTYPE, DEFAULT_DTYPE, DEFAULT_DTYPE, Set.of());
   }
 
+  /// The type of input, weight and output; [#input], [#weight] and [#output] change one of them
+  /// afterwards. FP8 is multiplied into [#DEFAULT_FP8_OUTPUT].
+  public GemmSpec dtype(DType other) {
+    return types(other, other, other.isFp8() ? DEFAULT_FP8_OUTPUT : other);
+  }
+
+  /// Another type of the input and of what is gathered, and of nothing else.
+  public GemmSpec input(DType other) {
+    return types(other, weightDtype, outputDtype);
+  }
+
+  /// Another type of the weight, and of nothing else. The host multiplies every pair of types. CUDA
+  /// multiplies FP8 by FP8, FP32 by TF32 (as FP32) and other types only by themselves.
+  public GemmSpec weight(DType other) {
+    return types(dtype, other, outputDtype);
+  }
+
+  /// Another type of the output, and of nothing else. FP8 needs FP8 operands and a scale of its
+  /// own; its sums, bias and pre-activation are [#sumDtype].
   public GemmSpec output(DType other) {
-    return new GemmSpec(pattern, m, n, k, besideElements, dtype, other, features);
+    return types(dtype, weightDtype, other);
   }
 
-  /// The input is stored as `k` × `m`, as a weight gradient needs it.
+  /// The type of the partial sums that ranks send each other, of bias and pre-activation: the
+  /// output's, and BF16 where that is FP8.
+  public DType sumDtype() {
+    return outputDtype.sumType();
+  }
+
+  private GemmSpec types(DType input, DType weight, DType output) {
+    return new GemmSpec(pattern, m, n, k, besideElements, input, weight, output, features);
+  }
+
+  /// Whether an operand is FP8, whose numbers mean something only together with a scale.
+  public boolean isScaled() {
+    return dtype.isFp8() || weightDtype.isFp8();
+  }
+
+  /// The input is stored as `k` × `m`, as a weight gradient needs it. In [Pattern#ALL_GATHER_GEMM]
+  /// each rank's part is stored as `k` × its rows, and the gathered input as `k` × `m`: a rank's
+  /// rows are columns of it, so chunks travel as rows that begin a pitch apart.
   public GemmSpec transposedInput() {
     return with(Feature.TRANSPOSED_INPUT);
   }
@@ -257,7 +288,7 @@ public record GemmSpec(
   private GemmSpec with(Feature feature) {
     var more = EnumSet.of(feature);
     more.addAll(features);
-    return new GemmSpec(pattern, m, n, k, besideElements, dtype, outputDtype, more);
+    return new GemmSpec(pattern, m, n, k, besideElements, dtype, weightDtype, outputDtype, more);
   }
 
   /// Multiplications and additions of `m` × `n` × `k`.
@@ -273,6 +304,9 @@ public record GemmSpec(
     columns.put("n", Integer.toString(n));
     columns.put("k", Integer.toString(k));
     columns.put("dtype", dtype.toString());
+    if (weightDtype != dtype) {
+      columns.put("weight", weightDtype.toString());
+    }
     if (outputDtype != dtype) {
       columns.put("output", outputDtype.toString());
     }
@@ -304,6 +338,9 @@ public record GemmSpec(
   @Override
   public String toString() {
     var text = new StringBuilder("%s m=%d n=%d k=%d %s".formatted(pattern, m, n, k, dtype));
+    if (weightDtype != dtype) {
+      text.append(" x ").append(weightDtype);
+    }
     if (outputDtype != dtype) {
       text.append(" to ").append(outputDtype);
     }

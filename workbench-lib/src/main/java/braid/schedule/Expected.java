@@ -7,6 +7,7 @@ import braid.schedule.Value.Gelu;
 import braid.schedule.Value.Origin;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
+import braid.schedule.Value.Rescaled;
 import braid.schedule.Value.Rows;
 import java.util.ArrayList;
 import java.util.List;
@@ -160,7 +161,7 @@ final class Expected {
   }
 
   private static Value product(GemmSpec spec, Value row, List<Factor> weight) {
-    return new Product(row, weight, spec.dtype().isFp8() ? 1 : Product.UNSCALED);
+    return new Product(row, weight, spec.isScaled() ? 1 : Product.UNSCALED);
   }
 
   private static List<Factor> factors(Region weight) {
@@ -187,6 +188,9 @@ final class Expected {
       var kept = new Held(region(schedule, Part.PRE_ACTIVATION, rank), out.start());
       outputs.add(new Output(kept.at(rows), value.moved(out.region().row() - kept.region().row())));
       value = new Gelu(value);
+    }
+    if (spec.outputDtype().isFp8()) {
+      value = new Rescaled(value);
     }
     outputs.add(new Output(out.at(rows), value));
   }

@@ -10,17 +10,31 @@ import java.util.Optional;
 /// if (bias) value += bias[column];
 /// if (preActivation) { preActivation = value; value = gelu(value); }
 /// if (amax) amax = max(amax, abs(value));
+/// if (rescaled) value *= 1 / output scale; // of an FP8 output
 /// ```
 ///
 /// @param bias one number per column of the output
-/// @param preActivation has the output's rows and columns
+/// @param preActivation has the output's rows and columns Bias and pre-activation are of the
+///   output's [braid.model.DType#sumType].
+///
 /// @param amax one number that only grows; several lanes may raise it at once
 public record Finish(
     boolean scaled,
     boolean accumulate,
     Optional<Buffer> bias,
     Optional<Buffer> preActivation,
-    Optional<Buffer> amax) {
+    Optional<Buffer> amax,
+    boolean rescaled) {
+  /// Work on a result that is not stored in FP8.
+  public Finish(
+      boolean scaled,
+      boolean accumulate,
+      Optional<Buffer> bias,
+      Optional<Buffer> preActivation,
+      Optional<Buffer> amax) {
+    this(scaled, accumulate, bias, preActivation, amax, false);
+  }
+
   /// The result as it is.
   public static final Finish NONE =
       new Finish(false, false, Optional.empty(), Optional.empty(), Optional.empty());
@@ -30,6 +44,6 @@ public record Finish(
       new Finish(true, false, Optional.empty(), Optional.empty(), Optional.empty());
 
   public Finish withScaled(boolean other) {
-    return new Finish(other, accumulate, bias, preActivation, amax);
+    return new Finish(other, accumulate, bias, preActivation, amax, rescaled);
   }
 }

@@ -17,6 +17,7 @@ import braid.schedule.Value.Origin;
 import braid.schedule.Value.Piece;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
+import braid.schedule.Value.Rescaled;
 import braid.schedule.Value.Rows;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -257,7 +258,9 @@ final class Flow {
   private void multiply(int number, Gemm gemm) {
     var factors = factors(number, gemm.weight());
     for (var tile : gemm.tiles()) {
-      int scales = tile.input().buffer().dtype().isFp8() ? 0 : Product.UNSCALED;
+      boolean scaled =
+          tile.input().buffer().dtype().isFp8() || gemm.weight().buffer().dtype().isFp8();
+      int scales = scaled ? 0 : Product.UNSCALED;
       var products = new ArrayList<Piece>();
       for (var piece : moved(read(number, tile.input(), false), tile.input(), tile.output())) {
         products.add(new Piece(piece.rows(), new Product(piece.value(), factors, scales), number));
@@ -305,6 +308,9 @@ final class Flow {
       var kept = finish.preActivation().get().on(out.rank(), out.slice());
       write(number, kept, done, false);
       done = changed(done, Gelu::new);
+    }
+    if (finish.rescaled()) {
+      done = changed(done, Rescaled::new);
     }
     write(number, out, done, inPlace || finish.accumulate());
     finish

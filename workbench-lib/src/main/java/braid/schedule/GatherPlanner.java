@@ -44,8 +44,13 @@ final class GatherPlanner {
     this.own =
         beside || spec.has(Feature.GATHERED_INPUT)
             ? Own.COPIED
-            : method == Method.UNFUSED ? Own.IN_PLACE : Own.LEFT_OUT;
+            : method != Method.UNFUSED
+                ? Own.LEFT_OUT
+                // A rank's rows of what is stored by columns are not in one piece among all rows,
+                // and what its caller writes is.
+                : spec.has(Feature.TRANSPOSED_INPUT) ? Own.COPIED : Own.IN_PLACE;
     this.chunks = GemmPlanner.chunks(spec, how, ranks);
+    boolean byColumns = !beside && spec.has(Feature.TRANSPOSED_INPUT);
     this.handshake = new Handshake(builder, ranks, how.splits());
     long columns = beside ? 1 : spec.k();
     var in = beside ? Part.BESIDE_INPUT.port() : Part.INPUT.port();
@@ -62,11 +67,16 @@ final class GatherPlanner {
                   Schedule.Builder.shapes(
                       ranks, rank -> new Shape(chunks.part(rank).length(), columns)),
                   true,
-                  false));
+                  byColumns));
       // In a ring the next rank fetches from here.
       whole =
           builder.add(
-              Buffer.of(out, spec.dtype(), ranks, chunks.total(), columns, method == Method.RING));
+              new Buffer(
+                  out,
+                  spec.dtype(),
+                  Schedule.Builder.shapes(ranks, _ -> new Shape(chunks.total(), columns)),
+                  method == Method.RING,
+                  byColumns));
     }
     builder.given(in, rank -> shard(rank, chunks.part(rank)));
     if (beside || spec.has(Feature.GATHERED_INPUT)) {

@@ -36,7 +36,7 @@ final class Multiplication {
     bias = part(Feature.BIAS, Part.BIAS);
     preActivation = part(Feature.GELU, Part.PRE_ACTIVATION);
     amax =
-        spec.dtype().isFp8()
+        spec.isScaled()
             ? Optional.of(builder.local(Part.AMAX, DType.FP32, 1, 1))
             : Optional.empty();
   }
@@ -110,12 +110,21 @@ final class Multiplication {
   ///
   /// @param scaled whether the sum is scaled already
   Finish finish(boolean scaled) {
-    return new Finish(!scaled, spec.has(Feature.ACCUMULATE), bias, preActivation, amax);
+    return new Finish(
+        !scaled,
+        spec.has(Feature.ACCUMULATE),
+        bias,
+        preActivation,
+        amax,
+        spec.outputDtype().isFp8());
   }
 
   /// Whether ranks do more to a sum than store it.
   static boolean finishes(GemmSpec spec) {
-    return spec.has(Feature.ACCUMULATE) || spec.has(Feature.BIAS) || spec.has(Feature.GELU);
+    return spec.has(Feature.ACCUMULATE)
+        || spec.has(Feature.BIAS)
+        || spec.has(Feature.GELU)
+        || spec.outputDtype().isFp8();
   }
 
   /// Multiplies in pieces beside a collective of other data, or in one piece.

@@ -44,9 +44,9 @@ final class OneShotPlanner {
     this.gemm = new Multiplication(builder, spec, how, ranks, how.symmetricOutput());
     this.chunks = GemmPlanner.chunks(spec, how, ranks);
     this.input = builder.local(Part.INPUT);
-    this.partials = builder.symmetric("partial", spec.outputDtype(), spec.m(), spec.n());
+    this.partials = builder.symmetric("partial", spec.sumDtype(), spec.m(), spec.n());
     this.handshake = new Handshake(builder, ranks, how.splits());
-    this.inbox = builder.local("inbox", spec.outputDtype(), (long) ranks * spec.m(), spec.n());
+    this.inbox = builder.local("inbox", spec.sumDtype(), (long) ranks * spec.m(), spec.n());
     this.announcer = gemm.completion("announce");
     this.comm = gemm.communication("comm");
     this.adder = gemm.completion("reduce");

@@ -53,7 +53,7 @@ public enum Part {
         dtype(spec),
         IntStream.range(0, ranks).mapToObj(rank -> shape(spec, ranks, rank)).toList(),
         symmetric,
-        (this == INPUT && spec.has(Feature.TRANSPOSED_INPUT))
+        ((this == INPUT || this == GATHERED_INPUT) && spec.has(Feature.TRANSPOSED_INPUT))
             || (this == WEIGHT && spec.has(Feature.TRANSPOSED_WEIGHT)));
   }
 
@@ -71,13 +71,15 @@ public enum Part {
   /// The type of its numbers in that problem.
   public DType dtype(GemmSpec spec) {
     return switch (this) {
-      case INPUT, WEIGHT, GATHERED_INPUT -> spec.dtype();
-      case OUTPUT, PRE_ACTIVATION, BIAS -> spec.outputDtype();
+      case INPUT, GATHERED_INPUT -> spec.dtype();
+      case WEIGHT -> spec.weightDtype();
+      case OUTPUT -> spec.outputDtype();
+      case PRE_ACTIVATION, BIAS -> spec.sumDtype();
       // Sums are of the type that results have.
       case BESIDE_INPUT, BESIDE_OUTPUT ->
           spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
               ? spec.dtype()
-              : spec.outputDtype();
+              : spec.sumDtype();
     };
   }
 

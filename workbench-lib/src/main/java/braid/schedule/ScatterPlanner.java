@@ -13,7 +13,8 @@ import org.jspecify.annotations.Nullable;
 /// data. Every rank has partial sums of all rows; each row's owner gets its sum. Each rank sends:
 /// it copies its part of a sum into the owner's inbox, where every rank has its own room, and the
 /// owner adds up what has come. Sums are of the ranks in ascending order, whatever the method, but
-/// for the ring, which adds on the way.
+/// for the ring, which adds on the way. Partial sums of an FP8 output are BF16: its owner rounds
+/// the finished sum.
 ///
 /// In an all-reduce owners then send their sums to all. They send sums and nothing more: bias,
 /// activation and adding to the output are each rank's own work, on the same rounded sum that one
@@ -63,7 +64,7 @@ final class ScatterPlanner {
             how.symmetricOutput()
                 || (all && method == Method.UNFUSED && !Multiplication.finishes(spec)));
     this.chunks = GemmPlanner.chunks(spec, how, ranks);
-    var dtype = spec.outputDtype();
+    var dtype = spec.sumDtype();
     long columns = beside ? 1 : spec.n();
     this.input = builder.local(Part.INPUT);
     this.partial =

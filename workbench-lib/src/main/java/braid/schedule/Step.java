@@ -111,7 +111,7 @@ public sealed interface Step {
   record Tile(Region input, Region output) {}
 
   /// Adds up regions of one size, in their order and in fp32. What finishes the sum gets it rounded
-  /// to the output's type, as a collective would return it.
+  /// to the first part's type, as a collective would return it.
   record Reduce(Lane lane, int chunk, List<Region> parts, Region output, Finish finish)
       implements Step {
     public Reduce {

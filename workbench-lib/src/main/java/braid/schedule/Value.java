@@ -45,6 +45,9 @@ sealed interface Value {
 
   record Gelu(Value of) implements Value {}
 
+  /// Divided by the scale of an FP8 output.
+  record Rescaled(Value of) implements Value {}
+
   /// Adds up, into one sum.
   static Value sum(List<Value> values) {
     if (values.size() == 1) {
@@ -83,6 +86,7 @@ sealed interface Value {
         yield ofTerms(terms);
       }
       case Gelu gelu -> new Gelu(gelu.of().moved(by));
+      case Rescaled stored -> new Rescaled(stored.of().moved(by));
     };
   }
 
@@ -96,7 +100,7 @@ sealed interface Value {
         sum.terms().forEach((term, times) -> terms.merge(term.scaled(), times, Integer::sum));
         yield ofTerms(terms);
       }
-      case Rows _, Repeated _, Product _, Gelu _ -> this;
+      case Rows _, Repeated _, Product _, Gelu _, Rescaled _ -> this;
     };
   }
 
@@ -110,6 +114,7 @@ sealed interface Value {
               && product.weight().stream().allMatch(factor -> factor.value().isKnown());
       case Sum sum -> sum.terms().keySet().stream().allMatch(Value::isKnown);
       case Gelu gelu -> gelu.of().isKnown();
+      case Rescaled stored -> stored.of().isKnown();
     };
   }
 
@@ -137,6 +142,7 @@ sealed interface Value {
                       : product.scales() > 1 ? " scaled %d times".formatted(product.scales()) : "");
       case Sum sum -> sum.terms().isEmpty() ? "zeros" : text(sum.terms(), at);
       case Gelu gelu -> "gelu(%s)".formatted(gelu.of().text(at));
+      case Rescaled stored -> "(%s) / output scale".formatted(stored.of().text(at));
     };
   }
 
@@ -152,6 +158,15 @@ sealed interface Value {
 
   /// The terms that it lacks or has too much of, compared with another value of those rows.
   default String difference(Value wanted, Slice at) {
+    if (this instanceof Rescaled own && wanted instanceof Rescaled other) {
+      return own.of().difference(other.of(), at);
+    }
+    if (wanted instanceof Rescaled other && equals(other.of())) {
+      return "is not divided by the output's scale";
+    }
+    if (this instanceof Rescaled own && own.of().equals(wanted)) {
+      return "is divided by the output's scale once too often";
+    }
     if (this instanceof Gelu own && wanted instanceof Gelu other) {
       return own.of().difference(other.of(), at);
     }

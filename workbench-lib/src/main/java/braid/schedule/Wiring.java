@@ -1,5 +1,7 @@
 package braid.schedule;
 
+import braid.model.DType;
+import braid.model.GemmSpec;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
@@ -190,8 +192,12 @@ final class Wiring {
                         move.to(),
                         move.to().rows());
                     sameColumns(number, move.from(), move.to());
-                    if (move.from().buffer().transposed() || move.to().buffer().transposed()) {
-                      inOnePiece(number, move);
+                    if (move.from().buffer().transposed() != move.to().buffer().transposed()) {
+                      finding(
+                          "%s: %s is stored by columns and %s is not; copy between buffers that are stored alike",
+                          name(number),
+                          move.from().buffer().transposed() ? move.from() : move.to(),
+                          move.from().buffer().transposed() ? move.to() : move.from());
                     }
                     if (move.from().buffer().dtype() != move.to().buffer().dtype()) {
                       finding(
@@ -211,7 +217,7 @@ final class Wiring {
                     var out = tile.output();
                     same(number, "rows", in, in.rows(), out, out.rows());
                     same(number, "depth", in, in.columns(), gemm.weight(), gemm.weight().rows());
-                    if (in.buffer().dtype() != gemm.weight().buffer().dtype()) {
+                    if (!multiply(in.buffer().dtype(), gemm.weight().buffer().dtype())) {
                       finding(
                           "%s: %s is %s but %s is %s; multiply numbers of one type",
                           name(number),
@@ -238,18 +244,12 @@ final class Wiring {
     return findings.size() == before;
   }
 
-  /// Some rows of a buffer that is stored by columns are not in one piece.
-  private void inOnePiece(int number, Step.Move move) {
-    boolean alike = move.from().buffer().transposed() && move.to().buffer().transposed();
-    if (!alike || !isWhole(move.from()) || !isWhole(move.to())) {
-      finding(
-          "%s: %s is stored by columns; copy all of it to a buffer that is too",
-          name(number), move.from().buffer().transposed() ? move.from() : move.to());
-    }
-  }
-
-  private static boolean isWhole(Region region) {
-    return region.rows() == region.buffer().rows(region.rank());
+  /// Whether numbers of those types are multiplied: of one type, or as the problem has them.
+  private boolean multiply(DType input, DType weight) {
+    return input == weight
+        || (schedule.goal() instanceof Goal.Gemm(GemmSpec spec, var _)
+            && input == spec.dtype()
+            && weight == spec.weightDtype());
   }
 
   private void finishFits(int number, Finish finish, Region output) {
@@ -259,6 +259,7 @@ final class Wiring {
         .ifPresent(
             bias -> {
               sameColumns(number, bias.on(rank), output);
+              besides(number, bias, output);
               if (bias.rows(rank) != 1) {
                 finding("%s: a bias has 1 row but %s has %d", name(number), bias, bias.rows(rank));
               }
@@ -275,7 +276,17 @@ final class Wiring {
                   output.buffer().on(rank),
                   output.buffer().rows(rank));
               sameColumns(number, kept.on(rank), output);
+              besides(number, kept, output);
             });
+  }
+
+  private void besides(int number, Buffer buffer, Region output) {
+    var right = output.buffer().dtype().sumType();
+    if (buffer.dtype() != right) {
+      finding(
+          "%s: beside %s in %s, %s must be %s but is %s",
+          name(number), output, output.buffer().dtype(), buffer, right, buffer.dtype());
+    }
   }
 
   private void sameColumns(int number, Region one, Region other) {

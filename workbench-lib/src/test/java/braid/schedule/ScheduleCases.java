@@ -110,12 +110,14 @@ final class ScheduleCases {
     specs.add(spec.bias().accumulate());
     specs.add(spec.accumulate().transposedWeight());
     specs.add(spec.dtype(DType.FP8_E4M3).gelu());
+    specs.add(spec.dtype(DType.FP8_E4M3).output(DType.FP8_E4M3));
+    specs.add(spec.dtype(DType.FP8_E4M3).output(DType.FP8_E5M2).bias().gelu());
     specs.add(spec.dtype(DType.FP8_E4M3).bias().accumulate());
     if (spec.pattern() == Pattern.ALL_GATHER_GEMM) {
       specs.add(spec.gatheredInput().bias());
-    } else {
-      specs.add(spec.transposedInput());
+      specs.add(spec.gatheredInput().transposedInput());
     }
+    specs.add(spec.transposedInput());
     return specs;
   }
 

@@ -409,6 +409,28 @@ final class ScheduleMistakesTest {
             + "input@1[0..3] x weight@1[0..3] not scaled instead of input@1[0..3] x "
             + "weight@1[0..3]");
     add.of(
+        "fp8 output not divided by its scale",
+        gather.dtype(DType.FP8_E4M3).output(DType.FP8_E4M3),
+        Step.Gemm.class,
+        step -> rescaled((Step.Gemm) step, false),
+        "output@1[4..7], written by gemm to output@1[4..7] on lane gemm-0 of rank 1, is not "
+            + "divided by the output's scale");
+    add.of(
+        "another output divided by a scale",
+        gather.dtype(DType.FP8_E4M3),
+        Step.Gemm.class,
+        step -> rescaled((Step.Gemm) step, true),
+        "output@1[4..7], written by gemm to output@1[4..7] on lane gemm-0 of rank 1, is "
+            + "divided by the output's scale once too often");
+    add.of(
+        "parts of an fp8 output divided by its scale",
+        scatter.dtype(DType.FP8_E4M3).output(DType.FP8_E4M3),
+        Step.Gemm.class,
+        step -> rescaled((Step.Gemm) step, true),
+        "output@0[0..1], written by sum to output@0[0..1] on lane reduce of rank 0, has "
+            + "(input@1[0..1] x weight@1[0..1]) / output scale instead of input@1[0..1] x "
+            + "weight@1[0..1]");
+    add.of(
         "gelu left out",
         gather.gelu(),
         Step.Gemm.class,
@@ -419,6 +441,15 @@ final class ScheduleMistakesTest {
         },
         "pre activation@1[4..7] is never written; let a step write it");
     return all.stream();
+  }
+
+  private static Optional<Step> rescaled(Step.Gemm gemm, boolean rescaled) {
+    var of = gemm.finish();
+    var finish =
+        new Finish(
+            of.scaled(), of.accumulate(), of.bias(), of.preActivation(), of.amax(), rescaled);
+    return Optional.of(
+        new Step.Gemm(gemm.lane(), gemm.chunk(), gemm.tiles(), gemm.weight(), finish));
   }
 
   private interface Planned {

@@ -1,6 +1,7 @@
 package braid.natives.cuda;
 
 import java.util.List;
+import org.bytedeco.cuda.cudart.CUDA_MEMCPY2D_v2;
 import org.bytedeco.cuda.cudart.CUgraph_st;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
@@ -12,6 +13,7 @@ public final class GpuStream implements AutoCloseable {
   private final CUstream_st stream;
   private final OperationBatch batch = new OperationBatch();
   private final CopyBatch copies = new CopyBatch();
+  private final CUDA_MEMCPY2D_v2 rowCopy = zeroed();
   private final boolean batches;
   private final LaunchArguments arguments = new LaunchArguments();
   private boolean closed;
@@ -20,6 +22,13 @@ public final class GpuStream implements AutoCloseable {
     this.gpu = gpu;
     this.stream = stream;
     this.batches = gpu.driverVersion() >= CopyBatch.FIRST_DRIVER;
+  }
+
+  /// The offsets within both sides, which no copy sets, are 0.
+  private static CUDA_MEMCPY2D_v2 zeroed() {
+    var copy = new CUDA_MEMCPY2D_v2();
+    copy.zero();
+    return copy;
   }
 
   static GpuStream create(Gpu gpu, int priority) {
@@ -60,6 +69,22 @@ public final class GpuStream implements AutoCloseable {
       gpu.check("cuMemcpyBatchAsync", copies.enqueue(all, done, some, this));
       done += some;
     }
+  }
+
+  /// Copies rows that begin a pitch apart on either side, between any two addresses that this
+  /// device reaches.
+  public void copyRows(long to, long toPitch, long from, long fromPitch, long rowBytes, long rows) {
+    gpu.use();
+    rowCopy
+        .srcMemoryType(cudart.CU_MEMORYTYPE_UNIFIED)
+        .srcDevice(from)
+        .srcPitch(fromPitch)
+        .dstMemoryType(cudart.CU_MEMORYTYPE_UNIFIED)
+        .dstDevice(to)
+        .dstPitch(toPitch)
+        .WidthInBytes(rowBytes)
+        .Height(rows);
+    gpu.check("cuMemcpy2DAsync", cudart.cuMemcpy2DAsync(rowCopy, stream));
   }
 
   public void fill(long address, byte value, long bytes) {
@@ -154,6 +179,7 @@ public final class GpuStream implements AutoCloseable {
       gpu.use();
       gpu.checkReturn("cuStreamDestroy", cudart.cuStreamDestroy(stream));
       copies.close();
+      rowCopy.close();
     }
   }
 }

@@ -13,7 +13,18 @@ final class BoundChecks {
 
   /// One number in its interval or outside, stored as fp16.
   record Single(
-      float expected, float low, float high, boolean activated, float got, boolean right) {}
+      float expected,
+      float low,
+      float high,
+      boolean activated,
+      float outScale,
+      float got,
+      boolean right) {
+    /// Stored as it is.
+    Single(float expected, float low, float high, boolean activated, float got, boolean right) {
+      this(expected, low, high, activated, 1, got, right);
+    }
+  }
 
   static final List<Single> SINGLES =
       List.of(
@@ -35,7 +46,12 @@ final class BoundChecks {
           new Single(-1, -2, 0, true, -0.17f, true),
           new Single(-1, -2, 0, true, -0.1711f, false),
           new Single(-INFINITY, -INFINITY, -INFINITY, true, Float.NaN, true),
-          new Single(-INFINITY, -INFINITY, -INFINITY, true, 0, true));
+          new Single(-INFINITY, -INFINITY, -INFINITY, true, 0, true),
+          new Single(3, 2.9f, 3.1f, false, 4, 12.4f, true),
+          new Single(3, 2.9f, 3.1f, false, 4, 3.1f, false),
+          new Single(2, 2, 2, true, 0.5f, 0.9773f, true),
+          new Single(2, 2, 2, true, 0.5f, 1.9546f, false),
+          new Single(INFINITY, INFINITY, INFINITY, false, 0.5f, INFINITY, true));
 
   private BoundChecks() {}
 
@@ -199,6 +215,7 @@ final class BoundChecks {
               upper.address(),
               ElementType.FP32,
               activated,
+              1,
               found.address(),
               type,
               count,
@@ -241,6 +258,7 @@ final class BoundChecks {
                 upper.address(),
                 ElementType.FP32,
                 each.activated(),
+                each.outScale(),
                 found.address(),
                 type,
                 1,

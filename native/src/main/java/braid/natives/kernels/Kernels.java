@@ -270,6 +270,7 @@ public final class Kernels implements AutoCloseable {
   ///
   /// @param type of what is expected and of the interval's ends
   /// @param activated whether GELU of them was stored
+  /// @param outScale by which they were multiplied when they were stored
   public void judge(
       GpuStream on,
       long expected,
@@ -277,6 +278,7 @@ public final class Kernels implements AutoCloseable {
       long high,
       ElementType type,
       boolean activated,
+      float outScale,
       long got,
       ElementType gotType,
       long count,
@@ -293,6 +295,7 @@ public final class Kernels implements AutoCloseable {
               high,
               type.code(),
               activated ? 1 : 0,
+              outScale,
               got,
               gotType.code(),
               count,

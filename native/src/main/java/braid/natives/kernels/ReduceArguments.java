@@ -25,7 +25,8 @@ public final class ReduceArguments {
   private static final long PART_COUNT = 244;
   private static final long OUT_CODE = 248;
   private static final long ACCUMULATE = 252;
-  private static final long BYTES = 256;
+  private static final long OUT_SCALE = 256;
+  private static final long BYTES = 264;
 
   /// Bytes of the widest access; a thread takes as many numbers as fit it.
   private static final int VECTOR_BYTES = 16;
@@ -40,6 +41,8 @@ public final class ReduceArguments {
           "reduce_fp32_e5m2",
           "reduce_bf16_fp32",
           "reduce_bf16_bf16",
+          "reduce_bf16_e4m3",
+          "reduce_bf16_e5m2",
           "reduce_fp16_fp32",
           "reduce_fp16_fp16",
           "reduce_e4m3_e4m3",
@@ -52,15 +55,16 @@ public final class ReduceArguments {
   ///
   /// ```java
   /// value = scale * sum;
-  /// if (parts > 1) value = rounded(value);    // to out's type, as a collective returns it
+  /// if (parts > 1) value = rounded(value);    // to the first part's type, as a collective would
   /// if (accumulate) value += out;
   /// if (bias) value += bias[column];
   /// if (preActivation) { preActivation = value; value = gelu(value); }
   /// if (amax) amax = max(amax, abs(value));
-  /// out = value;
+  /// out = outScale * value;
   /// ```
-  public record Finish(float scale, boolean accumulate, long bias, long preActivation, long amax) {
-    public static final Finish NONE = new Finish(1, false, 0, 0, 0);
+  public record Finish(
+      float scale, boolean accumulate, long bias, long preActivation, long amax, float outScale) {
+    public static final Finish NONE = new Finish(1, false, 0, 0, 0, 1);
   }
 
   private final MemorySegment bytes = Arena.ofAuto().allocate(BYTES, Long.BYTES);
@@ -84,12 +88,21 @@ public final class ReduceArguments {
     bytes.set(ValueLayout.JAVA_INT, PART_COUNT, parts.size());
     bytes.set(ValueLayout.JAVA_INT, OUT_CODE, type.code());
     bytes.set(ValueLayout.JAVA_INT, ACCUMULATE, finish.accumulate() ? 1 : 0);
-    kernel = kernel(parts, out, type, finish.preActivation());
+    bytes.set(ValueLayout.JAVA_FLOAT, OUT_SCALE, finish.outScale());
+    kernel = kernel(parts, out, type, finish);
+  }
+
+  /// The type of bias and pre-activation beside such an output: its own, and BF16 beside fp8.
+  static ElementType side(ElementType out) {
+    return switch (out) {
+      case E4M3, E5M2 -> ElementType.BF16;
+      case FP32, TF32, BF16, FP16 -> out;
+    };
   }
 
   /// The sum of parts in the order given, kept in fp32; all are rows × columns without gaps, as are
-  /// `out` and the pre-activation, which is of `out`'s type as the bias is. A part may be `out`
-  /// itself but not overlap it otherwise.
+  /// `out` and the pre-activation, which is of the type that the bias has: `out`'s, and BF16 where
+  /// that is fp8. A part may be `out` itself but not overlap it otherwise.
   public static ReduceArguments of(
       List<Part> parts, long out, ElementType type, long rows, long columns, Finish finish) {
     if (parts.isEmpty() || parts.size() > MOST_PARTS) {
@@ -102,8 +115,8 @@ public final class ReduceArguments {
     }
     parts.forEach(part -> aligned("a part", part.address(), part.type()));
     aligned("the sum", out, type);
-    aligned("the bias", finish.bias(), type);
-    aligned("the pre-activation", finish.preActivation(), type);
+    aligned("the bias", finish.bias(), side(type));
+    aligned("the pre-activation", finish.preActivation(), side(type));
     aligned("amax", finish.amax(), ElementType.FP32);
     return new ReduceArguments(parts, out, type, rows, columns, finish);
   }
@@ -129,14 +142,17 @@ public final class ReduceArguments {
     return kernel;
   }
 
-  private static String kernel(List<Part> parts, long out, ElementType type, long preActivation) {
+  private static String kernel(List<Part> parts, long out, ElementType type, Finish finish) {
     var in = parts.getFirst().type().stored();
     var to = type.stored();
     var name = ("reduce_" + in + "_" + to).toLowerCase(Locale.ROOT);
     int each = VECTOR_BYTES / Math.max(in.bytes(), to.bytes());
+    long sideBytes = (long) each * side(to).bytes();
     boolean fast =
         FAST.contains(name)
-            && (out | preActivation) % ((long) each * to.bytes()) == 0
+            && out % ((long) each * to.bytes()) == 0
+            && finish.preActivation() % sideBytes == 0
+            && (sideBytes <= VECTOR_BYTES || (finish.bias() | finish.preActivation()) == 0)
             && parts.stream()
                 .allMatch(
                     part ->

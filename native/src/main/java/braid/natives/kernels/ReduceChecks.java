@@ -16,6 +16,7 @@ final class ReduceChecks {
 
   private static final List<Integer> PART_COUNTS = List.of(1, 2, 3, 4, 5, 8, 9, 16);
   private static final List<Float> SCALES = List.of(1f, 0.5f, -0.25f);
+  private static final List<Float> OUT_SCALES = List.of(1f, 4f, 1f, 0.25f, 512f);
 
   /// What amax holds before.
   private static final float AMAX_BEFORE = 2;
@@ -45,8 +46,14 @@ final class ReduceChecks {
       ElementType out,
       Shape shape,
       float scale,
+      float outScale,
       int ways,
       boolean inPlace) {
+    /// Of bias and pre-activation.
+    ElementType side() {
+      return ReduceArguments.side(out);
+    }
+
     boolean does(int way) {
       return (ways & way) != 0;
     }
@@ -75,6 +82,7 @@ final class ReduceChecks {
               out,
               SHAPES.get(turn % SHAPES.size()),
               SCALES.get(turn % SCALES.size()),
+              OUT_SCALES.get(turn % OUT_SCALES.size()),
               // 5 and 16 have no common factor: ways do not keep step with shapes.
               turn * 5 % COMBINATIONS,
               in == out && turn % 4 == 3));
@@ -92,7 +100,13 @@ final class ReduceChecks {
       }
       cases.add(
           new Case(
-              parts, all.get(ways % all.size()), SHAPES.get(ways % SHAPES.size()), 1, ways, false));
+              parts,
+              all.get(ways % all.size()),
+              SHAPES.get(ways % SHAPES.size()),
+              1,
+              OUT_SCALES.get(ways % OUT_SCALES.size()),
+              ways,
+              false));
     }
     return cases;
   }
@@ -124,9 +138,10 @@ final class ReduceChecks {
         var part = same ? output : buffer(bench, sum, type, content, buffers);
         parts.add(new ReduceArguments.Part(part.address(), type));
       }
-      var biasContent = integers(out, sum.shape().columns(), 200);
-      var bias = buffer(bench, sum, out, biasContent, buffers);
-      var kept = buffer(bench, sum, out, new byte[count * out.bytes()], buffers);
+      var side = sum.side();
+      var biasContent = integers(side, sum.shape().columns(), 200);
+      var bias = buffer(bench, sum, side, biasContent, buffers);
+      var kept = buffer(bench, sum, side, new byte[count * side.bytes()], buffers);
       var amaxContent = new byte[Float.BYTES];
       ElementType.FP32.store(MemorySegment.ofArray(amaxContent), 0, AMAX_BEFORE);
       var amax = buffer(bench, sum, ElementType.FP32, amaxContent, buffers);
@@ -136,7 +151,8 @@ final class ReduceChecks {
               sum.does(ACCUMULATE),
               sum.does(BIAS) ? bias.address() : 0,
               sum.does(GELU) ? kept.address() : 0,
-              sum.does(AMAX) ? amax.address() : 0);
+              sum.does(AMAX) ? amax.address() : 0,
+              sum.outScale());
       var arguments =
           ReduceArguments.of(
               parts, output.address(), out, sum.shape().rows(), sum.shape().columns(), finish);
@@ -185,13 +201,13 @@ final class ReduceChecks {
       }
       value *= sum.scale();
       if (parts.size() > 1) {
-        value = sum.out().round(value);
+        value = sum.parts().getFirst().round(value);
       }
       if (sum.does(ACCUMULATE)) {
         value += sum.out().load(before, i);
       }
       if (sum.does(BIAS)) {
-        value += sum.out().load(MemorySegment.ofArray(bias), i % sum.shape().columns());
+        value += sum.side().load(MemorySegment.ofArray(bias), i % sum.shape().columns());
       }
       values[i] = value;
     }
@@ -204,16 +220,16 @@ final class ReduceChecks {
     for (int i = 0; i < values.length; i++) {
       float value = values[i];
       if (sum.does(GELU)) {
-        float is = sum.out().load(kept, i);
-        if (is != sum.out().round(value)) {
+        float is = sum.side().load(kept, i);
+        if (is != sum.side().round(value)) {
           return Optional.of("pre-activation %d is %s instead of %s".formatted(i, is, value));
         }
         value = gelu(value);
       }
       largest = Math.max(largest, Math.abs(value));
-      float should = sum.out().round(value);
+      float should = sum.out().round(value * sum.outScale());
       float is = sum.out().load(out, i);
-      float may = sum.does(GELU) ? step(sum.out(), should) : 0;
+      float may = sum.does(GELU) ? step(sum.out(), should) + 1e-6f * sum.outScale() : 0;
       if (!(Math.abs(is - should) <= may)) {
         return Optional.of("number %d is %s instead of %s".formatted(i, is, should));
       }

@@ -49,6 +49,15 @@ static BRAID_INLINE Bounds activated(Bounds b) {
   return result;
 }
 
+// The same of numbers that are stored multiplied by a positive scale.
+static BRAID_INLINE Bounds scaled(Bounds b, float by) {
+  Bounds result;
+  result.expected = b.expected * by;
+  result.low = b.low * by;
+  result.high = b.high * by;
+  return result;
+}
+
 static BRAID_INLINE Bounds rounded(int code, Bounds b) {
   Bounds result;
   result.expected = rounded(code, b.expected);
@@ -78,8 +87,11 @@ static BRAID_INLINE double step(int code, float value) {
   return ldexp(1.0, (exponent > smallest ? exponent : smallest) - fraction);
 }
 
-// How far a stored number is from what was expected, beyond what its last rounding explains.
+// How far a stored number is from what was expected, beyond what its last rounding explains. fp8
+// stores at most its largest number.
 static BRAID_INLINE double unexplained(int code, float expected, float found) {
-  double beyond = fabs((double)found - expected) - step(code, found) / 2;
+  float largest = code == E4M3 ? 448.0f : code == E5M2 ? 57344.0f : asFloat(INFINITY_BITS);
+  float wanted = expected > largest ? largest : expected < -largest ? -largest : expected;
+  double beyond = fabs((double)found - wanted) - step(code, found) / 2;
   return beyond > 0 ? beyond : 0;
 }

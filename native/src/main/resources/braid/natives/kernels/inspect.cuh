@@ -109,7 +109,7 @@ static __device__ __forceinline__ double sumOfWarp(double value) {
 // ASSUMPTION: the result begins as {2^64 - 1, 0, 0}.
 extern "C" __global__ void __launch_bounds__(256) braid_judge(
     const void* expected, const void* low, const void* high, int code, int activation,
-    const void* got, int gotCode, u64 count, Judgement* result) {
+    float outScale, const void* got, int gotCode, u64 count, Judgement* result) {
   u64 first = ~0ull;
   double squares = 0;
   double allowed = 0;
@@ -119,6 +119,7 @@ extern "C" __global__ void __launch_bounds__(256) braid_judge(
     bounds.low = load(code, low, i);
     bounds.high = load(code, high, i);
     if (activation) bounds = activated(bounds);
+    bounds = scaled(bounds, outScale);
     float found = load(gotCode, got, i);
     if (first > i && !allows(rounded(gotCode, bounds), found)) first = i;
     double far = reach(bounds);

@@ -1,20 +1,21 @@
 // One output of up to 16 parts, added in fp32 in their order, and what is done to it on the way:
 //
 //   value = scale * sum;
-//   if (parts > 1) value = rounded to out's type, as a collective returns it;
+//   if (parts > 1) value = rounded to the first part's type, as a collective returns it;
 //   if (accumulate) value += out;
 //   if (bias) value += bias[column];
 //   if (preActivation) { preActivation = value; value = gelu(value); }
 //   if (amax) amax = max(amax, |value|);
-//   out = value;
+//   out = outScale * value;
 //
+// Bias and pre-activation are of out's type, and BF16 where that is fp8.
 // Products and sums are rounded one by one (-fmad=false), as on the host.
 #pragma once
 
 static const int MOST_PARTS = 16;
 static const int REDUCE_THREADS = 256;
 
-// The host writes these 256 bytes: ReduceArguments knows each place.
+// The host writes these 264 bytes: ReduceArguments knows each place.
 struct Reduction {
   const void* parts[MOST_PARTS];
   int codes[MOST_PARTS];
@@ -28,8 +29,15 @@ struct Reduction {
   int partCount;
   int outCode;
   int accumulate;
+  float outScale;
+  int unused;
 };
-static_assert(sizeof(Reduction) == 256, "ReduceArguments writes 256 bytes");
+static_assert(sizeof(Reduction) == 264, "ReduceArguments writes 264 bytes");
+
+// The type of bias and pre-activation beside such an output.
+static __device__ __forceinline__ int sideCode(int outCode) {
+  return outCode == E4M3 || outCode == E5M2 ? BF16 : outCode;
+}
 
 // x · (1 + tanh(u)) / 2 is x / (1 + e^-2u), which loses nothing where tanh comes near -1.
 static __device__ __forceinline__ float gelu(float x) {
@@ -51,28 +59,31 @@ static __device__ __forceinline__ void raise(unsigned* amax, unsigned bits) {
 
 // Whether the sum is rounded before the rest is done to it: without a rest, storing does that.
 static __device__ __forceinline__ bool roundsSum(const Reduction& r) {
-  return r.partCount > 1 && (r.accumulate || r.bias != 0 || r.preActivation != 0 || r.amax != 0);
+  return r.partCount > 1
+      && (r.accumulate || r.bias != 0 || r.preActivation != 0 || r.amax != 0 || r.outScale != 1
+          || r.codes[0] != r.outCode);
 }
 
 // Any types, any alignment, an element at a time: the elements from `begin` on.
 static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u64 begin) {
   unsigned amax = 0;
+  int side = sideCode(r.outCode);
   for (u64 i = begin + thread(); i < r.count; i += threads()) {
     float value = load(r.codes[0], r.parts[0], i);
     for (int p = 1; p < r.partCount; p++) value += load(r.codes[p], r.parts[p], i);
     value *= r.scale;
-    if (roundsSum(r)) value = rounded(r.outCode, value);
+    if (roundsSum(r)) value = rounded(r.codes[0], value);
     if (r.accumulate) value += load(r.outCode, r.out, i);
     if (r.bias != 0) {
-      value += load(r.outCode, r.bias, i - quotient(i, r.columns) * r.columns);
+      value += load(side, r.bias, i - quotient(i, r.columns) * r.columns);
     }
     if (r.preActivation != 0) {
-      store(r.outCode, r.preActivation, i, value);
+      store(side, r.preActivation, i, value);
       value = gelu(value);
     }
     unsigned size = asBits(value) & SIZE_MASK;
     amax = amax > size ? amax : size;
-    store(r.outCode, r.out, i, value);
+    store(r.outCode, r.out, i, value * r.outScale);
   }
   return amax;
 }
@@ -84,15 +95,16 @@ extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
   if (r.amax != 0) raise(r.amax, amax);
 }
 
-// What is done to a vector's sums. Elements of one vector may lie in two rows.
-template <class Out, int COUNT>
+// What is done to a vector's sums. Elements of one vector may lie in two rows. Bias and
+// pre-activation are of type Side.
+template <class In, class Out, class Side, int COUNT>
 static __device__ __forceinline__ unsigned finish(
     const Reduction& r, u64 index, float (&values)[COUNT]) {
 #pragma unroll
   for (int e = 0; e < COUNT; e++) values[e] *= r.scale;
   if (roundsSum(r)) {
 #pragma unroll
-    for (int e = 0; e < COUNT; e++) values[e] = Out::widen(Out::narrow(values[e]));
+    for (int e = 0; e < COUNT; e++) values[e] = In::widen(In::narrow(values[e]));
   }
   if (r.accumulate) {
     Vector<Out, COUNT> before;
@@ -103,37 +115,38 @@ static __device__ __forceinline__ unsigned finish(
   if (r.bias != 0) {
     u64 first = index * COUNT;
     u64 column = first - quotient(first, r.columns) * r.columns;
-    const typename Out::Bits* bias = (const typename Out::Bits*)r.bias + column;
-    if (column + COUNT <= r.columns && (u64)bias % sizeof(Vector<Out, COUNT>) == 0) {
-      Vector<Out, COUNT> whole;
+    const typename Side::Bits* bias = (const typename Side::Bits*)r.bias + column;
+    if (column + COUNT <= r.columns && (u64)bias % sizeof(Vector<Side, COUNT>) == 0) {
+      Vector<Side, COUNT> whole;
       whole.read(bias, 0);
 #pragma unroll
       for (int e = 0; e < COUNT; e++) values[e] += whole.get(e);
     } else {
 #pragma unroll
       for (int e = 0; e < COUNT; e++) {
-        values[e] += Out::widen(*bias);
+        values[e] += Side::widen(*bias);
         column++;
-        bias = column == r.columns ? (const typename Out::Bits*)r.bias : bias + 1;
+        bias = column == r.columns ? (const typename Side::Bits*)r.bias : bias + 1;
         column = column == r.columns ? 0 : column;
       }
     }
   }
-  Vector<Out, COUNT> result;
   if (r.preActivation != 0) {
+    Vector<Side, COUNT> kept;
 #pragma unroll
     for (int e = 0; e < COUNT; e++) {
-      result.set(e, values[e]);
+      kept.set(e, values[e]);
       values[e] = gelu(values[e]);
     }
-    result.write(r.preActivation, index);
+    kept.write(r.preActivation, index);
   }
+  Vector<Out, COUNT> result;
   unsigned amax = 0;
 #pragma unroll
   for (int e = 0; e < COUNT; e++) {
     unsigned size = asBits(values[e]) & SIZE_MASK;
     amax = amax > size ? amax : size;
-    result.set(e, values[e]);
+    result.set(e, values[e] * r.outScale);
   }
   result.write(r.out, index);
   return amax;
@@ -141,7 +154,7 @@ static __device__ __forceinline__ unsigned finish(
 
 // Parts of one type, everything aligned to 16 bytes. A thread has the loads of four parts for two
 // vectors under way before it adds the first: memory is as far away as the sum of it is short.
-template <class In, class Out>
+template <class In, class Out, class Side>
 static __device__ __forceinline__ void reduceVectors(const Reduction& r) {
   const int widest = sizeof(typename In::Bits) > sizeof(typename Out::Bits)
       ? sizeof(typename In::Bits) : sizeof(typename Out::Bits);
@@ -181,7 +194,7 @@ static __device__ __forceinline__ void reduceVectors(const Reduction& r) {
 #pragma unroll
     for (int u = 0; u < UNROLL; u++) {
       if (i + u * step < vectors) {
-        unsigned size = finish<Out>(r, i + u * step, sums[u]);
+        unsigned size = finish<In, Out, Side>(r, i + u * step, sums[u]);
         amax = amax > size ? amax : size;
       }
     }
@@ -192,20 +205,24 @@ static __device__ __forceinline__ void reduceVectors(const Reduction& r) {
 }
 
 // Blocks that fit a multiprocessor together are what its registers allow without spilling.
-#define BRAID_REDUCE(name, In, Out, blocks)                          \
+#define BRAID_REDUCE(name, In, Out, Side, blocks)                    \
   extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, blocks) \
       braid_reduce_##name(const __grid_constant__ Reduction r) {     \
-    reduceVectors<In, Out>(r);                                       \
+    reduceVectors<In, Out, Side>(r);                                       \
   }
 
-BRAID_REDUCE(fp32_fp32, F32, F32, 3)
-BRAID_REDUCE(fp32_bf16, F32, Bf16, 3)
-BRAID_REDUCE(fp32_fp16, F32, Fp16, 3)
-BRAID_REDUCE(fp32_e4m3, F32, E4m3, 3)
-BRAID_REDUCE(fp32_e5m2, F32, E5m2, 3)
-BRAID_REDUCE(bf16_fp32, Bf16, F32, 4)
-BRAID_REDUCE(bf16_bf16, Bf16, Bf16, 3)
-BRAID_REDUCE(fp16_fp32, Fp16, F32, 4)
-BRAID_REDUCE(fp16_fp16, Fp16, Fp16, 3)
-BRAID_REDUCE(e4m3_e4m3, E4m3, E4m3, 2)
-BRAID_REDUCE(e5m2_e5m2, E5m2, E5m2, 2)
+BRAID_REDUCE(fp32_fp32, F32, F32, F32, 3)
+BRAID_REDUCE(fp32_bf16, F32, Bf16, Bf16, 3)
+BRAID_REDUCE(fp32_fp16, F32, Fp16, Fp16, 3)
+BRAID_REDUCE(fp32_e4m3, F32, E4m3, Bf16, 3)
+BRAID_REDUCE(fp32_e5m2, F32, E5m2, Bf16, 3)
+BRAID_REDUCE(bf16_fp32, Bf16, F32, F32, 4)
+BRAID_REDUCE(bf16_bf16, Bf16, Bf16, Bf16, 3)
+BRAID_REDUCE(bf16_e4m3, Bf16, E4m3, Bf16, 3)
+BRAID_REDUCE(bf16_e5m2, Bf16, E5m2, Bf16, 3)
+BRAID_REDUCE(fp16_fp32, Fp16, F32, F32, 4)
+BRAID_REDUCE(fp16_fp16, Fp16, Fp16, Fp16, 3)
+// 16 numbers at once, of which 16 bytes hold no BF16: where there is a bias or a pre-activation,
+// braid_reduce_any adds.
+BRAID_REDUCE(e4m3_e4m3, E4m3, E4m3, E4m3, 2)
+BRAID_REDUCE(e5m2_e5m2, E5m2, E5m2, E5m2, 2)

@@ -38,9 +38,11 @@ class ConversionsTest {
       }
       extern "C" float roundedTo(int code, float value) { return rounded(code, value); }
       extern "C" int allowed(
-          int code, int activation, float expected, float low, float high, float found) {
+          int code, int activation, float outScale, float expected, float low, float high,
+          float found) {
         Bounds bounds = {expected, low, high};
         if (activation) bounds = activated(bounds);
+        bounds = scaled(bounds, outScale);
         return allows(rounded(code, bounds), rounded(code, found));
       }
       extern "C" double beyond(int code, float expected, float found) {
@@ -123,6 +125,7 @@ class ConversionsTest {
                         ValueLayout.JAVA_FLOAT,
                         ValueLayout.JAVA_FLOAT,
                         ValueLayout.JAVA_FLOAT,
+                        ValueLayout.JAVA_FLOAT,
                         ValueLayout.JAVA_FLOAT)),
                 function(
                     symbols,
@@ -197,6 +200,7 @@ class ConversionsTest {
               allowed.invokeExact(
                   ElementType.FP16.code(),
                   each.activated() ? 1 : 0,
+                  each.outScale(),
                   each.expected(),
                   each.low(),
                   each.high(),
@@ -213,5 +217,10 @@ class ConversionsTest {
     assertThat((double) beyond.invokeExact(ElementType.FP16.code(), 0f, 0x1p-24f))
         .isEqualTo(0x1p-25);
     assertThat((double) beyond.invokeExact(ElementType.FP32.code(), 3f, 3f)).isZero();
+    // What is more than fp8 holds is stored as the largest number.
+    assertThat((double) beyond.invokeExact(ElementType.E4M3.code(), 1000f, 448f)).isZero();
+    assertThat((double) beyond.invokeExact(ElementType.E5M2.code(), -1e9f, -57344f)).isZero();
+    assertThat((double) beyond.invokeExact(ElementType.E4M3.code(), 1000f, 384f))
+        .isEqualTo(64 - 16);
   }
 }

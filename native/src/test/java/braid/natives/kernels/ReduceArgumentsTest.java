@@ -31,6 +31,26 @@ class ReduceArgumentsTest {
   }
 
   @Test
+  void besideAnFp8OutputBiasAndPreActivationAreBf16() {
+    var wide = List.of(new Part(0x1000, ElementType.FP32));
+    var sums = List.of(new Part(0x1000, ElementType.BF16), new Part(0x2000, ElementType.BF16));
+    var narrow = List.of(new Part(0x1000, ElementType.E4M3));
+    var finish = new Finish(1, false, 0x5002, 0x6010, 0, 0.5f);
+    assertThat(kernel(wide, ElementType.E4M3, finish)).isEqualTo("reduce_fp32_e4m3");
+    assertThat(kernel(sums, ElementType.E5M2, finish)).isEqualTo("reduce_bf16_e5m2");
+    assertThat(kernel(narrow, ElementType.E4M3, Finish.NONE)).isEqualTo("reduce_e4m3_e4m3");
+    assertThat(kernel(narrow, ElementType.E4M3, finish)).isEqualTo("reduce_any");
+    assertThat(kernel(sums, ElementType.E4M3, new Finish(1, false, 0, 0x6008, 0, 1)))
+        .isEqualTo("reduce_any");
+    assertThatThrownBy(() -> kernel(wide, ElementType.E4M3, new Finish(1, false, 0x5001, 0, 0, 1)))
+        .hasMessage("the bias of BF16 must lie at a multiple of 2 bytes but was at 5001");
+  }
+
+  private static String kernel(List<Part> parts, ElementType out, Finish finish) {
+    return ReduceArguments.of(parts, 0x4000, out, 3, 8, finish).kernel();
+  }
+
+  @Test
   void everyKernelItCanChooseIsLoaded() {
     assertThat(Kernels.names(false))
         .containsAll(ReduceArguments.FAST)

@@ -78,11 +78,11 @@ public interface Backend extends SymmetricMemory.Source {
   /// without a detour. It lives until it is closed.
   PrivateMemory pinned(long bytes);
 
-  /// What a multiplication reads its right side from.
-  Operand operand(Matrix source);
+  /// What multiplications of left sides of that type read their right side from.
+  Operand operand(Matrix source, DType left);
 
   /// How exactly numbers of that type are multiplied.
-  Precision precision(DType dtype);
+  Precision precision(DType input, DType weight);
 
   /// What the hardware is at just now, by name: clocks, power, temperature, and what holds it back;
   /// and what the backend counts. Nothing where there is nothing of the kind.

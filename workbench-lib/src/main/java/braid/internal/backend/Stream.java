@@ -4,6 +4,7 @@ import braid.internal.library.LibraryCall;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
+import braid.internal.work.Transfer;
 import braid.internal.work.Work;
 import braid.model.Span;
 import java.lang.foreign.MemorySegment;
@@ -25,14 +26,24 @@ public interface Stream extends AutoCloseable {
   void settled(int inFlight);
 
   /// Moves bytes between this rank's memory and another's, over the link.
-  void copy(Work work, MemorySegment from, MemorySegment to);
+  void copy(Work work, Transfer transfer);
+
+  /// The same of bytes in one piece.
+  default void copy(Work work, MemorySegment from, MemorySegment to) {
+    copy(work, Transfer.of(from, to));
+  }
 
   /// Moves bytes as `copy` does, in several places that do not need each other and so may be on
   /// their way at once; `work` is all of it.
   void copyAll(Work work, List<Copy> copies);
 
   /// Moves bytes within this rank's memory.
-  void copyLocal(Work work, MemorySegment from, MemorySegment to);
+  void copyLocal(Work work, Transfer transfer);
+
+  /// The same of bytes in one piece.
+  default void copyLocal(Work work, MemorySegment from, MemorySegment to) {
+    copyLocal(work, Transfer.of(from, to));
+  }
 
   /// Sets memory of this rank to zero.
   void zero(Work work, MemorySegment memory);

@@ -11,6 +11,7 @@ import braid.internal.run.Executor;
 import braid.internal.work.Work;
 import braid.model.BraidException;
 import braid.model.Library;
+import braid.model.Scales;
 import braid.schedule.Collective;
 import braid.schedule.CollectiveSpec;
 import braid.schedule.Lane;
@@ -159,7 +160,7 @@ public final class Commons implements AutoCloseable {
     var bound =
         new Bound(
             place.size(), wanted.x(), wanted.y(), on(over), here.words(), this::inbox, by, request);
-    return new Executor(schedule, place.rank(), bound, 1, what);
+    return new Executor(schedule, place.rank(), bound, Scales.NONE, what);
   }
 
   private MemorySegment inbox() {

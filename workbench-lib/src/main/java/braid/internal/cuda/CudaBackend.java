@@ -249,20 +249,18 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public Precision precision(DType dtype) {
-    return switch (dtype) {
-      case FP32, BF16, FP16 -> Precision.TENSOR_CORE;
-      case TF32 -> Precision.TF32;
-      case FP8_E4M3 -> Precision.FP8;
-      // Multiplied as fp16, which holds all its values.
-      case FP8_E5M2 -> Precision.TENSOR_CORE;
-    };
+  public Precision precision(DType input, DType weight) {
+    if (input == DType.TF32 && weight == DType.TF32) {
+      return Precision.TF32;
+    }
+    // What has no tensor cores in fp8 is multiplied as fp16, which holds all its values.
+    return Forms.isFp8Pair(input, weight) ? Precision.FP8 : Precision.TENSOR_CORE;
   }
 
   @Override
-  public Operand operand(Matrix source) {
-    long bytes = Forms.formBytes(source);
-    return new Operand(source, bytes == 0 ? Optional.empty() : Optional.of(allocate(bytes)));
+  public Operand operand(Matrix source, DType left) {
+    long bytes = Forms.formBytes(source, left);
+    return new Operand(source, left, bytes == 0 ? Optional.empty() : Optional.of(allocate(bytes)));
   }
 
   private void checkDeparted() {

@@ -14,6 +14,7 @@ import braid.internal.rank.Waits;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
+import braid.internal.work.Transfer;
 import braid.internal.work.Work;
 import braid.model.Span;
 import braid.model.Stage;
@@ -123,34 +124,45 @@ final class CudaStream implements Stream {
   }
 
   @Override
-  public void copy(Work work, MemorySegment from, MemorySegment to) {
-    long source = from.address();
-    long target = to.address();
-    long bytes = from.byteSize();
+  public void copy(Work work, Transfer transfer) {
     enqueue(
         work,
         Stage.COPY,
-        bytes,
+        transfer.bytes(),
         0,
         switch (lane.transport()) {
-          case WORKERS -> workerCopies.of(lane.workers(), target, source, bytes);
-          case COPY_ENGINE -> on -> on.copy(target, source, bytes);
+          case WORKERS -> workerCopies.of(lane.workers(), transfer);
+          case COPY_ENGINE -> byCopyEngine(transfer);
         });
   }
 
-  /// Recorded copies are given one by one: the driver cannot record its call for several.
+  private static Launch byCopyEngine(Transfer transfer) {
+    long source = transfer.from().address();
+    long target = transfer.to().address();
+    long rowBytes = transfer.rowBytes();
+    if (transfer.isOnePiece()) {
+      return on -> on.copy(target, source, rowBytes);
+    }
+    return on ->
+        on.copyRows(
+            target, transfer.toPitch(), source, transfer.fromPitch(), rowBytes, transfer.rows());
+  }
+
+  /// Recorded copies are given one by one, and so are rows that begin a pitch apart: the driver's
+  /// call for several takes neither.
   @Override
   public void copyAll(Work work, List<Copy> all) {
-    var copies = all.stream().filter(each -> each.from().byteSize() > 0).toList();
-    if (lane.transport() == Transport.WORKERS || copies.size() < 2) {
-      copies.forEach(each -> copy(each.work(), each.from(), each.to()));
+    var copies = all.stream().filter(each -> each.transfer().bytes() > 0).toList();
+    if (lane.transport() == Transport.WORKERS
+        || copies.size() < 2
+        || !copies.stream().allMatch(each -> each.transfer().isOnePiece())) {
+      copies.forEach(each -> copy(each.work(), each.transfer()));
       return;
     }
     var together =
         copies.stream()
-            .map(
-                each ->
-                    new GpuCopy(each.to().address(), each.from().address(), each.from().byteSize()))
+            .map(Copy::transfer)
+            .map(each -> new GpuCopy(each.to().address(), each.from().address(), each.bytes()))
             .toList();
     long bytes = together.stream().mapToLong(GpuCopy::bytes).sum();
     give(
@@ -172,11 +184,8 @@ final class CudaStream implements Stream {
   }
 
   @Override
-  public void copyLocal(Work work, MemorySegment from, MemorySegment to) {
-    long source = from.address();
-    long target = to.address();
-    long bytes = from.byteSize();
-    enqueue(work, Stage.LOCAL, bytes, 0, on -> on.copy(target, source, bytes));
+  public void copyLocal(Work work, Transfer transfer) {
+    enqueue(work, Stage.LOCAL, transfer.bytes(), 0, byCopyEngine(transfer));
   }
 
   @Override

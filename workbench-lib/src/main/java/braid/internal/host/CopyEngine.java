@@ -1,8 +1,8 @@
 package braid.internal.host;
 
 import braid.internal.rank.Waits;
+import braid.internal.work.Transfer;
 import braid.model.Link;
-import java.lang.foreign.MemorySegment;
 import java.util.function.Supplier;
 
 /// Moves bytes to this rank at the speed of the link it plays. The thread of a stream that copies
@@ -30,9 +30,9 @@ public final class CopyEngine implements Mover {
   }
 
   @Override
-  public long copy(Supplier<String> what, MemorySegment from, MemorySegment to, long readyNanos) {
-    long deadline = reserve(readyNanos, from.byteSize());
-    MemorySegment.copy(from, 0, to, 0, from.byteSize());
+  public long copy(Supplier<String> what, Transfer transfer, long readyNanos) {
+    long deadline = reserve(readyNanos, transfer.bytes());
+    transfer.move();
     waits.sleepUntil(what, deadline);
     return deadline;
   }

@@ -1,7 +1,7 @@
 package braid.internal.host;
 
 import braid.internal.rank.Waits;
-import java.lang.foreign.MemorySegment;
+import braid.internal.work.Transfer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -25,35 +25,27 @@ public final class CopyWorkers implements Mover {
   }
 
   @Override
-  public long copy(Supplier<String> what, MemorySegment from, MemorySegment to, long readyNanos) {
-    long bytes = from.byteSize();
-    long deadline = link.reserve(readyNanos, bytes);
-    long share = bytes / (others.size() + 1);
+  public long copy(Supplier<String> what, Transfer transfer, long readyNanos) {
+    long deadline = link.reserve(readyNanos, transfer.bytes());
+    int shares = others.size() + 1;
     var done = new ArrayList<CompletableFuture<Long>>();
     for (int i = 0; i < others.size(); i++) {
-      long start = i * share;
+      var share = transfer.part(shares, i);
       var worker = others.get(i);
-      worker.add(what, () -> copy(what, from, to, start, share, deadline));
+      worker.add(what, () -> copyShare(what, share, deadline));
       var reached = new CompletableFuture<Long>();
       worker.mark(reached);
       done.add(reached);
     }
-    long start = others.size() * share;
-    copy(what, from, to, start, bytes - start, deadline);
+    copyShare(what, transfer.part(shares, others.size()), deadline);
     for (var reached : done) {
       var _ = waits.until(what, nanos -> waits.poll(reached, nanos));
     }
     return deadline;
   }
 
-  private void copy(
-      Supplier<String> what,
-      MemorySegment from,
-      MemorySegment to,
-      long start,
-      long length,
-      long deadlineNanos) {
-    MemorySegment.copy(from, start, to, start, length);
+  private void copyShare(Supplier<String> what, Transfer share, long deadlineNanos) {
+    share.move();
     while (deadlineNanos - System.nanoTime() > 0) {
       waits.check(what);
       Thread.onSpinWait();

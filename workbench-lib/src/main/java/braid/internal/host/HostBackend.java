@@ -170,15 +170,16 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public Precision precision(DType dtype) {
+  public Precision precision(DType input, DType weight) {
     return Precision.FP32;
   }
 
   @Override
-  public Operand operand(Matrix source) {
+  public Operand operand(Matrix source, DType left) {
     var dtype = source.dtype();
     return new Operand(
         source,
+        left,
         dtype.isStoredAsFp32()
             ? Optional.empty()
             : Optional.of(allocate(source.segment().byteSize() / dtype.bytes() * Float.BYTES)));

@@ -31,6 +31,7 @@ final class HostEpilogue {
     epilogue.bias().ifPresent(bias -> addBias(values, out, bias));
     epilogue.preActivation().ifPresent(kept -> activate(values, kept));
     epilogue.amax().ifPresent(amax -> raise(amax, Numbers.largest(values)));
+    Numbers.scale(values, epilogue.outScale());
     if (values.address() != out.segment().address()) {
       Numbers.narrow(out.dtype(), values, out.bytes());
     }
@@ -42,7 +43,7 @@ final class HostEpilogue {
     long rowBytes = (long) out.columns() * Float.BYTES;
     try (var arena = Arena.ofConfined()) {
       var wide = arena.allocate(rowBytes, Float.BYTES);
-      Numbers.widen(out.dtype(), bias, wide);
+      Numbers.widen(out.dtype().sumType(), bias, wide);
       for (int row = 0; row < out.rows(); row++) {
         Blas.add(wide, values.asSlice(row * rowBytes, rowBytes));
       }

@@ -78,7 +78,7 @@ public final class HostGemm implements AutoCloseable {
     }
     Numbers.scale(sum, epilogue.scale());
     if (reduction.roundsSum()) {
-      Numbers.round(out.dtype(), sum);
+      Numbers.round(reduction.sumType(), sum);
     }
     HostEpilogue.finish(sum, out, epilogue.scaled(1), room::take);
   }

@@ -11,6 +11,7 @@ import braid.internal.shared.SignalWord;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
+import braid.internal.work.Transfer;
 import braid.internal.work.Work;
 import braid.model.Span;
 import braid.model.Stage;
@@ -95,12 +96,12 @@ final class HostStream implements Stream {
   }
 
   @Override
-  public void copy(Work work, MemorySegment from, MemorySegment to) {
+  public void copy(Work work, Transfer transfer) {
     long givenNanos = System.nanoTime();
-    add(work, now -> copy(now, work, from, to, givenNanos));
+    add(work, now -> copy(now, work, transfer, givenNanos));
   }
 
-  private void copy(Turn now, Work work, MemorySegment from, MemorySegment to, long givenNanos) {
+  private void copy(Turn now, Work work, Transfer transfer, long givenNanos) {
     long start = System.nanoTime();
     // A copy right after another was posted while that one ran: it starts when the link was free,
     // not when this thread was awake.
@@ -108,26 +109,21 @@ final class HostStream implements Stream {
         previousEndNanos == Long.MIN_VALUE || givenNanos - previousEndNanos > 0
             ? givenNanos
             : previousEndNanos;
-    previousEndNanos = mover.copy(work::toString, from, to, ready);
-    keep(now, work, Stage.COPY, start, from.byteSize(), 0);
+    previousEndNanos = mover.copy(work::toString, transfer, ready);
+    keep(now, work, Stage.COPY, start, transfer.bytes(), 0);
   }
 
   /// A link carries one after the other.
   @Override
   public void copyAll(Work work, List<Copy> copies) {
     copies.stream()
-        .filter(each -> each.from().byteSize() > 0)
-        .forEach(each -> copy(each.work(), each.from(), each.to()));
+        .filter(each -> each.transfer().bytes() > 0)
+        .forEach(each -> copy(each.work(), each.transfer()));
   }
 
   @Override
-  public void copyLocal(Work work, MemorySegment from, MemorySegment to) {
-    compute(
-        work,
-        Stage.LOCAL,
-        from.byteSize(),
-        0,
-        () -> MemorySegment.copy(from, 0, to, 0, from.byteSize()));
+  public void copyLocal(Work work, Transfer transfer) {
+    compute(work, Stage.LOCAL, transfer.bytes(), 0, transfer::move);
   }
 
   @Override

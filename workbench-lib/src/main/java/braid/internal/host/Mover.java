@@ -1,13 +1,13 @@
 package braid.internal.host;
 
-import java.lang.foreign.MemorySegment;
+import braid.internal.work.Transfer;
 import java.util.function.Supplier;
 
 /// What moves bytes between ranks.
 public sealed interface Mover extends AutoCloseable permits CopyEngine, CopyWorkers {
   /// Copies what was ready at that time of [System#nanoTime], and says when the link was through
   /// with it.
-  long copy(Supplier<String> what, MemorySegment from, MemorySegment to, long readyNanos);
+  long copy(Supplier<String> what, Transfer transfer, long readyNanos);
 
   /// Drops what has not begun and waits for what has.
   void rest();

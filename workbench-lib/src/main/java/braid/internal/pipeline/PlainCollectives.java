@@ -9,11 +9,13 @@ import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
+import braid.internal.work.Transfer;
 import braid.internal.work.Work;
 import braid.model.DType;
 import braid.model.Place;
 import braid.schedule.Lane;
 import braid.schedule.Slice;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -57,7 +59,7 @@ final class PlainCollectives implements AutoCloseable {
   /// `a · b`, scaled, in fp32.
   Matrix times(Matrix a, Matrix b, float scale) {
     var product = matrix(DType.FP32, a.rows(), b.columns());
-    var operand = keep(backend.operand(b));
+    var operand = keep(backend.operand(b, a.dtype()));
     stream.prepare(WORK, operand);
     stream.gemm(WORK, new Gemm(a, operand, product, Epilogue.NONE.scaled(scale)));
     synchronize();
@@ -67,17 +69,23 @@ final class PlainCollectives implements AutoCloseable {
   /// All ranks' rows, of `total`, in the order of the ranks.
   Matrix allGather(Matrix mine, int total) {
     var shared = shared("all-gather", mine.dtype(), longest(total), mine.columns());
-    copy(mine, on(shared, place.rank(), mine.dtype(), mine.rows(), mine.columns()));
+    keep(mine, like(mine, shared.on(place.rank()), mine.rows()));
     peers.barrier().run();
-    var whole = matrix(mine.dtype(), total, mine.columns());
+    var room = matrix(mine.dtype(), total, mine.columns());
+    var whole = like(mine, room.segment(), total);
     for (int rank = 0; rank < place.size(); rank++) {
       var of = part(total, rank);
-      copy(
-          on(shared, rank, mine.dtype(), of.rows(), mine.columns()),
-          whole.rows(of.start(), of.rows()));
+      keep(like(mine, shared.on(rank), of.rows()), whole.rows(of.start(), of.rows()));
     }
     peers.barrier().run();
     return whole;
+  }
+
+  /// So many rows without gaps in that memory, stored by rows or by columns as a matrix is.
+  private static Matrix like(Matrix as, MemorySegment memory, int rows) {
+    return as.transposed()
+        ? Matrix.transposed(memory, as.dtype(), rows, as.columns())
+        : Matrix.of(memory, as.dtype(), rows, as.columns());
   }
 
   /// The sum of all ranks' matrices. Each travels rounded to that type.
@@ -131,18 +139,13 @@ final class PlainCollectives implements AutoCloseable {
 
   /// Copies, rounding where the types differ, and finishing.
   void copy(Matrix from, Matrix to, Epilogue epilogue) {
-    add(List.of(from), to, epilogue);
-  }
-
-  /// Adds in that order, rounding once, and finishing.
-  void add(List<Matrix> parts, Matrix to, Epilogue epilogue) {
-    stream.reduce(WORK, new Reduction(parts, to, epilogue));
+    stream.reduce(WORK, new Reduction(List.of(from), to, epilogue));
     synchronize();
   }
 
   /// Copies as it is, within this rank.
   void keep(Matrix from, Matrix to) {
-    stream.copyLocal(WORK, from.bytes(), to.bytes());
+    stream.copyLocal(WORK, Transfer.of(from, to));
     synchronize();
   }
 

@@ -19,6 +19,7 @@ import braid.model.GemmSpec;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Place;
+import braid.model.Scales;
 import braid.schedule.Buffer;
 import braid.schedule.Goal;
 import braid.schedule.Lane;
@@ -70,7 +71,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private final Map<Part, Bound> bound;
   private @Nullable Signals signals;
   private @Nullable Executable compiled;
-  private float scale = 1;
+  private Scales scales = Scales.NONE;
   private boolean spoiled;
   private int step;
 
@@ -202,7 +203,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     try (var memory = backend.allocate(3 * bytes)) {
       var a = square(memory.segment());
       var c = square(memory.segment().asSlice(2 * bytes));
-      try (var b = backend.operand(square(memory.segment().asSlice(bytes, bytes)))) {
+      try (var b = backend.operand(square(memory.segment().asSlice(bytes, bytes)), DType.FP32)) {
         stream.gemm(Work.of(() -> "the warm-up of " + this), new Gemm(a, b, c, Epilogue.NONE));
         stream.synchronize(() -> "the warm-up on " + stream.name());
       }
@@ -245,7 +246,10 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return operands.computeIfAbsent(
         weight.toString(),
         _ ->
-            keep(backend.operand(Executor.matrix(weight, memory(weight.buffer(), weight.rank())))));
+            keep(
+                backend.operand(
+                    Executor.matrix(weight, memory(weight.buffer(), weight.rank())),
+                    spec.dtype())));
   }
 
   @Override
@@ -355,11 +359,11 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return Optional.ofNullable(own.get(Part.AMAX));
   }
 
-  /// Multiplies the sums of stored products by that from the next run on.
-  public void scale(float both) {
-    if (scale != both) {
-      scale = both;
-      // The compiled work has the old scale in it.
+  /// Takes stored numbers to mean that from the next run on.
+  public void scale(Scales other) {
+    if (!scales.equals(other)) {
+      scales = other;
+      // The compiled work has the old scales in it.
       forget();
     }
   }
@@ -372,8 +376,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  float scale() {
-    return scale;
+  Scales scales() {
+    return scales;
   }
 
   /// The piece of communication or multiplication that made that row of a part, for people.
@@ -394,7 +398,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     if (compiled != null) {
       return tuning.replayed();
     }
-    var executor = new Executor(schedule, place.rank(), this, scale, () -> "`" + this + "`");
+    var executor = new Executor(schedule, place.rank(), this, scales, () -> "`" + this + "`");
     compiled = backend.compile(streams(), executor::layOut, tuning.replayed());
     return false;
   }

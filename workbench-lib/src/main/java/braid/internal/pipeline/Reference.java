@@ -67,8 +67,9 @@ public final class Reference implements AutoCloseable {
       return isExact() ? exact(made) : new Bounded(made, step.apply(low), step.apply(high));
     }
 
-    Interval interval(boolean activated) {
-      return new Interval(expected.dtype(), expected.bytes(), low.bytes(), high.bytes(), activated);
+    Interval interval(boolean activated, float outScale) {
+      return new Interval(
+          expected.dtype(), expected.bytes(), low.bytes(), high.bytes(), activated, outScale);
     }
   }
 
@@ -100,7 +101,7 @@ public final class Reference implements AutoCloseable {
   private Matrix wide(MemorySegment stored) {
     int columns = plan.matrix(Part.OUTPUT).columns();
     var wide = plain.matrix(DType.FP32, 1, columns);
-    plain.copy(Matrix.of(stored, spec.outputDtype(), 1, columns), wide);
+    plain.copy(Matrix.of(stored, spec.sumDtype(), 1, columns), wide);
     return wide;
   }
 
@@ -178,7 +179,7 @@ public final class Reference implements AutoCloseable {
   }
 
   private Products multiply(Matrix left, Matrix right) {
-    float scale = plan.scale();
+    float scale = plan.scales().product();
     var values = plain.times(left, right, scale);
     if (confidence == 0) {
       return new Products(values, Optional.empty());
@@ -187,7 +188,11 @@ public final class Reference implements AutoCloseable {
     var columns = range(right);
     var error =
         ProductError.of(
-            plan.backend().precision(spec.dtype()), left.columns(), scale, rows, columns);
+            plan.backend().precision(spec.dtype(), spec.weightDtype()),
+            left.columns(),
+            scale,
+            rows,
+            columns);
     double largest = scale * left.columns() * rows.largest() * columns.largest();
     // To sums of several ranks it is added in one order.
     if (!spec.pattern().reduces()) {
@@ -248,15 +253,15 @@ public final class Reference implements AutoCloseable {
   /// What is added up beside the multiplication: no product is in it, so it is exact.
   private Matrix reduceScatter(Matrix mine) {
     var sum = besideOutput;
-    return sum == null ? plain.reduceScatter(mine, spec.outputDtype()) : sum;
+    return sum == null ? plain.reduceScatter(mine, spec.sumDtype()) : sum;
   }
 
   private Bounded reduceScatter(Bounded mine) {
-    return mine.map(each -> plain.reduceScatter(each, spec.outputDtype()));
+    return mine.map(each -> plain.reduceScatter(each, spec.sumDtype()));
   }
 
   private Bounded allReduce(Bounded mine) {
-    return mine.map(each -> plain.allReduce(each, spec.outputDtype()));
+    return mine.map(each -> plain.allReduce(each, spec.sumDtype()));
   }
 
   /// Adds the bias, and what the output held before.
@@ -270,31 +275,39 @@ public final class Reference implements AutoCloseable {
       return sums;
     }
     var whole = plain.matrix(DType.FP32, sums.rows(), sums.columns());
-    var parts =
-        spec.has(Feature.ACCUMULATE)
-            ? List.of(sums, sizes ? sizes(before) : before)
-            : List.of(sums);
+    boolean accumulates = spec.has(Feature.ACCUMULATE);
+    if (accumulates) {
+      plain.copy(sizes ? sizes(before) : before, whole);
+    }
     var line = bias.map(each -> (sizes ? sizes(each) : each).segment());
-    plain.add(parts, whole, new Epilogue(1, false, line, Optional.empty(), Optional.empty()));
+    plain.copy(
+        sums, whole, new Epilogue(1, accumulates, line, Optional.empty(), Optional.empty(), 1));
     return whole;
   }
 
   private Matrix rounded(Matrix values, Optional<Matrix> preActivation) {
     var rounded = plain.matrix(spec.outputDtype(), values.rows(), values.columns());
     plain.copy(
-        values, rounded, new Epilogue(1, false, Optional.empty(), preActivation, Optional.empty()));
+        values,
+        rounded,
+        new Epilogue(
+            1, false, Optional.empty(), preActivation, Optional.empty(), plan.scales().stored()));
     return rounded;
   }
 
   /// The first value that is not within its bound.
   private Optional<String> outside(Bounded result) {
-    return first(Part.OUTPUT, result.interval(spec.has(Feature.GELU)), this::origin)
+    return first(Part.OUTPUT, output(result), this::origin)
         .or(
             () ->
                 spec.has(Feature.GELU)
-                    ? first(Part.PRE_ACTIVATION, result.interval(false), this::origin)
+                    ? first(Part.PRE_ACTIVATION, result.interval(false, 1), this::origin)
                     : Optional.empty())
         .or(() -> communicated(null));
+  }
+
+  private Interval output(Bounded result) {
+    return result.interval(spec.has(Feature.GELU), plan.scales().stored());
   }
 
   /// The first wrong value of what is only communicated: exact, but for sums where a tolerance is
@@ -303,7 +316,9 @@ public final class Reference implements AutoCloseable {
     var whole = gathered;
     if (spec.has(Feature.GATHERED_INPUT) && whole != null) {
       return first(
-          Part.GATHERED_INPUT, exactly(whole), i -> plan.origin(Part.GATHERED_INPUT, i / spec.k()));
+          Part.GATHERED_INPUT,
+          exactly(whole.asStored()),
+          i -> plan.origin(Part.GATHERED_INPUT, whole.transposed() ? i % spec.m() : i / spec.k()));
     }
     var beside = besideOutput;
     if (spec.pattern().beside() && beside != null) {
@@ -323,7 +338,7 @@ public final class Reference implements AutoCloseable {
   }
 
   private static Interval exactly(Matrix values) {
-    return Bounded.exact(values).interval(false);
+    return Bounded.exact(values).interval(false, 1);
   }
 
   private Optional<String> first(Part part, Interval expected, IntFunction<String> origin) {
@@ -365,9 +380,11 @@ public final class Reference implements AutoCloseable {
   /// The RMS of all values, where it is more than roundings explain though each value is within its
   /// bound. GELU's input is looked at where there is one.
   private Optional<String> systematic(Bounded result) {
-    var part = spec.has(Feature.GELU) ? Part.PRE_ACTIVATION : Part.OUTPUT;
+    boolean activated = spec.has(Feature.GELU);
+    var part = activated ? Part.PRE_ACTIVATION : Part.OUTPUT;
     var got = plan.view(part).orElseThrow();
-    var judgement = access.judge(result.interval(false), got.dtype(), got.memory());
+    var expected = activated ? result.interval(false, 1) : output(result);
+    var judgement = access.judge(expected, got.dtype(), got.memory());
     if (judgement.squares() <= judgement.allowed()) {
       return Optional.empty();
     }
@@ -392,7 +409,7 @@ public final class Reference implements AutoCloseable {
     var sums = result.expected();
     var kept =
         spec.has(Feature.GELU)
-            ? Optional.of(plain.matrix(spec.outputDtype(), sums.rows(), sums.columns()))
+            ? Optional.of(plain.matrix(spec.sumDtype(), sums.rows(), sums.columns()))
             : Optional.<Matrix>empty();
     return first(Part.OUTPUT, rounded(sums, kept), tolerance, this::origin)
         .or(() -> kept.flatMap(each -> first(Part.PRE_ACTIVATION, each, tolerance, this::origin)))

@@ -48,6 +48,11 @@ public record Bounds(float expected, float low, float high) {
         : 0.5 * x * (1 + Math.tanh(SQRT_2_OVER_PI * (x + CUBIC * x * x * x)));
   }
 
+  /// The same of numbers that are stored multiplied by a positive scale.
+  public Bounds scaled(float by) {
+    return by == 1 ? this : new Bounds(expected * by, low * by, high * by);
+  }
+
   /// What is left once the type has stored it. Rounding keeps the order, so the interval stays one.
   public Bounds rounded(DType dtype) {
     return new Bounds(dtype.round(expected), dtype.round(low), dtype.round(high));
@@ -78,9 +83,11 @@ public record Bounds(float expected, float low, float high) {
   }
 
   /// How far a stored number is from what was expected, beyond half a step of the type: what its
-  /// last rounding does not explain.
+  /// last rounding does not explain. FP8 stores at most its largest number.
   public static double unexplained(DType dtype, float expected, float found) {
-    return Math.max(0, Math.abs((double) found - expected) - step(dtype, found) / 2);
+    float largest = dtype.isFp8() ? dtype.round(Float.MAX_VALUE) : Float.POSITIVE_INFINITY;
+    float wanted = Math.max(-largest, Math.min(expected, largest));
+    return Math.max(0, Math.abs((double) found - wanted) - step(dtype, found) / 2);
   }
 
   private static double step(DType dtype, float value) {

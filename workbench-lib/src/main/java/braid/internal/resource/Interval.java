@@ -7,8 +7,14 @@ import java.lang.foreign.MemorySegment;
 /// activation.
 ///
 /// @param activated whether GELU of them is what was stored
+/// @param outScale by which they, or their GELU, were multiplied when they were stored
 public record Interval(
-    DType dtype, MemorySegment expected, MemorySegment low, MemorySegment high, boolean activated) {
+    DType dtype,
+    MemorySegment expected,
+    MemorySegment low,
+    MemorySegment high,
+    boolean activated,
+    float outScale) {
   /// Those of one of them.
   public Bounds at(Access access, long index) {
     var bounds =
@@ -16,6 +22,6 @@ public record Interval(
             access.get(dtype, expected, index),
             access.get(dtype, low, index),
             access.get(dtype, high, index));
-    return activated ? bounds.activated() : bounds;
+    return (activated ? bounds.activated() : bounds).scaled(outScale);
   }
 }

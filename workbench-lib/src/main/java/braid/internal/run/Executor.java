@@ -9,7 +9,9 @@ import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
+import braid.internal.work.Transfer;
 import braid.internal.work.Work;
+import braid.model.Scales;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
 import braid.schedule.Flag;
@@ -49,17 +51,17 @@ public final class Executor {
 
   private final Resources resources;
   private final Supplier<String> what;
-  private final float scale;
+  private final Scales scales;
   private final Map<String, Integer> slots = new HashMap<>();
   private final List<Runnable> steps = new ArrayList<>();
   private Event[] marks = {};
 
-  /// @param scale of [Finish#scaled]
+  /// @param scales of [Finish#scaled] and [Finish#rescaled]
   /// @param what is executed, for messages
   public Executor(
-      Schedule schedule, int rank, Resources resources, float scale, Supplier<String> what) {
+      Schedule schedule, int rank, Resources resources, Scales scales, Supplier<String> what) {
     this.resources = resources;
-    this.scale = scale;
+    this.scales = scales;
     this.what = what;
     int slot = 0;
     for (var flag : schedule.flags()) {
@@ -134,22 +136,26 @@ public final class Executor {
   }
 
   private Runnable copy(Step.Copy copy, Stream stream, Work work) {
-    var copies =
-        copy.moves().stream()
-            .map(move -> new Copy(work, bytes(move.from()), bytes(move.to())))
-            .toList();
+    var copies = copy.moves().stream().map(move -> new Copy(work, transfer(move))).toList();
     if (copies.size() > 1 && copy.moves().stream().noneMatch(Step.Move::isLocal)) {
       return () -> stream.copyAll(work, copies);
     }
     var each = new ArrayList<Runnable>();
     for (int i = 0; i < copies.size(); i++) {
-      var one = copies.get(i);
+      var one = copies.get(i).transfer();
       each.add(
           copy.moves().get(i).isLocal()
-              ? () -> stream.copyLocal(work, one.from(), one.to())
-              : () -> stream.copy(work, one.from(), one.to()));
+              ? () -> stream.copyLocal(work, one)
+              : () -> stream.copy(work, one));
     }
     return each.size() == 1 ? each.getFirst() : () -> each.forEach(Runnable::run);
+  }
+
+  /// Rows of what is stored by columns are columns of it, and begin a pitch apart.
+  private Transfer transfer(Step.Move move) {
+    return move.from().buffer().transposed()
+        ? Transfer.of(matrix(move.from()), matrix(move.to()))
+        : Transfer.of(bytes(move.from()), bytes(move.to()));
   }
 
   private Runnable gemm(Step.Gemm gemm, Stream stream, Work work) {
@@ -174,11 +180,12 @@ public final class Executor {
   private Epilogue epilogue(Finish finish, Region output) {
     Function<Buffer, MemorySegment> own = buffer -> resources.memory(buffer, output.rank());
     return new Epilogue(
-        finish.scaled() ? scale : 1,
+        finish.scaled() ? scales.product() : 1,
         finish.accumulate(),
         finish.bias().map(own),
         finish.preActivation().map(buffer -> matrix(buffer.on(output.rank(), output.slice()))),
-        finish.amax().map(own));
+        finish.amax().map(own),
+        finish.rescaled() ? scales.stored() : 1);
   }
 
   private Matrix matrix(Region region) {

@@ -43,14 +43,15 @@ public final class Findings {
     }
   }
 
-  /// Every number must be what that type makes of a GELU as exact as fp32: of one that near.
-  void activated(String of, DType dtype, float[] wanted, float[] got) {
+  /// Every number must be what that type makes of a GELU as exact as fp32, times a scale: of one
+  /// that near.
+  void activated(String of, DType dtype, float[] wanted, float scale, float[] got) {
     var least = new float[wanted.length];
     for (int i = 0; i < wanted.length && i < got.length; i++) {
       double off = ACTIVATED_ATOL + ACTIVATED_RTOL * Math.abs(wanted[i]);
-      float low = dtype.round((float) (wanted[i] - off));
-      float high = dtype.round((float) (wanted[i] + off));
-      least[i] = low <= got[i] && got[i] <= high ? got[i] : dtype.round(wanted[i]);
+      float low = dtype.round((float) (wanted[i] - off) * scale);
+      float high = dtype.round((float) (wanted[i] + off) * scale);
+      least[i] = low <= got[i] && got[i] <= high ? got[i] : dtype.round(wanted[i] * scale);
     }
     same(of, least, got);
   }

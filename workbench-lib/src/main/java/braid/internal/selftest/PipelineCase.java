@@ -30,6 +30,10 @@ import java.util.stream.Collectors;
 public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements TabledCase {
   static final float INPUT_SCALE = 0.5f;
   static final float WEIGHT_SCALE = 4;
+
+  /// So small that some of the numbers that are stored are the largest of their type.
+  static final float OUTPUT_SCALE = 0.125f;
+
   private static final int ITERATIONS_IN_FLIGHT = 3;
 
   /// A sum of integers and such fractions is more than 16 bits hold.
@@ -71,6 +75,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
         Integer.toString(spec.k()),
         Long.toString(spec.besideElements()),
         spec.dtype().name(),
+        spec.weightDtype().name(),
         spec.outputDtype().name(),
         spec.features().stream().map(Enum::name).collect(Collectors.joining("+")),
         how.method().name(),
@@ -89,7 +94,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   public static PipelineCase parse(String text) {
     var part = text.split(",", -1);
     var features = EnumSet.noneOf(Feature.class);
-    Arrays.stream(part[7].split("\\+"))
+    Arrays.stream(part[8].split("\\+"))
         .filter(name -> !name.isEmpty())
         .map(Feature::valueOf)
         .forEach(features::add);
@@ -102,22 +107,23 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
             Long.parseLong(part[4]),
             DType.valueOf(part[5]),
             DType.valueOf(part[6]),
+            DType.valueOf(part[7]),
             features),
         new Overlap(
-            Method.valueOf(part[8]),
-            Integer.parseInt(part[9]),
-            Arrays.stream(part[10].split("-"))
+            Method.valueOf(part[9]),
+            Integer.parseInt(part[10]),
+            Arrays.stream(part[11].split("-"))
                 .filter(cut -> !cut.isEmpty())
                 .map(Integer::valueOf)
                 .toList(),
-            Integer.parseInt(part[11]),
-            ChunkOrder.valueOf(part[12]),
-            Transport.valueOf(part[13]),
-            Integer.parseInt(part[14]),
-            Priority.valueOf(part[15]),
-            Boolean.parseBoolean(part[16]),
-            Boolean.parseBoolean(part[17])),
-        Integer.parseInt(part[18]));
+            Integer.parseInt(part[12]),
+            ChunkOrder.valueOf(part[13]),
+            Transport.valueOf(part[14]),
+            Integer.parseInt(part[15]),
+            Priority.valueOf(part[16]),
+            Boolean.parseBoolean(part[17]),
+            Boolean.parseBoolean(part[18])),
+        Integer.parseInt(part[19]));
   }
 
   @Override
@@ -166,7 +172,9 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
 
   Pipeline build(Trial trial) {
     var builder = Pipeline.on(trial.group()).gemm(spec).overlap(how).memory(trial.kind());
-    if (spec.dtype().isFp8()) {
+    if (spec.outputDtype().isFp8()) {
+      builder.scales(INPUT_SCALE, WEIGHT_SCALE, OUTPUT_SCALE);
+    } else if (spec.isScaled()) {
       builder.scales(INPUT_SCALE, WEIGHT_SCALE);
     }
     return builder.build();
@@ -215,10 +223,12 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     var got = pipe.output().toFloats();
     if (spec.has(Feature.GELU)) {
       findings.same(
-          as + "pre-activation", PlainCase.rounded(dtype, sums), pipe.preActivation().toFloats());
-      findings.activated(as + "output", dtype, plain.activated(), got);
+          as + "pre-activation",
+          PlainCase.rounded(PlainCase.beside(dtype), sums),
+          pipe.preActivation().toFloats());
+      findings.activated(as + "output", dtype, plain.activated(), PlainCase.outScale(spec), got);
     } else {
-      findings.same(as + "output", PlainCase.rounded(dtype, sums), got);
+      findings.same(as + "output", PlainCase.stored(spec, sums), got);
     }
     if (spec.has(Feature.GATHERED_INPUT)) {
       findings.same(as + "gathered input", plain.wholeInput(), pipe.gatheredInput().toFloats());
@@ -230,7 +240,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
           PlainCase.rounded(beside.dtype(), plain.besideOutput()),
           beside.toFloats());
     }
-    if (spec.dtype().isFp8()) {
+    if (spec.isScaled()) {
       compareAmax(pipe, PlainCase.largest(plain.activated()), as, findings);
     }
     if (how.symmetricOutput()) {
@@ -270,8 +280,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     if (!spec.has(Feature.GELU)) {
       findings.same(
           as + "rank " + peer + "'s output",
-          PlainCase.rounded(
-              spec.outputDtype(), plain(new Place(peer, place.size()), round, run).output()),
+          PlainCase.stored(spec, plain(new Place(peer, place.size()), round, run).output()),
           ofPeer);
     }
   }

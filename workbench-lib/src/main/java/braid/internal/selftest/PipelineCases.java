@@ -20,7 +20,22 @@ public final class PipelineCases {
   private static final int[][] EVEN_AND_UNEVEN = {{24, 16, 8}, {23, 13, 7}};
   private static final int[] UNEVEN = EVEN_AND_UNEVEN[1];
 
+  /// A size of one rank's part in each direction that fp8 has to be a multiple of 16 in.
+  private static final int ALIGNED = 32;
+
   private PipelineCases() {}
+
+  /// Input and weight of every two types, as the host multiplies them; uneven.
+  public static List<PipelineCase> mixed(Pattern pattern) {
+    var cases = new ArrayList<PipelineCase>();
+    for (var input : DType.values()) {
+      for (var weight : DType.values()) {
+        var spec = uneven(pattern).dtype(input).weight(weight);
+        cases.add(new PipelineCase(spec, Overlap.splits(2)));
+      }
+    }
+    return cases;
+  }
 
   /// Every supported one of those rows, in every type, at even, uneven and tiny sizes.
   public static List<PipelineCase> table(List<Capabilities.Row> rows, int ranks) {
@@ -125,8 +140,33 @@ public final class PipelineCases {
     }
     cases.add(new PipelineCase(spec.dtype(DType.BF16).output(DType.FP32), how));
     cases.add(new PipelineCase(spec.dtype(DType.FP8_E5M2).output(DType.FP16), how));
+    for (var some : List.of(spec, aligned(pattern, ranks))) {
+      cases.add(new PipelineCase(some.dtype(DType.FP8_E4M3).weight(DType.FP8_E5M2), how));
+      cases.add(new PipelineCase(some.dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3), how));
+    }
+    for (var output : List.of(DType.FP8_E4M3, DType.FP8_E5M2)) {
+      var narrow = spec.dtype(DType.FP8_E4M3).output(output);
+      cases.add(new PipelineCase(narrow, how));
+      cases.add(new PipelineCase(narrow.bias().gelu(), how.replay()));
+      cases.add(new PipelineCase(narrow.bias(), how.outputInSymmetricMemory()));
+      cases.add(
+          new PipelineCase(
+              aligned(pattern, ranks).dtype(DType.FP8_E5M2).weight(DType.FP8_E4M3).output(output),
+              how));
+    }
+    cases.add(new PipelineCase(spec.weight(DType.TF32), how));
+    cases.add(new PipelineCase(spec.dtype(DType.TF32).weight(DType.FP32), how));
     for (var option : options(spec, how, ranks)) {
       cases.add(new PipelineCase(spec, option));
+      if (pattern == Pattern.ALL_GATHER_GEMM) {
+        // Chunks of what is stored by columns are not in one piece.
+        cases.add(new PipelineCase(spec.dtype(DType.BF16).transposedInput(), option));
+      }
+    }
+    if (pattern == Pattern.ALL_GATHER_GEMM) {
+      var turned = aligned(pattern, ranks).transposedInput().gatheredInput();
+      cases.add(new PipelineCase(turned.dtype(DType.BF16), how));
+      cases.add(new PipelineCase(turned.dtype(DType.FP8_E4M3), how.replay()));
     }
     cases.add(
         new PipelineCase(
@@ -137,6 +177,11 @@ public final class PipelineCases {
             how.outputInSymmetricMemory()));
   }
 
+  /// A problem whose operands tensor cores take in fp8 on every rank.
+  private static GemmSpec aligned(Pattern pattern, int ranks) {
+    return spec(pattern, 24, ALIGNED * ranks, ALIGNED * ranks, 53);
+  }
+
   private static List<EnumSet<Feature>> features(Pattern pattern) {
     var sets = new ArrayList<EnumSet<Feature>>();
     sets.add(EnumSet.of(Feature.BIAS));
@@ -145,10 +190,10 @@ public final class PipelineCases {
     sets.add(EnumSet.of(Feature.TRANSPOSED_WEIGHT));
     if (pattern == Pattern.ALL_GATHER_GEMM) {
       sets.add(EnumSet.of(Feature.GATHERED_INPUT, Feature.TRANSPOSED_WEIGHT));
-    } else {
-      sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT));
-      sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT, Feature.TRANSPOSED_WEIGHT, Feature.GELU));
+      sets.add(EnumSet.of(Feature.GATHERED_INPUT, Feature.TRANSPOSED_INPUT));
     }
+    sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT));
+    sets.add(EnumSet.of(Feature.TRANSPOSED_INPUT, Feature.TRANSPOSED_WEIGHT, Feature.GELU));
     return sets;
   }
 
@@ -160,6 +205,7 @@ public final class PipelineCases {
         spec.k(),
         spec.besideElements(),
         spec.dtype(),
+        spec.weightDtype(),
         spec.outputDtype(),
         features);
   }

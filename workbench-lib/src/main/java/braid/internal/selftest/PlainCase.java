@@ -158,7 +158,7 @@ final class PlainCase {
 
   /// A power of two, so that it rounds nothing.
   private float[][] scaled(float[][] product) {
-    float scale = spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
+    float scale = spec.isScaled() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
     for (var row : product) {
       for (int j = 0; j < row.length; j++) {
         row[j] *= scale;
@@ -167,10 +167,10 @@ final class PlainCase {
     return product;
   }
 
-  /// Each rank's product travels in the output's type. The sum is rounded to it once, but in a ring
-  /// at every hop.
+  /// Each rank's product travels in the output's type, or in BF16. The sum is rounded to it once,
+  /// but in a ring at every hop.
   private float[][] sum() {
-    var type = spec.outputDtype();
+    var type = beside(spec.outputDtype());
     var products = new float[place.size()][][];
     for (int rank = 0; rank < place.size(); rank++) {
       int depth = part(spec.k(), place.size(), rank).length;
@@ -207,11 +207,16 @@ final class PlainCase {
     return order;
   }
 
+  /// As it is stored.
   float[] wholeInput() {
     var whole = gathered();
     var flat = new float[spec.m() * spec.k()];
-    for (int row = 0; row < whole.length; row++) {
-      System.arraycopy(whole[row], 0, flat, row * spec.k(), spec.k());
+    for (int row = 0; row < spec.m(); row++) {
+      for (int column = 0; column < spec.k(); column++) {
+        int at =
+            spec.has(Feature.TRANSPOSED_INPUT) ? column * spec.m() + row : row * spec.k() + column;
+        flat[at] = whole[row][column];
+      }
     }
     return flat;
   }
@@ -233,6 +238,25 @@ final class PlainCase {
     }
     var mine = part(elements, place.size(), place.rank());
     return gathers ? all : Arrays.copyOfRange(all, mine.start, mine.start + mine.length);
+  }
+
+  /// The type of sums, and of what is kept beside an output.
+  static DType beside(DType output) {
+    return output == DType.FP8_E4M3 || output == DType.FP8_E5M2 ? DType.BF16 : output;
+  }
+
+  /// What an output's numbers are multiplied by when they are stored.
+  static float outScale(GemmSpec spec) {
+    return spec.outputDtype().isFp8() ? 1 / PipelineCase.OUTPUT_SCALE : 1;
+  }
+
+  /// The output as it is stored, of such numbers.
+  static float[] stored(GemmSpec spec, float[] values) {
+    var scaled = new float[values.length];
+    for (int i = 0; i < values.length; i++) {
+      scaled[i] = values[i] * outScale(spec);
+    }
+    return rounded(spec.outputDtype(), scaled);
   }
 
   static double gelu(double x) {

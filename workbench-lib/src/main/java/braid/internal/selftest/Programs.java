@@ -208,23 +208,41 @@ public record Programs(
                   pattern, size(), size(), size(), size() * (long) any(List.of(1, 1, 11)))
               .dtype(dtype);
       if (random.nextInt(4) == 0) {
-        spec = spec.output(any(List.of(DType.FP32, DType.BF16, DType.FP16)));
+        spec = spec.weight(partner(dtype));
       }
-      spec = PipelineCases.with(spec, features(pattern));
+      if (random.nextInt(4) == 0) {
+        var outputs = new ArrayList<>(List.of(DType.FP32, DType.BF16, DType.FP16));
+        if (spec.isScaled()) {
+          outputs.addAll(List.of(DType.FP8_E4M3, DType.FP8_E5M2));
+        }
+        spec = spec.output(any(outputs));
+      }
+      spec = PipelineCases.with(spec, features(spec));
       // A ring rounds at every hop, where plain loops round once.
       boolean rounds =
           cell.method() == Method.RING
               && (pattern.reduces() || pattern == Pattern.GEMM_BESIDE_REDUCE_SCATTER);
-      boolean wide = !dtype.isFp8() && !rounds && random.nextInt(3) == 0;
+      boolean wide = !spec.isScaled() && !rounds && random.nextInt(3) == 0;
       return new PipelineCase(
           shallow(spec, wide), how(cell, spec, members), wide ? WIDE_FACTOR : 1);
+    }
+
+    /// Another type that every backend multiplies with that one, where there is any.
+    private DType partner(DType of) {
+      return switch (of) {
+        case FP32 -> DType.TF32;
+        case TF32 -> DType.FP32;
+        case FP8_E4M3 -> DType.FP8_E5M2;
+        case FP8_E5M2 -> DType.FP8_E4M3;
+        case BF16, FP16 -> of;
+      };
     }
 
     /// As deep as equal still means equal.
     private GemmSpec shallow(GemmSpec spec, boolean wide) {
       var out = spec.outputDtype();
-      double exact = out.isStoredAsFp32() ? 0x1p24 : 2 / out.epsilon();
-      float scale = spec.dtype().isFp8() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
+      double exact = out.isStoredAsFp32() ? 0x1p24 : 2 / spec.sumDtype().epsilon();
+      float scale = spec.isScaled() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
       double most =
           wide
               ? out == DType.FP16 ? WIDE_FP16_DEPTH : Integer.MAX_VALUE
@@ -236,19 +254,21 @@ public record Programs(
           (int) Math.min(spec.k(), most),
           spec.besideElements(),
           spec.dtype(),
+          spec.weightDtype(),
           out,
           spec.features());
     }
 
-    private EnumSet<Feature> features(Pattern pattern) {
+    private EnumSet<Feature> features(GemmSpec spec) {
+      var pattern = spec.pattern();
       var features = EnumSet.noneOf(Feature.class);
       for (var feature : Feature.values()) {
         boolean legal =
             switch (feature) {
               case GATHERED_INPUT -> pattern == Pattern.ALL_GATHER_GEMM;
-              case TRANSPOSED_INPUT -> pattern != Pattern.ALL_GATHER_GEMM;
               case GELU -> !features.contains(Feature.ACCUMULATE);
-              case TRANSPOSED_WEIGHT, ACCUMULATE, BIAS -> true;
+              case ACCUMULATE -> !spec.outputDtype().isFp8();
+              case TRANSPOSED_INPUT, TRANSPOSED_WEIGHT, BIAS -> true;
             };
         if (legal && random.nextInt(3) == 0) {
           features.add(feature);

@@ -48,6 +48,11 @@ public record Matrix(
         transposed);
   }
 
+  /// The rows of numbers that it is stored as.
+  public Matrix asStored() {
+    return transposed ? new Matrix(segment, dtype, columns, rows, stride, false) : this;
+  }
+
   /// As many rows of the memory, so many stored rows further on.
   Matrix further(int storedRows) {
     return new Matrix(

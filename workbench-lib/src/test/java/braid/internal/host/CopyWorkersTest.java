@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.rank.Waits;
+import braid.internal.work.Transfer;
 import braid.model.GroupAborted;
 import braid.model.Link;
 import java.lang.foreign.Arena;
@@ -36,7 +37,7 @@ class CopyWorkersTest {
         from.set(ValueLayout.JAVA_BYTE, i, (byte) (i * 31));
       }
       long start = System.nanoTime();
-      workers.copy(() -> "a copy", from, to, start);
+      workers.copy(() -> "a copy", Transfer.of(from, to), start);
       assertThat(to.mismatch(from)).isEqualTo(-1);
       assertThat(System.nanoTime() - start).isGreaterThanOrEqualTo(link.nanos(BYTES));
     }
@@ -83,7 +84,8 @@ class CopyWorkersTest {
     return Thread.ofPlatform()
         .start(
             () ->
-                assertThatThrownBy(() -> mover.copy(() -> "a copy", from, to, System.nanoTime()))
+                assertThatThrownBy(
+                        () -> mover.copy(() -> "a copy", Transfer.of(from, to), System.nanoTime()))
                     .isInstanceOf(GroupAborted.class));
   }
 
@@ -110,7 +112,9 @@ class CopyWorkersTest {
       assertThatThrownBy(
               () ->
                   workers.copy(
-                      () -> "a copy", arena.allocate(64), arena.allocate(64), System.nanoTime()))
+                      () -> "a copy",
+                      Transfer.of(arena.allocate(64), arena.allocate(64)),
+                      System.nanoTime()))
           .isInstanceOf(GroupAborted.class)
           .hasMessageContaining("rank 2 failed");
     }

@@ -3,6 +3,7 @@ package braid.internal.host;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.rank.Waits;
+import braid.internal.work.Transfer;
 import braid.model.Link;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
@@ -48,7 +49,7 @@ class PacerTest {
       long start = System.nanoTime();
       long ready = start;
       for (int i = 1; i <= copies; i++) {
-        ready = engine.copy(() -> "a copy", from, to, ready);
+        ready = engine.copy(() -> "a copy", Transfer.of(from, to), ready);
         assertThat(ready - start).isEqualTo(i * MILLI);
         assertThat(System.nanoTime() - ready).isGreaterThanOrEqualTo(0);
       }

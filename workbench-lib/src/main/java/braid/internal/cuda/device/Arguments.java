@@ -38,6 +38,7 @@ final class Arguments {
             epilogue.accumulate(),
             epilogue.bias().map(MemorySegment::address).orElse(0L),
             epilogue.preActivation().map(Matrix::segment).map(MemorySegment::address).orElse(0L),
-            epilogue.amax().map(MemorySegment::address).orElse(0L)));
+            epilogue.amax().map(MemorySegment::address).orElse(0L),
+            epilogue.outScale()));
   }
 }

@@ -164,6 +164,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
                       expected.high().address(),
                       Arguments.type(expected.dtype()),
                       expected.activated(),
+                      expected.outScale(),
                       got.address(),
                       Arguments.type(gotType),
                       count(gotType, got),

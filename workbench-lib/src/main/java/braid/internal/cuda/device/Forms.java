@@ -11,19 +11,23 @@ public final class Forms {
 
   private Forms() {}
 
-  /// Bytes of the second form that a right side needs; 0 where it is multiplied as it lies. E4M3 is
-  /// multiplied stored by columns, as tensor cores want it; E5M2 has no partner of its own type
-  /// there and is widened.
-  public static long formBytes(Matrix source) {
-    long wide = storedRows(source) * wideStride(source) * Short.BYTES;
-    return switch (source.dtype()) {
-      case FP8_E4M3 ->
-          source.transposed() && fitsTensorCores(source)
-              ? 0
-              : isTransposedForm(source) ? (long) source.rows() * source.columns() : wide;
-      case FP8_E5M2 -> wide;
-      case FP32, TF32, BF16, FP16 -> 0;
-    };
+  /// Whether tensor cores multiply numbers of those types in fp8: E5M2 has no partner of its own
+  /// type there.
+  public static boolean isFp8Pair(DType left, DType right) {
+    return left.isFp8() && right.isFp8() && (left != DType.FP8_E5M2 || right != DType.FP8_E5M2);
+  }
+
+  /// Bytes of the second form that a right side needs beside left sides of that type; 0 where it is
+  /// multiplied as it lies. Tensor cores take fp8 stored by columns; what they do not take is
+  /// widened.
+  public static long formBytes(Matrix source, DType left) {
+    if (!source.dtype().isFp8()) {
+      return 0;
+    }
+    if (!isFp8Pair(left, source.dtype()) || !fitsTensorCores(source)) {
+      return storedRows(source) * wideStride(source) * Short.BYTES;
+    }
+    return source.transposed() ? 0 : (long) source.rows() * source.columns();
   }
 
   private static boolean fitsTensorCores(Matrix weight) {
@@ -33,8 +37,11 @@ public final class Forms {
         && weight.segment().address() % 16 == 0;
   }
 
-  static boolean isTransposedForm(Matrix source) {
-    return source.dtype() == DType.FP8_E4M3 && !source.transposed() && fitsTensorCores(source);
+  static boolean isTransposedForm(Operand operand) {
+    var source = operand.source();
+    return isFp8Pair(operand.left(), source.dtype())
+        && !source.transposed()
+        && fitsTensorCores(source);
   }
 
   /// The right side as it is multiplied.
@@ -44,7 +51,7 @@ public final class Forms {
       return source;
     }
     var memory = operand.widened().get().segment();
-    if (isTransposedForm(source)) {
+    if (isTransposedForm(operand)) {
       return Matrix.transposed(memory, source.dtype(), source.rows(), source.columns());
     }
     return new Matrix(

@@ -11,9 +11,11 @@ import braid.natives.blaslt.Lt;
 import braid.natives.cuda.GpuStream;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.Arena;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /// Multiplications of every type and layout, in sizes that no alignment fits, held to plain loops
 /// on this rank's GPU: as cublasLt takes them, and in padded copies.
@@ -27,11 +29,30 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
   private static final long LEFT_SEED = 1;
   private static final long RIGHT_SEED = 2;
 
+  /// Types of the left and the right side.
+  private record Types(DType left, DType right) {
+    @Override
+    public String toString() {
+      return left == right ? left.toString() : left + " x " + right;
+    }
+  }
+
+  /// Every type by itself, and the pairs of different ones.
+  private static final List<Types> TYPES =
+      Stream.concat(
+              Arrays.stream(DType.values()).map(type -> new Types(type, type)),
+              Stream.of(
+                  new Types(DType.FP8_E4M3, DType.FP8_E5M2),
+                  new Types(DType.FP8_E5M2, DType.FP8_E4M3),
+                  new Types(DType.FP32, DType.TF32),
+                  new Types(DType.TF32, DType.FP32)))
+          .toList();
+
   /// One multiplication.
-  private record Case(DType dtype, Size size, boolean turnedA, boolean turnedB, boolean padded) {
+  private record Case(Types types, Size size, boolean turnedA, boolean turnedB, boolean padded) {
     /// fp8 is multiplied into a wider type.
     DType result() {
-      return dtype.isFp8() ? DType.BF16 : dtype;
+      return types.left.isFp8() ? DType.BF16 : types.left;
     }
 
     int a(int row, int depth) {
@@ -47,7 +68,7 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
       return String.format(
           Locale.ROOT,
           "%s m=%d n=%d k=%d%s%s%s",
-          dtype,
+          types,
           size.m,
           size.n,
           size.k,
@@ -66,10 +87,10 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
   public String run() {
     device.gpu().use();
     try (var stream = device.gpu().stream(device.gpu().leastPriority())) {
-      for (var dtype : DType.values()) {
+      for (var types : TYPES) {
         for (var size : SIZES) {
           for (int ways = 0; ways < 1 << 3; ways++) {
-            var each = new Case(dtype, size, (ways & 1) != 0, (ways & 2) != 0, (ways & 4) != 0);
+            var each = new Case(types, size, (ways & 1) != 0, (ways & 2) != 0, (ways & 4) != 0);
             var wrong = wrong(stream, each);
             if (wrong.isPresent()) {
               return wrong.get();
@@ -85,12 +106,12 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     try (var room = new Scratch(device.gpu());
         var scratch = new Scratch(device.gpu())) {
       var size = of.size;
-      var a = matrix(room, of.dtype, size.m, size.k, of.turnedA);
-      var b = matrix(room, of.dtype, size.k, size.n, of.turnedB);
+      var a = matrix(room, of.types.left, size.m, size.k, of.turnedA);
+      var b = matrix(room, of.types.right, size.k, size.n, of.turnedB);
       var c = matrix(room, of.result(), size.m, size.n, false);
       fill(stream, a, LEFT_SEED);
       fill(stream, b, RIGHT_SEED);
-      var operand = operand(room, b);
+      var operand = operand(room, b, of.types.left);
       var multiplier = device.multiplier();
       multiplier.refresh(stream, operand);
       // Choosing an algorithm reads both sides, on a stream of its own.
@@ -124,10 +145,11 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
   }
 
   /// Its second form ends with the room.
-  private static Operand operand(Scratch room, Matrix source) {
-    long bytes = Forms.formBytes(source);
+  private static Operand operand(Scratch room, Matrix source, DType left) {
+    long bytes = Forms.formBytes(source, left);
     return new Operand(
         source,
+        left,
         bytes == 0
             ? Optional.empty()
             : Optional.of(

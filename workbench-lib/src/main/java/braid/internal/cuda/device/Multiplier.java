@@ -229,7 +229,7 @@ public final class Multiplier implements AutoCloseable {
         .ifPresent(
             memory -> {
               var source = operand.source();
-              if (Forms.isTransposedForm(source)) {
+              if (Forms.isTransposedForm(operand)) {
                 device
                     .kernels()
                     .transpose(
@@ -281,14 +281,14 @@ public final class Multiplier implements AutoCloseable {
     var form = form(a, b);
     var left =
         switch (form) {
-          case AS_IT_IS -> layout(type(a.dtype()), a, a.stride());
+          case AS_IT_IS -> layout(type(a.dtype(), b.dtype()), a, a.stride());
           case TRANSPOSED ->
               new Lt.Layout(type(a.dtype()), a.rows(), a.columns(), a.columns(), false);
           case WIDENED ->
               new Lt.Layout(
                   Lt.Type.FP16, a.rows(), a.columns(), Forms.wideStride(a), a.transposed());
         };
-    var right = layout(type(b.dtype()), b, b.stride());
+    var right = layout(type(b.dtype(), a.dtype()), b, b.stride());
     var c = gemm.c();
     int target = reserved == 0 ? 0 : Math.max(1, device.gpu().multiprocessors() - reserved);
     var epilogue = gemm.epilogue();
@@ -298,7 +298,10 @@ public final class Multiplier implements AutoCloseable {
     boolean unaligned = !(aligned(a) && aligned(b) && aligned(c));
     boolean roundsTwice = epilogue.accumulate() || (epilogue.bias().isPresent() && unaligned);
     boolean inexact =
-        epilogue.preActivation().isPresent() || (roundsTwice && !c.dtype().isStoredAsFp32());
+        epilogue.preActivation().isPresent()
+            // Into fp8 only our own kernel stores by a scale.
+            || c.dtype().isFp8()
+            || (roundsTwice && !c.dtype().isStoredAsFp32());
     if (epilogue.amax().isEmpty() && !padded && !inexact) {
       var together =
           gemm.count() > 1 && form == Left.AS_IT_IS && epilogue.preActivation().isEmpty();
@@ -306,7 +309,7 @@ public final class Multiplier implements AutoCloseable {
           new Lt.Problem(
               left,
               right,
-              layout(type(c.dtype()), c, c.stride()),
+              layout(result(c.dtype(), left.type()), c, c.stride()),
               epilogue.bias().isPresent(),
               epilogue.preActivation().isPresent(),
               epilogue.preActivation().map(Matrix::stride).orElse(0),
@@ -321,7 +324,7 @@ public final class Multiplier implements AutoCloseable {
     }
     var wide =
         new Lt.Layout(
-            a.dtype() == DType.TF32 ? Lt.Type.TF32 : Lt.Type.FP32,
+            left.type() == Lt.Type.TF32 ? Lt.Type.TF32 : Lt.Type.FP32,
             c.rows(),
             c.columns(),
             c.columns(),
@@ -412,6 +415,15 @@ public final class Multiplier implements AutoCloseable {
   private static Lt.Layout layout(Lt.Type type, Matrix matrix, long stride) {
     return new Lt.Layout(
         type, matrix.rows(), matrix.columns(), stride, matrix.transposed(), alignment(matrix));
+  }
+
+  /// How a side is multiplied beside the other: fp32 loses nothing beside tf32.
+  private static Lt.Type type(DType dtype, DType other) {
+    return dtype == DType.TF32 && other == DType.FP32 ? Lt.Type.FP32 : type(dtype);
+  }
+
+  private static Lt.Type result(DType dtype, Lt.Type left) {
+    return dtype == DType.TF32 && left == Lt.Type.FP32 ? left : type(dtype);
   }
 
   private static Lt.Type type(DType dtype) {

@@ -30,11 +30,36 @@ class FormsTest {
           transposed
               ? Matrix.transposed(memory, dtype, rows, columns)
               : Matrix.of(memory, dtype, rows, columns);
-      long bytes = Forms.formBytes(source);
+      long bytes = Forms.formBytes(source, dtype);
       assertThat(bytes).isEqualTo((long) storedRows * stride * Short.BYTES);
       var form = arena.allocate(bytes, ALIGNMENT);
-      var right = Forms.right(new Operand(source, Optional.of(new PrivateMemory(form, () -> {}))));
+      var right =
+          Forms.right(new Operand(source, dtype, Optional.of(new PrivateMemory(form, () -> {}))));
       assertThat(right).isEqualTo(new Matrix(form, DType.FP16, rows, columns, stride, transposed));
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "FP8_E4M3, FP8_E4M3, true, 0",
+    "FP8_E4M3, FP8_E5M2, true, 0",
+    "FP8_E5M2, FP8_E4M3, true, 0",
+    "FP8_E5M2, FP8_E5M2, true, 3072",
+    "FP8_E4M3, FP8_E5M2, false, 1536",
+    "FP8_E5M2, FP8_E4M3, false, 1536",
+    "FP8_E5M2, FP8_E5M2, false, 3072"
+  })
+  void onlyTwoOfE5m2AreWidened(DType left, DType right, boolean transposed, long bytes) {
+    try (var arena = Arena.ofConfined()) {
+      var memory = arena.allocate(32 * 48, ALIGNMENT);
+      var source =
+          transposed ? Matrix.transposed(memory, right, 32, 48) : Matrix.of(memory, right, 32, 48);
+      assertThat(Forms.formBytes(source, left)).isEqualTo(bytes);
+      if (bytes == 32 * 48) {
+        var form = new PrivateMemory(arena.allocate(bytes, ALIGNMENT), () -> {});
+        assertThat(Forms.right(new Operand(source, left, Optional.of(form))))
+            .isEqualTo(Matrix.transposed(form.segment(), right, 32, 48));
+      }
     }
   }
 
@@ -53,7 +78,8 @@ class FormsTest {
               Forms.formBytes(
                   transposed
                       ? Matrix.transposed(memory, dtype, rows, columns)
-                      : Matrix.of(memory, dtype, rows, columns)))
+                      : Matrix.of(memory, dtype, rows, columns),
+                  dtype))
           .isEqualTo(bytes);
     }
   }
