@@ -22,7 +22,9 @@
 
 import base64
 import json
+import os
 import random
+import tempfile
 import time
 
 import zmq
@@ -164,8 +166,17 @@ class QueueTest(KernelCase):
         self.assertEqual(str(QUEUED - 1), self.kernel.run("q").result())
 
     def test_a_thousand_cells_queued_behind_a_failure_are_aborted(self):
-        hold = 'Thread.sleep(2_000); throw new IllegalStateException("first");'
-        statuses = self.answers(self.queue(hold))
+        with tempfile.TemporaryDirectory() as folder:
+            queued = os.path.join(folder, "queued")
+            # The kernel reads what was sent while the cell goes on for 2 s.
+            hold = f'''
+            while (!java.nio.file.Files.exists(java.nio.file.Path.of("{queued}"))) Thread.sleep(20);
+            Thread.sleep(2_000);
+            throw new IllegalStateException("first");
+            '''
+            ids = self.queue(hold)
+            open(queued, "w").close()
+            statuses = self.answers(ids)
         self.assertEqual("error", statuses[0])
         self.assertEqual({"aborted"}, set(statuses[1:]))
         self.assertEqual("3", self.kernel.run("1 + 2").result())

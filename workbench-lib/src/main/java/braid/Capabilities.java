@@ -40,7 +40,12 @@ public final class Capabilities {
       MemoryKind kind,
       boolean supported,
       String engine,
-      String note) {}
+      String note) {
+    /// Whether it adds what the ranks have, which not every library does in every type.
+    public boolean adds() {
+      return CollectiveRules.adds(collective);
+    }
+  }
 
   /// Every combination, on the backend of that name.
   public static List<Row> of(String backend) {
@@ -85,7 +90,8 @@ public final class Capabilities {
     return collectivesOf(HOST);
   }
 
-  static List<MemoryKind> kinds() {
+  /// Every kind of symmetric memory that can be had somewhere.
+  public static List<MemoryKind> kinds() {
     return Arrays.stream(MemoryKind.values()).filter(kind -> kind != MemoryKind.AUTO).toList();
   }
 

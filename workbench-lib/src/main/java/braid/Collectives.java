@@ -1,6 +1,5 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Commons;
 import braid.internal.collective.Letter;
@@ -13,6 +12,7 @@ import braid.model.BraidException;
 import braid.model.CollectiveWay;
 import braid.model.Library;
 import braid.model.Overlap;
+import braid.model.Profile;
 import braid.model.Transport;
 import braid.schedule.Collective;
 import java.util.List;
@@ -310,7 +310,8 @@ public final class Collectives {
               body.accept(logged);
             });
     try {
-      return measurement.profile(iterations, streams(), made::configuration);
+      return measurement.profile(
+          iterations, List.of(new Measurement.Lanes("", streams())), made::configuration);
     } finally {
       commons.iteration(0);
     }

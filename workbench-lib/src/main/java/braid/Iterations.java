@@ -4,46 +4,123 @@ import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
 import braid.internal.pipeline.Flight;
 import braid.internal.pipeline.Plan;
+import braid.internal.pipeline.Sequence;
 import braid.model.BraidException;
+import java.util.List;
 import java.util.function.IntConsumer;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Runs a plan again and again. Once an iteration has broken off its ranks may be at different
-/// steps, so there is none after it until the next epoch begins. Where ranks called different
-/// things they agree, before the next iteration, whether it broke off on any of them.
+/// Runs pipelines again and again, stage after stage. Once an iteration has broken off their ranks
+/// may be at different steps, so there is none after it until the next epoch begins.
 final class Iterations {
-  private final ProcessGroup group;
-  private final Plan plan;
+  private final List<Member> members;
+  private final List<ProcessGroup> groups;
+  private final Sequence sequence;
   private final Call call;
   private final Supplier<String> name;
-  private int epoch;
-  private int round;
   private long enqueueNanos;
-  private @Nullable Throwable broken;
 
-  /// @param name what runs, as messages call it
-  Iterations(ProcessGroup group, Plan plan, Supplier<String> name) {
-    this.group = group;
-    this.plan = plan;
-    this.call = Call.of("run of `%s, %s`".formatted(plan.spec(), plan.tuning()));
+  /// A plan and the step its ranks are at. Where ranks called different things they agree, before
+  /// the next iteration, whether it broke off on any of them.
+  static final class Member {
+    private final ProcessGroup group;
+    private final Plan plan;
+    private final Supplier<String> name;
+    private int epoch;
+    private int round;
+    private @Nullable Throwable broken;
+
+    /// @param name of the pipeline, for messages
+    Member(ProcessGroup group, Plan plan, Supplier<String> name) {
+      this.group = group;
+      this.plan = plan;
+      this.name = name;
+      this.epoch = group.context().waits().epoch();
+      this.round = group.calls().round();
+    }
+
+    /// Refuses to go on in the epoch in which an iteration broke off.
+    private void begin() {
+      int current = group.context().waits().epoch();
+      int currentRound = group.calls().round();
+      if (epoch != current) {
+        epoch = current;
+        broken = null;
+        plan.beginEpoch();
+      } else if (round != currentRound) {
+        agree();
+      }
+      round = currentRound;
+      if (broken != null) {
+        throw new BraidException(
+            "%s broke off before (%s) and its ranks may be at different steps; build it again"
+                .formatted(name.get(), broken.getMessage()),
+            broken);
+      }
+    }
+
+    private void agree() {
+      var mine = broken == null ? "" : String.valueOf(broken.getMessage());
+      var said = group.gather(mine);
+      for (int rank = 0; rank < said.size() && broken == null; rank++) {
+        if (!said.get(rank).isEmpty()) {
+          broken = new BraidException("rank %d: %s".formatted(rank, said.get(rank)));
+          plan.spoil();
+        }
+      }
+    }
+
+    private void breakOff(Throwable cause) {
+      broken = cause;
+      plan.spoil();
+      if (group.calls().failed()) {
+        // What its streams wait for does not come, and the next round will not tell them.
+        plan.rest();
+      }
+    }
+
+    /// Whether its ranks are known to be at the same step, so that another pipeline can go on with
+    /// the plan.
+    boolean inStep() {
+      return broken == null
+          && epoch == group.context().waits().epoch()
+          && round == group.calls().round();
+    }
+  }
+
+  /// @param group whose ranks run them together
+  /// @param stages the pipelines
+  /// @param what they are, the same on all ranks
+  /// @param name of all of it, for messages
+  Iterations(ProcessGroup group, List<List<Member>> stages, String what, Supplier<String> name) {
+    this.members = stages.stream().flatMap(List::stream).toList();
+    this.groups =
+        Stream.concat(Stream.of(group), members.stream().map(member -> member.group))
+            .distinct()
+            .toList();
+    this.sequence =
+        new Sequence(
+            stages.stream()
+                .map(stage -> stage.stream().map(member -> member.plan).toList())
+                .toList());
+    this.call = Call.of("run of `%s`".formatted(what));
     this.name = name;
-    this.epoch = group.context().waits().epoch();
-    this.round = group.calls().round();
   }
 
   /// One iteration, to its end on this rank.
   void run(int iteration) {
-    begin();
+    members.forEach(Member::begin);
     try {
-      group.calls().enter(call);
+      enter();
       long begin = System.nanoTime();
-      count(plan.turn(iteration));
-      plan.launch();
+      count(sequence.turn(iteration));
+      sequence.launch(null);
       enqueueNanos = System.nanoTime() - begin;
-      plan.synchronize(this::end);
+      sequence.synchronize(this::end);
     } catch (RuntimeException | Error e) {
-      breakOff(e);
+      members.forEach(member -> member.breakOff(e));
       throw e;
     }
   }
@@ -54,17 +131,23 @@ final class Iterations {
   /// @param before called before each iteration is enqueued, with the number of those that have
   ///   ended
   long[] runInFlight(int iterations, IntConsumer before) {
-    begin();
-    try (var flight = new Flight(plan, iterations, this::end)) {
+    members.forEach(Member::begin);
+    try (var flight = new Flight(sequence, iterations, this::end)) {
       for (int i = 0; i < iterations; i++) {
         before.accept(flight.ended());
-        group.calls().enter(call);
+        enter();
         count(flight.launch());
       }
       return flight.finish();
     } catch (RuntimeException | Error e) {
-      breakOff(e);
+      members.forEach(member -> member.breakOff(e));
       throw e;
+    }
+  }
+
+  private void enter() {
+    for (var group : groups) {
+      group.calls().enter(call);
     }
   }
 
@@ -74,60 +157,12 @@ final class Iterations {
 
   private void count(boolean replayed) {
     if (replayed) {
-      group.counting().add(Counter.REPLAYS);
-    }
-  }
-
-  private void breakOff(Throwable cause) {
-    broken = cause;
-    plan.spoil();
-    if (group.calls().failed()) {
-      // What its streams wait for does not come, and the next round will not tell them.
-      plan.rest();
-    }
-  }
-
-  /// Refuses to go on in the epoch in which an iteration broke off.
-  private void begin() {
-    int current = group.context().waits().epoch();
-    int currentRound = group.calls().round();
-    if (epoch != current) {
-      epoch = current;
-      broken = null;
-      plan.beginEpoch();
-    } else if (round != currentRound) {
-      agree();
-    }
-    round = currentRound;
-    if (broken != null) {
-      throw new BraidException(
-          "%s broke off before (%s) and its ranks may be at different steps; build it again"
-              .formatted(name.get(), broken.getMessage()),
-          broken);
-    }
-  }
-
-  private void agree() {
-    var mine = broken == null ? "" : String.valueOf(broken.getMessage());
-    var said = group.gather(mine);
-    for (int rank = 0; rank < said.size() && broken == null; rank++) {
-      if (!said.get(rank).isEmpty()) {
-        broken = new BraidException("rank %d: %s".formatted(rank, said.get(rank)));
-        plan.spoil();
-      }
+      groups.getFirst().counting().add(Counter.REPLAYS);
     }
   }
 
   /// For how long the last one took this rank's thread to give out.
   long enqueueNanos() {
     return enqueueNanos;
-  }
-
-  /// Whether its ranks are known to be at the same step, so that another pipeline can go on with
-  /// the plan.
-  boolean inStep() {
-    return broken == null
-        && epoch == group.context().waits().epoch()
-        && round == group.calls().round();
   }
 }

@@ -6,6 +6,7 @@ import braid.internal.resource.PrivateMemory;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.LongStream;
@@ -22,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// It begins as zeroes. No rank waits for another to make one or to close it.
-public final class LocalTensor implements AutoCloseable {
+public final class LocalTensor implements AllocatedTensor, AutoCloseable {
   private final ProcessGroup group;
   private final List<Long> shape;
   private final DType dtype;
@@ -131,20 +132,31 @@ public final class LocalTensor implements AutoCloseable {
 
   /// Its numbers, as long as it is open.
   public synchronized Tensor view() {
+    checkOpen();
+    return new Tensor(shape, dtype, List.of(memory.segment()), this::ended, access);
+  }
+
+  MemorySegment segment() {
+    checkOpen();
+    return memory.segment();
+  }
+
+  synchronized void checkOpen() {
     if (closed) {
       throw new BraidException(ended());
     }
-    return new Tensor(shape, dtype, List.of(memory.segment()), this::ended, access);
   }
 
   private String ended() {
     return "local tensor %s %s is closed; allocate it again".formatted(Tensor.text(shape), dtype);
   }
 
+  @Override
   public List<Long> shape() {
     return shape;
   }
 
+  @Override
   public DType dtype() {
     return dtype;
   }

@@ -1,10 +1,10 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.pipeline.ClockAlignment;
 import braid.internal.report.progress.Progress;
 import braid.model.BraidException;
+import braid.model.Profile;
 import braid.model.Span;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -28,6 +28,18 @@ record Measurement(ProcessGroup group, Iteration iteration) {
   @FunctionalInterface
   interface Iteration {
     void run(int number);
+  }
+
+  /// Streams whose spans are of one pipeline.
+  ///
+  /// @param prefix of their names
+  record Lanes(String prefix, List<Stream> streams) {
+    List<Span> recorded() {
+      return streams.stream()
+          .flatMap(stream -> stream.recorded().stream())
+          .map(span -> span.on(prefix + span.stream()))
+          .toList();
+    }
   }
 
   /// Nanoseconds that each iteration took on this rank. All ranks begin together.
@@ -77,15 +89,15 @@ record Measurement(ProcessGroup group, Iteration iteration) {
   ///
   /// @param configuration asked for when all iterations are done
   Profile profile(
-      int iterations, List<Stream> streams, Supplier<SequencedMap<String, String>> configuration) {
+      int iterations, List<Lanes> lanes, Supplier<SequencedMap<String, String>> configuration) {
     checkIterations("profile", iterations);
     int plain = Math.min(iterations, MOST_PLAIN);
     var plainNanos = new ArrayList<Long>();
     timePlain((plain + 1) / 2, plainNanos);
-    var clock = ClockAlignment.measure(group);
+    var clock = ClockAlignment.measure(group.rank(), group::gather);
     // The start that all ranks' times are after, as this rank's clock shows it.
     long origin = group.broadcast(System.nanoTime(), 0) + clock.offsetNanos();
-    streams.forEach(stream -> stream.record(origin));
+    lanes.forEach(each -> each.streams.forEach(stream -> stream.record(origin)));
     var nanos = new ArrayList<Long>();
     var spans = new ArrayList<Span>();
     try {
@@ -93,7 +105,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
         nanos.add(each);
       }
     } finally {
-      streams.stream().map(Stream::recorded).forEach(spans::addAll);
+      lanes.stream().map(Lanes::recorded).forEach(spans::addAll);
     }
     timePlain(plain / 2, plainNanos);
     // While the hardware is still as it was.

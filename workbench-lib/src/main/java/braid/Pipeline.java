@@ -1,9 +1,9 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.internal.backend.Stream;
 import braid.internal.memory.Call;
 import braid.internal.memory.Counter;
+import braid.internal.pipeline.Peers;
 import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
@@ -19,6 +19,7 @@ import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.model.MemoryKind;
 import braid.model.Overlap;
+import braid.model.Profile;
 import braid.model.Scales;
 import braid.model.Timing;
 import braid.model.VerificationFailed;
@@ -26,6 +27,7 @@ import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
@@ -54,21 +56,29 @@ public final class Pipeline implements AutoCloseable {
   private final PlanCache cache;
   private final PlanCache.Key key;
   private final Plan plan;
+  private final Iterations.Member member;
   private final Iterations iterations;
+  private final Bindings bindings;
+  private final Builder recipe;
 
   /// Of the views handed out: the plan, and its memory, may go on to another pipeline.
   private final Lifetime views = new Lifetime();
 
   private boolean closed;
 
-  private Pipeline(ProcessGroup group, PlanCache cache, PlanCache.Key key, Plan plan) {
-    this.group = group;
+  private Pipeline(Builder recipe, PlanCache cache, PlanCache.Key key, Plan plan) {
+    this.recipe = recipe;
+    this.group = recipe.group;
     this.cache = cache;
     this.key = key;
     this.plan = plan;
-    this.iterations = new Iterations(group, plan, this::toString);
+    this.bindings = recipe.bindings;
+    this.member = new Iterations.Member(group, plan, this::toString);
+    this.iterations = new Iterations(group, List.of(List.of(member)), what(), this::toString);
     for (var part : plan.views().keySet()) {
-      FirstContents.fill(part, tensor(part), group.rank());
+      if (!plan.isBound(part)) {
+        FirstContents.fill(part, tensor(part), group.rank());
+      }
     }
   }
 
@@ -87,6 +97,7 @@ public final class Pipeline implements AutoCloseable {
     private boolean replayed;
     private @Nullable MemoryKind kind;
     private @Nullable Scales scales;
+    private final Bindings bindings = new Bindings();
 
     private Builder(ProcessGroup group) {
       this.group = group;
@@ -149,6 +160,71 @@ public final class Pipeline implements AutoCloseable {
       return this;
     }
 
+    /// A tensor to take the input from, instead of memory of the pipeline's own. It must have the
+    /// shape and type that [Pipeline#input] has, and keeps what it holds. The caller closes it,
+    /// after the pipeline.
+    ///
+    /// A pipeline works on the tensor itself where its schedule can: a tensor that other ranks read
+    /// or write must be symmetric. Else it copies, within the iteration, and the profile shows the
+    /// copy. One pipeline's output may be another one's input.
+    public Builder input(AllocatedTensor tensor) {
+      return bind(Part.INPUT, tensor);
+    }
+
+    /// A tensor to take the weight from; see [#input].
+    public Builder weight(AllocatedTensor tensor) {
+      return bind(Part.WEIGHT, tensor);
+    }
+
+    /// A tensor to take the bias from; see [#input].
+    public Builder bias(AllocatedTensor tensor) {
+      return bind(Part.BIAS, tensor);
+    }
+
+    /// A tensor to put the output into, or to add it to if the problem accumulates; see [#input].
+    public Builder output(AllocatedTensor tensor) {
+      return bind(Part.OUTPUT, tensor);
+    }
+
+    /// A tensor to put the pre-activation into; see [#input].
+    public Builder preActivation(AllocatedTensor tensor) {
+      return bind(Part.PRE_ACTIVATION, tensor);
+    }
+
+    /// A tensor to gather the input into; see [#input].
+    public Builder gatheredInput(AllocatedTensor tensor) {
+      return bind(Part.GATHERED_INPUT, tensor);
+    }
+
+    /// A tensor to take from what is communicated beside the multiplication; see [#input].
+    public Builder besideInput(AllocatedTensor tensor) {
+      return bind(Part.BESIDE_INPUT, tensor);
+    }
+
+    /// A tensor to put the result of the communication beside the multiplication into; see
+    /// [#input].
+    public Builder besideOutput(AllocatedTensor tensor) {
+      return bind(Part.BESIDE_OUTPUT, tensor);
+    }
+
+    private Builder bind(Part part, AllocatedTensor tensor) {
+      bindings.add(part, tensor);
+      return this;
+    }
+
+    /// The same for another pipeline.
+    private Builder copy() {
+      var same = new Builder(group);
+      same.spec = spec;
+      same.how = how;
+      same.schedule = schedule;
+      same.replayed = replayed;
+      same.kind = kind;
+      same.scales = scales;
+      same.bindings.addAll(bindings);
+      return same;
+    }
+
     private static void once(String what, @Nullable Object before) {
       if (before != null) {
         throw new BraidException("%s was said already: %s; say it once".formatted(what, before));
@@ -180,15 +256,23 @@ public final class Pipeline implements AutoCloseable {
       var context = group.context();
       var backend = context.backend();
       Feasibility.checkTypes(problem, backend.name());
-      var resolved = backend.resolve(kind == null ? context.memory() : kind);
+      var recipe = copy();
+      var own = recipe.bindings;
+      if (!own.isEmpty()) {
+        own.check(problem, tuning.schedule(problem, group.size()), group);
+      }
+      var asked = own.kind(kind, group);
+      var resolved = backend.resolve(asked == null ? context.memory() : asked);
       var cache = group.keep(PlanCache.class, PlanCache::new);
       var key = new PlanCache.Key(problem, tuning, resolved);
       var what = "%s, %s".formatted(problem, tuning);
       group
           .calls()
           .agree(
-              Call.of("build a pipeline", "%s, %s memory, %s".formatted(what, resolved, scaled)));
-      var idle = cache.take(key, group.calls().round());
+              Call.of(
+                  "build a pipeline",
+                  "%s, %s memory, %s%s".formatted(what, resolved, scaled, own)));
+      var idle = own.isEmpty() ? cache.take(key, group.calls().round()) : Optional.<Plan>empty();
       var plan =
           idle.orElseGet(
               () ->
@@ -198,10 +282,11 @@ public final class Pipeline implements AutoCloseable {
                       group.members(),
                       key.spec(),
                       tuning,
+                      own.bound(group),
                       group.symmetric(resolved)));
       group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
       plan.scale(scaled);
-      var pipeline = new Pipeline(group, cache, key, plan);
+      var pipeline = new Pipeline(recipe, cache, key, plan);
       group.own(pipeline);
       return pipeline;
     }
@@ -223,6 +308,46 @@ public final class Pipeline implements AutoCloseable {
             () ->
                 new BraidException(
                     "%s has a schedule of its own and no overlap; see schedule()".formatted(this)));
+  }
+
+  /// Builds another pipeline of the same problem on the same tensors of the caller, with another
+  /// tuning. All ranks call it together.
+  public Pipeline with(Overlap tuning) {
+    checkOpen();
+    var other = recipe.copy();
+    other.spec = spec();
+    other.how = tuning;
+    other.schedule = null;
+    other.replayed = false;
+    return other.build();
+  }
+
+  /// Whether its problem and group can have that tuning.
+  boolean isFeasible(Overlap tuning) {
+    try {
+      Feasibility.check(spec(), tuning, group);
+      return true;
+    } catch (BraidException _) {
+      return false;
+    }
+  }
+
+  Iterations.Member member() {
+    return member;
+  }
+
+  Bindings bindings() {
+    return bindings;
+  }
+
+  /// Whether that is its tuning already.
+  boolean isTuned(Overlap tuning) {
+    return plan.tuning().overlap().filter(tuning::equals).isPresent();
+  }
+
+  /// The problem and the tuning.
+  String what() {
+    return "%s, %s".formatted(plan.spec(), plan.tuning());
   }
 
   /// The steps of every rank.
@@ -330,6 +455,7 @@ public final class Pipeline implements AutoCloseable {
     var checked = Scales.of(spec(), all);
     group.agree("scales of " + this, checked.toString());
     plan.scale(checked);
+    recipe.scales = all;
   }
 
   private Tensor open(Part part) {
@@ -350,7 +476,11 @@ public final class Pipeline implements AutoCloseable {
   }
 
   private Tensor tensor(Part part) {
-    return tensor(plan.view(part).orElseThrow());
+    var view = plan.view(part).orElseThrow();
+    return plan.isBound(part)
+        // Its memory ends with the caller's tensor.
+        ? new Tensor(view.shape(), view.dtype(), List.of(view.memory()), this::ended, access())
+        : tensor(view);
   }
 
   private Tensor tensor(View view) {
@@ -417,7 +547,8 @@ public final class Pipeline implements AutoCloseable {
   public Profile profile(int iterations) {
     checkOpen();
     return new Measurement(group, this::iterate)
-        .profile(iterations, plan.streams(), this::configuration);
+        .profile(
+            iterations, List.of(new Measurement.Lanes("", plan.streams())), this::configuration);
   }
 
   /// The problem, the tuning and what they ran on, as columns of a table.
@@ -467,7 +598,11 @@ public final class Pipeline implements AutoCloseable {
     plan.results().stream()
         .filter(view -> !(isOutput(view) && spec().has(Feature.ACCUMULATE)))
         .forEach(view -> tensor(view).fill(Float.NaN));
-    try (var reference = Reference.before(plan, group, group.symmetric(key.kind()))) {
+    try (var reference =
+        Reference.before(
+            plan,
+            new Peers(group.place(), group::barrier, group::gather),
+            group.symmetric(key.kind()))) {
       run();
       changed.run();
       progress.accept("computing the unfused reference and comparing");
@@ -489,10 +624,11 @@ public final class Pipeline implements AutoCloseable {
     iterations.run(iteration);
   }
 
-  private void checkOpen() {
+  void checkOpen() {
     if (closed) {
       throw new BraidException(ended());
     }
+    bindings.checkOpen();
   }
 
   private String ended() {
@@ -507,7 +643,7 @@ public final class Pipeline implements AutoCloseable {
       views.close();
       closed = true;
       group.disown(this);
-      if (iterations.inStep()) {
+      if (bindings.isEmpty() && member.inStep()) {
         cache.put(key, plan, group.calls().round());
       } else {
         plan.close();

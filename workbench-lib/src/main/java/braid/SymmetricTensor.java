@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// It begins as zeroes. Who reads another rank's part must know that it has been written: a barrier
 /// or a pipeline's signals say so, the tensor does not.
-public final class SymmetricTensor implements AutoCloseable {
+public final class SymmetricTensor implements AllocatedTensor, AutoCloseable {
   private static final double BYTES_PER_GIB = 1 << 30;
   private static final Progress.Task ALLOCATING =
       new Progress.Task("allocating", "allocated", "tensor");
@@ -270,15 +270,22 @@ public final class SymmetricTensor implements AutoCloseable {
     return identity;
   }
 
+  SymmetricMemory memory() {
+    checkOpen();
+    return memory;
+  }
+
   /// What its kind of memory keeps with it.
   Optional<Attachment> attachment() {
     return memory.attachment();
   }
 
+  @Override
   public List<Long> shape() {
     return shape;
   }
 
+  @Override
   public DType dtype() {
     return dtype;
   }
@@ -288,7 +295,7 @@ public final class SymmetricTensor implements AutoCloseable {
     return kind;
   }
 
-  private synchronized void checkOpen() {
+  synchronized void checkOpen() {
     if (closed) {
       throw new BraidException(ended());
     }

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.evidence.ChainStudy;
 import braid.evidence.Study;
 import braid.internal.context.RankContext;
 import braid.internal.evidence.TuningNews;
@@ -21,9 +22,11 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -57,7 +60,7 @@ public final class Tuner {
 
   public static final Duration MAX_BUDGET = Duration.ofDays(1);
 
-  public static final int MAX_REPEATS = 10_000;
+  public static final int MAX_REPEATS = Study.MAX_REPEATS;
 
   /// Untimed iterations before each measurement, to bring back caches that others used.
   public static final int DEFAULT_WARMUP = 1;
@@ -207,25 +210,109 @@ public final class Tuner {
     }
     var overlaps = overlaps();
     overlaps.forEach(how -> Feasibility.check(problem, how, group));
+    return study(overlaps, how -> new Candidate(how, pipeline(problem, how), true), Map.of());
+  }
+
+  private Chain pipeline(GemmSpec problem, Overlap how) {
+    var builder = Pipeline.on(group).gemm(problem).overlap(how);
+    if (problem.isScaled()) {
+      var _ = problem.outputDtype().isFp8() ? builder.scales(1, 1, 1) : builder.scales(1, 1);
+    }
+    return Chain.owning(builder.build());
+  }
+
+  /// Finds a tuning for each pipeline of a chain, by the time of the whole chain: pipeline after
+  /// pipeline, each with the best tunings found for those before it. A tuning that a pipeline
+  /// cannot have is left out; a pipeline on a group of one rank stays as it is. The chain is not
+  /// changed: [Chain#with] makes the tuned one.
+  public ChainStudy tune(Chain chain) {
+    requireNoOther("gemm", "a chain", spec);
+    var best = new ArrayList<>(chain.pipelines().stream().map(Pipeline::overlap).toList());
+    var tuned = new ArrayList<ChainStudy.Tuned>();
+    for (int at = 0; at < best.size(); at++) {
+      var pipeline = chain.pipelines().get(at);
+      var feasible = overlaps().stream().filter(pipeline::isFeasible).toList();
+      if (pipeline.group().size() == 1 || feasible.isEmpty()) {
+        continue;
+      }
+      int index = at;
+      var study =
+          study(
+              feasible,
+              how -> {
+                var tunings = new ArrayList<>(best);
+                tunings.set(index, how);
+                return new Candidate(how, chain.with(tunings), true);
+              },
+              Map.of("tuned", "pipeline %d".formatted(at + 1)));
+      tuned.add(new ChainStudy.Tuned(at + 1, pipeline.spec().toString(), study));
+      best.set(at, study.best());
+    }
+    if (tuned.isEmpty()) {
+      throw new BraidException(
+          "%s has no pipeline that can have any of %s; give other overlaps"
+              .formatted(chain, overlaps()));
+    }
+    return new ChainStudy(best, tuned);
+  }
+
+  /// Measures chains beside each other, such as several ways to do one step. Each is shown by its
+  /// first tuning that is not unfused. The caller closes them.
+  ///
+  /// @param reference the unfused way
+  public Study compare(Chain reference, Chain... others) {
+    requireNoOther("gemm", "a comparison", spec);
+    var chains = new LinkedHashMap<Overlap, Chain>();
+    for (var each : others) {
+      var how = shown(each);
+      if (how.method() == Method.UNFUSED || chains.putIfAbsent(how, each) != null) {
+        throw new BraidException(
+            "chains are shown by their first tuning that is not unfused, which must differ, but %s has `%s`; change it, for example its priority"
+                .formatted(each, how));
+      }
+    }
+    if (shown(reference).method() != Method.UNFUSED || chains.isEmpty()) {
+      throw new BraidException(
+          "a comparison is of an unfused chain with 1 or more others but %s is with %d; give the unfused one first"
+              .formatted(reference, chains.size()));
+    }
+    return study(
+        List.copyOf(chains.keySet()),
+        how -> new Candidate(how, chains.getOrDefault(how, reference), false),
+        Map.of());
+  }
+
+  private static Overlap shown(Chain chain) {
+    return chain.pipelines().stream()
+        .map(Pipeline::overlap)
+        .filter(how -> how.method() != Method.UNFUSED)
+        .findFirst()
+        .orElseGet(Overlap::unfused);
+  }
+
+  /// @param build makes what is measured with that tuning
+  /// @param also columns of the problem
+  private Study study(
+      List<Overlap> overlaps, Function<Overlap, Candidate> build, Map<String, String> also) {
     long shuffling = orElse(seed, ThreadLocalRandom.current().nextLong());
     long order = group.broadcast(shuffling, ROOT);
     var plan = plan(overlaps.size());
     var news = news(overlaps.size(), plan, order);
     var candidates = new ArrayList<Candidate>();
     try (var _ = Progress.toldElsewhere()) {
-      candidates.add(new Candidate(problem, Overlap.unfused()));
+      candidates.add(build.apply(Overlap.unfused()));
       for (var overlap : overlaps) {
-        candidates.add(new Candidate(problem, overlap));
+        candidates.add(build.apply(overlap));
       }
       for (var candidate : candidates) {
         news.ifPresent(n -> n.verifying(candidates.indexOf(candidate)));
-        candidate.pipeline.verify();
+        candidate.chain.verify();
       }
-      var study = measure(candidates, plan, order, news);
+      var study = measure(candidates, plan, order, news, also);
       news.ifPresent(n -> n.found(study));
       return study;
     } finally {
-      candidates.reversed().forEach(c -> c.pipeline.close());
+      candidates.reversed().forEach(Candidate::close);
     }
   }
 
@@ -250,7 +337,11 @@ public final class Tuner {
 
   /// @param candidates the unfused reference first
   private Study measure(
-      List<Candidate> candidates, RoundPlan plan, long order, Optional<TuningNews> news) {
+      List<Candidate> candidates,
+      RoundPlan plan,
+      long order,
+      Optional<TuningNews> news,
+      Map<String, String> also) {
     var entries = new ArrayList<Candidate>();
     entries.add(candidates.getFirst());
     entries.addAll(candidates);
@@ -266,7 +357,7 @@ public final class Tuner {
     }
     var study =
         new Study(
-            problem(candidates.getFirst()),
+            problem(candidates.getFirst(), also),
             group.size(),
             order,
             list(slowest[0]),
@@ -297,10 +388,9 @@ public final class Tuner {
   }
 
   /// The problem and what it ran on: a configuration without the tuning.
-  private SequencedMap<String, String> problem(Candidate candidate) {
-    var columns = new LinkedHashMap<>(candidate.pipeline.configuration());
-    columns.keySet().removeAll(candidate.overlap().columns().keySet());
-    columns.remove("ranks");
+  private SequencedMap<String, String> problem(Candidate candidate, Map<String, String> also) {
+    var columns = new LinkedHashMap<>(candidate.chain.problem());
+    columns.putAll(also);
     // Studies of earlier versions have no such column, and were all timed one by one.
     if (form() != Timing.LATENCY) {
       columns.put("timing", form().toString());
@@ -376,27 +466,34 @@ public final class Tuner {
     };
   }
 
-  private final class Candidate implements Rounds.Candidate {
-    private final Pipeline pipeline;
+  private final class Candidate implements Rounds.Candidate, AutoCloseable {
+    private final Overlap overlap;
+    private final Chain chain;
+    private final boolean owned;
     private final List<Reading> readings = new ArrayList<>();
 
-    Candidate(GemmSpec problem, Overlap overlap) {
-      var builder = Pipeline.on(group).gemm(problem).overlap(overlap);
-      pipeline =
-          (problem.outputDtype().isFp8()
-                  ? builder.scales(1, 1, 1)
-                  : problem.isScaled() ? builder.scales(1, 1) : builder)
-              .build();
+    /// @param owned whether this closes it
+    Candidate(Overlap overlap, Chain chain, boolean owned) {
+      this.overlap = overlap;
+      this.chain = chain;
+      this.owned = owned;
     }
 
     Overlap overlap() {
-      return pipeline.overlap();
+      return overlap;
+    }
+
+    @Override
+    public void close() {
+      if (owned) {
+        chain.close();
+      }
     }
 
     @Override
     public long nanos() {
       int untimed = orElse(warmup, DEFAULT_WARMUP);
-      long nanos = pipeline.time(untimed + 1, form())[untimed];
+      long nanos = chain.time(untimed + 1, form())[untimed];
       // While the hardware is still as it was.
       readings.add(group.context().backend().reading());
       return nanos;

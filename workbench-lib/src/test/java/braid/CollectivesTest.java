@@ -3,7 +3,6 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.evidence.Profile;
 import braid.evidence.ProfileSet;
 import braid.internal.context.RankContext;
 import braid.model.BraidException;
@@ -11,6 +10,7 @@ import braid.model.CollectiveWay;
 import braid.model.DType;
 import braid.model.Link;
 import braid.model.MemoryKind;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.model.Transport;
@@ -232,7 +232,7 @@ class CollectivesTest {
           var y = tensor(world, "y", 6);
           for (int epoch = 2; epoch < 5; epoch++) {
             check(comm, x, y, world.rank());
-            front.await(30, TimeUnit.SECONDS);
+            front.await(240, TimeUnit.SECONDS);
             if (world.rank() == 1) {
               while (contexts.stream().filter(CollectivesTest::waits).count() < 2) {
                 Thread.onSpinWait();
@@ -247,7 +247,7 @@ class CollectivesTest {
                       "all-reduce in group `world`: collectives broke off before")
                   .hasMessageEndingWith("say Collectives.on(group) again on every rank");
             }
-            front.await(30, TimeUnit.SECONDS);
+            front.await(240, TimeUnit.SECONDS);
             RankContext.current().resume(epoch);
           }
           check(Collectives.on(world), x, y, world.rank());

@@ -1,6 +1,5 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.internal.host.Cores;
 import braid.internal.host.HostGemm;
 import braid.internal.host.WorkQueue;
@@ -13,6 +12,7 @@ import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Link;
 import braid.model.Overlap;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.schedule.Slice;

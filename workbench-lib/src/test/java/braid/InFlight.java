@@ -1,8 +1,8 @@
 package braid;
 
-import braid.internal.backend.HostGate;
 import braid.internal.backend.Stream;
 import braid.internal.context.RankContext;
+import braid.internal.host.HostGate;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.work.Work;
 import braid.model.GemmSpec.Feature;

@@ -3,7 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.internal.backend.HostGate;
+import braid.internal.host.HostGate;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.PipelineCases;
 import braid.internal.selftest.Programs;

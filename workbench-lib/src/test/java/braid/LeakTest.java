@@ -3,7 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.context.RankContext;
-import braid.internal.host.SharedFile;
+import braid.internal.shared.SharedFile;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

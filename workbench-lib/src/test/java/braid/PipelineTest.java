@@ -3,7 +3,6 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.evidence.Profile;
 import braid.internal.pipeline.Tolerance;
 import braid.internal.selftest.PipelineCases;
 import braid.model.BraidException;
@@ -14,6 +13,7 @@ import braid.model.MemoryKind;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Priority;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.model.VerificationFailed;

@@ -75,7 +75,7 @@ class PooledMemoryTest {
           if (world.rank() == 0) {
             assertThatThrownBy(() -> take(world.pool(), 64)).isInstanceOf(GroupAborted.class);
           }
-          front.await(30, TimeUnit.SECONDS);
+          front.await(240, TimeUnit.SECONDS);
           RankContext.current().resume(2);
           // A tensor of the old epoch is closed in the new one, on one rank before the other.
           if (world.rank() == 0) {
@@ -101,7 +101,7 @@ class PooledMemoryTest {
             world.subset("pair", 0, 1).close();
           }
           RankContext.current().release("a cell failed");
-          front.await(30, TimeUnit.SECONDS);
+          front.await(240, TimeUnit.SECONDS);
           RankContext.current().resume(2);
           var pair = world.subset("pair", 0, 1);
           assertThat(pair.gather((long) pair.rank())).containsExactly(0, 1);

@@ -6,6 +6,7 @@ import braid.internal.selftest.MemoryCase;
 import braid.internal.selftest.Trial;
 import braid.model.DType;
 import braid.model.MemoryKind;
+import braid.selftest.SelfTest;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

@@ -1,9 +1,9 @@
 package braid;
 
-import braid.evidence.Profile;
 import braid.model.GemmSpec;
 import braid.model.Link;
 import braid.model.Overlap;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import java.io.IOException;

@@ -2,7 +2,6 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.evidence.Profile;
 import braid.internal.selftest.PipelineCases;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -10,6 +9,7 @@ import braid.model.GemmSpec.Feature;
 import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import java.util.ArrayList;

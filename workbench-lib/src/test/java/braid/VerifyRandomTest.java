@@ -160,8 +160,12 @@ class VerifyRandomTest {
   }
 
   private static void passes(Pipeline pipe, VerifiedInputs inputs) {
+    passes(pipe::verify, inputs);
+  }
+
+  private static void passes(Runnable verify, VerifiedInputs inputs) {
     try {
-      pipe.verify();
+      verify.run();
     } catch (VerificationFailed e) {
       throw new AssertionError(
           "with -Dbraid.seed=%d, %s: %s".formatted(SEED, inputs, e.getMessage()), e);
@@ -196,6 +200,38 @@ class VerifyRandomTest {
         });
     assertThat(verified.sum())
         .isEqualTo(4L * specs.size() * 3 * DType.values().length * KINDS.size());
+  }
+
+  /// Plain loops that add up every product in its turn are right too. With constant inputs their
+  /// roundings all point the same way, in every element.
+  @Test
+  void sumsOfConstantsAreRightInAnotherOrderToo() {
+    var off = new LongAdder();
+    LocalRanks.run(
+        1,
+        world -> {
+          var spec = GemmSpec.allGatherGemm(49, 31, 768).dtype(DType.TF32);
+          try (var pipe = build(new PipelineCase(spec, Overlap.splits(1)), world)) {
+            for (int seed = 0; seed < 200; seed++) {
+              var inputs = new VerifiedInputs(pipe.spec(), 1, Kind.CONSTANT, seed);
+              inputs.fill(pipe);
+              var sides = inputs.held(0);
+              float sum = 0;
+              for (int k = 0; k < 768; k++) {
+                sum = Math.fma(sides.left()[0][k], sides.right()[k][0], sum);
+              }
+              var sums = new float[49 * 31];
+              Arrays.fill(sums, sum);
+              double exact = 768.0 * sides.left()[0][0] * sides.right()[0][0];
+              if (Math.abs(sum - exact) > 3 * Math.sqrt(768) * 0x1p-24 * exact) {
+                off.increment();
+              }
+              passes(() -> pipe.verify(null, () -> pipe.output().copyFrom(sums)), inputs);
+            }
+          }
+        });
+    // By more than three standard deviations of a random walk.
+    assertThat(off.sum()).isPositive();
   }
 
   @Test

@@ -19,7 +19,7 @@ public final class JavaCpp {
   /// gigabytes mapped and pinned that Java's heap knows nothing of. Has native libraries unpacked
   /// where no other user can put one. What is set already stays.
   ///
-  /// @throws IllegalStateException where there is no such folder
+  /// @throws UnsatisfiedLinkError if there is no such folder, with one line for the user
   public static void prepare() {
     for (String limit : new String[] {"maxbytes", "maxphysicalbytes"}) {
       if (System.getProperty(PREFIX + limit) == null) {
@@ -60,17 +60,16 @@ public final class JavaCpp {
       if (!Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
           || !user.equals(found.get("uid"))
           || !onlyOwner.value().equals(found.get("permissions"))) {
-        throw new IllegalStateException(
+        throw new UnsatisfiedLinkError(
             folder
                 + " must be a folder of this user alone (mode 0700), because native libraries are"
                 + " loaded from it, but is not; remove it, or set HOME to a folder of yours");
       }
       return folder;
     } catch (IOException e) {
-      throw new IllegalStateException(
+      throw new UnsatisfiedLinkError(
           "native libraries need a folder of this user alone but none can be made in %s (%s); set HOME to a folder of yours"
-              .formatted(parent, e),
-          e);
+              .formatted(parent, e));
     }
   }
 }

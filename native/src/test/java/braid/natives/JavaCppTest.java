@@ -58,7 +58,7 @@ class JavaCppTest {
 
   private void refused() {
     assertThatThrownBy(() -> JavaCpp.ownFolder(folder))
-        .isInstanceOf(IllegalStateException.class)
+        .isInstanceOf(UnsatisfiedLinkError.class)
         .hasMessage(
             own
                 + " must be a folder of this user alone (mode 0700), because native libraries are"

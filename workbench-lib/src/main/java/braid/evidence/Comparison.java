@@ -1,16 +1,15 @@
 package braid.evidence;
 
-import braid.Tuner;
-import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.HtmlTable;
-import braid.internal.report.statistics.OrderStatistics;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.TwoSamples;
+import braid.internal.report.value.ConfigurationLabel;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
+import braid.model.Spread;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -231,8 +230,8 @@ public record Comparison(
     var shift =
         TwoSamples.excess(
             TwoSamples.independent(first), TwoSamples.independent(second), confidence);
-    double before = OrderStatistics.quantile(first, 0.5);
-    double after = OrderStatistics.quantile(second, 0.5);
+    double before = Spread.quantile(first, 0.5);
+    double after = Spread.quantile(second, 0.5);
     double value = after / before - 1;
     var difference =
         new Estimate(
@@ -263,7 +262,7 @@ public record Comparison(
     double value = Math.abs(difference.value());
     double half = (difference.high() - difference.low()) / 2;
     int least = Math.max(rounds + 1, TwoSamples.leastRounds(confidence));
-    for (int all = least; all <= Tuner.MAX_REPEATS; all++) {
+    for (int all = least; all <= Study.MAX_REPEATS; all++) {
       double narrower = Math.sqrt(rounds / (double) all);
       double margin = Math.max(threshold, Math.max(floor * narrower, drift));
       boolean same =

@@ -1,16 +1,17 @@
 package braid.evidence;
 
-import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.EvidenceDisplay;
 import braid.internal.report.ProfileTables;
-import braid.internal.report.StreamOrder;
-import braid.internal.report.TimeScale;
 import braid.internal.report.chart.BreakdownChart;
 import braid.internal.report.chart.TimelineChart;
 import braid.internal.report.json.ChromeTrace;
-import braid.internal.report.statistics.Spread;
+import braid.internal.report.statistics.StreamOrder;
+import braid.internal.report.value.ConfigurationLabel;
+import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
 import braid.model.MimeBundle;
+import braid.model.Profile;
+import braid.model.Spread;
 import braid.natives.WholeFile;
 import java.io.IOException;
 import java.nio.file.Path;

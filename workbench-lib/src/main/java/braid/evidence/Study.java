@@ -1,11 +1,7 @@
 package braid.evidence;
 
-import braid.Tuner;
-import braid.internal.report.ConfigurationLabel;
 import braid.internal.report.EvidenceDisplay;
-import braid.internal.report.Standings;
 import braid.internal.report.StudyTable;
-import braid.internal.report.TimeScale;
 import braid.internal.report.chart.ConfigurationsChart;
 import braid.internal.report.chart.HeatmapChart;
 import braid.internal.report.chart.SplitsChart;
@@ -14,12 +10,15 @@ import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.Doubts;
 import braid.internal.report.statistics.Precision;
 import braid.internal.report.statistics.Ranking;
-import braid.internal.report.statistics.Spread;
+import braid.internal.report.statistics.Standings;
+import braid.internal.report.value.ConfigurationLabel;
+import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
 import braid.model.Reading;
+import braid.model.Spread;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -54,6 +53,9 @@ public record Study(
     List<Trial> trials,
     List<Reading> unfusedReadings)
     implements Evidence {
+  /// The most rounds that are measured: more is hardly ever meant.
+  public static final int MAX_REPEATS = 10_000;
+
   /// As many ties as a line can name; the table marks all.
   private static final int TIES_NAMED = 3;
 
@@ -184,6 +186,17 @@ public record Study(
     return best == Ranking.UNFUSED ? Overlap.unfused() : trials.get(best).overlap();
   }
 
+  /// The median time of [#best], by the measurements of all rounds.
+  public double bestMedianNanos() {
+    int best = ranking().best();
+    return best == Ranking.UNFUSED ? unfusedMedianNanos() : trials.get(best).medianNanos();
+  }
+
+  /// The median time of the unfused reference.
+  public double unfusedMedianNanos() {
+    return unfused().medianNanos();
+  }
+
   /// Configurations that these measurements cannot tell from the best, fastest first.
   public List<Overlap> ties() {
     return ranking().ties().stream().map(i -> trials.get(i).overlap()).toList();
@@ -229,7 +242,7 @@ public record Study(
             .formatted(
                 percent(precision.share()),
                 repeats(),
-                wanted <= Tuner.MAX_REPEATS
+                wanted <= MAX_REPEATS
                     ? " (±%s takes about %d)".formatted(percent(Precision.GOAL), wanted)
                     : ""));
   }

@@ -1,4 +1,4 @@
-/// What ranks measured, kept and judged: profiles, studies, runs and their comparison.
+/// What ranks measured, kept and judged: sets of profiles, studies, runs and their comparison.
 @NullMarked
 package braid.evidence;
 

@@ -29,6 +29,13 @@ public record Span(
     this(iteration, chunk, stage, stream, startNanos, endNanos, bytes, flops, "");
   }
 
+  /// The same on a stream of another name.
+  public Span on(String other) {
+    return other.equals(stream)
+        ? this
+        : new Span(iteration, chunk, stage, other, startNanos, endNanos, bytes, flops, engine);
+  }
+
   public long nanos() {
     return endNanos - startNanos;
   }

@@ -1,4 +1,5 @@
-/// Values that all other packages speak of: problems, tunings, types, links, spans and errors.
+/// Values that all other packages speak of: problems, tunings, types, links, what was measured, and
+/// errors.
 @NullMarked
 package braid.model;
 

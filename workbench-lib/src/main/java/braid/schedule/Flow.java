@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.GemmSpec;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
@@ -216,7 +217,7 @@ final class Flow {
                       write(
                           number,
                           move.to(),
-                          moved(read(number, move.from(), false), move.from(), move.to()),
+                          moved(read(number, move.from(), adds()), move.from(), move.to()),
                           false));
       case Gemm gemm -> multiply(number, gemm);
       case Reduce reduce -> {
@@ -241,6 +242,12 @@ final class Flow {
               true);
       case LibraryCall _, Signal _, Wait _, Mark _, After _ -> {}
     }
+  }
+
+  /// Whether outputs go into the result as they were before the iteration.
+  private boolean adds() {
+    return wiring.schedule().goal() instanceof Goal.Gemm gemm
+        && gemm.spec().has(GemmSpec.Feature.ACCUMULATE);
   }
 
   /// Values of rows as other rows have them after a copy.

@@ -4,6 +4,7 @@ import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.schedule.Buffer.Shape;
+import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
 
@@ -56,7 +57,19 @@ public enum Part {
             || (this == WEIGHT && spec.has(Feature.TRANSPOSED_WEIGHT)));
   }
 
-  private DType dtype(GemmSpec spec) {
+  /// The sizes of a rank's tensor of that problem, as it is stored.
+  public List<Long> sizes(GemmSpec spec, int ranks, int rank) {
+    var buffer = buffer(spec, ranks, false);
+    long rows = buffer.rows(rank);
+    long columns = buffer.columns(rank);
+    if (isLine()) {
+      return List.of(rows * columns);
+    }
+    return buffer.transposed() ? List.of(columns, rows) : List.of(rows, columns);
+  }
+
+  /// The type of its numbers in that problem.
+  public DType dtype(GemmSpec spec) {
     return switch (this) {
       case INPUT, GATHERED_INPUT -> spec.dtype();
       case WEIGHT -> spec.weightDtype();

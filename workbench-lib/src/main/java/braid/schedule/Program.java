@@ -164,7 +164,7 @@ public final class Program {
   }
 
   /// The steps with their marks numbered without gaps.
-  private static List<Step> numbered(List<Step> steps) {
+  static List<Step> numbered(List<Step> steps) {
     var numbers = new HashMap<Integer, Integer>();
     var all = new ArrayList<Step>();
     for (var step : steps) {

@@ -15,6 +15,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import java.util.function.IntFunction;
@@ -274,6 +275,28 @@ public final class Schedule implements Displayable {
     builder.lanes.addAll(lanes);
     builder.ports.addAll(ports);
     return new Schedule(builder, each -> each == rank ? List.copyOf(other) : steps(each));
+  }
+
+  /// This schedule with those parts in private buffers of the caller: copies at the beginning and
+  /// the end of an iteration move them to and from the buffers that the steps use.
+  public Schedule staged(Set<Part> parts) {
+    if (parts.isEmpty()) {
+      return this;
+    }
+    var staging = new Staging(this, parts);
+    var builder = new Builder(goal, ranks);
+    builder.buffers.addAll(buffers);
+    builder.flags.addAll(flags);
+    builder.lanes.addAll(lanes);
+    for (var port : ports) {
+      if (staging.stages(port)) {
+        var own = builder.add(Staging.buffer(port));
+        builder.port(port.name(), port.given(), own::on);
+      } else {
+        builder.ports.add(port);
+      }
+    }
+    return new Schedule(builder, staging::steps);
   }
 
   /// The mistakes in it, in one line each; empty for a schedule that is right on every machine.

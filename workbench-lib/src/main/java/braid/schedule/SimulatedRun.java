@@ -1,10 +1,10 @@
 package braid.schedule;
 
-import braid.evidence.Profile;
 import braid.evidence.ProfileSet;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Place;
+import braid.model.Profile;
 import braid.model.Stage;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Copy;

@@ -8,6 +8,7 @@ import braid.internal.report.json.ProfileJson;
 import braid.model.BraidException;
 import braid.model.MimeBundle;
 import braid.model.Place;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import java.io.IOException;

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.report.json.ProfileJson;
-import braid.internal.report.json.ProfileWriter;
 import braid.model.BraidException;
 import braid.model.Place;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import java.util.LinkedHashMap;
@@ -21,9 +21,9 @@ class ProfileTest {
 
   @Test
   void comesBackFromItsJsonAsItWas() {
-    assertThat(ProfileJson.read(json(PROFILE))).isEqualTo(PROFILE);
+    assertThat(ProfileJson.read(PROFILE.toJson())).isEqualTo(PROFILE);
     assertThat(PROFILE.display().data().get("application/vnd.braid.profile+json"))
-        .isEqualTo(json(PROFILE));
+        .isEqualTo(PROFILE.toJson());
   }
 
   @Test
@@ -35,7 +35,7 @@ class ProfileTest {
     var odd =
         new Profile(new Place(0, 1), configuration, List.of(Long.MAX_VALUE), List.of(span), 0);
 
-    assertThat(ProfileJson.read(json(odd))).isEqualTo(odd);
+    assertThat(ProfileJson.read(odd.toJson())).isEqualTo(odd);
   }
 
   @ParameterizedTest
@@ -56,7 +56,7 @@ class ProfileTest {
         "[0,0,0,0,           | [0,0,0,              | must be rows of 9 whole numbers",
       })
   void damagedJsonIsAOneLineError(String what, String by, String message) {
-    var json = json(PROFILE);
+    var json = PROFILE.toJson();
     assertThat(json).contains(what);
     var damaged = json.replaceFirst(Pattern.quote(what), by);
 
@@ -68,7 +68,7 @@ class ProfileTest {
 
   @Test
   void cutOrTrailingJsonIsAOneLineError() {
-    var json = json(PROFILE);
+    var json = PROFILE.toJson();
     for (int length : new int[] {0, 1, json.length() / 2, json.length() - 1}) {
       assertThatThrownBy(() -> ProfileJson.read(json.substring(0, length)))
           .isInstanceOf(BraidException.class)
@@ -82,7 +82,7 @@ class ProfileTest {
   @Test
   void countersComeBackAndMayBeMissing() {
     var counted = new SyntheticReduction(2, 1, 2, 1, 10, 10).profile(1);
-    var json = json(counted);
+    var json = counted.toJson();
     assertThat(counted.counters()).hasSize(6);
 
     assertThat(ProfileJson.read(json)).isEqualTo(counted);
@@ -102,13 +102,14 @@ class ProfileTest {
     var multiplied = new Span(0, 1, Stage.GEMM, "gemm-0", 2, 9, 0, 5, "a kernel's name");
     var waited = new Span(0, 1, Stage.WAIT, "gemm-0", 1, 2, 0, 0);
     var told = profile(List.of(10L), List.of(copied, multiplied, waited));
-    assertThat(ProfileJson.read(json(told))).isEqualTo(told);
+    assertThat(ProfileJson.read(told.toJson())).isEqualTo(told);
     assertThat(ProfileSet.of(List.of(told)).engines().stringColumn("engine").asList())
         .containsExactly("copy engine", "a kernel's name");
 
     // As Braid's first version wrote it.
     var first =
-        json(PROFILE)
+        PROFILE
+            .toJson()
             .replaceFirst("\"engines\":\\[[^]]*],", "")
             .replaceAll("((?:-?\\d+,){7}-?\\d+),\\d+]", "$1]");
     assertThat(first).doesNotContain("engines");
@@ -122,17 +123,6 @@ class ProfileTest {
         .hasMessageContaining("must not end before it starts");
     assertThatThrownBy(() -> profile(List.of(), List.of()))
         .hasMessageContaining("at least 1 iteration but rank 0/1 has 0");
-  }
-
-  private static String json(Profile p) {
-    return ProfileWriter.write(
-        p.place(),
-        p.configuration(),
-        p.iterationNanos(),
-        p.spans(),
-        p.clockErrorNanos(),
-        p.counters(),
-        p.plainNanos());
   }
 
   private static Profile profile(List<Long> iterations, List<Span> spans) {

@@ -3,6 +3,7 @@ package braid.evidence;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import braid.model.Place;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import java.util.ArrayList;

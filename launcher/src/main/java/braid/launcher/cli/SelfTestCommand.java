@@ -1,6 +1,5 @@
 package braid.launcher.cli;
 
-import braid.SelfTest;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
 import braid.launcher.cell.Cell;
@@ -24,6 +23,7 @@ import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
 import braid.model.MemoryKind;
 import braid.natives.WholeFile;
+import braid.selftest.SelfTest;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.PrintWriter;

@@ -25,7 +25,13 @@ import org.jspecify.annotations.Nullable;
 final class ApiDocs {
   /// Packages whose types notebooks name; no two of these types have one name.
   private static final List<String> SOURCES =
-      List.of("/sources/braid/", "/sources/braid/schedule/", "/sources/braid/schedule/simulation/");
+      List.of(
+          "/sources/braid/",
+          "/sources/braid/evidence/",
+          "/sources/braid/model/",
+          "/sources/braid/schedule/",
+          "/sources/braid/schedule/simulation/",
+          "/sources/braid/selftest/");
 
   private final Map<String, Map<String, String>> byType = new ConcurrentHashMap<>();
 

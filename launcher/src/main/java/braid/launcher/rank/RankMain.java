@@ -1,8 +1,8 @@
 package braid.launcher.rank;
 
 import braid.internal.context.RankContext;
-import braid.internal.host.SharedFileSweep;
 import braid.internal.rank.Env;
+import braid.internal.shared.SharedFileSweep;
 import braid.launcher.InterruptSignal;
 import braid.launcher.wire.Connection;
 import braid.launcher.wire.FromRank;

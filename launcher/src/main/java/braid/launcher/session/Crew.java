@@ -1,7 +1,7 @@
 package braid.launcher.session;
 
-import braid.internal.host.SharedFileSweep;
 import braid.internal.rank.Env;
+import braid.internal.shared.SharedFileSweep;
 import braid.internal.store.StoreServer;
 import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.Origins;
@@ -28,7 +28,7 @@ final class Crew implements AutoCloseable {
   private static void prepareLibraries() {
     try {
       JavaCpp.prepare();
-    } catch (IllegalStateException e) {
+    } catch (UnsatisfiedLinkError e) {
       throw new BraidException(String.valueOf(e.getMessage()), e);
     }
   }

@@ -1,18 +1,17 @@
 package braid.launcher.session;
 
 import braid.evidence.Evidence;
-import braid.evidence.Profile;
 import braid.evidence.ProfileSet;
 import braid.evidence.Runs;
 import braid.evidence.Study;
 import braid.internal.evidence.HandedOver;
 import braid.internal.report.json.ProfileJson;
-import braid.internal.report.json.ProfileWriter;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Manifest;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
+import braid.model.Profile;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -108,7 +107,7 @@ public final class Gathered implements Displayable, AutoCloseable {
 
   private void add(MimeBundle bundle) {
     try {
-      var profile = bundle.data().get(ProfileWriter.MIME);
+      var profile = bundle.data().get(Profile.MIME);
       if (profile == null) {
         keep(HandedOver.evidence(List.of(bundle)));
       } else {

@@ -22,6 +22,7 @@ final class Prelude {
           "import braid.model.*;",
           "import braid.schedule.*;",
           "import braid.schedule.simulation.Machine;",
+          "import braid.selftest.SelfTest;",
           "import static braid.model.DType.*;",
           "import static braid.Display.*;",
           "import static braid.model.MemoryKind.*;",

@@ -70,7 +70,16 @@ class BraidProcessTest {
     Files.setPosixFilePermissions(own, PosixFilePermissions.fromString("rwxrwxrwx"));
     ran = Ran.apart(directory, options, BraidProcessTest::onlyRead, "run", "n.ipynb", "-n", "1");
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(2);
-    assertThat(ran.err()).contains(own + " must be a folder of this user alone (mode 0700)");
+    assertThat(ran.err())
+        .contains(own + " must be a folder of this user alone (mode 0700)")
+        .doesNotContain("defect", "\tat ");
+
+    ran = Ran.apart(directory, options, BraidProcessTest::onlyRead, "doctor");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(1);
+    assertThat(ran.out())
+        .contains("cannot be loaded: " + own + " must be a folder of this user alone (mode 0700)")
+        .contains("remove it, or set HOME to a folder of yours");
+    assertThat(ran.err()).doesNotContain("defect", "\tat ");
   }
 
   @Test
@@ -299,8 +308,8 @@ class BraidProcessTest {
     assertThat(Path.of(data)).isAbsolute().doesNotExist();
   }
 
-  /// Says its pid and its kernelspec's folder, and stays.
-  private Map<String, String> withJupyterThatStays() throws IOException {
+  /// Prints its kernelspec's folder, runs `then`, and stays.
+  private Map<String, String> withJupyterThatStays(String then) throws IOException {
     var programs = Files.createDirectory(directory.resolve("bin"));
     var jupyter =
         Files.writeString(
@@ -309,8 +318,10 @@ class BraidProcessTest {
             #!/bin/sh
             echo "${JUPYTER_PATH%%:*}"
             ls "${JUPYTER_PATH%%:*}/kernels/braid/kernel.json" >&2
+            THEN
             exec sleep 600
-            """);
+            """
+                .replace("THEN", then));
     assertThat(jupyter.toFile().setExecutable(true)).isTrue();
     return Map.of("PATH", programs + ":/usr/bin:/bin");
   }
@@ -322,7 +333,7 @@ class BraidProcessTest {
     var ran =
         Ran.apart(
             directory,
-            withJupyterThatStays(),
+            withJupyterThatStays(""),
             (process, line) -> send(signal, process),
             "lab",
             "--notebooks",
@@ -331,6 +342,23 @@ class BraidProcessTest {
             "1");
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(code);
     assertThat(ran.err()).contains("/kernels/braid/kernel.json\n");
+    assertThat(Path.of(ran.out().strip())).isAbsolute().doesNotExist();
+  }
+
+  /// The command is gone before it has seen that Jupyter runs.
+  @Test
+  void endsAJupyterThatKillsTheCommandAtOnce() throws Exception {
+    var ran =
+        Ran.apart(
+            directory,
+            withJupyterThatStays("kill -KILL $PPID"),
+            BraidProcessTest::onlyRead,
+            "lab",
+            "--notebooks",
+            ".",
+            "-n",
+            "1");
+    assertThat(ran.exitCode()).as(ran.err()).isEqualTo(137);
     assertThat(Path.of(ran.out().strip())).isAbsolute().doesNotExist();
   }
 

@@ -34,8 +34,10 @@ class AssistantTest {
             "import java.util.*;",
             "import java.util.stream.*;",
             "import braid.*;",
+            "import braid.evidence.*;",
             "import braid.model.*;",
             "import braid.schedule.*;",
+            "import braid.selftest.SelfTest;",
             "import static braid.model.DType.*;",
             "var quantity = new ArrayList<String>();",
             "int twice(int number) { return 2 * number; }",
@@ -177,6 +179,9 @@ class AssistantTest {
     assertThat(inspect("Schedule.on(\"mine\", 2).fl|ag(\"begun\", 2)", 0))
         .startsWith("Flag Schedule.Builder.flag(String name, int words)");
     assertThat(inspect("Lane", 0)).contains("A queue of each rank");
+    assertThat(inspect("Profile", 0)).contains("What one rank did while a pipeline ran");
+    assertThat(inspect("Study", 0)).contains("What the tuner measured");
+    assertThat(inspect("SelfTest", 0)).contains("Whether everything comes out right");
     assertThat(inspect("Pipeline.on(null).gemm", 0))
         .startsWith("Pipeline.Builder Pipeline.Builder.gemm(");
     var bundle = assistant.inspect("Overlap", 7, 0).orElseThrow();

@@ -143,10 +143,21 @@ public final class Libraries {
       // JavaCPP asks for the runtime beside each of these: ours is to be there before it looks.
       outcome(Library.CUDA_RUNTIME);
     }
-    JavaCpp.prepare();
-    var outcome = which.isTheLoaders() ? byName(which) : choose(which, Places.ofThisMachine());
+    var outcome = look(which);
     OUTCOMES.put(which, outcome);
     return outcome;
+  }
+
+  private static Outcome look(Library which) {
+    if (which == Library.NVML) {
+      return byName(which); // without JavaCPP
+    }
+    try {
+      JavaCpp.prepare();
+    } catch (UnsatisfiedLinkError e) {
+      return new Outcome(Optional.empty(), which.title + " cannot be loaded: " + oneLine(e));
+    }
+    return which.isTheLoaders() ? byName(which) : choose(which, Places.ofThisMachine());
   }
 
   private static Outcome choose(Library which, Places places) {

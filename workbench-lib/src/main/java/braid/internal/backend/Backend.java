@@ -1,6 +1,5 @@
 package braid.internal.backend;
 
-import braid.SelfTest;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.PrivateMemory;
@@ -14,6 +13,7 @@ import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Reading;
+import braid.model.SelfCheck;
 import braid.model.Timing;
 import braid.schedule.Lane;
 import java.util.List;
@@ -21,10 +21,9 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
 
-/// Where a rank's work runs. It is sealed: what works differently from one to the other is found by
-/// the compiler, not at run time. (The permitted classes share this package because Java asks for
-/// that outside named modules.)
-public sealed interface Backend extends SymmetricMemory.Source permits HostBackend, CudaBackend {
+/// Where a rank's work runs: threads and shared memory of the host, or a GPU. Streams, events and
+/// executables of a backend are given back to that backend only.
+public interface Backend extends SymmetricMemory.Source {
   /// Its name as `BRAID_BACKEND` knows it.
   String name();
 
@@ -96,7 +95,7 @@ public sealed interface Backend extends SymmetricMemory.Source permits HostBacke
   long clockErrorNanos();
 
   /// What else a self-test is to hold this machine to.
-  List<SelfTest.Check> selfChecks();
+  List<SelfCheck> selfChecks();
 
   /// Whether no stream has anything to do. Asked from any thread.
   boolean atRest();

@@ -3,8 +3,7 @@ package braid.internal.backend;
 /// Compiled work that can be given to its streams again and again. Launches may be in flight
 /// together: each begins when the one before has ended on all streams, either because the launch is
 /// one piece of work on the first stream, or because the caller joins the streams.
-public sealed interface Executable extends AutoCloseable
-    permits HostExecutable, CudaExecutable, CudaGraphs {
+public interface Executable extends AutoCloseable {
   /// The most launches in flight, for any kind of work. Enough to hide a hiccup of the host; a
   /// failure still ends all of them soon.
   int MOST_IN_FLIGHT = 8;

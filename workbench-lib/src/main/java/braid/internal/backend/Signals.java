@@ -18,7 +18,7 @@ public record Signals(SymmetricMemory memory, List<Integer> ranks, int self, int
   }
 
   /// A member's word, as this rank reaches it: of [#BYTES_PER_SLOT], the first 8 for its value.
-  MemorySegment word(int rank, int slot) {
+  public MemorySegment word(int rank, int slot) {
     if (slot < 0 || slot >= slots) {
       throw new IllegalArgumentException("slot must be 0.." + (slots - 1) + " but was " + slot);
     }

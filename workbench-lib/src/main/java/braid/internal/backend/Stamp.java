@@ -4,7 +4,7 @@ import java.util.function.Supplier;
 
 /// A point in a stream's work with the time at which the stream reached it. It can be set again
 /// once nobody needs the earlier time.
-public sealed interface Stamp extends AutoCloseable permits HostStream.HostStamp, CudaStream.Timed {
+public interface Stamp extends AutoCloseable {
   /// Moves it to the end of all work given to its stream so far. Returns the same point for other
   /// streams to wait for.
   Event set();

@@ -15,7 +15,7 @@ import java.util.function.Supplier;
 /// Work done in the order it was given, beside the caller and beside other streams. What fails is
 /// thrown by the next [#synchronize]; the work after it is dropped, and streams that wait for it
 /// fail with it.
-public sealed interface Stream extends AutoCloseable permits HostStream, CudaStream {
+public interface Stream extends AutoCloseable {
   String name();
 
   /// From here on work is of that iteration of a measurement and of that step of the epoch. Work of

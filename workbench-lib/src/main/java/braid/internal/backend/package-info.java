@@ -1,5 +1,5 @@
-/// What computes and copies: streams, events, signals, memory, multiplication. The pipelines are
-/// written against [braid.internal.backend.Backend]; which one runs them they do not know.
+/// What a backend is: streams, events, signals, and memory. Pipelines and collectives are written
+/// against [braid.internal.backend.Backend]; which one runs them they do not know.
 @NullMarked
 package braid.internal.backend;
 

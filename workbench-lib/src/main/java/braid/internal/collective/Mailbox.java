@@ -1,7 +1,7 @@
 package braid.internal.collective;
 
-import braid.internal.host.SignalWord;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.SignalWord;
 import braid.model.Place;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

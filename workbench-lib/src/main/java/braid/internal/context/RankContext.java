@@ -1,8 +1,8 @@
 package braid.internal.context;
 
 import braid.internal.backend.Backend;
-import braid.internal.backend.CudaBackend;
-import braid.internal.backend.HostBackend;
+import braid.internal.cuda.CudaBackend;
+import braid.internal.host.HostBackend;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.rank.Outbox;

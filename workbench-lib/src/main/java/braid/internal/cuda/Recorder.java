@@ -1,5 +1,6 @@
 package braid.internal.cuda;
 
+import braid.internal.cuda.device.Launch;
 import braid.internal.work.Work;
 import braid.model.Span;
 import braid.model.Stage;

@@ -6,8 +6,8 @@ package braid.internal.cuda;
 /// two values of the epoch, waited for as they are: odd steps and even ones are recorded apart.
 /// That is enough, also with iterations in flight, since no rank raises a word for the step after
 /// the next before its waiter has passed the next: the raiser has waited for that rank in between
-/// ([braid.internal.exchange.Handshake] has the proof, and replays on the host keep to two values
-/// too, so that tests hold it).
+/// (the handshake of schedules says why, and replays on the host keep to two values too, so that
+/// tests hold it).
 public final class SignalValues {
   /// Above every step that is counted.
   private static final long RECORDED = 1L << 31;

@@ -1,5 +1,6 @@
 package braid.internal.cuda;
 
+import braid.internal.cuda.device.Launch;
 import braid.internal.work.Transfer;
 import braid.natives.kernels.Kernels;
 

@@ -1,5 +1,5 @@
-/// What a rank does on its GPU: multiplications and sums, memory of its own and memory that all
-/// ranks reach, and how it looks from the host. Streams and their order are the backend's.
+/// The backend of GPUs: streams and what is compiled for them, signals in words of the GPU, spans
+/// from CUPTI, readings of the hardware.
 @NullMarked
 package braid.internal.cuda;
 

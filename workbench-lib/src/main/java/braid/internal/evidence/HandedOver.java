@@ -5,9 +5,9 @@ import braid.evidence.ProfileSet;
 import braid.evidence.Study;
 import braid.internal.report.Renderings;
 import braid.internal.report.json.ProfileJson;
-import braid.internal.report.json.ProfileWriter;
 import braid.internal.report.json.StudyJson;
 import braid.model.MimeBundle;
+import braid.model.Profile;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -36,7 +36,7 @@ public final class HandedOver {
     }
     var profiles =
         ofRanks.stream()
-            .map(bundle -> bundle.data().get(ProfileWriter.MIME))
+            .map(bundle -> bundle.data().get(Profile.MIME))
             .filter(Objects::nonNull)
             .map(ProfileJson::read)
             .toList();

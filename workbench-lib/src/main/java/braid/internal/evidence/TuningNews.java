@@ -2,8 +2,8 @@ package braid.internal.evidence;
 
 import braid.evidence.Study;
 import braid.internal.rank.Outbox;
-import braid.internal.report.ProgressBar;
 import braid.internal.report.json.StudyJson;
+import braid.internal.report.progress.ProgressBar;
 import braid.model.MimeBundle;
 
 /// What the rank that speaks for all tells while the tuner works: how far it is, in one place that

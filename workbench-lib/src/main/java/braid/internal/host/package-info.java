@@ -1,5 +1,5 @@
-/// The host backend's machinery: shared files, signal words, the copy engine and its pace, queues
-/// of work, multiplication.
+/// The backend of the host: streams that are threads, the copy engine and its pace, cores, and
+/// multiplication by OpenBLAS.
 @NullMarked
 package braid.internal.host;
 

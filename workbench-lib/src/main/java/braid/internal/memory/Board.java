@@ -1,8 +1,8 @@
 package braid.internal.memory;
 
-import braid.internal.host.SignalWord;
 import braid.internal.rank.Waits;
 import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.SignalWord;
 import braid.model.BraidException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -77,11 +77,14 @@ final class Board implements AutoCloseable {
     return turnover;
   }
 
-  /// This rank makes that call. Throws where another has made a different one in its place.
-  synchronized void enter(Call call) {
+  /// This rank makes that call. Throws where another has made a different one in its place. A rank
+  /// whose waits are released makes none: its calls would look wrong to ranks that are released a
+  /// moment later.
+  synchronized void enter(Waits waits, Call call) {
     if (closed || members.place().size() == 1) {
       return;
     }
+    waits.check(() -> members.in(call.name()));
     calls++;
     digests[slot(calls)] = call.digest();
     rings.get(members.place().rank()).write(calls, call);

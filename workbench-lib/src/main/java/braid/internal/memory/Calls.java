@@ -1,7 +1,7 @@
 package braid.internal.memory;
 
 import braid.internal.backend.Backend;
-import braid.internal.host.Once;
+import braid.internal.rank.Once;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
@@ -80,7 +80,7 @@ public final class Calls implements AutoCloseable {
   /// rank has called something else in its place.
   public void enter(Call call) {
     var current = board(call);
-    failing(() -> current.enter(call));
+    failing(() -> current.enter(waits, call));
   }
 
   /// Says a call and waits until all members have said it, without a meeting at the store: for
@@ -92,7 +92,7 @@ public final class Calls implements AutoCloseable {
   void agree(Board current, Call call) {
     failing(
         () -> {
-          current.enter(call);
+          current.enter(waits, call);
           current.awaitAll(waits, call);
         });
   }
@@ -108,7 +108,7 @@ public final class Calls implements AutoCloseable {
     var values = new ArrayList<T>();
     failing(
         () -> {
-          current.enter(call);
+          current.enter(waits, call);
           values.add(meeting.get());
         });
     return values.getFirst();

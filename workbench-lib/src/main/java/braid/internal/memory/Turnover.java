@@ -1,6 +1,6 @@
 package braid.internal.memory;
 
-import braid.internal.host.SignalWord;
+import braid.internal.shared.SignalWord;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

@@ -1,6 +1,6 @@
 package braid.internal.pipeline;
 
-import braid.ProcessGroup;
+import java.util.function.LongFunction;
 
 /// How this rank's clock stands to the group's, which is rank 0's: subtract the offset from a time
 /// of this rank. Ranks of one machine read one clock, which its identity tells and a measurement
@@ -15,20 +15,22 @@ public record ClockAlignment(long offsetNanos, long errorNanos) {
   private static final long UNKNOWN = -1;
 
   /// All members call it together.
-  public static ClockAlignment measure(ProcessGroup group) {
+  ///
+  /// @param gather every member's number, by rank, on every member
+  public static ClockAlignment measure(int rank, LongFunction<long[]> gather) {
     long clock = HostClock.identity().orElse(UNKNOWN);
-    boolean shared = group.gather(clock)[0] == clock && clock != UNKNOWN;
+    boolean shared = gather.apply(clock)[0] == clock && clock != UNKNOWN;
     long least = Long.MIN_VALUE;
     long most = Long.MAX_VALUE;
     for (int i = 0; i < MEETINGS; i++) {
       long mineBefore = System.nanoTime();
-      long before = group.gather(mineBefore)[0];
+      long before = gather.apply(mineBefore)[0];
       long mineAfter = System.nanoTime();
-      long after = group.gather(mineAfter)[0];
+      long after = gather.apply(mineAfter)[0];
       least = Math.max(least, mineBefore - after);
       most = Math.min(most, mineAfter - before);
     }
-    return group.rank() == 0 ? new ClockAlignment(0, 0) : of(shared, least, most);
+    return rank == 0 ? new ClockAlignment(0, 0) : of(shared, least, most);
   }
 
   /// The alignment where the offset is known to lie between the two.

@@ -6,7 +6,7 @@ import braid.internal.backend.Stamp;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Iterations of a plan in flight: each is enqueued while earlier ones still run.
+/// Iterations of a sequence of plans in flight: each is enqueued while earlier ones still run.
 ///
 /// ```
 /// comm    | iteration 0     |         join ─ stamp | iteration 1     |         join ─ stamp |
@@ -21,7 +21,7 @@ public final class Flight implements AutoCloseable {
   private static final int LEAST_IN_FLIGHT = 2;
   private static final long LONG_NANOS = 100_000_000;
 
-  private final Plan plan;
+  private final Sequence sequence;
   private final Supplier<String> what;
 
   /// The end of iteration i is entry i + 1, modulo their number; the start of the first is entry 0.
@@ -34,11 +34,11 @@ public final class Flight implements AutoCloseable {
 
   /// @param iterations that will be launched
   /// @param what they are, for messages
-  public Flight(Plan plan, int iterations, Supplier<String> what) {
-    this.plan = plan;
+  public Flight(Sequence sequence, int iterations, Supplier<String> what) {
+    this.sequence = sequence;
     this.what = what;
     this.nanos = new long[iterations];
-    var first = plan.streams().getFirst();
+    var first = sequence.first();
     for (int i = 0; i < stamps.length; i++) {
       stamps[i] = first.stamp();
     }
@@ -50,16 +50,12 @@ public final class Flight implements AutoCloseable {
     while (launched - ended >= most()) {
       awaitFirst();
     }
-    boolean replayed = plan.turn(launched);
+    boolean replayed = sequence.turn(launched);
     if (launched == 0) {
       var _ = stamp(0).set();
     }
-    var before = end;
-    if (before != null) {
-      plan.fork(before);
-    }
-    plan.launch();
-    plan.join();
+    sequence.launch(end);
+    sequence.join();
     launched++;
     end = stamp(launched).set();
     return replayed;
@@ -69,7 +65,7 @@ public final class Flight implements AutoCloseable {
   /// iterations are known to be short there are no more than two, since all that are enqueued have
   /// to end after a failure.
   private int most() {
-    return ended == 0 || nanos[ended - 1] > LONG_NANOS ? LEAST_IN_FLIGHT : plan.mostInFlight();
+    return ended == 0 || nanos[ended - 1] > LONG_NANOS ? LEAST_IN_FLIGHT : sequence.mostInFlight();
   }
 
   /// How many have ended.
@@ -83,16 +79,16 @@ public final class Flight implements AutoCloseable {
     while (ended < launched) {
       awaitFirst();
     }
-    plan.synchronize(what);
+    sequence.synchronize(what);
     return nanos.clone();
   }
 
   private void awaitFirst() {
     // A stamp is of the first stream, which may only wait for another.
-    stamp(ended + 1).await(() -> plan.waitingFor().orElseGet(what));
+    stamp(ended + 1).await(() -> sequence.waitingFor().orElseGet(what));
     nanos[ended] = stamp(ended + 1).nanosSince(stamp(ended));
     ended++;
-    plan.settled(launched - ended);
+    sequence.settled(launched - ended);
   }
 
   private Stamp stamp(int number) {

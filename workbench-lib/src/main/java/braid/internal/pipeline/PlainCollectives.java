@@ -1,6 +1,5 @@
 package braid.internal.pipeline;
 
-import braid.ProcessGroup;
 import braid.internal.backend.Backend;
 import braid.internal.backend.Stream;
 import braid.internal.rank.Closing;
@@ -31,7 +30,7 @@ import java.util.Map;
 final class PlainCollectives implements AutoCloseable {
   private static final Work WORK = Work.of(() -> "the reference");
 
-  private final ProcessGroup group;
+  private final Peers peers;
   private final Place place;
   private final Plan plan;
   private final Backend backend;
@@ -48,9 +47,9 @@ final class PlainCollectives implements AutoCloseable {
   }
 
   /// @param plan whose roundings are kept
-  PlainCollectives(ProcessGroup group, Plan plan, SymmetricSource symmetric) {
-    this.group = group;
-    this.place = group.place();
+  PlainCollectives(Peers peers, Plan plan, SymmetricSource symmetric) {
+    this.peers = peers;
+    this.place = peers.place();
     this.plan = plan;
     this.backend = plan.backend();
     this.symmetric = symmetric;
@@ -71,14 +70,14 @@ final class PlainCollectives implements AutoCloseable {
   Matrix allGather(Matrix mine, int total) {
     var shared = shared("all-gather", mine.dtype(), longest(total), mine.columns());
     keep(mine, like(mine, shared.on(place.rank()), mine.rows()));
-    group.barrier();
+    peers.barrier().run();
     var room = matrix(mine.dtype(), total, mine.columns());
     var whole = like(mine, room.segment(), total);
     for (int rank = 0; rank < place.size(); rank++) {
       var of = part(total, rank);
       keep(like(mine, shared.on(rank), of.rows()), whole.rows(of.start(), of.rows()));
     }
-    group.barrier();
+    peers.barrier().run();
     return whole;
   }
 
@@ -109,7 +108,7 @@ final class PlainCollectives implements AutoCloseable {
             (long) rows * columns * travelling.bytes(),
             bytes -> keep(symmetric.take("the reference's sum", bytes)));
     copy(mine, on(shared, place.rank(), travelling, rows, columns));
-    group.barrier();
+    peers.barrier().run();
     int first = part(rows, firstOwner).start();
     var sum = matrix(travelling, part(rows, lastOwner - 1).end() - first, columns);
     for (int owner = firstOwner; owner < lastOwner; owner++) {
@@ -121,7 +120,7 @@ final class PlainCollectives implements AutoCloseable {
       add(parts, sum.rows(of.start() - first, of.rows()));
     }
     synchronize();
-    group.barrier();
+    peers.barrier().run();
     return sum;
   }
 

@@ -36,11 +36,13 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.Deque;
 import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -48,8 +50,6 @@ import org.jspecify.annotations.Nullable;
 /// A schedule set up on this rank to be run again and again: its memory, its streams and its words.
 /// It only gives out work; its caller waits.
 public final class Plan implements AutoCloseable, Executor.Resources {
-  private static final Work FORK = Work.of(() -> "the end of the iteration before");
-
   /// Large enough that OpenBLAS takes the path it takes for real work, and sets up for it.
   private static final int WARM_UP_SIZE = 64;
 
@@ -68,31 +68,36 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private List<Stream> streams = List.of();
 
   private final Map<Part, View> views = new EnumMap<>(Part.class);
+  private final Map<Part, Bound> bound;
   private @Nullable Signals signals;
   private @Nullable Executable compiled;
   private Scales scales = Scales.NONE;
   private boolean spoiled;
   private int step;
 
-  private Plan(Backend backend, Place place, GemmSpec spec, Tuning tuning) {
+  private Plan(Backend backend, Place place, GemmSpec spec, Tuning tuning, Map<Part, Bound> bound) {
     this.backend = backend;
     this.place = place;
     this.spec = spec;
     this.tuning = tuning;
-    this.schedule = tuning.schedule(spec, place.size());
+    this.bound = Map.copyOf(bound);
+    var planned = tuning.schedule(spec, place.size());
+    this.schedule = planned.staged(staged(planned, bound));
   }
 
   /// Sets up that problem and tuning. All ranks do it together; what fails leaves nothing behind.
   ///
   /// @param ranks the members' ranks in the world
+  /// @param bound parts that lie in memory of the caller
   public static Plan of(
       Backend backend,
       Place place,
       List<Integer> ranks,
       GemmSpec spec,
       Tuning tuning,
+      Map<Part, Bound> bound,
       SymmetricSource source) {
-    var plan = new Plan(backend, place, spec, tuning);
+    var plan = new Plan(backend, place, spec, tuning, bound);
     try {
       plan.setUp(ranks, source);
       return plan;
@@ -103,9 +108,36 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
+  /// Parts whose buffers cannot be the caller's: peers reach them, or they are rows of a larger
+  /// one.
+  private static Set<Part> staged(Schedule schedule, Map<Part, Bound> bound) {
+    var staged = EnumSet.noneOf(Part.class);
+    bound.forEach(
+        (part, given) -> {
+          for (var region : schedule.port(part.port()).orElseThrow().regions()) {
+            var buffer = region.buffer();
+            if (region.rows() != buffer.rows(region.rank())
+                || (buffer.symmetric() && given.symmetric().isEmpty())) {
+              staged.add(part);
+            }
+          }
+        });
+    return staged;
+  }
+
   private void setUp(List<Integer> ranks, SymmetricSource source) {
+    var given = new HashMap<String, Bound>();
+    bound.forEach(
+        (part, memory) -> {
+          var port = schedule.port(part.port()).orElseThrow();
+          given.put(port.on(place.rank()).buffer().name(), memory);
+        });
     for (var buffer : schedule.buffers()) {
-      if (buffer.symmetric()) {
+      var callers = given.get(buffer.name());
+      if (callers != null) {
+        callers.symmetric().ifPresent(all -> shared.put(buffer.name(), all));
+        own.put(buffer.name(), callers.local().asSlice(0, buffer.bytes(place.rank())));
+      } else if (buffer.symmetric()) {
         shared.put(buffer.name(), symmetric(source, buffer.name(), buffer.mostBytes()));
       } else {
         own.put(buffer.name(), keep(backend.allocate(buffer.bytes(place.rank()))).segment());
@@ -237,6 +269,11 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   /// This rank's numbers of that part; none where the problem has none.
   public Optional<View> view(Part part) {
     return Optional.ofNullable(views.get(part));
+  }
+
+  /// Whether that part lies in memory of the caller.
+  public boolean isBound(Part part) {
+    return bound.containsKey(part);
   }
 
   /// All of them.
@@ -397,11 +434,12 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// Makes all other streams wait for that end of an iteration on the first.
-  void fork(Event end) {
-    if (!ready().isWhole()) {
-      for (var stream : streams().subList(1, streams().size())) {
-        stream.await(FORK, end);
+  /// Makes all streams wait for that point of stream `on`; of work that is whole, the first.
+  void follow(Work what, Event end, Stream on) {
+    var all = ready().isWhole() ? streams().subList(0, 1) : streams();
+    for (var stream : all) {
+      if (!stream.equals(on)) {
+        stream.await(what, end);
       }
     }
   }

@@ -18,7 +18,7 @@ record ProductError(
   /// many roundings comes there in practice, nor do blocks of correlated ones.
   static final double ELEMENT_CONFIDENCE = 12;
 
-  /// The same for the RMS of very many values.
+  /// The same for the RMS of very many values, if the products of each differ.
   private static final double RMS_CONFIDENCE = 3;
 
   /// Roundings beside those of the products' sum: of the scale, of what is added and of the bias.

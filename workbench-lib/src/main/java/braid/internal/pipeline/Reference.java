@@ -1,10 +1,10 @@
 package braid.internal.pipeline;
 
-import braid.ProcessGroup;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
 import braid.internal.resource.SymmetricSource;
+import braid.internal.resource.Widening;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import braid.model.DType;
@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 public final class Reference implements AutoCloseable {
   private final Plan plan;
   private final GemmSpec spec;
-  private final ProcessGroup group;
+  private final Peers peers;
   private final PlainCollectives plain;
   private final Inspection access;
   private final Matrix input;
@@ -44,7 +44,12 @@ public final class Reference implements AutoCloseable {
   private record Products(Matrix values, Optional<Off> off) {}
 
   /// @param sizes the products of the factors' sizes
-  private record Off(Matrix sizes, ProductError error) {}
+  /// @param repetition how many times as large equal products make a standard deviation
+  private record Off(Matrix sizes, ProductError error, double repetition) {
+    Widening widening(double confidence) {
+      return error.widening(Math.min(confidence * repetition, ProductError.ELEMENT_CONFIDENCE));
+    }
+  }
 
   /// What comes of products, in fp32, and the interval around it.
   private record Bounded(Matrix expected, Matrix low, Matrix high) {
@@ -68,11 +73,11 @@ public final class Reference implements AutoCloseable {
     }
   }
 
-  private Reference(Plan plan, ProcessGroup group, SymmetricSource symmetric) {
+  private Reference(Plan plan, Peers peers, SymmetricSource symmetric) {
     this.plan = plan;
     this.spec = plan.spec();
-    this.group = group;
-    this.plain = new PlainCollectives(group, plan, symmetric);
+    this.peers = peers;
+    this.plain = new PlainCollectives(peers, plan, symmetric);
     this.access = plan.backend().access();
     this.input = plan.matrix(Part.INPUT);
     this.weight = plan.matrix(Part.WEIGHT);
@@ -85,8 +90,8 @@ public final class Reference implements AutoCloseable {
   }
 
   /// Keeps what a run would add to. All ranks call it, before the run that is to be compared.
-  public static Reference before(Plan plan, ProcessGroup group, SymmetricSource symmetric) {
-    return new Reference(plan, group, symmetric);
+  public static Reference before(Plan plan, Peers peers, SymmetricSource symmetric) {
+    return new Reference(plan, peers, symmetric);
   }
 
   private static Matrix column(View view) {
@@ -169,7 +174,7 @@ public final class Reference implements AutoCloseable {
     var high = plain.matrix(DType.FP32, values.rows(), values.columns());
     plain.keep(values, low);
     plain.keep(values, high);
-    access.widen(low.bytes(), high.bytes(), off.sizes().bytes(), off.error().widening(confidence));
+    access.widen(low.bytes(), high.bytes(), off.sizes().bytes(), off.widening(confidence));
     return new Bounded(values, low, high);
   }
 
@@ -199,7 +204,7 @@ public final class Reference implements AutoCloseable {
     }
     // All ranks bound their products or none: what they send each other is summed by all.
     boolean exact = largest <= error.exactSize();
-    for (double each : group.gather(exact ? 1.0 : 0.0)) {
+    for (double each : peers.gather().apply(exact ? 1.0 : 0.0)) {
       exact &= each == 1;
     }
     return new Products(
@@ -207,7 +212,10 @@ public final class Reference implements AutoCloseable {
         exact
             ? Optional.empty()
             : Optional.of(
-                new Off(whole(plain.times(sizes(left), sizes(right), scale), true), error)));
+                new Off(
+                    whole(plain.times(sizes(left), sizes(right), scale), true),
+                    error,
+                    Repetition.of(access, left, right))));
   }
 
   private List<Matrix> addends() {

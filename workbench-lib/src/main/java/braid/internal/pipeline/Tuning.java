@@ -19,7 +19,7 @@ public record Tuning(Optional<Overlap> overlap, Optional<Schedule> own, boolean 
     return new Tuning(Optional.empty(), Optional.of(own), replayed);
   }
 
-  Schedule schedule(GemmSpec spec, int ranks) {
+  public Schedule schedule(GemmSpec spec, int ranks) {
     return own.orElseGet(() -> Schedule.of(spec, overlap.orElseThrow(), ranks));
   }
 

@@ -1,7 +1,7 @@
 package braid.internal.report;
 
-import braid.evidence.Profile;
 import braid.internal.report.statistics.RankTimes;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import java.util.ArrayList;

@@ -1,6 +1,7 @@
 package braid.internal.report;
 
 import braid.internal.report.statistics.Conditions;
+import braid.internal.report.statistics.Standings;
 import braid.model.Overlap;
 import java.util.ArrayList;
 import java.util.List;

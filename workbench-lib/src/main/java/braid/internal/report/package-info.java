@@ -1,4 +1,4 @@
-/// How measurements are shown: tables, texts, progress, and what a notebook makes of them.
+/// How measurements are shown: tables, texts, and what a notebook makes of them.
 @NullMarked
 package braid.internal.report;
 

@@ -4,10 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.host.HostAccess;
 import braid.internal.resource.Range;
+import braid.internal.work.Matrix;
 import braid.internal.work.Precision;
 import braid.model.DType;
 import braid.schedule.Slice;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.function.IntToDoubleFunction;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -63,6 +66,46 @@ class PartsTest {
     assertThat(widened(397, some) / widened(97, some)).isBetween(1.99, 2.01);
     assertThat(ProductError.rmsConfidence(1)).isEqualTo(ProductError.ELEMENT_CONFIDENCE);
     assertThat(ProductError.rmsConfidence(1 << 20)).isBetween(3.0, 3.01);
+  }
+
+  @Test
+  void equalProductsMakeADeviationLarger() {
+    assertThat(repetition(100, _ -> 0.3f)).isEqualTo(10);
+    assertThat(repetition(5000, _ -> 0.3f)).isEqualTo(16);
+    assertThat(repetition(100, k -> k % 4 + 1)).isEqualTo(5);
+    assertThat(repetition(100, k -> k % 2 == 0 ? 0.3f : -0.3f)).isEqualTo(10);
+    assertThat(repetition(100, k -> k + 0.3f)).isEqualTo(1);
+    // Products of 0 are added without a rounding.
+    assertThat(repetition(100, k -> k % 4 == 0 ? 0.3f : 0)).isEqualTo(5);
+    assertThat(repetition(100, _ -> 0)).isEqualTo(1);
+    assertThat(repetition(0, _ -> 1)).isEqualTo(1);
+  }
+
+  /// Of 6 x depth and depth x 5 numbers, the left ones like that in row 3 and all different in the
+  /// others, the right ones 1.
+  private static double repetition(int depth, IntToDoubleFunction row) {
+    var left = new float[6 * depth];
+    var transposed = new float[6 * depth];
+    for (int i = 0; i < 6; i++) {
+      for (int k = 0; k < depth; k++) {
+        float value = i == 3 ? (float) row.applyAsDouble(k) : i * depth + k + 1;
+        left[i * depth + k] = value;
+        transposed[k * 6 + i] = value;
+      }
+    }
+    var ones = new float[depth * 5];
+    Arrays.fill(ones, 1);
+    var right = Matrix.of(MemorySegment.ofArray(ones), DType.FP32, depth, 5);
+    var made =
+        Repetition.of(
+            HostAccess.HOST, Matrix.of(MemorySegment.ofArray(left), DType.FP32, 6, depth), right);
+    assertThat(
+            Repetition.of(
+                HostAccess.HOST,
+                Matrix.transposed(MemorySegment.ofArray(transposed), DType.FP32, 6, depth),
+                right))
+        .isEqualTo(made);
+    return made;
   }
 
   private static double widened(int depth, Range range) {

@@ -26,7 +26,7 @@ class QuotedReferenceTest {
       })
   void everyPatternQuotesItsReference(String name) throws IOException {
     var reference = Files.readString(SOURCES.resolve("internal/pipeline/Reference.java"));
-    var documented = Files.readString(SOURCES.resolve("GemmSpec.java"));
+    var documented = Files.readString(SOURCES.resolve("model/GemmSpec.java"));
     var body = found("private Bounded %s\\(\\) \\{\n(.*?)\n  \\}".formatted(name), reference);
     var quoted =
         found(

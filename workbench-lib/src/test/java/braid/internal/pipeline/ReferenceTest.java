@@ -16,6 +16,7 @@ import braid.model.Overlap;
 import braid.model.Place;
 import braid.schedule.Part;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -49,14 +50,16 @@ class ReferenceTest {
       Wrong... wrong) {
     var backend = RankContext.current().backend();
     var memory = new Memory(backend, new AtomicInteger());
-    try (var plan = Plan.of(backend, new Place(0, 1), List.of(0), spec, Tuning.of(HOW), memory)) {
+    try (var plan =
+        Plan.of(backend, new Place(0, 1), List.of(0), spec, Tuning.of(HOW), Map.of(), memory)) {
       fill(plan, Part.INPUT, 1);
       fill(plan, Part.WEIGHT, 1);
       fill(plan, Part.OUTPUT, 8);
       for (var each : wrong) {
         DType.FP32.store(plan.view(Part.OUTPUT).orElseThrow().memory(), each.index(), each.value());
       }
-      try (var reference = Reference.before(plan, world, memory)) {
+      try (var reference =
+          Reference.before(plan, new Peers(world.place(), world::barrier, world::gather), memory)) {
         return reference.compare(tolerance);
       }
     }

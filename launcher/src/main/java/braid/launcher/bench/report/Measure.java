@@ -1,6 +1,6 @@
 package braid.launcher.bench.report;
 
-import braid.internal.report.statistics.OrderStatistics;
+import braid.model.Spread;
 import java.util.List;
 
 /// A measured quantity: its median, and between what most of the repeats were.
@@ -18,9 +18,9 @@ public record Measure(double median, double low, double high, int repeats) {
   private static Measure between(List<Double> values, double low, double high) {
     var array = values.stream().mapToDouble(Double::doubleValue).toArray();
     return new Measure(
-        OrderStatistics.quantile(array, 0.5),
-        OrderStatistics.quantile(array, low),
-        OrderStatistics.quantile(array, high),
+        Spread.quantile(array, 0.5),
+        Spread.quantile(array, low),
+        Spread.quantile(array, high),
         array.length);
   }
 

@@ -43,11 +43,13 @@ final class LibraryChecks {
       var build = BlasBuild.load();
       return Check.ok("openblas", "OpenBLAS", build.config() + ", threads " + build.threads());
     } catch (LinkageError e) {
+      var line = String.valueOf(e.getMessage()).lines().findFirst().orElse("" + e);
+      int remedy = line.lastIndexOf("; ");
       return Check.missing(
           "openblas",
           "OpenBLAS",
-          "cannot be loaded: " + String.valueOf(e.getMessage()).lines().findFirst().orElse("" + e),
-          "build again: mvn -DskipTests package");
+          "cannot be loaded: " + (remedy < 0 ? line : line.substring(0, remedy)),
+          remedy < 0 ? "build again: mvn -DskipTests package" : line.substring(remedy + 2));
     }
   }
 

@@ -1,7 +1,7 @@
 package braid.launcher.cli.doctor;
 
-import braid.internal.host.SharedFileSweep;
 import braid.internal.report.chart.ChartImage;
+import braid.internal.shared.SharedFileSweep;
 import braid.launcher.cli.home.Env;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;

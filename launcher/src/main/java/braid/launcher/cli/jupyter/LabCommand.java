@@ -34,18 +34,36 @@ public final class LabCommand implements Callable<Integer> {
   /// How long Jupyter may take to end its kernels when it is told to end.
   private static final long END_PATIENCE_SECONDS = 15;
 
-  /// Its arguments: Jupyter's pid and the folder.
+  /// File in the folder with Jupyter's pid.
+  private static final String PID = "pid";
+
+  /// Its argument is the folder. Once the folder has another name, a Jupyter that has not written
+  /// its pid cannot start.
   private static final String WATCHER =
       """
       trap '' INT TERM HUP
       read -r _ && exit
-      rm -rf -- "$2"
-      kill -TERM "$1"
-      left=%d
-      while kill -0 "$1" && [ $left -gt 0 ]; do sleep 1; left=$((left - 1)); done
-      kill -KILL "$1"
+      mv -- "$1" "$1.ended"
+      pid=
+      while [ -e "$1.ended/%1$s" ] && ! read -r pid < "$1.ended/%1$s"; do sleep 0.1; done
+      rm -rf -- "$1.ended"
+      if [ -n "$pid" ]; then
+        kill -TERM "$pid"
+        left=%2$d
+        while kill -0 "$pid" && [ $left -gt 0 ]; do sleep 1; left=$((left - 1)); done
+        kill -KILL "$pid"
+      fi
       """
-          .formatted(END_PATIENCE_SECONDS);
+          .formatted(PID, END_PATIENCE_SECONDS);
+
+  /// Becomes Jupyter once the watcher can find it. Its arguments: the folder and Jupyter's command.
+  private static final String START =
+      """
+      echo $$ > "$1/%s" || exit
+      shift
+      exec "$@"
+      """
+          .formatted(PID);
 
   @Mixin private RankOptions ranks = new RankOptions();
 
@@ -110,10 +128,12 @@ public final class LabCommand implements Callable<Integer> {
   /// Ctrl-C reaches Jupyter too, which would ask whether it is meant; the hook answers yes.
   private static int run(List<String> command, String jupyterPath, JupyterFolder data)
       throws IOException, InterruptedException {
-    var builder = new ProcessBuilder(command).inheritIO();
+    var watcher = watcher(data);
+    var started = new ArrayList<>(List.of("sh", "-c", START, "sh", data.path().toString()));
+    started.addAll(command);
+    var builder = new ProcessBuilder(started).inheritIO();
     builder.environment().put("JUPYTER_PATH", jupyterPath);
     var jupyter = builder.start();
-    var watcher = watcher(jupyter, data);
     var hook = new Thread(() -> end(jupyter, watcher, data), "end Jupyter");
     Runtime.getRuntime().addShutdownHook(hook);
     int exit = jupyter.waitFor();
@@ -127,9 +147,8 @@ public final class LabCommand implements Callable<Integer> {
   }
 
   /// A process that ends Jupyter when this one was killed: its input then ends without a line.
-  private static Process watcher(Process jupyter, JupyterFolder data) throws IOException {
-    return new ProcessBuilder(
-            "sh", "-c", WATCHER, "sh", Long.toString(jupyter.pid()), data.path().toString())
+  private static Process watcher(JupyterFolder data) throws IOException {
+    return new ProcessBuilder("sh", "-c", WATCHER, "sh", data.path().toString())
         .redirectOutput(ProcessBuilder.Redirect.DISCARD)
         .redirectError(ProcessBuilder.Redirect.DISCARD)
         .start();

@@ -3,7 +3,7 @@ package braid.launcher.notebook.check;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import braid.internal.report.ProgressBar;
+import braid.internal.report.progress.ProgressBar;
 import braid.launcher.ExitCode;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.notebook.Notebook;

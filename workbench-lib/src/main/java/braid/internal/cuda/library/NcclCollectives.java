@@ -1,7 +1,7 @@
 package braid.internal.cuda.library;
 
-import braid.internal.cuda.Communicators;
-import braid.internal.cuda.Communicators.Policy;
+import braid.internal.cuda.device.Communicators;
+import braid.internal.cuda.device.Communicators.Policy;
 import braid.internal.cuda.memory.Window;
 import braid.internal.library.LibraryCall;
 import braid.internal.library.LibraryCollectives;

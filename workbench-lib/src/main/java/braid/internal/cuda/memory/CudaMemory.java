@@ -1,7 +1,7 @@
 package braid.internal.cuda.memory;
 
-import braid.internal.cuda.Communicators;
-import braid.internal.cuda.CudaDevice;
+import braid.internal.cuda.device.Communicators;
+import braid.internal.cuda.device.CudaDevice;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.rank.Waits;

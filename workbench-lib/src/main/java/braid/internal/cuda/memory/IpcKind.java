@@ -1,8 +1,8 @@
 package braid.internal.cuda.memory;
 
-import braid.internal.cuda.CudaDevice;
-import braid.internal.host.Once;
+import braid.internal.cuda.device.CudaDevice;
 import braid.internal.rank.Closing;
+import braid.internal.rank.Once;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;
 import braid.natives.cuda.Ipc;

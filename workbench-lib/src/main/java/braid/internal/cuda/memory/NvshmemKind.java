@@ -1,7 +1,7 @@
 package braid.internal.cuda.memory;
 
-import braid.internal.cuda.CudaDevice;
-import braid.internal.host.Once;
+import braid.internal.cuda.device.CudaDevice;
+import braid.internal.rank.Once;
 import braid.internal.resource.AllocationFailed;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricMemory;

@@ -1,8 +1,8 @@
 package braid.internal.report.chart;
 
-import braid.internal.report.ConfigurationLabel;
-import braid.internal.report.Standings;
-import braid.internal.report.Standings.Standing;
+import braid.internal.report.statistics.Standings;
+import braid.internal.report.statistics.Standings.Standing;
+import braid.internal.report.value.ConfigurationLabel;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;

@@ -1,9 +1,9 @@
 package braid.internal.report.chart;
 
-import braid.internal.report.Standings.Standing;
-import braid.internal.report.Standings.Verdict;
-import braid.internal.report.TimeScale;
-import braid.internal.report.statistics.Spread;
+import braid.internal.report.statistics.Standings.Standing;
+import braid.internal.report.statistics.Standings.Verdict;
+import braid.internal.report.value.TimeScale;
+import braid.model.Spread;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.geom.Ellipse2D;

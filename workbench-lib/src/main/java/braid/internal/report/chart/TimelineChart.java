@@ -1,10 +1,10 @@
 package braid.internal.report.chart;
 
-import braid.evidence.Profile;
-import braid.internal.report.ConfigurationLabel;
-import braid.internal.report.StreamOrder;
-import braid.internal.report.TimeScale;
 import braid.internal.report.statistics.RankTimes;
+import braid.internal.report.statistics.StreamOrder;
+import braid.internal.report.value.ConfigurationLabel;
+import braid.internal.report.value.TimeScale;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import java.util.ArrayList;

@@ -1,6 +1,6 @@
 package braid.internal.report.json;
 
-import braid.evidence.Profile;
+import braid.model.Profile;
 import braid.model.Span;
 import com.google.gson.Strictness;
 import com.google.gson.stream.JsonWriter;

@@ -1,8 +1,8 @@
 package braid.internal.report.json;
 
-import braid.evidence.Profile;
 import braid.model.BraidException;
 import braid.model.Place;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import com.google.gson.stream.JsonWriter;
@@ -17,12 +17,15 @@ import java.util.List;
 public final class ProfileJson {
   static final String SET_FORMAT = "braid.profiles/1";
 
+  /// Numbers of a span.
+  private static final int SPAN_WIDTH = 9;
+
   private static final String WHAT = "profile";
 
   private ProfileJson() {}
 
   public static Profile read(String json) {
-    return read(JsonFields.document(WHAT, ProfileWriter.FORMAT, json));
+    return read(JsonFields.document(WHAT, Profile.FORMAT, json));
   }
 
   /// The profiles of all ranks, in one document.
@@ -31,15 +34,7 @@ public final class ProfileJson {
     try (var json = new JsonWriter(out)) {
       json.beginObject().name("format").value(SET_FORMAT).name("profiles").beginArray();
       for (var profile : profiles) {
-        ProfileWriter.write(
-            json,
-            profile.place(),
-            profile.configuration(),
-            profile.iterationNanos(),
-            profile.spans(),
-            profile.clockErrorNanos(),
-            profile.counters(),
-            profile.plainNanos());
+        json.jsonValue(profile.toJson());
       }
       json.endArray().endObject();
     } catch (IOException e) {
@@ -67,11 +62,11 @@ public final class ProfileJson {
         "streams",
         "engines",
         "spans");
-    if (!fields.text("format").equals(ProfileWriter.FORMAT)) {
+    if (!fields.text("format").equals(Profile.FORMAT)) {
       throw new BraidException(
           WHAT
               + ": field `format` must be \""
-              + ProfileWriter.FORMAT
+              + Profile.FORMAT
               + "\" but was "
               + fields.text("format"));
     }
@@ -81,8 +76,7 @@ public final class ProfileJson {
     // Profiles of Braid's first version did not say what did a thing.
     boolean tells = fields.has("engines");
     var engines = tells ? fields.textList("engines") : List.of("");
-    for (var row :
-        fields.rows("spans", tells ? ProfileWriter.SPAN_WIDTH : ProfileWriter.SPAN_WIDTH - 1)) {
+    for (var row : fields.rows("spans", tells ? SPAN_WIDTH : SPAN_WIDTH - 1)) {
       spans.add(
           new Span(
               number(row[0], "iteration"),

@@ -1,4 +1,4 @@
-/// Measurements as JSON: written from their parts, read back strictly.
+/// Measurements as JSON, read back strictly, and as traces for viewers.
 @NullMarked
 package braid.internal.report.json;
 

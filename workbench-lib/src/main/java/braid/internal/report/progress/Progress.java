@@ -1,7 +1,6 @@
 package braid.internal.report.progress;
 
 import braid.internal.rank.Outbox;
-import braid.internal.report.ProgressBar;
 import braid.model.MimeBundle;
 import java.time.Duration;
 import java.util.Locale;

@@ -1,6 +1,7 @@
 package braid.internal.report.statistics;
 
 import braid.model.Reading;
+import braid.model.Spread;
 import braid.natives.nvml.Nvml;
 import java.util.List;
 import java.util.OptionalInt;
@@ -48,7 +49,7 @@ public record Conditions(
     var all = values.asDoubleStream().toArray();
     return all.length == 0
         ? OptionalInt.empty()
-        : OptionalInt.of((int) Math.round(OrderStatistics.quantile(all, 0.5)));
+        : OptionalInt.of((int) Math.round(Spread.quantile(all, 0.5)));
   }
 
   /// What held the hardware back though nobody chose it.

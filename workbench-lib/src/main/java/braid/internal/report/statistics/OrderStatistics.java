@@ -1,30 +1,13 @@
 package braid.internal.report.statistics;
 
 import braid.model.Estimate;
+import braid.model.Spread;
 import java.util.Arrays;
 
-/// Quantiles and medians with intervals that assume no distribution. Times of overlapped work have
-/// long right tails, so a mean with a standard deviation would mislead.
+/// Medians with intervals that assume no distribution. Times of overlapped work have long right
+/// tails, so a mean with a standard deviation would mislead.
 public final class OrderStatistics {
   private OrderStatistics() {}
-
-  /// The quantile by linear interpolation between order statistics: `q` 0 is the minimum, 1 the
-  /// maximum.
-  public static double quantile(double[] values, double q) {
-    if (values.length == 0) {
-      throw new IllegalArgumentException("a quantile needs at least 1 value but got 0");
-    }
-    var sorted = values.clone();
-    Arrays.sort(sorted);
-    double position = q * (sorted.length - 1);
-    int below = (int) Math.floor(position);
-    int above = Math.min(below + 1, sorted.length - 1);
-    return sorted[below] + (position - below) * (sorted[above] - sorted[below]);
-  }
-
-  public static double quantile(long[] values, double q) {
-    return quantile(Arrays.stream(values).asDoubleStream().toArray(), q);
-  }
 
   /// The median with the narrowest symmetric pair of order statistics that covers the true median
   /// with at least `confidence`. With too few values for that it is the whole range, and the
@@ -38,7 +21,7 @@ public final class OrderStatistics {
       outer++;
     }
     return new Estimate(
-        quantile(sorted, 0.5),
+        Spread.quantile(sorted, 0.5),
         sorted[outer],
         sorted[sorted.length - 1 - outer],
         coverage(sorted.length, outer));

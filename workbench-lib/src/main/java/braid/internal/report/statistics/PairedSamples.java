@@ -1,6 +1,7 @@
 package braid.internal.report.statistics;
 
 import braid.model.Estimate;
+import braid.model.Spread;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -56,7 +57,7 @@ public final class PairedSamples {
       outer++;
     }
     return new Estimate(
-        OrderStatistics.quantile(means, 0.5),
+        Spread.quantile(means, 0.5),
         means[outer],
         means[means.length - 1 - outer],
         Math.max(0, 1 - 2 * tail[outer]));

@@ -1,7 +1,7 @@
 package braid.internal.report.statistics;
 
-import braid.evidence.Profile;
 import braid.model.Place;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import java.util.Collections;

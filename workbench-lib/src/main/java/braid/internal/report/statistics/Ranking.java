@@ -1,6 +1,7 @@
 package braid.internal.report.statistics;
 
 import braid.model.Estimate;
+import braid.model.Spread;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -40,9 +41,9 @@ public record Ranking(
     double noiseFloor = noiseFloor(unfused, unfusedAgain);
     double confidence = ofEach(times.size());
     var saved = excess(unfused, times);
-    ToDoubleFunction<double[]> median = t -> OrderStatistics.quantile(t, 0.5);
+    ToDoubleFunction<double[]> median = t -> Spread.quantile(t, 0.5);
     double reference =
-        OrderStatistics.quantile(
+        Spread.quantile(
             IntStream.range(0, 2 * unfused.length)
                 .mapToDouble(i -> i % 2 == 0 ? unfused[i / 2] : unfusedAgain[i / 2])
                 .toArray(),
@@ -129,7 +130,7 @@ public record Ranking(
     double error =
         ERRORS_OF_CENTRE
             * DEVIATIONS_PER_MAD
-            * OrderStatistics.quantile(deviations, 0.5)
+            * Spread.quantile(deviations, 0.5)
             / Math.sqrt(differences.length);
     return Math.expm1(Math.abs(centre) + errorsOf95Percent(differences.length) * error);
   }

@@ -1,6 +1,7 @@
 package braid.internal.report.statistics;
 
 import braid.model.Estimate;
+import braid.model.Spread;
 import java.util.Arrays;
 
 /// How much longer one thing takes than another, where the two were not timed side by side: there
@@ -37,7 +38,7 @@ public final class TwoSamples {
       outer++;
     }
     return new Estimate(
-        OrderStatistics.quantile(shifts, 0.5),
+        Spread.quantile(shifts, 0.5),
         shifts[outer],
         shifts[shifts.length - 1 - outer],
         Math.max(0, 1 - 2 * tail[outer]));
@@ -72,7 +73,7 @@ public final class TwoSamples {
 
   /// How much more often neighbours lie on the same side of the median than on different ones.
   private static double agreement(double[] values) {
-    double median = OrderStatistics.quantile(values, 0.5);
+    double median = Spread.quantile(values, 0.5);
     double same = 0;
     double sides = 0;
     double before = 0;
@@ -93,7 +94,7 @@ public final class TwoSamples {
     for (int block = 0; block < most; block++) {
       int from = (int) ((long) values.length * block / most);
       int to = (int) ((long) values.length * (block + 1) / most);
-      medians[block] = OrderStatistics.quantile(Arrays.copyOfRange(values, from, to), 0.5);
+      medians[block] = Spread.quantile(Arrays.copyOfRange(values, from, to), 0.5);
     }
     return medians;
   }

@@ -1,4 +1,5 @@
-/// What measurements say, and how surely: quantiles, intervals, rankings, the order of measuring.
+/// What measurements say, and how surely: intervals, rankings, where time went, the order of
+/// measuring.
 @NullMarked
 package braid.internal.report.statistics;
 

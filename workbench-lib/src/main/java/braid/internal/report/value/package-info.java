@@ -1,4 +1,5 @@
-/// Values of cells as aligned text and as HTML, light enough for ranks.
+/// Values in words, light enough for ranks: those of cells as aligned text and as HTML, times,
+/// configurations.
 @NullMarked
 package braid.internal.report.value;
 

@@ -1,6 +1,5 @@
 package braid.internal.report.chart;
 
-import braid.evidence.Profile;
 import braid.evidence.ProfileSet;
 import braid.evidence.SyntheticProfiles;
 import braid.evidence.SyntheticReduction;
@@ -12,6 +11,7 @@ import braid.model.MimeBundle;
 import braid.model.Overlap;
 import braid.model.Place;
 import braid.model.Priority;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.model.Transport;

@@ -8,9 +8,9 @@ import braid.evidence.Study;
 import braid.evidence.SyntheticProfiles;
 import braid.evidence.SyntheticReduction;
 import braid.evidence.SyntheticStudy;
-import braid.internal.report.TimeScale;
-import braid.internal.report.statistics.OrderStatistics;
+import braid.internal.report.value.TimeScale;
 import braid.model.Overlap;
+import braid.model.Spread;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -180,8 +180,7 @@ class ChartsTest {
         .isEqualTo(SplitsAxis.position(study.best().splits()), within(0.05));
     assertThat(chart.getTitle().getText()).contains("less time than unfused");
     assertThat(plot(chart).getLegendItems().get(0).getLabel())
-        .isEqualTo(
-            "unfused " + TimeScale.format(OrderStatistics.quantile(study.unfusedNanos(), 0.5)));
+        .isEqualTo("unfused " + TimeScale.format(Spread.quantile(study.unfusedNanos(), 0.5)));
     assertThat(plot(chart).getLegendItems().get(1).getLabel()).isEqualTo("streams=1");
     assertThat(plot(chart).getDomainAxis().getUpperBound())
         .as("no empty room right of the last split count")

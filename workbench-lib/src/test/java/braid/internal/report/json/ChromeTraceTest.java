@@ -5,12 +5,12 @@ import static org.assertj.core.api.Assertions.within;
 
 import braid.LocalRanks;
 import braid.Pipeline;
-import braid.evidence.Profile;
 import braid.evidence.ProfileSet;
 import braid.evidence.SyntheticReduction;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import braid.model.Place;
+import braid.model.Profile;
 import braid.model.Span;
 import braid.model.Stage;
 import braid.model.Transport;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import braid.model.Spread;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
@@ -14,14 +15,14 @@ class OrderStatisticsTest {
   void quantilesInterpolateBetweenNeighbours() {
     double[] values = {40, 10, 30, 20, 50};
 
-    assertThat(OrderStatistics.quantile(values, 0)).isEqualTo(10);
-    assertThat(OrderStatistics.quantile(values, 0.5)).isEqualTo(30);
-    assertThat(OrderStatistics.quantile(values, 0.1)).isEqualTo(14, within(EXACT));
-    assertThat(OrderStatistics.quantile(values, 0.9)).isEqualTo(46, within(EXACT));
-    assertThat(OrderStatistics.quantile(values, 1)).isEqualTo(50);
-    assertThat(OrderStatistics.quantile(new long[] {1, 2}, 0.5)).isEqualTo(1.5);
-    assertThat(OrderStatistics.quantile(new long[] {7}, 0.9)).isEqualTo(7);
-    assertThatThrownBy(() -> OrderStatistics.quantile(new double[0], 0.5))
+    assertThat(Spread.quantile(values, 0)).isEqualTo(10);
+    assertThat(Spread.quantile(values, 0.5)).isEqualTo(30);
+    assertThat(Spread.quantile(values, 0.1)).isEqualTo(14, within(EXACT));
+    assertThat(Spread.quantile(values, 0.9)).isEqualTo(46, within(EXACT));
+    assertThat(Spread.quantile(values, 1)).isEqualTo(50);
+    assertThat(Spread.quantile(new long[] {1, 2}, 0.5)).isEqualTo(1.5);
+    assertThat(Spread.quantile(new long[] {7}, 0.9)).isEqualTo(7);
+    assertThatThrownBy(() -> Spread.quantile(new double[0], 0.5))
         .hasMessageContaining("at least 1 value");
   }
 

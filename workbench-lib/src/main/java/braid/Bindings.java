@@ -1,0 +1,216 @@
+package braid;
+
+import braid.internal.pipeline.Bound;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.GemmSpec;
+import braid.model.MemoryKind;
+import braid.schedule.Part;
+import braid.schedule.Schedule;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/// The caller's tensors that a pipeline works on, by part.
+final class Bindings {
+  private final EnumMap<Part, AllocatedTensor> tensors = new EnumMap<>(Part.class);
+
+  void add(Part part, AllocatedTensor tensor) {
+    var before = tensors.putIfAbsent(part, tensor);
+    if (before != null) {
+      throw new BraidException("%s was given already: %s; give it once".formatted(part, before));
+    }
+  }
+
+  void addAll(Bindings others) {
+    tensors.putAll(others.tensors);
+  }
+
+  boolean isEmpty() {
+    return tensors.isEmpty();
+  }
+
+  /// The kind of the pipeline's symmetric memory: that of its symmetric tensors, which have one.
+  @Nullable MemoryKind kind(@Nullable MemoryKind asked, ProcessGroup group) {
+    var resolved = asked == null ? null : group.context().backend().resolve(asked);
+    for (var entry : tensors.entrySet()) {
+      if (!(entry.getValue() instanceof SymmetricTensor tensor)) {
+        continue;
+      }
+      if (resolved != null && tensor.kind() != resolved) {
+        throw new BraidException(
+            "%s must be in %s memory, as the pipeline's other symmetric memory is, but `%s` is in %s; allocate it with memory(%s)"
+                .formatted(
+                    entry.getKey(), resolved, tensor.name(), tensor.kind(), resolved.name()));
+      }
+      resolved = tensor.kind();
+    }
+    return resolved;
+  }
+
+  /// Refuses tensors that do not fit the problem, before anything is built.
+  void check(GemmSpec spec, Schedule schedule, ProcessGroup group) {
+    tensors.forEach(
+        (part, tensor) -> {
+          if (schedule.port(part.port()).isEmpty()) {
+            throw new BraidException(
+                "`%s` has no %s but %s was given for it; leave it out"
+                    .formatted(spec, part, tensor));
+          }
+          checkOpen(tensor);
+          checkPlace(part, tensor, group);
+          checkShape(part, tensor, spec, group);
+          checkAlone(part, tensor);
+        });
+  }
+
+  private static void checkPlace(Part part, AllocatedTensor tensor, ProcessGroup group) {
+    switch (tensor) {
+      case SymmetricTensor all -> {
+        if (!all.group().equals(group)) {
+          throw new BraidException(
+              "%s must be on group `%s` but symmetric tensor `%s` is on group `%s`; allocate it on `%s`, or give a LocalTensor"
+                  .formatted(part, group.name(), all.name(), all.group().name(), group.name()));
+        }
+      }
+      case LocalTensor mine -> {
+        if (mine.isPinned()) {
+          throw new BraidException(
+              "%s must be in the memory that streams work on but %s is in the host's; allocate it without pinned()"
+                  .formatted(part, mine));
+        }
+      }
+    }
+  }
+
+  private static void checkShape(
+      Part part, AllocatedTensor tensor, GemmSpec spec, ProcessGroup group) {
+    var mine = part.sizes(spec, group.size(), group.rank());
+    var wanted = part.dtype(spec);
+    boolean fits =
+        tensor.shape().equals(mine)
+            // What has no rows of its own may be a weight to another pipeline.
+            || (part.isLine() && elements(tensor.shape()) == elements(mine))
+            || (tensor instanceof SymmetricTensor
+                && tensor.shape().equals(largest(part, spec, group.size()))
+                && tail(tensor.shape()).equals(tail(mine)));
+    if (!fits) {
+      throw new BraidException(
+          "%s of `%s` must be %s on rank %d of %d but %s was given; allocate it with shape(%s)"
+              .formatted(
+                  part, spec, Tensor.text(mine), group.rank(), group.size(), tensor, sizes(mine)));
+    }
+    if (!sameStorage(tensor.dtype(), wanted)) {
+      throw new BraidException(
+          "%s of `%s` must be %s but %s was given; allocate it with dtype(%s)"
+              .formatted(part, spec, wanted, tensor, wanted.name()));
+    }
+  }
+
+  /// The sizes that hold any rank's part: those of the rank with most rows.
+  private static List<Long> largest(Part part, GemmSpec spec, int ranks) {
+    return IntStream.range(0, ranks)
+        .mapToObj(rank -> part.sizes(spec, ranks, rank))
+        .max((a, b) -> Long.compare(a.getFirst(), b.getFirst()))
+        .orElseThrow();
+  }
+
+  private static long elements(List<Long> sizes) {
+    return sizes.stream().reduce(1L, (a, b) -> a * b);
+  }
+
+  private static List<Long> tail(List<Long> sizes) {
+    return sizes.subList(1, sizes.size());
+  }
+
+  private static String sizes(List<Long> sizes) {
+    return sizes.stream().map(String::valueOf).collect(Collectors.joining(", "));
+  }
+
+  private static boolean sameStorage(DType a, DType b) {
+    return a == b || (a.isStoredAsFp32() && b.isStoredAsFp32());
+  }
+
+  private void checkAlone(Part part, AllocatedTensor tensor) {
+    for (var other : tensors.entrySet()) {
+      boolean written = !part.given() || !other.getKey().given();
+      if (other.getKey() != part && other.getValue() == tensor && written) {
+        throw new BraidException(
+            "%s and %s must be different tensors, since a run writes one while it reads the other, but both are %s; allocate another"
+                .formatted(part, other.getKey(), tensor));
+      }
+    }
+  }
+
+  /// Refuses pipelines side by side of which one writes a tensor that another one uses.
+  static void checkBeside(List<Bindings> pipelines) {
+    for (var one : pipelines) {
+      for (var other : pipelines) {
+        if (one != other) {
+          one.checkBeside(other);
+        }
+      }
+    }
+  }
+
+  private void checkBeside(Bindings other) {
+    tensors.forEach(
+        (part, tensor) -> {
+          if (!part.given() && other.tensors.containsValue(tensor)) {
+            throw new BraidException(
+                "pipelines side by side must not share what one of them writes but %s is the %s of one and in use by another; put them one after the other, with then(...) for each"
+                    .formatted(tensor, part));
+          }
+        });
+  }
+
+  /// Refuses to run on a tensor that was closed.
+  void checkOpen() {
+    for (var tensor : tensors.values()) {
+      checkOpen(tensor);
+    }
+  }
+
+  private static void checkOpen(AllocatedTensor tensor) {
+    switch (tensor) {
+      case SymmetricTensor all -> all.checkOpen();
+      case LocalTensor mine -> mine.checkOpen();
+    }
+  }
+
+  Map<Part, Bound> bound(ProcessGroup group) {
+    var bound = new EnumMap<Part, Bound>(Part.class);
+    tensors.forEach(
+        (part, tensor) ->
+            bound.put(
+                part,
+                switch (tensor) {
+                  case SymmetricTensor all ->
+                      new Bound(all.memory().on(group.rank()), Optional.of(all.memory()));
+                  case LocalTensor mine -> new Bound(mine.segment(), Optional.empty());
+                }));
+    return bound;
+  }
+
+  /// Words in which all ranks must agree.
+  @Override
+  public String toString() {
+    var words = new ArrayList<String>();
+    tensors.forEach(
+        (part, tensor) ->
+            words.add(
+                "%s %s"
+                    .formatted(
+                        part,
+                        switch (tensor) {
+                          case SymmetricTensor all -> "in " + all.identity();
+                          case LocalTensor _ -> "in local memory";
+                        })));
+    return words.isEmpty() ? "" : ", " + String.join(", ", words);
+  }
+}

@@ -1,0 +1,243 @@
+package braid;
+
+import braid.model.BraidException;
+import braid.model.Overlap;
+import braid.model.Profile;
+import braid.model.Timing;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.SequencedMap;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// Pipelines that run one after the other without the host in between, such as a layer:
+///
+/// ```java
+/// var hidden = LocalTensor.on(world).shape(tokens, width / ranks).allocate();
+/// var up = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(tokens, width, features)).output(hidden).build();
+/// var down = Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(tokens, features, width)).input(hidden).build();
+/// var layer = Chain.of(up, down);
+/// layer.time(20);
+/// ```
+///
+/// A pipeline begins on a rank when the one before it has ended there; other ranks may still be at
+/// work on it. What one pipeline writes and the next one reads is a tensor of the caller that both
+/// are bound to. Pipelines that are added together ([#then]) run side by side and share links and
+/// compute units: none of them may write what another one of them uses.
+///
+/// Its ranks run, time and profile it together. The caller closes the pipelines.
+public final class Chain implements AutoCloseable {
+  private final ProcessGroup group;
+  private final List<List<Pipeline>> stages;
+
+  /// Pipelines that this chain has made itself.
+  private final List<Pipeline> made;
+
+  private final @Nullable Iterations iterations;
+
+  private Chain(ProcessGroup group, List<List<Pipeline>> stages, List<Pipeline> made) {
+    this.group = group;
+    this.stages = stages.stream().map(List::copyOf).toList();
+    this.made = List.copyOf(made);
+    this.iterations =
+        stages.isEmpty()
+            ? null
+            : new Iterations(
+                group,
+                stages.stream()
+                    .map(stage -> stage.stream().map(Pipeline::member).toList())
+                    .toList(),
+                text(),
+                this::toString);
+  }
+
+  /// The pipelines in their order, on the group of the first.
+  public static Chain of(Pipeline first, Pipeline... others) {
+    var chain = on(first.group()).then(first);
+    for (var each : others) {
+      chain = chain.then(each);
+    }
+    return chain;
+  }
+
+  /// A chain of one pipeline, which it closes.
+  static Chain owning(Pipeline pipeline) {
+    return new Chain(pipeline.group(), List.of(List.of(pipeline)), List.of(pipeline));
+  }
+
+  /// A chain without pipelines, whose runs all ranks of that group make together. Its pipelines are
+  /// on that group or on parts of it.
+  public static Chain on(ProcessGroup group) {
+    group.checkMember();
+    return new Chain(group, List.of(), List.of());
+  }
+
+  /// The same chain with those pipelines behind it, which run side by side.
+  public Chain then(Pipeline... beside) {
+    if (beside.length == 0) {
+      throw new BraidException("then needs 1 or more pipelines but was given none; leave it out");
+    }
+    var more = new ArrayList<>(stages);
+    var stage = List.of(beside);
+    for (var each : stage) {
+      each.checkOpen();
+      if (pipelines().contains(each) || stage.indexOf(each) != stage.lastIndexOf(each)) {
+        throw new BraidException(
+            "%s is in the chain already; build another one for the second time".formatted(each));
+      }
+      if (!group.members().containsAll(each.group().members())) {
+        throw new BraidException(
+            "a pipeline of the chain must be on `%s` or on some of its ranks but %s is on ranks %s; begin with Chain.on(%s)"
+                .formatted(group.name(), each, each.group().members(), each.group().name()));
+      }
+    }
+    more.add(stage);
+    Bindings.checkBeside(stage.stream().map(Pipeline::bindings).toList());
+    return new Chain(group, more, made);
+  }
+
+  public ProcessGroup group() {
+    return group;
+  }
+
+  /// Its pipelines, in their order.
+  public List<Pipeline> pipelines() {
+    return stages.stream().flatMap(List::stream).toList();
+  }
+
+  /// The same chain with another tuning for each pipeline, in their order. It builds pipelines for
+  /// those that change, and closes them with itself. All ranks call it together.
+  public Chain with(List<Overlap> tunings) {
+    var before = pipelines();
+    if (tunings.size() != before.size()) {
+      throw new BraidException(
+          "a tuning for each of %d pipelines is needed but %d were given; give one each"
+              .formatted(before.size(), tunings.size()));
+    }
+    var built = new ArrayList<Pipeline>();
+    try {
+      var changed = new ArrayList<List<Pipeline>>();
+      int at = 0;
+      for (var stage : stages) {
+        var same = new ArrayList<Pipeline>();
+        for (var each : stage) {
+          var tuning = tunings.get(at++);
+          if (each.isTuned(tuning)) {
+            same.add(each);
+          } else {
+            built.add(each.with(tuning));
+            same.add(built.getLast());
+          }
+        }
+        changed.add(same);
+      }
+      return new Chain(group, changed, built);
+    } catch (RuntimeException | Error e) {
+      built.forEach(Pipeline::close);
+      throw e;
+    }
+  }
+
+  /// One iteration of all pipelines, to its end on this rank.
+  public void run() {
+    iterate(0);
+  }
+
+  private void iterate(int iteration) {
+    ready().run(iteration);
+  }
+
+  private Iterations ready() {
+    var ready = iterations;
+    if (ready == null) {
+      throw new BraidException("the chain has no pipelines; add them with then(pipeline)");
+    }
+    pipelines().forEach(Pipeline::checkOpen);
+    return ready;
+  }
+
+  /// Runs that often and returns how many nanoseconds each iteration took on this rank, in the
+  /// default form of the backend; see [Pipeline#time(int)].
+  public long[] time(int iterations) {
+    return time(iterations, group.context().backend().timing());
+  }
+
+  /// Runs that often and returns how many nanoseconds each iteration took on this rank, in that
+  /// form. All ranks call it together.
+  public long[] time(int iterations, Timing form) {
+    var ready = ready();
+    return switch (form) {
+      case LATENCY -> new Measurement(group, this::iterate).time(iterations);
+      case BACK_TO_BACK ->
+          Measurement.time(group, iterations, before -> ready.runInFlight(iterations, before));
+    };
+  }
+
+  /// Runs that often, one iteration at a time, and returns what this rank did, span by span. The
+  /// streams of the first pipeline are named `1 comm` and so on.
+  public Profile profile(int iterations) {
+    var _ = ready();
+    var lanes = new ArrayList<Measurement.Lanes>();
+    var all = pipelines();
+    for (int i = 0; i < all.size(); i++) {
+      lanes.add(new Measurement.Lanes(all.size() == 1 ? "" : i + 1 + " ", all.get(i).streams()));
+    }
+    return new Measurement(group, this::iterate).profile(iterations, lanes, this::configuration);
+  }
+
+  /// Verifies each pipeline by itself, in their order; see [Pipeline#verify()].
+  public void verify() {
+    var _ = ready();
+    pipelines().forEach(Pipeline::verify);
+  }
+
+  /// The pipelines and what they ran on, as columns of a table.
+  SequencedMap<String, String> configuration() {
+    var all = pipelines();
+    if (all.size() == 1) {
+      return all.getFirst().configuration();
+    }
+    var columns = new LinkedHashMap<String, String>();
+    columns.put("pattern", "chain");
+    for (int i = 0; i < all.size(); i++) {
+      columns.put("pipeline %d".formatted(i + 1), all.get(i).what());
+    }
+    var last = all.getFirst().configuration();
+    last.keySet().retainAll(List.of("backend", "link", "memory"));
+    columns.put("ranks", Integer.toString(group.size()));
+    columns.putAll(last);
+    return columns;
+  }
+
+  /// The columns without those of tunings and ranks.
+  SequencedMap<String, String> problem() {
+    var columns = configuration();
+    columns.remove("ranks");
+    var all = pipelines();
+    if (all.size() == 1) {
+      columns.keySet().removeAll(all.getFirst().overlap().columns().keySet());
+    }
+    for (int i = 0; i < all.size(); i++) {
+      columns.replace("pipeline %d".formatted(i + 1), all.get(i).spec().toString());
+    }
+    return columns;
+  }
+
+  private String text() {
+    return stages.stream()
+        .map(stage -> stage.stream().map(Pipeline::what).collect(Collectors.joining(" beside ")))
+        .collect(Collectors.joining(" -> "));
+  }
+
+  /// Closes the pipelines that [#with] has made for this chain, and no others.
+  @Override
+  public void close() {
+    made.forEach(Pipeline::close);
+  }
+
+  @Override
+  public String toString() {
+    return "chain %s, on %s".formatted(text(), group.name());
+  }
+}

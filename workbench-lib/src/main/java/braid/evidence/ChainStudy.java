@@ -1,0 +1,81 @@
+package braid.evidence;
+
+import braid.internal.report.HtmlTable;
+import braid.model.BraidException;
+import braid.model.Displayable;
+import braid.model.MimeBundle;
+import braid.model.Overlap;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.StringColumn;
+import tech.tablesaw.api.Table;
+
+/// Tunings found for the pipelines of a chain, and the measurements that they were found by: a
+/// study of the whole chain's time for each pipeline that was tuned.
+///
+/// @param overlaps of all pipelines of the chain, in their order
+public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements Displayable {
+  /// One pipeline's share.
+  ///
+  /// @param pipeline its number, from 1 on
+  /// @param study of the chain with each of its tunings, beside the chain with this pipeline
+  ///   unfused
+  public record Tuned(int pipeline, String problem, Study study) {}
+
+  public ChainStudy {
+    overlaps = List.copyOf(overlaps);
+    tuned = List.copyOf(tuned);
+    if (tuned.isEmpty()) {
+      throw new BraidException("a chain's study needs 1 or more tuned pipelines but has none");
+    }
+  }
+
+  /// The chain's last study: its time with all tunings that were found.
+  public Study last() {
+    return tuned.getLast().study();
+  }
+
+  /// A row for each pipeline that was tuned.
+  public Table table() {
+    var pipeline = StringColumn.create("pipeline");
+    var problem = StringColumn.create("problem");
+    var best = StringColumn.create("tuning");
+    var time = DoubleColumn.create("chain, median ms");
+    var unfused = DoubleColumn.create("with it unfused, median ms");
+    for (var each : tuned) {
+      pipeline.append(Integer.toString(each.pipeline()));
+      problem.append(each.problem());
+      best.append(overlaps.get(each.pipeline() - 1).toString());
+      time.append(each.study().bestMedianNanos() / 1e6);
+      unfused.append(each.study().unfusedMedianNanos() / 1e6);
+    }
+    return Table.create("chain", pipeline, problem, best, time, unfused);
+  }
+
+  /// One line for each pipeline that was tuned.
+  public String headline() {
+    return tuned.stream()
+        .map(
+            each ->
+                String.format(
+                    Locale.ROOT, "pipeline %d: %s", each.pipeline(), each.study().headline()))
+        .collect(Collectors.joining("\n"));
+  }
+
+  @Override
+  public MimeBundle display() {
+    var table = table();
+    return MimeBundle.text(headline() + "\n" + HtmlTable.text(table, table.rowCount()))
+        .with(
+            MimeBundle.HTML,
+            "%s<pre>%s</pre>"
+                .formatted(HtmlTable.html(table, table.rowCount()), HtmlTable.escape(headline())));
+  }
+
+  @Override
+  public String toString() {
+    return headline();
+  }
+}

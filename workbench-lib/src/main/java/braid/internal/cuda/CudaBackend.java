@@ -1,0 +1,336 @@
+package braid.internal.cuda;
+
+import braid.internal.backend.Backend;
+import braid.internal.backend.Executable;
+import braid.internal.backend.Stream;
+import braid.internal.cuda.device.Communicators;
+import braid.internal.cuda.device.CudaDevice;
+import braid.internal.cuda.device.DeviceAccess;
+import braid.internal.cuda.device.Forms;
+import braid.internal.cuda.device.GemmCheck;
+import braid.internal.cuda.device.KernelCheck;
+import braid.internal.cuda.library.NcclCollectives;
+import braid.internal.cuda.library.NvshmemCollectives;
+import braid.internal.cuda.memory.CudaMemory;
+import braid.internal.library.LibraryCollectives;
+import braid.internal.rank.Closing;
+import braid.internal.rank.Env;
+import braid.internal.rank.Once;
+import braid.internal.rank.Waits;
+import braid.internal.resource.Inspection;
+import braid.internal.resource.PrivateMemory;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.SharedFile;
+import braid.internal.work.Matrix;
+import braid.internal.work.Operand;
+import braid.internal.work.Precision;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Library;
+import braid.model.Link;
+import braid.model.MemoryKind;
+import braid.model.Reading;
+import braid.model.SelfCheck;
+import braid.model.Timing;
+import braid.natives.blaslt.Lt;
+import braid.natives.cuda.Gpu;
+import braid.schedule.Lane;
+import java.lang.foreign.Arena;
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+
+/// A rank with a GPU of its own: work is enqueued on its streams, memory is the device's, links are
+/// what connects the GPUs.
+public final class CudaBackend implements Backend {
+  private final String token;
+  private final Waits waits;
+  private final CudaDevice device;
+  private final Communicators communicators;
+  private final CudaMemory memory;
+  private final DeviceAccess access;
+  private final WorkerCopies workerCopies;
+  private final Recorder recorder;
+  private final Hardware hardware;
+  private final Map<Shared, CudaStream.SharedStream> shared = new HashMap<>();
+  private final Set<CudaStream> streams = ConcurrentHashMap.newKeySet();
+  private final Set<CudaGraphs> graphs = ConcurrentHashMap.newKeySet();
+
+  /// What lanes have in common that share a stream.
+  private record Shared(String name, boolean yielding) {}
+
+  private CudaBackend(Env env, String token, Waits waits, CudaDevice device) {
+    this.token = token;
+    this.waits = waits;
+    this.device = device;
+    this.communicators = new Communicators(device, waits, env.timeout());
+    this.memory = new CudaMemory(device, env, token, waits, communicators);
+    this.access = new DeviceAccess(device);
+    this.workerCopies = new WorkerCopies(device.kernels(), env.bulkCopies());
+    this.recorder = new Recorder(device.gpu());
+    this.hardware = new Hardware(device.gpu().pciBusId());
+    waits.watchDepartures(this::checkDeparted);
+  }
+
+  /// Opens this rank's GPU, which is the one of its number among the ranks of this machine.
+  public static CudaBackend open(Env env, String token, Waits waits) {
+    return new CudaBackend(env, token, waits, CudaDevice.open(env));
+  }
+
+  @Override
+  public String name() {
+    return "cuda";
+  }
+
+  @Override
+  public Timing timing() {
+    return Timing.BACK_TO_BACK;
+  }
+
+  @Override
+  public String link() {
+    return hardware.links();
+  }
+
+  @Override
+  public void playLink(Link other) {
+    throw new BraidException(
+        "a link of %s cannot be played: on the cuda backend links are the GPUs' own; leave playLink out, or use the host backend"
+            .formatted(other));
+  }
+
+  @Override
+  public MemoryKind resolve(MemoryKind asked) {
+    return memory.resolve(asked);
+  }
+
+  @Override
+  public Inspection access() {
+    return access;
+  }
+
+  @Override
+  public Optional<String> missing(Library library) {
+    return switch (library) {
+      case NCCL -> CudaMemory.missingNccl();
+      case NCCL_COPY_ENGINE -> memory.missing(MemoryKind.NCCL);
+      case NVSHMEM -> memory.missing(MemoryKind.NVSHMEM);
+    };
+  }
+
+  @Override
+  public LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous) {
+    var why = missing(which);
+    if (why.isPresent()) {
+      throw new BraidException(
+          "library %s cannot be had: %s; use over(COPY_ENGINE) or pushing()"
+              .formatted(which, why.get()));
+    }
+    device.gpu().use();
+    return switch (which) {
+      case NCCL ->
+          new NcclCollectives(
+              communicators, waits, Communicators.Policy.MULTIPROCESSORS, rendezvous);
+      case NCCL_COPY_ENGINE ->
+          new NcclCollectives(communicators, waits, Communicators.Policy.COPY_ENGINES, rendezvous);
+      case NVSHMEM -> {
+        var meeting = rendezvous.get();
+        yield new NvshmemCollectives(memory.nvshmem(meeting), meeting.place());
+      }
+    };
+  }
+
+  @Override
+  public synchronized Stream stream(Lane lane) {
+    var gpu = device.gpu();
+    gpu.use();
+    var common =
+        shared.computeIfAbsent(
+            new Shared(lane.name(), lane.yielding()),
+            key ->
+                new CudaStream.SharedStream(
+                    gpu.stream(key.yielding() ? gpu.leastPriority() : gpu.greatestPriority()),
+                    gpu.allocate(Lt.WORKSPACE_BYTES)));
+    var stream =
+        new CudaStream(lane, device, common, waits, workerCopies, recorder, streams::remove);
+    streams.add(stream);
+    return stream;
+  }
+
+  @Override
+  public void rest(List<Stream> together) {
+    device.gpu().use();
+    var streams = together.stream().map(CudaStream.class::cast).toList();
+    streams.forEach(CudaStream::stopRecording);
+    Rest.await(
+        device.gpu(),
+        () -> streams.stream().allMatch(each -> each.gpu().isDone()),
+        () -> streams.forEach(each -> each.awaited().unblock()));
+  }
+
+  @Override
+  public Executable compile(List<Stream> on, Runnable layOut, boolean recorded) {
+    var program = CudaExecutable.of(on.stream().map(CudaStream.class::cast).toList(), layOut);
+    if (!recorded) {
+      return program;
+    }
+    var graph = new CudaGraphs(device, waits, program, graphs::remove);
+    graphs.add(graph);
+    return graph;
+  }
+
+  @Override
+  public SymmetricMemory allocate(
+      MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
+    device.gpu().use();
+    return memory.allocate(resolve(kind), label, bytesPerRank, rendezvous);
+  }
+
+  @Override
+  public void zero(SymmetricMemory symmetric) {
+    device.gpu().use();
+    memory.zero(symmetric);
+  }
+
+  @Override
+  public SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous) {
+    return SharedFile.allocate(token, label, bytesPerRank, rendezvous);
+  }
+
+  @Override
+  public PrivateMemory allocate(long bytes) {
+    var gpu = device.gpu();
+    gpu.use();
+    // There is no memory of no bytes.
+    long address = gpu.allocate(Math.max(bytes, 1));
+    var arena = Arena.ofShared();
+    try {
+      gpu.fill(address, (byte) 0, Math.max(bytes, 1));
+    } catch (RuntimeException | Error e) {
+      Closing.after(e, () -> gpu.free(address));
+      throw e;
+    }
+    return new PrivateMemory(
+        CudaDevice.view(address, bytes, arena),
+        new Once(
+            () -> {
+              arena.close();
+              gpu.use();
+              gpu.free(address);
+            }));
+  }
+
+  @Override
+  public PrivateMemory pinned(long bytes) {
+    var gpu = device.gpu();
+    gpu.use();
+    long address = gpu.allocatePinned(Math.max(bytes, 1));
+    var arena = Arena.ofShared();
+    return new PrivateMemory(
+        CudaDevice.view(address, bytes, arena),
+        new Once(
+            () -> {
+              arena.close();
+              gpu.use();
+              gpu.freePinned(address);
+            }));
+  }
+
+  @Override
+  public List<SelfCheck> selfChecks() {
+    return List.of(new KernelCheck(device), new GemmCheck(device));
+  }
+
+  @Override
+  public Precision precision(DType input, DType weight) {
+    if (input == DType.TF32 && weight == DType.TF32) {
+      return Precision.TF32;
+    }
+    // What has no tensor cores in fp8 is multiplied as fp16, which holds all its values.
+    return Forms.isFp8Pair(input, weight) ? Precision.FP8 : Precision.TENSOR_CORE;
+  }
+
+  @Override
+  public Operand operand(Matrix source, DType left) {
+    long bytes = Forms.formBytes(source, left);
+    return new Operand(source, left, bytes == 0 ? Optional.empty() : Optional.of(allocate(bytes)));
+  }
+
+  private void checkDeparted() {
+    var departed = waits.departed();
+    if (!departed.isEmpty()) {
+      device.gpu().use();
+      streams.forEach(stream -> stream.checkDeparted(departed));
+    }
+  }
+
+  @Override
+  public boolean atRest() {
+    device.gpu().use();
+    return allDone();
+  }
+
+  @Override
+  public void quiesce() {
+    // What hangs in NCCL keeps its stream from coming to rest.
+    Closing.each(
+        communicators::abort,
+        () ->
+            Rest.await(
+                device.gpu(),
+                this::allDone,
+                () -> streams.forEach(stream -> stream.awaited().unblock())),
+        () -> streams.forEach(stream -> stream.settled(0)));
+  }
+
+  private synchronized boolean allDone() {
+    return shared.values().stream().allMatch(each -> each.stream().isDone());
+  }
+
+  @Override
+  public SequencedMap<String, Long> readings() {
+    var readings = hardware.readings();
+    readings.putAll(device.choices());
+    if (recorder.dropped() > 0) {
+      readings.put("records dropped", recorder.dropped());
+    }
+    return readings;
+  }
+
+  @Override
+  public Reading reading() {
+    return hardware.reading();
+  }
+
+  @Override
+  public long clockErrorNanos() {
+    return recorder.clockErrorNanos();
+  }
+
+  public Gpu gpu() {
+    return device.gpu();
+  }
+
+  @Override
+  public void close() {
+    var parts = new ArrayDeque<AutoCloseable>();
+    parts.add(device.gpu()::use);
+    parts.addAll(graphs);
+    parts.addAll(streams);
+    parts.addAll(List.of(communicators, memory, access, recorder));
+    for (var each : shared.values()) {
+      parts.add(each.stream());
+      parts.add(() -> device.gpu().free(each.workspace()));
+    }
+    shared.clear();
+    parts.add(device);
+    Closing.all(parts::poll);
+  }
+}

@@ -1,0 +1,78 @@
+package braid.internal.cuda;
+
+import braid.internal.backend.Executable;
+import braid.natives.cuda.MemoryOperation;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+
+/// Work for a GPU's streams of which everything is decided, down to addresses and algorithms:
+/// giving it out is one driver call for each piece and little else. Signals of one stream that
+/// follow each other are one piece.
+final class CudaExecutable implements Executable {
+  /// The driver holds the host up in a call that cannot be aborted when a stream has about 1,000
+  /// pieces of work queued.
+  private static final int MOST_QUEUED = 800;
+
+  private final List<CudaStream> streams;
+  private final List<Runnable> pieces = new ArrayList<>();
+
+  /// Signals of one stream that follow each other.
+  private record Operations(CudaStream stream, List<Supplier<MemoryOperation>> all)
+      implements Runnable {
+    @Override
+    public void run() {
+      stream.gpu().memoryOperations(all.stream().map(Supplier::get).toList());
+    }
+  }
+
+  private CudaExecutable(List<CudaStream> streams) {
+    this.streams = List.copyOf(streams);
+  }
+
+  /// The work that is laid out on those streams.
+  static CudaExecutable of(List<CudaStream> streams, Runnable layOut) {
+    var program = new CudaExecutable(streams);
+    streams.forEach(stream -> stream.layOutInto(program));
+    try {
+      layOut.run();
+    } finally {
+      streams.forEach(stream -> stream.layOutInto(null));
+    }
+    return program;
+  }
+
+  List<CudaStream> streams() {
+    return streams;
+  }
+
+  void add(Runnable piece) {
+    pieces.add(piece);
+  }
+
+  /// Adds a signal or a wait for one; its value depends on the turn.
+  void add(CudaStream stream, Supplier<MemoryOperation> operation) {
+    if (!pieces.isEmpty()
+        && pieces.getLast() instanceof Operations before
+        && before.stream == stream) {
+      before.all.add(operation);
+    } else {
+      pieces.add(new Operations(stream, new ArrayList<>(List.of(operation))));
+    }
+  }
+
+  @Override
+  public void launch() {
+    for (var piece : pieces) {
+      piece.run();
+    }
+  }
+
+  @Override
+  public int mostInFlight() {
+    return Math.clamp(MOST_QUEUED / Math.max(pieces.size(), 1), 2, MOST_IN_FLIGHT);
+  }
+
+  @Override
+  public void close() {}
+}

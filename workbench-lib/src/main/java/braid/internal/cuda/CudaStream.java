@@ -1,0 +1,427 @@
+package braid.internal.cuda;
+
+import braid.internal.backend.Copy;
+import braid.internal.backend.Event;
+import braid.internal.backend.Signals;
+import braid.internal.backend.Stamp;
+import braid.internal.backend.Stream;
+import braid.internal.cuda.device.CudaDevice;
+import braid.internal.cuda.device.Launch;
+import braid.internal.cuda.device.Scratch;
+import braid.internal.library.LibraryCall;
+import braid.internal.rank.Closing;
+import braid.internal.rank.Waits;
+import braid.internal.work.Gemm;
+import braid.internal.work.Operand;
+import braid.internal.work.Reduction;
+import braid.internal.work.Transfer;
+import braid.internal.work.Work;
+import braid.model.Span;
+import braid.model.Stage;
+import braid.model.Transport;
+import braid.natives.cuda.GpuCopy;
+import braid.natives.cuda.GpuEvent;
+import braid.natives.cuda.GpuStream;
+import braid.natives.cuda.MemoryOperation;
+import braid.schedule.Lane;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// Work enqueued on a stream of the GPU. Nothing here waits but [#synchronize].
+final class CudaStream implements Stream {
+  private final Lane lane;
+  private final CudaDevice device;
+  private final SharedStream shared;
+  private final GpuStream gpu;
+  private final Waits waits;
+  private final Scratch scratch;
+  private final WorkerCopies workerCopies;
+  private final Recorder recorder;
+  private final Consumer<CudaStream> onClose;
+  private final AwaitedWords awaited;
+  private final List<GpuEvent> events = new ArrayList<>();
+  private final List<GpuEvent> kept = new ArrayList<>();
+  private int usedEvents;
+  private @Nullable CudaExecutable program;
+  private boolean recording;
+  private int parity;
+  private int step;
+
+  /// Whether work was given that nobody has waited for yet.
+  private volatile boolean inTurn;
+
+  /// A stream of the GPU, which all lanes of one name and priority share, with what multiplications
+  /// on it need: the GPU has fewer queues than a session has pipelines, and two streams in one
+  /// queue wait for each other.
+  record SharedStream(GpuStream stream, long workspace) {}
+
+  CudaStream(
+      Lane lane,
+      CudaDevice device,
+      SharedStream shared,
+      Waits waits,
+      WorkerCopies workerCopies,
+      Recorder recorder,
+      Consumer<CudaStream> onClose) {
+    this.lane = lane;
+    this.device = device;
+    this.shared = shared;
+    this.gpu = shared.stream();
+    this.waits = waits;
+    this.workerCopies = workerCopies;
+    this.recorder = recorder;
+    this.onClose = onClose;
+    this.scratch = new Scratch(device.gpu());
+    this.awaited = new AwaitedWords(device.gpu());
+  }
+
+  @Override
+  public String name() {
+    return lane.name();
+  }
+
+  GpuStream gpu() {
+    return gpu;
+  }
+
+  @Override
+  public void turn(int nextIteration, int nextStep) {
+    device.gpu().use();
+    recorder.turn(nextIteration);
+    step = nextStep;
+    inTurn = true;
+    usedEvents = 0;
+    awaited.turn();
+  }
+
+  @Override
+  public void settled(int inFlight) {
+    awaited.settled(inFlight);
+  }
+
+  /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
+  void layOutInto(@Nullable CudaExecutable into) {
+    program = into;
+  }
+
+  /// From here on work is recorded, for odd or even steps.
+  void recordFor(int forParity) {
+    recorder.layOut();
+    recording = true;
+    parity = forParity;
+  }
+
+  /// From here on work is done.
+  void stopRecording() {
+    recording = false;
+  }
+
+  @Override
+  public void copy(Work work, Transfer transfer) {
+    enqueue(
+        work,
+        Stage.COPY,
+        transfer.bytes(),
+        0,
+        switch (lane.transport()) {
+          case WORKERS -> workerCopies.of(lane.workers(), transfer);
+          case COPY_ENGINE -> byCopyEngine(transfer);
+        });
+  }
+
+  private static Launch byCopyEngine(Transfer transfer) {
+    long source = transfer.from().address();
+    long target = transfer.to().address();
+    long rowBytes = transfer.rowBytes();
+    if (transfer.isOnePiece()) {
+      return on -> on.copy(target, source, rowBytes);
+    }
+    return on ->
+        on.copyRows(
+            target, transfer.toPitch(), source, transfer.fromPitch(), rowBytes, transfer.rows());
+  }
+
+  /// Recorded copies are given one by one, and so are rows that begin a pitch apart: the driver's
+  /// call for several takes neither.
+  @Override
+  public void copyAll(Work work, List<Copy> all) {
+    var copies = all.stream().filter(each -> each.transfer().bytes() > 0).toList();
+    if (lane.transport() == Transport.WORKERS
+        || copies.size() < 2
+        || !copies.stream().allMatch(each -> each.transfer().isOnePiece())) {
+      copies.forEach(each -> copy(each.work(), each.transfer()));
+      return;
+    }
+    var together =
+        copies.stream()
+            .map(Copy::transfer)
+            .map(each -> new GpuCopy(each.to().address(), each.from().address(), each.bytes()))
+            .toList();
+    long bytes = together.stream().mapToLong(GpuCopy::bytes).sum();
+    give(
+        () -> {
+          if (!recording) {
+            around(work, Stage.COPY, bytes, 0, on -> on.copyAll(together));
+            return;
+          }
+          for (int i = 0; i < together.size(); i++) {
+            var one = together.get(i);
+            around(
+                copies.get(i).work(),
+                Stage.COPY,
+                one.bytes(),
+                0,
+                on -> on.copy(one.to(), one.from(), one.bytes()));
+          }
+        });
+  }
+
+  @Override
+  public void copyLocal(Work work, Transfer transfer) {
+    enqueue(work, Stage.LOCAL, transfer.bytes(), 0, byCopyEngine(transfer));
+  }
+
+  @Override
+  public void zero(Work work, MemorySegment memory) {
+    long address = memory.address();
+    long bytes = memory.byteSize();
+    enqueue(work, Stage.LOCAL, bytes, 0, on -> on.fill(address, (byte) 0, bytes));
+  }
+
+  @Override
+  public void prepare(Work work, Operand operand) {
+    if (operand.widened().isPresent()) {
+      enqueue(
+          work,
+          Stage.GEMM,
+          operand.source().segment().byteSize(),
+          0,
+          on -> device.multiplier().refresh(on, operand));
+    }
+  }
+
+  @Override
+  public void gemm(Work work, Gemm gemm) {
+    device.gpu().use();
+    var steps = device.multiplier().prepare(gemm, lane.reserved(), scratch, shared.workspace());
+    for (var step : steps) {
+      var its =
+          step.stage() == Stage.LOCAL ? new Work(work.chunk(), () -> "padding for " + work) : work;
+      enqueue(its, step.stage(), step.bytes(), step.flops(), step.launch());
+    }
+  }
+
+  @Override
+  public void reduce(Work work, Reduction reduction) {
+    enqueue(work, Stage.REDUCE, reduction.bytes(), 0, device.multiplier().prepare(reduction));
+  }
+
+  @Override
+  public void library(Work work, long bytes, LibraryCall call) {
+    enqueue(work, Stage.COPY, bytes, 0, call::enqueue);
+  }
+
+  @Override
+  public void raise(Work work, Signals signals, int rank, int slot) {
+    long word = signals.word(rank, slot).address();
+    operate(() -> new MemoryOperation(MemoryOperation.Kind.WRITE, word, value()));
+  }
+
+  @Override
+  public void await(Work work, Signals signals, int slot, int from) {
+    int raiser = signals.ranks().get(from);
+    long word = signals.word(signals.self(), slot).address();
+    operate(
+        () -> {
+          long value = value();
+          awaited.add(word, value, work, raiser);
+          recorder.waits(name(), work);
+          return new MemoryOperation(
+              recording ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST, word, value);
+        });
+  }
+
+  private void operate(Supplier<MemoryOperation> operation) {
+    var into = program;
+    if (into == null) {
+      gpu.memoryOperations(List.of(operation.get()));
+    } else {
+      into.add(this, operation);
+    }
+  }
+
+  private long value() {
+    return recording
+        ? SignalValues.recorded(waits.epoch(), parity)
+        : SignalValues.counted(waits.epoch(), step);
+  }
+
+  @Override
+  public Event mark() {
+    var event = program == null ? passing() : keptEvent();
+    give(() -> gpu.record(event));
+    return new CudaEvent(event);
+  }
+
+  /// An event for this turn.
+  private GpuEvent passing() {
+    if (usedEvents == events.size()) {
+      events.add(device.gpu().event(false));
+    }
+    return events.get(usedEvents++);
+  }
+
+  /// An event for every time that what is laid out is given out.
+  private GpuEvent keptEvent() {
+    var event = device.gpu().event(false);
+    kept.add(event);
+    return event;
+  }
+
+  @Override
+  public void await(Work work, Event event) {
+    var point = (CudaEvent) event;
+    give(
+        () -> {
+          recorder.waits(name(), work);
+          gpu.await(point.event());
+        });
+  }
+
+  @Override
+  public void synchronize(Supplier<String> description) {
+    device.gpu().use();
+    Polling.until(waits, () -> waitingFor(description), gpu::isDone);
+    inTurn = false;
+    awaited.settled(0);
+  }
+
+  @Override
+  public Stamp stamp() {
+    return new Timed(device.gpu().event(true));
+  }
+
+  /// An event of the GPU that has the time at which it was reached.
+  final class Timed implements Stamp {
+    private static final double NANOS_PER_MILLI = 1e6;
+
+    private final GpuEvent event;
+
+    Timed(GpuEvent event) {
+      this.event = event;
+    }
+
+    @Override
+    public Event set() {
+      gpu.record(event);
+      return new CudaEvent(event);
+    }
+
+    @Override
+    public void await(Supplier<String> description) {
+      Polling.until(waits, () -> waitingFor(description), event::isDone);
+    }
+
+    @Override
+    public long nanosSince(Stamp earlier) {
+      return Math.round(event.millisecondsSince(((Timed) earlier).event) * NANOS_PER_MILLI);
+    }
+
+    @Override
+    public void close() {
+      event.close();
+    }
+  }
+
+  /// The first signal that is not there.
+  @Override
+  public Optional<String> waitingFor() {
+    return awaited.firstMissing().map(first -> first.work().toString());
+  }
+
+  private String waitingFor(Supplier<String> description) {
+    return waitingFor()
+        .map(first -> "%s (%s)".formatted(first, description.get()))
+        .orElseGet(description);
+  }
+
+  /// Fails where the stream waits, or will, for a signal of a rank that has departed; called by a
+  /// thread that waits for the stream.
+  void checkDeparted(Set<Integer> departed) {
+    if (!inTurn) {
+      return;
+    }
+    awaited
+        .firstMissing(departed)
+        .ifPresent(
+            first -> {
+              throw waits.hopeless(first.work().toString(), List.of(first.raiser()));
+            });
+  }
+
+  AwaitedWords awaited() {
+    return awaited;
+  }
+
+  int step() {
+    return step;
+  }
+
+  /// Counts the profiles that were begun.
+  int recordings() {
+    return recorder.count();
+  }
+
+  @Override
+  public void record(long originNanos) {
+    recorder.begin(name(), originNanos);
+  }
+
+  @Override
+  public List<Span> recorded() {
+    return recorder.end(name());
+  }
+
+  private void enqueue(Work work, Stage stage, long bytes, long flops, Launch launch) {
+    give(() -> around(work, stage, bytes, flops, launch));
+  }
+
+  private void around(Work work, Stage stage, long bytes, long flops, Launch launch) {
+    recorder.around(name(), work, stage, bytes, flops, recording, launch, gpu);
+  }
+
+  private void give(Runnable piece) {
+    var into = program;
+    if (into == null) {
+      piece.run();
+    } else {
+      into.add(piece);
+    }
+  }
+
+  /// What it still waits for on the GPU is waited for no more: who closes it wants it to end.
+  @Override
+  public void close() {
+    onClose.accept(this);
+    var parts = new ArrayDeque<AutoCloseable>();
+    parts.add(this::freeScratch);
+    parts.addAll(events);
+    events.clear();
+    parts.addAll(kept);
+    kept.clear();
+    Closing.all(parts::poll);
+  }
+
+  /// Where the stream does not come to rest its memory stays: freeing would wait for the GPU.
+  private void freeScratch() {
+    Rest.await(device.gpu(), gpu::isDone, awaited::unblock);
+    scratch.close();
+  }
+}

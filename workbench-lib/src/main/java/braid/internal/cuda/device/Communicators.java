@@ -1,0 +1,119 @@
+package braid.internal.cuda.device;
+
+import braid.internal.rank.Closing;
+import braid.internal.rank.Waits;
+import braid.internal.resource.Rendezvous;
+import braid.natives.nccl.Nccl;
+import braid.natives.nccl.NcclCommunicator;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/// NCCL communicators of this rank, one for each set of ranks and policy that asked. They are made
+/// at the first use, kept as long as the rank, aborted where a rank is lost, and closed in the
+/// order in which they were made, which is the same on all ranks.
+///
+/// What goes wrong in one while it is at work ends every wait of the rank.
+public final class Communicators implements AutoCloseable {
+  private static final String NONE = "";
+
+  /// Which engines carry its collectives.
+  public enum Policy {
+    MULTIPROCESSORS,
+    /// Copy engines wherever NCCL can: gathers and all-to-alls of windows.
+    COPY_ENGINES
+  }
+
+  private record Key(List<Integer> ranks, Policy policy) {}
+
+  /// @param id by which its ranks joined, so that they know whether they have the same
+  private record Made(NcclCommunicator communicator, String id) {}
+
+  private final CudaDevice device;
+  private final Waits waits;
+  private final Duration timeout;
+  private final Map<Key, Made> made = new LinkedHashMap<>();
+  private final Runnable look = this::look;
+
+  public Communicators(CudaDevice device, Waits waits, Duration timeout) {
+    this.device = device;
+    this.waits = waits;
+    this.timeout = timeout;
+    waits.watch(look);
+  }
+
+  /// The communicator of those ranks. All of them call it together and meet: where one of them has
+  /// lost it, all of them join a new one.
+  public synchronized NcclCommunicator of(Rendezvous rendezvous, Policy policy) {
+    var key = new Key(List.copyOf(rendezvous.ranks()), policy);
+    var label = "NCCL communicator for " + policy;
+    var existing = Optional.ofNullable(made.get(key));
+    var said =
+        rendezvous.exchange(label, existing.map(Made::id).orElse(NONE)).stream()
+            .distinct()
+            .toList();
+    if (existing.isPresent() && said.size() == 1) {
+      return existing.get().communicator();
+    }
+    existing.map(Made::communicator).ifPresent(this::abort);
+    var fresh = join(rendezvous, policy, label);
+    made.put(key, fresh);
+    return fresh.communicator();
+  }
+
+  private Made join(Rendezvous rendezvous, Policy policy, String label) {
+    int rank = rendezvous.place().rank();
+    var id =
+        rendezvous
+            .exchange(label, rank == 0 ? HexFormat.of().formatHex(Nccl.uniqueId()) : NONE)
+            .getFirst();
+    return new Made(
+        NcclCommunicator.join(
+            device.gpu(),
+            HexFormat.of().parseHex(id),
+            rank,
+            rendezvous.place().size(),
+            new NcclCommunicator.Configuration(policy == Policy.COPY_ENGINES, 0, 0),
+            () -> waits.check(() -> label),
+            timeout),
+        id);
+  }
+
+  private synchronized void look() {
+    for (var each : List.copyOf(made.values())) {
+      var failed = each.communicator().asynchronousError();
+      if (failed.isPresent()) {
+        // What has failed is good for nothing, and is not to end the waits that come after.
+        abort(each.communicator());
+        throw failed.get();
+      }
+    }
+  }
+
+  /// Ends what they are at, because a rank is lost; new ones are made when they are asked for.
+  public synchronized void abort() {
+    var left = new ArrayDeque<AutoCloseable>();
+    made.values().forEach(each -> left.add(each.communicator()::abort));
+    made.clear();
+    Closing.all(left::poll);
+  }
+
+  /// Ends what that one is at, and forgets it.
+  public synchronized void abort(NcclCommunicator one) {
+    made.values().removeIf(each -> each.communicator().equals(one));
+    one.abort();
+  }
+
+  @Override
+  public synchronized void close() {
+    waits.unwatch(look);
+    var left = new ArrayDeque<AutoCloseable>();
+    made.values().forEach(each -> left.add(each.communicator()));
+    made.clear();
+    Closing.all(left::poll);
+  }
+}

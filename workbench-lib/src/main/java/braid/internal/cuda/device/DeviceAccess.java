@@ -1,0 +1,201 @@
+package braid.internal.cuda.device;
+
+import braid.internal.rank.Closing;
+import braid.internal.resource.Inspection;
+import braid.internal.resource.Interval;
+import braid.internal.resource.Judgement;
+import braid.internal.resource.Range;
+import braid.internal.resource.Widening;
+import braid.model.DType;
+import braid.natives.cuda.GpuStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.function.Consumer;
+
+/// Numbers in a GPU's memory: filled and looked at by kernels, where they are, since a weight has
+/// hundreds of millions of them.
+public final class DeviceAccess implements Inspection, AutoCloseable {
+  private static final long RESULT_BYTES = 3 * Long.BYTES;
+  private static final long NOWHERE = -1;
+
+  private final CudaDevice device;
+  private final GpuStream stream;
+  private final long result;
+
+  public DeviceAccess(CudaDevice device) {
+    this.device = device;
+    this.stream = device.gpu().stream(device.gpu().leastPriority());
+    this.result = device.gpu().allocate(RESULT_BYTES);
+  }
+
+  @Override
+  public void read(MemorySegment from, MemorySegment into) {
+    copy(from, into);
+  }
+
+  @Override
+  public void write(MemorySegment from, MemorySegment to) {
+    copy(from, to);
+  }
+
+  @Override
+  public void copy(MemorySegment from, MemorySegment to) {
+    if (from.byteSize() > 0) {
+      device.gpu().use();
+      device.gpu().copy(to.address(), from.address(), from.byteSize());
+    }
+  }
+
+  @Override
+  public void fill(DType dtype, MemorySegment memory, float value) {
+    run(
+        on ->
+            device
+                .kernels()
+                .fillValue(
+                    on, memory.address(), count(dtype, memory), Arguments.type(dtype), value));
+  }
+
+  @Override
+  public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
+    run(
+        on ->
+            device
+                .kernels()
+                .fillIntegers(
+                    on, memory.address(), count(dtype, memory), Arguments.type(dtype), seed));
+  }
+
+  @Override
+  public synchronized Range range(DType dtype, MemorySegment memory) {
+    try (var arena = Arena.ofConfined()) {
+      var answer = arena.allocate(RESULT_BYTES, Long.BYTES);
+      answer.set(ValueLayout.JAVA_FLOAT, 0, 0);
+      answer.set(ValueLayout.JAVA_INT, Float.BYTES, 1);
+      ask(
+          answer,
+          on ->
+              device
+                  .kernels()
+                  .range(
+                      on, memory.address(), count(dtype, memory), Arguments.type(dtype), result));
+      return new Range(
+          answer.get(ValueLayout.JAVA_FLOAT, 0),
+          answer.get(ValueLayout.JAVA_INT, Float.BYTES) != 0);
+    }
+  }
+
+  @Override
+  public synchronized long firstDifference(
+      DType expectedType,
+      MemorySegment expected,
+      DType gotType,
+      MemorySegment got,
+      double atol,
+      double rtol) {
+    try (var arena = Arena.ofConfined()) {
+      var answer = arena.allocate(RESULT_BYTES, Long.BYTES);
+      answer.set(ValueLayout.JAVA_LONG, 0, NOWHERE);
+      long count = Math.min(count(expectedType, expected), count(gotType, got));
+      ask(
+          answer,
+          on ->
+              device
+                  .kernels()
+                  .compare(
+                      on,
+                      expected.address(),
+                      Arguments.type(expectedType),
+                      got.address(),
+                      Arguments.type(gotType),
+                      count,
+                      atol,
+                      rtol,
+                      result));
+      return answer.get(ValueLayout.JAVA_LONG, Long.BYTES) == 0
+          ? NOWHERE
+          : answer.get(ValueLayout.JAVA_LONG, 0);
+    }
+  }
+
+  @Override
+  public void sizes(DType dtype, MemorySegment from, MemorySegment to) {
+    run(
+        on ->
+            device
+                .kernels()
+                .sizes(
+                    on, to.address(), from.address(), count(dtype, from), Arguments.type(dtype)));
+  }
+
+  @Override
+  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by) {
+    run(
+        on ->
+            device
+                .kernels()
+                .widen(
+                    on,
+                    low.address(),
+                    high.address(),
+                    sizes.address(),
+                    count(DType.FP32, sizes),
+                    by.share(),
+                    by.least(),
+                    by.exact(),
+                    by.overflows()));
+  }
+
+  @Override
+  public synchronized Judgement judge(Interval expected, DType gotType, MemorySegment got) {
+    try (var arena = Arena.ofConfined()) {
+      var answer = arena.allocate(RESULT_BYTES, Long.BYTES);
+      answer.set(ValueLayout.JAVA_LONG, 0, NOWHERE);
+      ask(
+          answer,
+          on ->
+              device
+                  .kernels()
+                  .judge(
+                      on,
+                      expected.expected().address(),
+                      expected.low().address(),
+                      expected.high().address(),
+                      Arguments.type(expected.dtype()),
+                      expected.activated(),
+                      expected.outScale(),
+                      got.address(),
+                      Arguments.type(gotType),
+                      count(gotType, got),
+                      result));
+      return new Judgement(
+          answer.get(ValueLayout.JAVA_LONG, 0),
+          answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 1),
+          answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 2));
+    }
+  }
+
+  /// Runs a kernel that leaves its answer in place of what is there.
+  private void ask(MemorySegment answer, Consumer<GpuStream> kernel) {
+    device.gpu().use();
+    device.gpu().copy(result, answer.address(), RESULT_BYTES);
+    run(kernel);
+    device.gpu().copy(answer.address(), result, RESULT_BYTES);
+  }
+
+  private synchronized void run(Consumer<GpuStream> kernel) {
+    device.gpu().use();
+    kernel.accept(stream);
+    stream.synchronize();
+  }
+
+  private static long count(DType dtype, MemorySegment memory) {
+    return memory.byteSize() / dtype.bytes();
+  }
+
+  @Override
+  public void close() {
+    Closing.each(stream, () -> device.gpu().free(result));
+  }
+}

@@ -1,0 +1,194 @@
+package braid.internal.cuda.device;
+
+import braid.internal.resource.PrivateMemory;
+import braid.internal.work.Epilogue;
+import braid.internal.work.Gemm;
+import braid.internal.work.Matrix;
+import braid.internal.work.Operand;
+import braid.model.DType;
+import braid.model.SelfCheck;
+import braid.natives.blaslt.Lt;
+import braid.natives.cuda.GpuStream;
+import braid.natives.kernels.Integers;
+import java.lang.foreign.Arena;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/// Multiplications of every type and layout, in sizes that no alignment fits, held to plain loops
+/// on this rank's GPU: as cublasLt takes them, and in padded copies.
+public record GemmCheck(CudaDevice device) implements SelfCheck {
+  /// Rows, columns and depth; sums of as many products of small integers are exact in every type.
+  private record Size(int m, int n, int k) {}
+
+  private static final List<Size> SIZES =
+      List.of(new Size(1, 1, 1), new Size(7, 13, 5), new Size(8, 16, 16), new Size(33, 15, 9));
+
+  private static final long LEFT_SEED = 1;
+  private static final long RIGHT_SEED = 2;
+
+  /// Types of the left and the right side and of the result.
+  private record Types(DType left, DType right, DType result) {
+    /// Fp8 is multiplied into a wider type.
+    Types(DType left, DType right) {
+      this(left, right, left.isFp8() ? DType.BF16 : left);
+    }
+
+    @Override
+    public String toString() {
+      return "%s x %s to %s".formatted(left, right, result);
+    }
+  }
+
+  /// By which results in fp8 are stored.
+  private static final float OUT_SCALE = 0.25f;
+
+  /// Every type by itself, the pairs of different ones, and results in fp8.
+  private static final List<Types> TYPES =
+      Stream.concat(
+              Arrays.stream(DType.values()).map(type -> new Types(type, type)),
+              Stream.of(
+                  new Types(DType.FP8_E4M3, DType.FP8_E5M2),
+                  new Types(DType.FP8_E5M2, DType.FP8_E4M3),
+                  new Types(DType.FP8_E4M3, DType.FP8_E4M3, DType.FP8_E4M3),
+                  new Types(DType.FP8_E5M2, DType.FP8_E4M3, DType.FP8_E5M2),
+                  new Types(DType.FP8_E4M3, DType.FP8_E4M3, DType.FP8_E5M2),
+                  new Types(DType.FP32, DType.TF32),
+                  new Types(DType.TF32, DType.FP32)))
+          .toList();
+
+  /// One multiplication.
+  private record Case(Types types, Size size, boolean turnedA, boolean turnedB, boolean padded) {
+    Epilogue epilogue() {
+      return types.result.isFp8()
+          ? new Epilogue(1, false, Optional.empty(), Optional.empty(), Optional.empty(), OUT_SCALE)
+          : Epilogue.NONE;
+    }
+
+    int a(int row, int depth) {
+      return Integers.at(LEFT_SEED, turnedA ? depth * size.m + row : row * size.k + depth);
+    }
+
+    int b(int depth, int column) {
+      return Integers.at(RIGHT_SEED, turnedB ? column * size.k + depth : depth * size.n + column);
+    }
+
+    @Override
+    public String toString() {
+      return String.format(
+          Locale.ROOT,
+          "%s m=%d n=%d k=%d%s%s%s",
+          types,
+          size.m,
+          size.n,
+          size.k,
+          turnedA ? " transposed input" : "",
+          turnedB ? " transposed weight" : "",
+          padded ? " padded" : "");
+    }
+  }
+
+  @Override
+  public String name() {
+    return "multiplications of any size";
+  }
+
+  @Override
+  public String run() {
+    device.gpu().use();
+    try (var stream = device.gpu().stream(device.gpu().leastPriority())) {
+      for (var types : TYPES) {
+        for (var size : SIZES) {
+          for (int ways = 0; ways < 1 << 3; ways++) {
+            var each = new Case(types, size, (ways & 1) != 0, (ways & 2) != 0, (ways & 4) != 0);
+            var wrong = wrong(stream, each);
+            if (wrong.isPresent()) {
+              return wrong.get();
+            }
+          }
+        }
+      }
+      return "";
+    }
+  }
+
+  private Optional<String> wrong(GpuStream stream, Case of) {
+    try (var room = new Scratch(device.gpu());
+        var scratch = new Scratch(device.gpu())) {
+      var size = of.size;
+      var a = matrix(room, of.types.left, size.m, size.k, of.turnedA);
+      var b = matrix(room, of.types.right, size.k, size.n, of.turnedB);
+      var c = matrix(room, of.types.result, size.m, size.n, false);
+      fill(stream, a, LEFT_SEED);
+      fill(stream, b, RIGHT_SEED);
+      var operand = operand(room, b, of.types.left);
+      var multiplier = device.multiplier();
+      multiplier.refresh(stream, operand);
+      // Choosing an algorithm reads both sides, on a stream of its own.
+      stream.synchronize();
+      long workspace = room.another(Lt.WORKSPACE_BYTES);
+      multiplier
+          .prepare(new Gemm(a, operand, c, of.epilogue()), 0, scratch, workspace, of.padded)
+          .forEach(step -> step.launch().on(stream));
+      stream.synchronize();
+      return compared(of, c);
+    }
+  }
+
+  private Matrix matrix(Scratch room, DType dtype, int rows, int columns, boolean transposed) {
+    long bytes = (long) rows * columns * dtype.bytes();
+    var memory = CudaDevice.view(room.another(bytes), bytes, Arena.global());
+    return transposed
+        ? Matrix.transposed(memory, dtype, rows, columns)
+        : Matrix.of(memory, dtype, rows, columns);
+  }
+
+  private void fill(GpuStream stream, Matrix matrix, long seed) {
+    device
+        .kernels()
+        .fillIntegers(
+            stream,
+            matrix.segment().address(),
+            (long) matrix.rows() * matrix.columns(),
+            Arguments.type(matrix.dtype()),
+            seed);
+  }
+
+  /// Its second form ends with the room.
+  private static Operand operand(Scratch room, Matrix source, DType left) {
+    long bytes = Forms.formBytes(source, left);
+    return new Operand(
+        source,
+        left,
+        bytes == 0
+            ? Optional.empty()
+            : Optional.of(
+                new PrivateMemory(
+                    CudaDevice.view(room.another(bytes), bytes, Arena.global()), () -> {})));
+  }
+
+  private Optional<String> compared(Case of, Matrix c) {
+    try (var arena = Arena.ofConfined()) {
+      long bytes = c.segment().byteSize();
+      var got = arena.allocate(bytes, Long.BYTES);
+      device.gpu().copy(got.address(), c.segment().address(), bytes);
+      for (int row = 0; row < of.size.m; row++) {
+        for (int column = 0; column < of.size.n; column++) {
+          int sum = 0;
+          for (int depth = 0; depth < of.size.k; depth++) {
+            sum += of.a(row, depth) * of.b(depth, column);
+          }
+          float is = c.dtype().load(got, (long) row * of.size.n + column);
+          float should = c.dtype().round(sum * of.epilogue().outScale());
+          if (is != should) {
+            return Optional.of(
+                "%s: [%d, %d] must be %s but was %s".formatted(of, row, column, should, is));
+          }
+        }
+      }
+      return Optional.empty();
+    }
+  }
+}

@@ -1,0 +1,21 @@
+package braid.internal.cuda.device;
+
+import braid.model.SelfCheck;
+import braid.natives.kernels.KernelChecks;
+
+/// Our kernels by themselves, held to plain loops on this rank's GPU.
+public record KernelCheck(CudaDevice device) implements SelfCheck {
+  @Override
+  public String name() {
+    return "our kernels";
+  }
+
+  @Override
+  public String run() {
+    return KernelChecks.run(device.gpu(), device.kernels()).stream()
+        .filter(result -> !result.ok())
+        .findFirst()
+        .map(wrong -> "%s, %s: %s".formatted(wrong.kernel(), wrong.what(), wrong.detail()))
+        .orElse("");
+  }
+}

@@ -1,0 +1,231 @@
+package braid.internal.host;
+
+import braid.internal.backend.Backend;
+import braid.internal.backend.Executable;
+import braid.internal.backend.Stream;
+import braid.internal.library.LibraryCollectives;
+import braid.internal.rank.Env;
+import braid.internal.rank.Once;
+import braid.internal.rank.Waits;
+import braid.internal.resource.Inspection;
+import braid.internal.resource.PrivateMemory;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
+import braid.internal.shared.FreeMemory;
+import braid.internal.shared.SharedFile;
+import braid.internal.work.Matrix;
+import braid.internal.work.Operand;
+import braid.internal.work.Precision;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.Library;
+import braid.model.Link;
+import braid.model.MemoryKind;
+import braid.model.Reading;
+import braid.model.SelfCheck;
+import braid.model.Timing;
+import braid.schedule.Lane;
+import java.lang.foreign.Arena;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+
+/// Ranks that are processes of one machine, or threads of one process: shared memory, OpenBLAS, and
+/// links paced to a stated speed.
+public final class HostBackend implements Backend {
+  private static final long ALIGNMENT_BYTES = 64;
+
+  private final Env env;
+  private final String token;
+  private final Waits waits;
+  private final CopyEngine engine;
+  private volatile Link link;
+  private final int gemmThreads;
+  private final Cores cores;
+  private final FreeMemory memory;
+  private final Set<HostStream> streams = ConcurrentHashMap.newKeySet();
+
+  public HostBackend(Env env, String token, Waits waits) {
+    this.env = env;
+    this.token = token;
+    this.waits = waits;
+    this.link = env.link();
+    this.engine = new CopyEngine(link, waits);
+    this.cores = Cores.of(env.local());
+    this.memory = new FreeMemory(token, env.local(), waits);
+    waits.watchDepartures(this::checkDeparted);
+    this.gemmThreads = Math.max(1, Runtime.getRuntime().availableProcessors() / env.local().size());
+  }
+
+  @Override
+  public String name() {
+    return "host";
+  }
+
+  @Override
+  public Timing timing() {
+    return Timing.LATENCY;
+  }
+
+  @Override
+  public String link() {
+    return link.toString();
+  }
+
+  @Override
+  public void playLink(Link other) {
+    link = other;
+    engine.play(other);
+  }
+
+  @Override
+  public MemoryKind resolve(MemoryKind asked) {
+    return switch (asked) {
+      case AUTO, NATIVE -> MemoryKind.NATIVE;
+      case IPC, NCCL, NVSHMEM ->
+          throw new BraidException(
+              "memory kind %s needs CUDA but the backend is host; use native or auto"
+                  .formatted(asked));
+    };
+  }
+
+  @Override
+  public Optional<String> missing(Library library) {
+    return Optional.of(
+        "library %s needs the cuda backend but the backend is host; use over(COPY_ENGINE) or pushing()"
+            .formatted(library));
+  }
+
+  @Override
+  public LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous) {
+    throw new BraidException(missing(which).orElseThrow());
+  }
+
+  @Override
+  public void rest(List<Stream> together) {
+    together.forEach(stream -> ((HostStream) stream).rest());
+  }
+
+  @Override
+  public Stream stream(Lane lane) {
+    var stream =
+        new HostStream(
+            env.world().rank(), lane, waits, engine, gemmThreads, cores, streams::remove);
+    streams.add(stream);
+    return stream;
+  }
+
+  @Override
+  public SymmetricMemory allocate(
+      MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
+    resolve(kind);
+    return SharedFile.allocate(token, label, bytesPerRank, rendezvous, memory);
+  }
+
+  @Override
+  public void zero(SymmetricMemory memory) {
+    memory.parts().forEach(part -> part.fill((byte) 0));
+  }
+
+  @Override
+  public SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous) {
+    return SharedFile.allocate(token, label, bytesPerRank, rendezvous);
+  }
+
+  @Override
+  public PrivateMemory allocate(long bytes) {
+    var arena = Arena.ofShared();
+    try {
+      return new PrivateMemory(
+          memory.take(bytes, () -> arena.allocate(bytes, ALIGNMENT_BYTES)),
+          new Once(
+              () -> {
+                arena.close();
+                memory.gaveBack(bytes);
+              }));
+    } catch (RuntimeException | Error e) {
+      arena.close();
+      throw e;
+    }
+  }
+
+  @Override
+  public Inspection access() {
+    return HostAccess.HOST;
+  }
+
+  /// The host's device is the host.
+  @Override
+  public PrivateMemory pinned(long bytes) {
+    return allocate(bytes);
+  }
+
+  @Override
+  public List<SelfCheck> selfChecks() {
+    return List.of();
+  }
+
+  @Override
+  public Precision precision(DType input, DType weight) {
+    return Precision.FP32;
+  }
+
+  @Override
+  public Operand operand(Matrix source, DType left) {
+    var dtype = source.dtype();
+    return new Operand(
+        source,
+        left,
+        dtype.isStoredAsFp32()
+            ? Optional.empty()
+            : Optional.of(allocate(source.segment().byteSize() / dtype.bytes() * Float.BYTES)));
+  }
+
+  @Override
+  public Executable compile(List<Stream> on, Runnable layOut, boolean recorded) {
+    return new HostExecutable(on.stream().map(HostStream.class::cast).toList(), layOut, recorded);
+  }
+
+  @Override
+  public SequencedMap<String, Long> readings() {
+    return new LinkedHashMap<>();
+  }
+
+  @Override
+  public Reading reading() {
+    return Reading.NONE;
+  }
+
+  /// Spans are timed by that clock itself.
+  @Override
+  public long clockErrorNanos() {
+    return 0;
+  }
+
+  private void checkDeparted() {
+    var departed = waits.departed();
+    if (!departed.isEmpty()) {
+      streams.forEach(stream -> stream.checkDeparted(departed));
+    }
+  }
+
+  @Override
+  public boolean atRest() {
+    return streams.stream().allMatch(HostStream::atRest);
+  }
+
+  @Override
+  public void quiesce() {
+    streams.forEach(HostStream::rest);
+  }
+
+  @Override
+  public void close() {
+    List.copyOf(streams).forEach(HostStream::close);
+    memory.close();
+  }
+}

@@ -1,0 +1,368 @@
+package braid.internal.host;
+
+import braid.internal.backend.Copy;
+import braid.internal.backend.Event;
+import braid.internal.backend.Signals;
+import braid.internal.backend.Stamp;
+import braid.internal.backend.Stream;
+import braid.internal.library.LibraryCall;
+import braid.internal.rank.Waits;
+import braid.internal.shared.SignalWord;
+import braid.internal.work.Gemm;
+import braid.internal.work.Operand;
+import braid.internal.work.Reduction;
+import braid.internal.work.Transfer;
+import braid.internal.work.Work;
+import braid.model.Span;
+import braid.model.Stage;
+import braid.schedule.Lane;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// A queue with a thread that empties it, doing the work itself.
+final class HostStream implements Stream {
+  private final String name;
+  private final Waits waits;
+  private final Mover mover;
+  private final HostGemm multiplier;
+  private final WorkQueue queue;
+  private final Consumer<HostStream> onClose;
+  private volatile @Nullable Recording recording;
+  private volatile Turn turn = new Turn(0, 0);
+
+  /// Whether signals given now alternate between two values.
+  private boolean alternating;
+
+  /// When the previous work would have ended on a machine whose threads never oversleep; of the
+  /// queue's thread alone.
+  private long previousEndNanos = Long.MIN_VALUE;
+
+  private volatile @Nullable Awaited awaited;
+
+  /// A signal that is not there, and the rank of the world that raises it.
+  private record Awaited(Work work, int raiser, BooleanSupplier reached) {}
+
+  private record Turn(int iteration, int step) {}
+
+  private record Recording(long originNanos, List<Span> spans) {}
+
+  HostStream(
+      int rank,
+      Lane lane,
+      Waits waits,
+      CopyEngine engine,
+      int threads,
+      Cores cores,
+      Consumer<HostStream> onClose) {
+    this.name = lane.name();
+    this.waits = waits;
+    this.mover =
+        switch (lane.transport()) {
+          case COPY_ENGINE -> engine;
+          case WORKERS -> new CopyWorkers(lane.workers(), rank + "-" + name, engine, waits, cores);
+        };
+    this.multiplier = new HostGemm(threads);
+    // Ranks may be threads of one process, so what a debugger lists needs the rank.
+    this.queue =
+        new WorkQueue(rank + "-" + name, waits, lane.yielding() ? cores.yieldingToOthers() : cores);
+    this.onClose = onClose;
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public void turn(int iteration, int step) {
+    turn = new Turn(iteration, step);
+  }
+
+  @Override
+  public void settled(int inFlight) {}
+
+  /// From here on signals alternate between two values and are waited for as they are, as a GPU's
+  /// graphs have to: every recorded run on the host shows that two are enough.
+  void alternate(boolean now) {
+    alternating = now;
+  }
+
+  @Override
+  public void copy(Work work, Transfer transfer) {
+    long givenNanos = System.nanoTime();
+    add(work, now -> copy(now, work, transfer, givenNanos));
+  }
+
+  private void copy(Turn now, Work work, Transfer transfer, long givenNanos) {
+    long start = System.nanoTime();
+    // A copy right after another was posted while that one ran: it starts when the link was free,
+    // not when this thread was awake.
+    long ready =
+        previousEndNanos == Long.MIN_VALUE || givenNanos - previousEndNanos > 0
+            ? givenNanos
+            : previousEndNanos;
+    previousEndNanos = mover.copy(work::toString, transfer, ready);
+    keep(now, work, Stage.COPY, start, transfer.bytes(), 0);
+  }
+
+  /// A link carries one after the other.
+  @Override
+  public void copyAll(Work work, List<Copy> copies) {
+    copies.stream()
+        .filter(each -> each.transfer().bytes() > 0)
+        .forEach(each -> copy(each.work(), each.transfer()));
+  }
+
+  @Override
+  public void copyLocal(Work work, Transfer transfer) {
+    compute(work, Stage.LOCAL, transfer.bytes(), 0, transfer::move);
+  }
+
+  @Override
+  public void zero(Work work, MemorySegment memory) {
+    compute(work, Stage.LOCAL, memory.byteSize(), 0, () -> memory.fill((byte) 0));
+  }
+
+  @Override
+  public void prepare(Work work, Operand operand) {
+    var source = operand.source();
+    operand
+        .widened()
+        .ifPresent(
+            widened ->
+                compute(
+                    work,
+                    Stage.GEMM,
+                    source.segment().byteSize(),
+                    0,
+                    () -> Numbers.widen(source.dtype(), source.segment(), widened.segment())));
+  }
+
+  @Override
+  public void gemm(Work work, Gemm gemm) {
+    compute(work, Stage.GEMM, 0, gemm.flops(), () -> gemm.each().forEach(multiplier::multiply));
+  }
+
+  @Override
+  public void reduce(Work work, Reduction reduction) {
+    compute(work, Stage.REDUCE, reduction.bytes(), 0, () -> multiplier.reduce(reduction));
+  }
+
+  @Override
+  public void library(Work work, long bytes, LibraryCall call) {
+    throw new IllegalStateException("no library works on a stream of the host: " + work);
+  }
+
+  @Override
+  public void raise(Work work, Signals signals, int rank, int slot) {
+    var word = signals.word(rank, slot);
+    boolean recorded = alternating;
+    add(
+        work,
+        now -> {
+          long start = System.nanoTime();
+          SignalWord.raise(word, 0, waits.epoch(), recorded ? parity(now) : now.step());
+          keep(now, work, Stage.SIGNAL, start, 0, 0);
+        });
+  }
+
+  @Override
+  public void await(Work work, Signals signals, int slot, int from) {
+    var word = signals.word(signals.self(), slot);
+    int raiser = signals.ranks().get(from);
+    boolean recorded = alternating;
+    add(
+        work,
+        now -> {
+          int epoch = waits.epoch();
+          if (!reached(word, epoch, now, recorded)) {
+            awaited = new Awaited(work, raiser, () -> reached(word, epoch, now, recorded));
+            try {
+              awaiting(
+                  now,
+                  work,
+                  nanos ->
+                      (recorded
+                              ? SignalWord.awaitAt(word, 0, epoch, parity(now), nanos)
+                              : SignalWord.await(word, 0, epoch, now.step(), nanos))
+                          ? Boolean.TRUE
+                          : null);
+            } finally {
+              awaited = null;
+            }
+          }
+        });
+  }
+
+  private static boolean reached(MemorySegment word, int epoch, Turn now, boolean recorded) {
+    return recorded
+        ? SignalWord.isAt(word, 0, epoch, parity(now))
+        : SignalWord.reached(word, 0, epoch, now.step());
+  }
+
+  /// Never 0, which a word of memory is at from the start.
+  private static int parity(Turn of) {
+    return 1 + of.step() % 2;
+  }
+
+  @Override
+  public Event mark() {
+    var event = new HostEvent();
+    queue.mark(event.reached());
+    return event;
+  }
+
+  @Override
+  public void await(Work work, Event event) {
+    var point = (HostEvent) event;
+    add(work, now -> await(now, work, point.reached()));
+  }
+
+  private void await(Turn now, Work work, CompletableFuture<Long> reached) {
+    if (!reached.isDone() || reached.isCompletedExceptionally()) {
+      awaiting(now, work, nanos -> waits.poll(reached, nanos) != null ? Boolean.TRUE : null);
+    }
+  }
+
+  @Override
+  public Stamp stamp() {
+    return new HostStamp();
+  }
+
+  /// The time is that at which the stream's thread came to the point.
+  final class HostStamp implements Stamp {
+    private HostEvent point = new HostEvent();
+
+    @Override
+    public Event set() {
+      point = new HostEvent();
+      queue.mark(point.reached());
+      return point;
+    }
+
+    @Override
+    public void await(Supplier<String> description) {
+      queue.await(point.reached(), description);
+    }
+
+    @Override
+    public long nanosSince(Stamp earlier) {
+      return nanos() - ((HostStamp) earlier).nanos();
+    }
+
+    private long nanos() {
+      return point.reached().join();
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  @Override
+  public void synchronize(Supplier<String> description) {
+    queue.synchronize(description);
+  }
+
+  @Override
+  public Optional<String> waitingFor() {
+    return queue.doing();
+  }
+
+  @Override
+  public void record(long originNanos) {
+    recording = new Recording(originNanos, new ArrayList<>());
+  }
+
+  @Override
+  public List<Span> recorded() {
+    var ended = recording;
+    recording = null;
+    return ended == null ? List.of() : List.copyOf(ended.spans());
+  }
+
+  /// Fails where the stream waits for a signal of a rank that has departed; called by a thread that
+  /// waits for the stream.
+  void checkDeparted(Set<Integer> departed) {
+    var waiting = awaited;
+    if (waiting != null
+        && departed.contains(waiting.raiser())
+        && !waiting.reached().getAsBoolean()) {
+      throw waits.hopeless(waiting.work().toString(), List.of(waiting.raiser()));
+    }
+  }
+
+  boolean atRest() {
+    return queue.isEmpty();
+  }
+
+  void rest() {
+    queue.rest();
+    mover.rest();
+  }
+
+  @Override
+  public void close() {
+    queue.close();
+    mover.close();
+    multiplier.close();
+    onClose.accept(this);
+  }
+
+  /// The turn is the one in which the work is given, whenever it runs.
+  private void add(Work work, Consumer<Turn> task) {
+    var now = turn;
+    queue.add(work::toString, () -> task.accept(now));
+  }
+
+  /// Work that takes the time it takes.
+  private void compute(Work work, Stage stage, long bytes, long flops, Runnable body) {
+    add(
+        work,
+        now -> {
+          long start = System.nanoTime();
+          body.run();
+          previousEndNanos = keep(now, work, stage, start, bytes, flops);
+        });
+  }
+
+  /// A wait for what is not there yet. One for what is there leaves no span and takes no time.
+  private void awaiting(Turn now, Work work, Waits.Attempt<Boolean> attempt) {
+    long start = System.nanoTime();
+    waits.until(
+        work::toString,
+        nanos -> {
+          queue.checkOpen(work::toString);
+          return attempt.within(nanos);
+        });
+    previousEndNanos = keep(now, work, Stage.WAIT, start, 0, 0);
+  }
+
+  private long keep(Turn now, Work work, Stage stage, long start, long bytes, long flops) {
+    long end = System.nanoTime();
+    var current = recording;
+    if (current != null) {
+      long origin = current.originNanos();
+      current
+          .spans()
+          .add(
+              new Span(
+                  now.iteration(),
+                  work.chunk(),
+                  stage,
+                  name,
+                  start - origin,
+                  end - origin,
+                  bytes,
+                  flops));
+    }
+    return end;
+  }
+}

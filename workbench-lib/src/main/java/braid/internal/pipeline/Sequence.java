@@ -1,0 +1,115 @@
+package braid.internal.pipeline;
+
+import braid.internal.backend.Event;
+import braid.internal.backend.Stream;
+import braid.internal.work.Work;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// Plans that run as one, stage after stage, the plans of a stage side by side. Stages follow each
+/// other on this rank without the host:
+///
+/// ```
+/// stage 0 | plan a       |                  begins behind the iteration before
+///         | plan b |     |
+/// stage 1                | plan c |         begins when all streams of a and b have come here
+/// ```
+///
+/// Within a rank a plan so starts from what it would start from if the host had synchronized before
+/// it; between ranks its own signals hold.
+public final class Sequence {
+  private static final Work FORK = Work.of(() -> "the end of the iteration before");
+  private static final Work STAGE = Work.of(() -> "the end of the stage before");
+
+  private final List<List<Plan>> stages;
+  private final List<Plan> plans;
+
+  /// @param stages one or more of them, of one or more plans each
+  public Sequence(List<List<Plan>> stages) {
+    this.stages = stages.stream().map(List::copyOf).toList();
+    this.plans = this.stages.stream().flatMap(List::stream).toList();
+  }
+
+  public List<Plan> plans() {
+    return plans;
+  }
+
+  /// The stream that iterations begin and end on.
+  Stream first() {
+    return plans.getFirst().streams().getFirst();
+  }
+
+  /// Turns to the next iteration. Returns whether all of it is recorded already.
+  public boolean turn(int iteration) {
+    boolean recorded = true;
+    for (var plan : plans) {
+      recorded &= plan.turn(iteration);
+    }
+    return recorded;
+  }
+
+  /// Gives out the iteration that was turned to.
+  ///
+  /// @param before the end of an iteration in flight on [#first]
+  public void launch(@Nullable Event before) {
+    var from = before;
+    var on = first();
+    var what = FORK;
+    for (int i = 0; i < stages.size(); i++) {
+      var stage = stages.get(i);
+      if (from != null) {
+        for (var plan : stage) {
+          plan.follow(what, from, on);
+        }
+      }
+      stage.forEach(Plan::launch);
+      if (i < stages.size() - 1) {
+        on = join(stage);
+        from = on.mark();
+        what = STAGE;
+      }
+    }
+  }
+
+  /// Makes [#first] wait for the end of the iteration.
+  void join() {
+    var on = join(stages.getLast());
+    if (!on.equals(first())) {
+      first().await(STAGE, on.mark());
+    }
+  }
+
+  /// Makes one stream of a stage wait for all others.
+  private static Stream join(List<Plan> stage) {
+    var on = stage.getFirst().streams().getFirst();
+    for (var plan : stage) {
+      plan.join();
+      var end = plan.streams().getFirst();
+      if (!end.equals(on)) {
+        on.await(STAGE, end.mark());
+      }
+    }
+    return on;
+  }
+
+  int mostInFlight() {
+    return plans.stream().mapToInt(Plan::mostInFlight).min().orElseThrow();
+  }
+
+  /// What any of the streams waits for, for messages.
+  Optional<String> waitingFor() {
+    return plans.stream().flatMap(plan -> plan.waitingFor().stream()).findFirst();
+  }
+
+  /// All iterations but the last `inFlight` have ended.
+  void settled(int inFlight) {
+    plans.forEach(plan -> plan.settled(inFlight));
+  }
+
+  /// Waits until all that was laid out is done.
+  public void synchronize(Supplier<String> description) {
+    plans.forEach(plan -> plan.synchronize(description));
+  }
+}

@@ -1,0 +1,66 @@
+package braid.internal.report.value;
+
+import java.util.Locale;
+
+/// The unit in which a chart or a sentence states its times, chosen by the largest of them.
+public enum TimeScale {
+  MICROS("µs", 1e3),
+  MILLIS("ms", 1e6),
+  SECONDS("s", 1e9);
+
+  private static final int MOST_DECIMALS = 12;
+
+  private final String unit;
+  private final double nanosPerUnit;
+
+  TimeScale(String unit, double nanosPerUnit) {
+    this.unit = unit;
+    this.nanosPerUnit = nanosPerUnit;
+  }
+
+  public static TimeScale of(double largestNanos) {
+    if (largestNanos < MILLIS.nanosPerUnit) {
+      return MICROS;
+    }
+    return largestNanos < 10 * SECONDS.nanosPerUnit ? MILLIS : SECONDS;
+  }
+
+  public static TimeScale of(long largestNanos) {
+    return of((double) largestNanos);
+  }
+
+  public String unit() {
+    return unit;
+  }
+
+  public double from(double nanos) {
+    return nanos / nanosPerUnit;
+  }
+
+  public double from(long nanos) {
+    return from((double) nanos);
+  }
+
+  public static String format(long nanos) {
+    return format((double) nanos);
+  }
+
+  /// A time to three significant digits, for example "84.1 ms".
+  public static String format(double nanos) {
+    var scale = of(Math.abs(nanos));
+    return digits(scale.from(nanos)) + " " + scale.unit;
+  }
+
+  /// At least three significant digits, without an exponent.
+  public static String digits(double value) {
+    double size = Math.abs(value);
+    int decimals =
+        size == 0 ? 3 : Math.clamp(2 - (long) Math.floor(Math.log10(size)), 0, MOST_DECIMALS);
+    return String.format(Locale.ROOT, "%." + decimals + "f", value);
+  }
+
+  /// A share as a whole percentage, for example "62%".
+  public static String percent(double share) {
+    return String.format(Locale.ROOT, "%.0f%%", 100 * share);
+  }
+}

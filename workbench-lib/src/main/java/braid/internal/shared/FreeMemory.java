@@ -1,0 +1,192 @@
+package braid.internal.shared;
+
+import braid.internal.rank.Waits;
+import braid.model.BraidException;
+import braid.model.Place;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongSupplier;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// Grants memory of the host to the ranks of one machine. The kernel grants more than it has and
+/// kills a process, any process, when that is used, so a large request is refused before. Memory
+/// counts as taken only once it is filled: ranks that ask at the same time therefore fill in turn,
+/// under a lock, and each is checked against the memory that the ranks before it have left.
+public final class FreeMemory {
+  private static final Path SOURCE = Path.of("/proc/meminfo");
+  private static final String FIELD = "MemAvailable:";
+  private static final long BYTES_PER_UNIT = 1024;
+
+  /// Smaller requests are granted without a check.
+  static final long MUCH_BYTES = 64 << 20;
+
+  private static final long POLL_NANOS = 1_000_000;
+
+  private final Path file;
+  private final Place local;
+  private final Waits waits;
+  private final LongSupplier availableBytes;
+
+  /// Granted to this rank and not given back.
+  private long heldBytes;
+
+  private @Nullable FileChannel ledger;
+
+  /// For the rank of that place among the ranks of its machine; all of them have the token.
+  public FreeMemory(String token, Place local, Waits waits) {
+    this(token, local, waits, FreeMemory::availableBytes);
+  }
+
+  FreeMemory(String token, Place local, Waits waits, LongSupplier availableBytes) {
+    this.file = SharedFile.file(token, "memory");
+    this.local = local;
+    this.waits = waits;
+    this.availableBytes = availableBytes;
+  }
+
+  /// Runs `fill`, which takes that many bytes and writes to all of them. Throws where the machine
+  /// has not as many left.
+  public <T> T take(long bytes, Supplier<T> fill) {
+    if (bytes < MUCH_BYTES) {
+      return fill.get();
+    }
+    return takeMuch(bytes, fill);
+  }
+
+  private synchronized <T> T takeMuch(long bytes, Supplier<T> fill) {
+    try {
+      var ledger = ledger();
+      try (var _ =
+          waits.<FileLock>until(
+              () -> "the other ranks of this machine to fill the memory that they asked for",
+              nanos -> lock(ledger, nanos))) {
+        check(bytes, ledger);
+        var filled = fill.get();
+        hold(bytes, ledger);
+        return filled;
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot write " + file, e);
+    }
+  }
+
+  /// Opened once and held until the end: closing any channel of a file releases the process's locks
+  /// on it, and a file that no process holds counts as left by a killed session.
+  private FileChannel ledger() throws IOException {
+    var open = ledger;
+    if (open == null) {
+      var onlyOwner =
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
+      var options =
+          Set.of(
+              StandardOpenOption.CREATE,
+              StandardOpenOption.READ,
+              StandardOpenOption.WRITE,
+              LinkOption.NOFOLLOW_LINKS);
+      open = FileChannel.open(file, options, onlyOwner);
+      ledger = open;
+    }
+    return open;
+  }
+
+  private static @Nullable FileLock lock(FileChannel channel, long nanos) {
+    try {
+      var lock = channel.tryLock();
+      if (lock != null) {
+        return lock;
+      }
+    } catch (OverlappingFileLockException e) {
+      // Another rank of this process has it.
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot lock memory of the host", e);
+    }
+    LockSupport.parkNanos(Math.min(nanos, POLL_NANOS));
+    return null;
+  }
+
+  private void check(long bytes, FileChannel channel) throws IOException {
+    long available = availableBytes.getAsLong();
+    if (bytes > available) {
+      var held = held(channel);
+      long together = bytes + Arrays.stream(held).sum();
+      throw new BraidException(
+          "%d bytes were asked for but %d are available; the ranks of this machine hold %s and would hold %d together; take a smaller problem or fewer ranks"
+              .formatted(
+                  bytes,
+                  available,
+                  Arrays.stream(held).mapToObj(Long::toString).collect(Collectors.joining(" + ")),
+                  together));
+    }
+  }
+
+  /// By rank of the machine.
+  private long[] held(FileChannel channel) throws IOException {
+    var all = ByteBuffer.allocate(local.size() * Long.BYTES);
+    int read = 0;
+    for (int more = 0; more >= 0 && all.hasRemaining(); more = channel.read(all, read)) {
+      read += more;
+    }
+    all.rewind();
+    var held = new long[local.size()];
+    all.asLongBuffer().get(held);
+    return held;
+  }
+
+  private void hold(long bytes, FileChannel channel) throws IOException {
+    heldBytes += bytes;
+    var mine = ByteBuffer.allocate(Long.BYTES).putLong(0, heldBytes);
+    long start = (long) local.rank() * Long.BYTES;
+    while (mine.hasRemaining()) {
+      channel.write(mine, start + mine.position());
+    }
+  }
+
+  /// Hears that memory granted by [#take] is free again.
+  public synchronized void gaveBack(long bytes) {
+    var open = ledger;
+    if (bytes < MUCH_BYTES || open == null) {
+      return;
+    }
+    try {
+      hold(-bytes, open);
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot write " + file, e);
+    }
+  }
+
+  /// Removes the ranks' common file.
+  public synchronized void close() {
+    try (var _ = ledger) {
+      ledger = null;
+      Files.deleteIfExists(file);
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot remove " + file, e);
+    }
+  }
+
+  private static long availableBytes() {
+    try (var lines = Files.lines(SOURCE)) {
+      return lines
+          .filter(line -> line.startsWith(FIELD))
+          .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")) * BYTES_PER_UNIT)
+          .findFirst()
+          .orElse(Long.MAX_VALUE);
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot read " + SOURCE, e);
+    }
+  }
+}

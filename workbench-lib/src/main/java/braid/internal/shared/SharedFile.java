@@ -1,0 +1,279 @@
+package braid.internal.shared;
+
+import braid.internal.rank.Once;
+import braid.internal.resource.AllocationFailed;
+import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
+import braid.model.BraidException;
+import braid.model.GroupAborted;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/// Memory that several processes map: a file of /dev/shm which is unlinked as soon as all of them
+/// have it, so that it ends with the last of them however they end.
+///
+/// One meeting sets it up. Every member makes or opens the file, maps it and zeroes its part; then
+/// they tell each other how that went and which file they mapped; then it is unlinked. A failure of
+/// one is undone on all, and the next try has another name.
+///
+/// The session's secret token makes a name that no stranger can create first. A member accepts only
+/// a file of its own user with mode 0600, and all members must have mapped the same inode, so a
+/// file that is replaced or deleted meanwhile is an error and never memory of another's.
+///
+/// A file has its name for as long as the meeting takes. [SharedFileSweep] removes what killed
+/// ranks left.
+public final class SharedFile {
+  static final Path FOLDER = Path.of("/dev/shm");
+  static final Path PROCESSES = Path.of("/proc");
+  private static final Path MAPPINGS = PROCESSES.resolve("self/maps");
+  static final String FAMILY = "braid-";
+  private static final int PREFIX_DIGITS = 12;
+  private static final int NAME_DIGITS = 32;
+  private static final String MAPPED = "inode ";
+  private static final int PERMISSIONS = 07777;
+  private static final int ONLY_OWNER = 0600;
+  private static final int ZEROES_BYTES = 1 << 20;
+
+  private SharedFile() {}
+
+  /// The prefix of all names that ranks of that token make.
+  public static String prefix(String token) {
+    return FAMILY + digest(token).substring(0, PREFIX_DIGITS) + "-";
+  }
+
+  /// The file that all ranks of that token know by that name, and nobody else can guess.
+  static Path file(String token, String name) {
+    return FOLDER.resolve(prefix(token) + digest(token + "\n" + name).substring(0, NAME_DIGITS));
+  }
+
+  private static String digest(String secret) {
+    try {
+      var digest =
+          MessageDigest.getInstance("SHA-256").digest(secret.getBytes(StandardCharsets.UTF_8));
+      return HexFormat.of().formatHex(digest);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every JDK has SHA-256", e);
+    }
+  }
+
+  /// Allocates that many bytes for each member, zeroed. All members call it together.
+  public static SymmetricMemory allocate(
+      String token, String label, long bytesPerRank, Rendezvous rendezvous) {
+    return allocate(token, label, bytesPerRank, rendezvous, Supplier::get, () -> {});
+  }
+
+  /// The same out of memory that the ranks of a machine have in common.
+  public static SymmetricMemory allocate(
+      String token, String label, long bytesPerRank, Rendezvous rendezvous, FreeMemory memory) {
+    return allocate(
+        token,
+        label,
+        bytesPerRank,
+        rendezvous,
+        fill -> memory.take(bytesPerRank, fill),
+        () -> memory.gaveBack(bytesPerRank));
+  }
+
+  private static SymmetricMemory allocate(
+      String token,
+      String label,
+      long bytesPerRank,
+      Rendezvous rendezvous,
+      Function<Supplier<MemorySegment>, MemorySegment> filling,
+      Runnable freed) {
+    var place = rendezvous.place();
+    var file = file(token, rendezvous.unique());
+    var arena = Arena.ofShared();
+    try {
+      var mapped = MemorySegment.NULL;
+      var outcome = "";
+      try {
+        if (bytesPerRank > free() || bytesPerRank > total() / place.size()) {
+          throw new IOException("no room");
+        }
+        mapped =
+            filling.apply(
+                () -> mapUnchecked(file, bytesPerRank, place.rank(), place.size(), arena));
+        outcome = MAPPED + identity(file, mapped);
+      } catch (GroupAborted released) {
+        throw released;
+      } catch (IOException | BraidException e) {
+        outcome = reason(e);
+      } catch (UncheckedIOException e) {
+        outcome = reason(Objects.requireNonNull(e.getCause()));
+      }
+      agree(label, bytesPerRank, outcome, rendezvous);
+      unlink(file);
+      return SymmetricMemory.sideBySide(
+          mapped,
+          bytesPerRank,
+          new Once(
+              () -> {
+                arena.close();
+                freed.run();
+              }));
+    } catch (RuntimeException | Error e) {
+      try {
+        unlink(file);
+      } catch (BraidException unlinked) {
+        e.addSuppressed(unlinked);
+      }
+      arena.close();
+      throw e;
+    }
+  }
+
+  private static MemorySegment mapUnchecked(
+      Path file, long bytesPerRank, int rank, int size, Arena arena) {
+    try {
+      return map(file, bytesPerRank, rank, size, arena);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static MemorySegment map(Path file, long bytesPerRank, int rank, int size, Arena arena)
+      throws IOException {
+    var options =
+        Set.of(
+            StandardOpenOption.CREATE,
+            StandardOpenOption.READ,
+            StandardOpenOption.WRITE,
+            LinkOption.NOFOLLOW_LINKS);
+    var onlyOwner =
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
+    try (var channel = FileChannel.open(file, options, onlyOwner)) {
+      // Written, not only reserved: a mapping of pages that are not there would end the process at
+      // the first touch, where a write says that there is no room.
+      var zeroes = ByteBuffer.allocateDirect((int) Math.min(bytesPerRank, ZEROES_BYTES));
+      for (long written = 0; written < bytesPerRank; ) {
+        zeroes.clear().limit((int) Math.min(bytesPerRank - written, zeroes.capacity()));
+        written += channel.write(zeroes, rank * bytesPerRank + written);
+      }
+      return channel.map(FileChannel.MapMode.READ_WRITE, 0, size * bytesPerRank, arena);
+    }
+  }
+
+  /// The inode that was mapped, as the kernel knows it. Fails unless it is the file of that name,
+  /// this user's and nobody else's to open.
+  private static long identity(Path file, MemorySegment mapped) throws IOException {
+    long inode = mappedInode(mapped.address());
+    Map<String, Object> attributes;
+    try {
+      attributes = Files.readAttributes(file, "unix:ino,uid,mode", LinkOption.NOFOLLOW_LINKS);
+    } catch (NoSuchFileException e) {
+      throw new IOException("its file was deleted meanwhile", e);
+    }
+    int mode = (int) number(attributes, "mode") & PERMISSIONS;
+    if (number(attributes, "ino") != inode) {
+      throw new IOException("its file was replaced meanwhile");
+    }
+    if (number(attributes, "uid") != thisUser() || mode != ONLY_OWNER) {
+      throw new IOException(
+          "its file has user %s and mode %o, not this user and 600"
+              .formatted(attributes.get("uid"), mode));
+    }
+    return inode;
+  }
+
+  private static long number(Map<String, Object> attributes, String name) {
+    return ((Number) Objects.requireNonNull(attributes.get(name))).longValue();
+  }
+
+  static int thisUser() throws IOException {
+    return user(Path.of("/proc/self/status"));
+  }
+
+  static int user(Path file) throws IOException {
+    return (int) Files.getAttribute(file, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+  }
+
+  private static long mappedInode(long address) throws IOException {
+    try (var lines = Files.lines(MAPPINGS, StandardCharsets.ISO_8859_1)) {
+      // For example: 7f5c8a000000-7f5c8a100000 rw-s 00000000 00:1a 42   /dev/shm/name
+      return lines
+          .map(line -> line.split(" +", 6))
+          .filter(fields -> startsAt(fields[0], address))
+          .mapToLong(fields -> Long.parseLong(fields[4]))
+          .findFirst()
+          .orElseThrow(() -> new IOException("the mapping is missing in " + MAPPINGS));
+    }
+  }
+
+  private static boolean startsAt(String range, long address) {
+    return Long.parseUnsignedLong(range, 0, range.indexOf('-'), 16) == address;
+  }
+
+  static String reason(Throwable e) {
+    return e.getMessage() == null ? e.toString() : e.getMessage();
+  }
+
+  private static void agree(
+      String label, long bytesPerRank, String outcome, Rendezvous rendezvous) {
+    var outcomes = rendezvous.exchange(label, outcome);
+    boolean allMapped = outcomes.stream().allMatch(SharedFile::isMapped);
+    if (allMapped && outcomes.stream().distinct().count() == 1) {
+      return;
+    }
+    var failures =
+        IntStream.range(0, outcomes.size())
+            .filter(i -> allMapped || !isMapped(outcomes.get(i)))
+            .mapToObj(i -> "rank %d: %s".formatted(rendezvous.ranks().get(i), outcomes.get(i)))
+            .collect(Collectors.joining("; "));
+    throw new AllocationFailed(
+        allMapped
+            ? "%s failed: its file in %s was replaced meanwhile, so ranks mapped different ones (%s); allocate again"
+                .formatted(label, FOLDER, failures)
+            : "%s needs %d bytes a rank of %s, where %d are free, and failed (%s); close what is not needed"
+                .formatted(label, bytesPerRank, FOLDER, free(), failures));
+  }
+
+  private static boolean isMapped(String outcome) {
+    return outcome.startsWith(MAPPED);
+  }
+
+  private static long total() {
+    try {
+      return Files.getFileStore(FOLDER).getTotalSpace();
+    } catch (IOException e) {
+      return 0;
+    }
+  }
+
+  private static long free() {
+    try {
+      return Files.getFileStore(FOLDER).getUsableSpace();
+    } catch (IOException e) {
+      return 0;
+    }
+  }
+
+  private static void unlink(Path file) {
+    try {
+      Files.deleteIfExists(file);
+    } catch (IOException e) {
+      throw new BraidException("cannot unlink " + file + ": " + e.getMessage(), e);
+    }
+  }
+}

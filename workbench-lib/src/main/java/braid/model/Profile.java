@@ -1,0 +1,113 @@
+package braid.model;
+
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.OptionalDouble;
+import java.util.SequencedMap;
+
+/// What one rank did while a pipeline ran: the wall time of every iteration and the spans in it.
+/// `configuration` is the problem and the tuning as table columns; `clockErrorNanos` is how far
+/// this rank's clock may be from the group's, and so how far spans of two ranks may be out of
+/// place.
+///
+/// @param counters what the rank counted while it built and ran the pipeline, by name: rendezvous,
+///   allocations, plans made and reused
+/// @param plainNanos the wall time of iterations of the same run without profiling, half of them
+///   before and half after the others; empty where none were run
+public record Profile(
+    Place place,
+    SequencedMap<String, String> configuration,
+    List<Long> iterationNanos,
+    List<Span> spans,
+    long clockErrorNanos,
+    SequencedMap<String, Long> counters,
+    List<Long> plainNanos)
+    implements Displayable {
+  /// The MIME type of a profile's JSON.
+  public static final String MIME = "application/vnd.braid.profile+json";
+
+  /// The name and version of that JSON's form, as it says itself.
+  public static final String FORMAT = "braid.profile/1";
+
+  public Profile {
+    configuration = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(configuration));
+    iterationNanos = List.copyOf(iterationNanos);
+    spans = List.copyOf(spans);
+    plainNanos = List.copyOf(plainNanos);
+    counters = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(counters));
+    if (iterationNanos.isEmpty()) {
+      throw new BraidException(
+          "a profile needs at least 1 iteration but rank " + place + " has 0; profile(1) or more");
+    }
+    if (clockErrorNanos < 0) {
+      throw new BraidException("clockErrorNanos must be 0 or more but was " + clockErrorNanos);
+    }
+    for (var counter : counters.entrySet()) {
+      if (counter.getValue() < 0) {
+        throw new BraidException(
+            "a counter must be 0 or more but `%s` was %d"
+                .formatted(counter.getKey(), counter.getValue()));
+      }
+    }
+    for (var span : spans) {
+      if (span.iteration() < 0 || span.iteration() >= iterationNanos.size()) {
+        throw new BraidException(
+            "a span's iteration must be 0.."
+                + (iterationNanos.size() - 1)
+                + " but was "
+                + span.iteration());
+      }
+      if (span.endNanos() < span.startNanos()) {
+        throw new BraidException("a span must not end before it starts but this does: " + span);
+      }
+    }
+  }
+
+  /// A profile that counted nothing.
+  public Profile(
+      Place place,
+      SequencedMap<String, String> configuration,
+      List<Long> iterationNanos,
+      List<Span> spans,
+      long clockErrorNanos) {
+    this(place, configuration, iterationNanos, spans, clockErrorNanos, new LinkedHashMap<>());
+  }
+
+  /// A profile without plain iterations beside it.
+  public Profile(
+      Place place,
+      SequencedMap<String, String> configuration,
+      List<Long> iterationNanos,
+      List<Span> spans,
+      long clockErrorNanos,
+      SequencedMap<String, Long> counters) {
+    this(place, configuration, iterationNanos, spans, clockErrorNanos, counters, List.of());
+  }
+
+  public int iterations() {
+    return iterationNanos.size();
+  }
+
+  /// What profiling cost on this rank: the median time of an iteration with profiling ÷ without.
+  /// Empty where no iteration ran without.
+  public OptionalDouble cost() {
+    return Spread.ratioOfMedians(iterationNanos, plainNanos);
+  }
+
+  /// All of it, as `display()` publishes it and [#FORMAT] names it.
+  public String toJson() {
+    return ProfileWriter.write(this);
+  }
+
+  @Override
+  public MimeBundle display() {
+    return MimeBundle.text(toString()).with(MIME, toJson());
+  }
+
+  @Override
+  public String toString() {
+    return "profile of rank %s: %d iterations, %d spans"
+        .formatted(place, iterations(), spans.size());
+  }
+}

@@ -1,0 +1,84 @@
+package braid.model;
+
+import com.google.gson.stream.JsonWriter;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/// Writes a profile as JSON. A span is a row of nine whole numbers, its stage, stream and engine
+/// being indices into lists of names: a profile of ten thousand spans stays under a megabyte.
+final class ProfileWriter {
+  private ProfileWriter() {}
+
+  static String write(Profile profile) {
+    var out = new StringWriter();
+    try (var json = new JsonWriter(out)) {
+      write(json, profile);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return out.toString();
+  }
+
+  private static void write(JsonWriter json, Profile profile) throws IOException {
+    var stages = new LinkedHashMap<String, Integer>();
+    var streams = new LinkedHashMap<String, Integer>();
+    var engines = new LinkedHashMap<String, Integer>();
+    for (var span : profile.spans()) {
+      stages.putIfAbsent(span.stage().name(), stages.size());
+      streams.putIfAbsent(span.stream(), streams.size());
+      engines.putIfAbsent(span.engine(), engines.size());
+    }
+    json.beginObject();
+    json.name("format").value(Profile.FORMAT);
+    json.name("rank").value(profile.place().rank());
+    json.name("size").value(profile.place().size());
+    json.name("configuration").beginObject();
+    for (var column : profile.configuration().entrySet()) {
+      json.name(column.getKey()).value(column.getValue());
+    }
+    json.endObject();
+    json.name("clockErrorNanos").value(profile.clockErrorNanos());
+    json.name("counters").beginObject();
+    for (var counter : profile.counters().entrySet()) {
+      json.name(counter.getKey()).value(counter.getValue());
+    }
+    json.endObject();
+    times(json, "iterationNanos", profile.iterationNanos());
+    times(json, "plainNanos", profile.plainNanos());
+    names(json, "stages", stages);
+    names(json, "streams", streams);
+    names(json, "engines", engines);
+    json.name("spans").beginArray();
+    for (var s : profile.spans()) {
+      json.beginArray();
+      json.value(s.iteration()).value(s.chunk());
+      json.value(stages.get(s.stage().name())).value(streams.get(s.stream()));
+      json.value(s.startNanos()).value(s.endNanos()).value(s.bytes()).value(s.flops());
+      json.value(engines.get(s.engine()));
+      json.endArray();
+    }
+    json.endArray();
+    json.endObject();
+  }
+
+  private static void times(JsonWriter json, String field, List<Long> nanos) throws IOException {
+    json.name(field).beginArray();
+    for (var each : nanos) {
+      json.value(each);
+    }
+    json.endArray();
+  }
+
+  private static void names(JsonWriter json, String field, Map<String, Integer> names)
+      throws IOException {
+    json.name(field).beginArray();
+    for (var name : names.keySet()) {
+      json.value(name);
+    }
+    json.endArray();
+  }
+}

@@ -1,0 +1,376 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.evidence.ChainStudy;
+import braid.evidence.ProfileSet;
+import braid.evidence.Study;
+import braid.model.BraidException;
+import braid.model.GemmSpec;
+import braid.model.Overlap;
+import braid.model.Profile;
+import braid.model.Span;
+import braid.model.Stage;
+import braid.model.Timing;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// Pipelines that run one after the other, compared with plain loops.
+class ChainTest {
+  private static final int TOKENS = 12;
+  private static final int FEATURES = 6;
+  private static final int WIDTH = 12;
+
+  private static final GemmSpec UP = GemmSpec.allGatherGemm(TOKENS, WIDTH, FEATURES);
+  private static final GemmSpec DOWN = GemmSpec.gemmReduceScatter(TOKENS, FEATURES, WIDTH);
+
+  private static Stream<Arguments> layers() {
+    return Stream.of(1, 2, 3)
+        .flatMap(
+            ranks ->
+                Stream.of(
+                        List.of(Overlap.splits(2), Overlap.splits(3)),
+                        List.of(Overlap.ring(2), Overlap.direct(2)),
+                        List.of(Overlap.unfused(), Overlap.unfused()),
+                        List.of(Overlap.splits(2).replay(), Overlap.ring(2).replay()),
+                        List.of(Overlap.splits(4).replay(), Overlap.splits(2)))
+                    .map(how -> Arguments.of(ranks, how)));
+  }
+
+  /// A column-parallel layer and the row-parallel one behind it, with inputs that change from run
+  /// to run, one run at a time and in flight.
+  @ParameterizedTest
+  @MethodSource("layers")
+  void aLayerIsItsPipelinesOneAfterTheOther(int ranks, List<Overlap> how) {
+    var given = new ConcurrentHashMap<String, float[]>();
+    LocalRanks.run(
+        ranks,
+        world -> {
+          int rank = world.rank();
+          try (var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / ranks).allocate();
+              var up = Pipeline.on(world).gemm(UP).overlap(how.get(0)).output(hidden).build();
+              var down = Pipeline.on(world).gemm(DOWN).overlap(how.get(1)).input(hidden).build();
+              var layer = Chain.of(up, down)) {
+            for (int round = 0; round < 3; round++) {
+              up.input().fillIntegers(10L * round + rank);
+              given.put("x" + rank, up.input().toFloats());
+              given.put("up" + rank, up.weight().toFloats());
+              given.put("down" + rank, down.weight().toFloats());
+              world.barrier();
+              switch (round) {
+                case 0 -> layer.run();
+                case 1 -> assertThat(layer.time(6, Timing.BACK_TO_BACK)).hasSize(6);
+                default -> assertThat(layer.time(3, Timing.LATENCY)).hasSize(3);
+              }
+              assertThat(down.output().toFloats()).containsExactly(expected(given, rank, ranks));
+              world.barrier();
+            }
+            layer.verify();
+          }
+        });
+  }
+
+  private static float[] expected(Map<String, float[]> given, int rank, int ranks) {
+    var x = new float[TOKENS * FEATURES];
+    for (int each = 0; each < ranks; each++) {
+      var rows = of(given, "x" + each);
+      System.arraycopy(rows, 0, x, each * rows.length, rows.length);
+    }
+    var sum = new float[TOKENS * FEATURES];
+    for (int each = 0; each < ranks; each++) {
+      var hidden = times(x, of(given, "up" + each), TOKENS, FEATURES, WIDTH / ranks);
+      add(sum, times(hidden, of(given, "down" + each), TOKENS, WIDTH / ranks, FEATURES));
+    }
+    int length = sum.length / ranks;
+    return Arrays.copyOfRange(sum, rank * length, (rank + 1) * length);
+  }
+
+  private static float[] of(Map<String, float[]> given, String name) {
+    return Objects.requireNonNull(given.get(name));
+  }
+
+  private static float[] times(float[] a, float[] b, int rows, int depth, int columns) {
+    var c = new float[rows * columns];
+    for (int i = 0; i < rows; i++) {
+      for (int d = 0; d < depth; d++) {
+        for (int j = 0; j < columns; j++) {
+          c[i * columns + j] += a[i * depth + d] * b[d * columns + j];
+        }
+      }
+    }
+    return c;
+  }
+
+  private static void add(float[] to, float[] more) {
+    for (int i = 0; i < to.length; i++) {
+      to[i] += more[i];
+    }
+  }
+
+  /// F7: while a layer multiplies, the next layer's weight is gathered; no weight is copied.
+  @Test
+  void layersWhoseWeightsAreGatheredAheadOfThem() {
+    int ranks = 2;
+    int layers = 3;
+    int width = 6;
+    int tokens = 5;
+    long elements = (long) width * width;
+    var given = new ConcurrentHashMap<String, float[]>();
+    LocalRanks.run(
+        ranks,
+        world -> {
+          int rank = world.rank();
+          var open = new ArrayList<AutoCloseable>();
+          var weights = new ArrayList<LocalTensor>();
+          var values = new ArrayList<LocalTensor>();
+          var shards = new ArrayList<SymmetricTensor>();
+          for (int layer = 0; layer <= layers; layer++) {
+            weights.add(LocalTensor.on(world).shape(width, width).allocate());
+            values.add(LocalTensor.on(world).shape(tokens, width).allocate());
+            shards.add(SymmetricTensor.on(world).shape(elements / ranks).allocate());
+            shards.getLast().local().fillIntegers(10L * layer + rank);
+            given.put(layer + " " + rank, shards.getLast().local().toFloats());
+          }
+          values.getFirst().view().fillIntegers(70L + rank);
+          given.put("x" + rank, values.getFirst().view().toFloats());
+          var spec = GemmSpec.besideAllGather(tokens, width, width, elements);
+          var chain = Chain.on(world);
+          for (int layer = 0; layer < layers; layer++) {
+            var pipe =
+                Pipeline.on(world)
+                    .gemm(spec)
+                    .overlap(Overlap.bulk())
+                    .input(values.get(layer))
+                    .weight(weights.get(layer))
+                    .output(values.get(layer + 1))
+                    .besideInput(shards.get(layer + 1))
+                    .besideOutput(weights.get(layer + 1))
+                    .build();
+            open.add(pipe);
+            chain = chain.then(pipe);
+          }
+          world.barrier();
+          weights.getFirst().view().copyFrom(stacked(given, 0, ranks));
+          chain.run();
+          var expected = of(given, "x" + rank);
+          for (int layer = 0; layer < layers; layer++) {
+            expected = times(expected, stacked(given, layer, ranks), tokens, width, width);
+          }
+          assertThat(values.getLast().view().toFloats()).containsExactly(expected);
+          assertThat(weights.getLast().view().toFloats())
+              .containsExactly(stacked(given, layers, ranks));
+          world.barrier();
+          for (var each : open.reversed()) {
+            close(each);
+          }
+          shards.forEach(SymmetricTensor::close);
+        });
+  }
+
+  private static void close(AutoCloseable each) {
+    try {
+      each.close();
+    } catch (Exception e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static float[] stacked(Map<String, float[]> given, int layer, int ranks) {
+    var first = of(given, layer + " 0");
+    var all = new float[first.length * ranks];
+    for (int rank = 0; rank < ranks; rank++) {
+      System.arraycopy(of(given, layer + " " + rank), 0, all, rank * first.length, first.length);
+    }
+    return all;
+  }
+
+  /// Two collectives beside two multiplications, on the same links.
+  @Test
+  void pipelinesOfAStageRunSideBySide() {
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var gather = Pipeline.on(world).gemm(GemmSpec.besideAllGather(6, 4, 8, 40)).build();
+              var scatter =
+                  Pipeline.on(world).gemm(GemmSpec.besideReduceScatter(4, 6, 8, 24)).build();
+              var after = Pipeline.on(world).gemm(UP).build();
+              var chain = Chain.on(world).then(gather, scatter).then(after)) {
+            var outputs = List.of(gather, scatter, after);
+            outputs.forEach(Pipeline::run);
+            var alone = outputs.stream().map(pipe -> pipe.output().toFloats()).toList();
+            var beside =
+                List.of(gather.besideOutput().toFloats(), scatter.besideOutput().toFloats());
+            outputs.forEach(pipe -> pipe.output().fill(Float.NaN));
+            assertThat(chain.time(5, Timing.BACK_TO_BACK)).hasSize(5);
+            for (int i = 0; i < 3; i++) {
+              assertThat(outputs.get(i).output().toFloats()).containsExactly(alone.get(i));
+            }
+            assertThat(gather.besideOutput().toFloats()).containsExactly(beside.get(0));
+            assertThat(scatter.besideOutput().toFloats()).containsExactly(beside.get(1));
+          }
+        });
+  }
+
+  @Test
+  void aProfileHasThePipelinesStreamsInTheirOrder() {
+    var profiles = new ConcurrentHashMap<Integer, Profile>();
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / 2).allocate();
+              var up = Pipeline.on(world).gemm(UP).output(hidden).build();
+              var down = Pipeline.on(world).gemm(DOWN).input(hidden).build()) {
+            profiles.put(world.rank(), Chain.of(up, down).profile(3));
+          }
+        });
+    var profile = Objects.requireNonNull(profiles.get(0));
+    assertThat(profile.spans().stream().map(Span::stream)).contains("1 comm", "2 comm");
+    assertThat(profile.configuration())
+        .containsEntry("pattern", "chain")
+        .containsEntry("ranks", "2")
+        .containsKeys("pipeline 1", "pipeline 2", "backend");
+    for (int iteration = 0; iteration < 3; iteration++) {
+      int at = iteration;
+      long first = spans(profile, at, "1 ").mapToLong(Span::endNanos).max().orElseThrow();
+      long second =
+          spans(profile, at, "2 ")
+              .filter(span -> span.stage() == Stage.GEMM)
+              .mapToLong(Span::startNanos)
+              .min()
+              .orElseThrow();
+      assertThat(second).isGreaterThanOrEqualTo(first);
+    }
+    assertThat(new ProfileSet(List.of(profile, Objects.requireNonNull(profiles.get(1)))).display())
+        .isNotNull();
+  }
+
+  private static Stream<Span> spans(Profile profile, int iteration, String prefix) {
+    return profile.spans().stream()
+        .filter(span -> span.iteration() == iteration && span.stream().startsWith(prefix));
+  }
+
+  @Test
+  void anotherTuningRunsOnTheSameTensors() {
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / 2).allocate();
+              var result = LocalTensor.on(world).shape(TOKENS / 2, FEATURES).allocate();
+              var up = Pipeline.on(world).gemm(UP).output(hidden).build();
+              var down = Pipeline.on(world).gemm(DOWN).input(hidden).output(result).build();
+              var layer = Chain.of(up, down)) {
+            layer.run();
+            var expected = result.view().toFloats();
+            result.view().fill(Float.NaN);
+            try (var other = layer.with(List.of(up.overlap(), Overlap.ring(3)))) {
+              assertThat(other.pipelines().getFirst()).isSameAs(up);
+              assertThat(other.pipelines().getLast().overlap()).isEqualTo(Overlap.ring(3));
+              other.run();
+              assertThat(result.view().toFloats()).containsExactly(expected);
+            }
+            layer.run();
+          }
+        });
+  }
+
+  @Test
+  void tuningFindsATuningForEachPipeline() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var alone = world.subset("alone-" + world.rank(), world.rank());
+          try (var hidden = LocalTensor.on(world).shape(TOKENS, WIDTH / 2).allocate();
+              var up = Pipeline.on(world).gemm(UP).output(hidden).build();
+              var down = Pipeline.on(world).gemm(DOWN).input(hidden).build();
+              var mine = Pipeline.on(alone).gemm(GemmSpec.gemmReduceScatter(4, 4, 4)).build();
+              var layer = Chain.on(world).then(up).then(down).then(mine)) {
+            var tuner = Tuner.on(world).splits(1, 2, 7).repeats(6);
+            var study = tuner.tune(layer);
+            // Of 6 rows a rank there are no 7 chunks.
+            assertThat(study.tuned()).extracting(ChainStudy.Tuned::pipeline).containsExactly(1, 2);
+            for (var each : study.tuned()) {
+              assertThat(each.study().trials())
+                  .extracting(Study.Trial::overlap)
+                  .containsExactly(Overlap.splits(1), Overlap.splits(2));
+            }
+            assertThat(study.overlaps()).hasSize(3);
+            assertThat(study.overlaps().get(2)).isEqualTo(mine.overlap());
+            assertThat(study.table().rowCount()).isEqualTo(2);
+            assertThat(world.gather(study.headline())).containsOnly(study.headline());
+            try (var tuned = layer.with(study.overlaps())) {
+              tuned.verify();
+            }
+          }
+        });
+  }
+
+  @Test
+  void chainsAreComparedWithAnUnfusedOne() {
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var plain = Pipeline.on(world).gemm(UP).overlap(Overlap.unfused()).build();
+              var ring = Pipeline.on(world).gemm(UP).overlap(Overlap.ring(2)).build();
+              var pipelined = Pipeline.on(world).gemm(UP).overlap(Overlap.splits(2)).build()) {
+            var tuner = Tuner.on(world).repeats(6);
+            var study = tuner.compare(Chain.of(plain), Chain.of(ring), Chain.of(pipelined));
+            assertThat(study.trials())
+                .extracting(Study.Trial::overlap)
+                .containsExactly(Overlap.ring(2), Overlap.splits(2));
+            plain.run();
+            assertThatThrownBy(() -> tuner.compare(Chain.of(ring), Chain.of(plain)))
+                .isInstanceOf(BraidException.class)
+                .hasMessageStartingWith("chains are shown by their first tuning");
+            assertThatThrownBy(() -> tuner.compare(Chain.of(ring), Chain.of(pipelined)))
+                .isInstanceOf(BraidException.class)
+                .hasMessageEndingWith("give the unfused one first");
+          }
+        });
+  }
+
+  @Test
+  void refusals() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var alone = world.subset("alone-" + world.rank(), world.rank());
+          var shared = LocalTensor.on(world).shape(TOKENS, WIDTH / 2).allocate();
+          try (var up = Pipeline.on(world).gemm(UP).output(shared).build();
+              var down = Pipeline.on(world).gemm(DOWN).input(shared).build()) {
+            assertThatThrownBy(() -> Chain.on(world).run())
+                .isInstanceOf(BraidException.class)
+                .hasMessage("the chain has no pipelines; add them with then(pipeline)");
+            assertThatThrownBy(() -> Chain.of(up, up))
+                .isInstanceOf(BraidException.class)
+                .hasMessageEndingWith(
+                    "is in the chain already; build another one for the second time");
+            assertThatThrownBy(() -> Chain.on(world).then(up, down))
+                .isInstanceOf(BraidException.class)
+                .hasMessageStartingWith(
+                    "pipelines side by side must not share what one of them writes but local tensor 12x6 fp32 is the output of one");
+            assertThatThrownBy(() -> Chain.on(alone).then(up))
+                .isInstanceOf(BraidException.class)
+                .hasMessageStartingWith("a pipeline of the chain must be on `alone-");
+            var chain = Chain.of(up, down);
+            assertThatThrownBy(() -> chain.with(List.of(Overlap.ring())))
+                .isInstanceOf(BraidException.class)
+                .hasMessage(
+                    "a tuning for each of 2 pipelines is needed but 1 were given; give one each");
+            shared.close();
+            assertThatThrownBy(chain::run)
+                .isInstanceOf(BraidException.class)
+                .hasMessage("local tensor 12x6 fp32 is closed; allocate it again");
+          }
+        });
+  }
+}

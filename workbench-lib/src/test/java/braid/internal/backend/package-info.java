@@ -1,4 +1,0 @@
-@NullMarked
-package braid.internal.backend;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.cuda.device;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.shared;
+
+import org.jspecify.annotations.NullMarked;

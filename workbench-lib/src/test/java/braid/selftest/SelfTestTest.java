@@ -1,0 +1,327 @@
+package braid.selftest;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.Capabilities;
+import braid.LocalRanks;
+import braid.Tensor;
+import braid.model.BraidException;
+import braid.model.DType;
+import braid.model.MemoryKind;
+import braid.model.SelfCheck;
+import braid.selftest.SelfTest.Outcome;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// What a self-test says of a machine, the same on all ranks.
+class SelfTestTest {
+  /// By rank.
+  private static List<SelfTest.Report> reports(int ranks, Consumer<SelfTest> how) {
+    var reports = Collections.synchronizedList(new ArrayList<SelfTest.Report>());
+    LocalRanks.run(
+        ranks,
+        world -> {
+          var test = SelfTest.on(world);
+          how.accept(test);
+          reports.add(test.run());
+          // The group goes on as if nothing had been.
+          assertThat(world.gather((long) world.rank())).hasSize(ranks);
+        });
+    return reports;
+  }
+
+  private static SelfTest.Report report(int ranks, Consumer<SelfTest> how) {
+    var reports = reports(ranks, how);
+    assertThat(reports).hasSize(ranks).allMatch(reports.getFirst()::equals);
+    return reports.getFirst();
+  }
+
+  private static List<SelfTest.Row> rows(SelfTest.Report report, Outcome outcome) {
+    return report.rows().stream().filter(row -> row.outcome() == outcome).toList();
+  }
+
+  @Test
+  void everyWayThatThereIsIsRightOnTheHost() {
+    var report = report(3, test -> test.quick().dtypes(DType.BF16, DType.FP8_E4M3));
+    assertThat(report.allRight()).as(report.toString()).isTrue();
+    assertThat(report.summary()).startsWith("self-test on host, 3 ranks: ").contains(" 0 wrong");
+    var right = rows(report, Outcome.OK);
+    var supported = Capabilities.host().stream().filter(Capabilities.Row::supported).count();
+    assertThat(right)
+        .filteredOn(row -> !row.way().method().equals("-"))
+        .hasSize((int) (2 * supported));
+    assertThat(right).extracting(row -> row.way().what()).contains("all-reduce", "send");
+    assertThat(rows(report, Outcome.NOT_AVAILABLE))
+        .extracting(SelfTest.Row::result)
+        .contains(
+            "not available: memory kind nccl needs CUDA but the backend is host; use native or auto")
+        .anyMatch(result -> result.contains("the multiplication needs what is communicated"));
+    assertThat(report.table().rowCount()).isEqualTo(report.rows().size());
+    assertThat(report.display().text()).startsWith(report.summary());
+  }
+
+  @Test
+  void eachWayIsToldAsSoonAsItIsKnown() {
+    var told = Collections.synchronizedList(new ArrayList<SelfTest.Row>());
+    var report = report(1, test -> test.quick().dtypes(DType.FP32).each(told::add));
+    assertThat(told).isEqualTo(report.rows());
+  }
+
+  @Test
+  void allCasesOfOneTypeAreRight() {
+    var report = report(2, test -> test.kinds(MemoryKind.NATIVE).dtypes(DType.FP16));
+    assertThat(report.allRight()).as(report.toString()).isTrue();
+    assertThat(rows(report, Outcome.OK)).allMatch(row -> row.cases() >= 3);
+  }
+
+  @Test
+  void aRankAloneIsTestedToo() {
+    var report = report(1, test -> test.quick().dtypes(DType.FP32));
+    assertThat(report.allRight()).as(report.toString()).isTrue();
+  }
+
+  @Test
+  void aResultThatIsWrongOnOneRankIsWrong() {
+    var report =
+        report(
+            2,
+            test ->
+                test.quick()
+                    .dtypes(DType.BF16)
+                    .kinds(MemoryKind.NATIVE)
+                    .handling(result -> spoilOnRank1(result)));
+    assertThat(report.allRight()).isFalse();
+    assertThat(rows(report, Outcome.OK)).isEmpty();
+    var wrong = rows(report, Outcome.WRONG);
+    assertThat(wrong)
+        .isNotEmpty()
+        .allMatch(row -> row.result().startsWith("wrong: rank 1: "))
+        .allMatch(row -> row.result().contains("must be"))
+        .allMatch(row -> row.result().contains("but was 100.0 (case "));
+    assertThat(report.summary()).contains("; first: Way[what=all-gather-gemm");
+    assertThat(report.table().getString(0, "result")).startsWith("wrong: ");
+  }
+
+  @Test
+  void randomProgramsFollowWhatIsFixed() {
+    var report = report(3, test -> test.quick().random(12, 42).dtypes(DType.BF16, DType.FP8_E5M2));
+    assertThat(report.allRight()).as(report.toString()).isTrue();
+    var row = report.rows().getLast();
+    assertThat(row.way().what()).isEqualTo("random programs");
+    assertThat(row.way().memory()).isEqualTo("native");
+    assertThat(row.cases()).isEqualTo(12);
+    assertThat(row.result())
+        .startsWith("ok (12 cases; seed 42: ")
+        .containsPattern("\\d+ pipelines, \\d+ collectives, .* drawn again");
+  }
+
+  /// Each that is wrong has a row, and the others are run all the same.
+  @Test
+  void aProgramThatIsWrongSaysHowToRunItAgain() {
+    var report =
+        report(
+            2,
+            test ->
+                test.quick()
+                    .kinds(MemoryKind.NATIVE)
+                    .dtypes(DType.FP32)
+                    .random(8, 100)
+                    .handling(result -> spoilOnRank1(result)));
+    var wrong =
+        rows(report, Outcome.WRONG).stream()
+            .filter(row -> row.way().what().equals("random programs"))
+            .toList();
+    assertThat(wrong)
+        .hasSizeGreaterThan(3)
+        .extracting(SelfTest.Row::said)
+        .allMatch(
+            said -> said.matches("rank [01]: .* must be .*, again by --random 1 --seed 10\\d: .*"));
+    int right =
+        rows(report, Outcome.OK).stream()
+            .filter(row -> row.way().what().equals("random programs"))
+            .mapToInt(SelfTest.Row::cases)
+            .sum();
+    assertThat(wrong.size() + right).isEqualTo(8);
+  }
+
+  @Test
+  void aWholeSelfTestHasRandomProgramsAndAQuickOneHasNone() {
+    var whole = report(1, test -> test.dtypes(DType.FP32));
+    assertThat(whole.allRight()).as(whole.toString()).isTrue();
+    assertThat(whole.rows().getLast().cases()).isEqualTo(SelfTest.DEFAULT_RANDOM_PROGRAMS);
+    var quick = report(1, test -> test.quick().dtypes(DType.FP32));
+    assertThat(quick.rows())
+        .extracting(row -> row.way().what())
+        .isNotEmpty()
+        .doesNotContain("random programs");
+  }
+
+  private static void spoilOnRank1(Tensor result) {
+    if (Thread.currentThread().getName().equals("rank-1")) {
+      result.set(100, new long[result.shape().size()]);
+    }
+  }
+
+  @Test
+  void aRankThatBreaksOffKeepsNobodyWaiting() {
+    var broken = new AtomicInteger();
+    var report =
+        report(
+            3,
+            test ->
+                test.quick()
+                    .dtypes(DType.FP32)
+                    .kinds(MemoryKind.NATIVE)
+                    .handling(
+                        _ -> {
+                          if (Thread.currentThread().getName().equals("rank-1")
+                              && broken.getAndIncrement() == 0) {
+                            throw new IllegalStateException("a kernel is missing");
+                          }
+                        }));
+    assertThat(rows(report, Outcome.WRONG))
+        .singleElement()
+        .extracting(SelfTest.Row::result)
+        .asString()
+        .startsWith("wrong: rank 1: ")
+        .contains("a kernel is missing");
+    assertThat(rows(report, Outcome.OK)).hasSizeGreaterThan(40);
+    assertThat(rows(report, Outcome.NOT_RUN)).isEmpty();
+  }
+
+  private record Named(String name, String said) implements SelfCheck {
+    @Override
+    public String run() {
+      if (said.startsWith("throw")) {
+        throw new BraidException(said);
+      }
+      return said;
+    }
+  }
+
+  @Test
+  void otherChecksComeFirst() {
+    var report =
+        report(
+            2,
+            test ->
+                test.quick()
+                    .dtypes(DType.FP32)
+                    .kinds(MemoryKind.NATIVE)
+                    .check(new Named("copies", ""))
+                    .check(new Named("sums", "sums[3] must be 4 but was 5"))
+                    .check(new Named("casts", "thrown")));
+    assertThat(report.rows().subList(0, 3))
+        .extracting(row -> row.way().what() + " " + row.result())
+        .containsExactly(
+            "check: copies ok (1 case)",
+            "check: sums wrong: rank 0: sums[3] must be 4 but was 5",
+            "check: casts wrong: rank 0: thrown");
+    assertThat(rows(report, Outcome.WRONG)).hasSize(2);
+  }
+
+  @Test
+  void aSelfTestIsSaidOnceAndTheSameEverywhere() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var test = SelfTest.on(world).kinds(MemoryKind.NATIVE);
+          assertThatThrownBy(() -> test.kinds(MemoryKind.IPC))
+              .hasMessage("kinds were said already: [native]; say them once");
+          assertThatThrownBy(() -> SelfTest.on(world).random(-1))
+              .hasMessage("random programs must be 0 or more but were -1; try random(200)");
+          assertThatThrownBy(() -> SelfTest.on(world).random(3).random(4, 1))
+              .hasMessage("random was said already: 3; say it once");
+          assertThatThrownBy(() -> SelfTest.on(world).kinds(MemoryKind.AUTO))
+              .hasMessageStartingWith("kinds must be 1 or more of native,");
+          assertThatThrownBy(
+                  () ->
+                      SelfTest.on(world)
+                          .dtypes(world.rank() == 0 ? DType.FP32 : DType.BF16)
+                          .quick()
+                          .run())
+              .isInstanceOf(BraidException.class)
+              .hasMessageContaining("self-test");
+        });
+  }
+
+  @Test
+  void capabilitiesAreOfABackend() {
+    assertThat(Capabilities.of("host")).isEqualTo(Capabilities.host());
+    assertThat(Capabilities.collectivesOf("host")).isEqualTo(Capabilities.hostCollectives());
+    assertThatThrownBy(() -> Capabilities.of("abacus"))
+        .hasMessage("a backend whose capabilities are known must be host or cuda but was abacus");
+  }
+
+  /// Whatever a backend's table has and the plan leaves out has a row that says why.
+  @ParameterizedTest
+  @CsvSource({"host,false", "host,true", "cuda,false", "cuda,true"})
+  void everyWayIsRunOrHasItsReason(String backend, boolean quick) {
+    var plan =
+        new SelfTestPlan(
+            Capabilities.kinds(),
+            List.of(DType.values()),
+            quick,
+            new SelfTestPlan.Random(0, 0),
+            List.of());
+    for (var kind : Capabilities.kinds()) {
+      var overlaps = Capabilities.of(backend).stream().filter(row -> row.kind() == kind).toList();
+      var collectives =
+          Capabilities.collectivesOf(backend).stream().filter(row -> row.kind() == kind).toList();
+      var run = plan.cases(kind, overlaps, collectives, 2).keySet();
+      var holes = plan.holes(overlaps, collectives);
+      assertThat(holes).allSatisfy(row -> assertThat(row.said()).isNotEmpty());
+      var reasons = holes.stream().map(SelfTest.Row::way).toList();
+      for (var dtype : DType.values()) {
+        for (var row : overlaps) {
+          var way =
+              new SelfTest.Way(
+                  row.pattern().toString(),
+                  row.method().toString(),
+                  row.transport().toString(),
+                  kind.toString(),
+                  dtype.toString());
+          assertThat(run.contains(way) != reasons.contains(ofAnyType(way))).as("%s", way).isTrue();
+        }
+        for (var row : collectives) {
+          var way =
+              new SelfTest.Way(
+                  row.collective(), "-", row.way().toString(), kind.toString(), dtype.toString());
+          boolean reason = reasons.contains(way) || reasons.contains(ofAnyType(way));
+          assertThat(run.contains(way) != reason).as("%s", way).isTrue();
+        }
+        assertThat(run)
+            .contains(
+                new SelfTest.Way("symmetric tensor", "-", "-", kind.toString(), dtype.toString()));
+      }
+    }
+  }
+
+  private static SelfTest.Way ofAnyType(SelfTest.Way way) {
+    return new SelfTest.Way(way.what(), way.method(), way.transport(), way.memory(), "-");
+  }
+
+  @Test
+  void aWayThatIsWrongSaysHowManyOfItsCasesWereNotRun() {
+    var report =
+        report(
+            1,
+            test ->
+                test.dtypes(DType.FP16)
+                    .kinds(MemoryKind.NATIVE)
+                    .handling(result -> result.set(100, new long[result.shape().size()])));
+    assertThat(rows(report, Outcome.WRONG))
+        .filteredOn(row -> row.way().what().equals("symmetric tensor"))
+        .singleElement()
+        .extracting(SelfTest.Row::result)
+        .asString()
+        .endsWith("; 4 more cases of this way not run");
+  }
+}

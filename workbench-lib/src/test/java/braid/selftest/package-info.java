@@ -1,0 +1,4 @@
+@NullMarked
+package braid.selftest;
+
+import org.jspecify.annotations.NullMarked;
