@@ -157,7 +157,8 @@ record CollectiveRules(boolean cuda) {
     return switch (collective) {
       case "all-gather" -> "every rank fetches from all others";
       case "reduce-scatter" -> "adds in fp32 in the order of the ranks, rounds once";
-      case "all-reduce" -> "two shots: sums by their owners, then to all; also in place";
+      case "all-reduce" ->
+          "twoShot(): sums by their owners, then to all; oneShot(): by everybody; also in place";
       case "all-to-all" -> "x and y are two tensors";
       case "broadcast" -> "every rank fetches from the root";
       case "send" -> "returns when it is received; rings say sendReceive";

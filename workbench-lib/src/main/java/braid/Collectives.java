@@ -8,6 +8,7 @@ import braid.internal.collective.Setting;
 import braid.internal.collective.Shared;
 import braid.internal.collective.Wanted;
 import braid.internal.memory.Call;
+import braid.model.AllReduce;
 import braid.model.BraidException;
 import braid.model.CollectiveWay;
 import braid.model.Library;
@@ -24,6 +25,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// ```java
 /// var comm = Collectives.on(world);   // or .over(WORKERS).workers(2), .pushing(), .by(NCCL)
+/// comm.oneShot().allReduce(x, y);                   // for small tensors; or .twoShot(), the default
 /// comm.allGather(x, y);                             // y is there already
 /// try (var sum = comm.allReduce(x)) { ... }         // or is made, in symmetric memory
 /// comm.sendReceive(x, next, y, previous);
@@ -64,6 +66,7 @@ public final class Collectives {
   private final Commons commons;
   private final @Nullable CollectiveWay way;
   private final int workers;
+  private final @Nullable AllReduce algorithm;
   private final @Nullable MadeLog log;
 
   private Collectives(
@@ -71,11 +74,13 @@ public final class Collectives {
       Commons commons,
       @Nullable CollectiveWay way,
       int workers,
+      @Nullable AllReduce algorithm,
       @Nullable MadeLog log) {
     this.group = group;
     this.commons = commons;
     this.way = way;
     this.workers = workers;
+    this.algorithm = algorithm;
     this.log = log;
   }
 
@@ -85,7 +90,7 @@ public final class Collectives {
     group.checkMember();
     var commons = group.keep(Commons.class, () -> new Commons(setting(group)));
     commons.setUp();
-    return new Collectives(group, commons, null, 0, null);
+    return new Collectives(group, commons, null, 0, null, null);
   }
 
   private static Setting setting(ProcessGroup group) {
@@ -129,7 +134,8 @@ public final class Collectives {
           "%s was to be said but these collectives go %s already; say one of over, pushing and by, once"
               .formatted(said, way));
     }
-    return new Collectives(group, commons, other, 0, log);
+    checkAlgorithm(other, algorithm);
+    return new Collectives(group, commons, other, 0, algorithm, log);
   }
 
   /// The same with so many compute units that communicate; only over [Transport#WORKERS].
@@ -147,7 +153,42 @@ public final class Collectives {
           "workers must be 1..%d but was %d; try workers(%d)"
               .formatted(Overlap.MAX_WORKERS, count, Overlap.DEFAULT_WORKERS));
     }
-    return new Collectives(group, commons, way, count, log);
+    return new Collectives(group, commons, way, count, algorithm, log);
+  }
+
+  /// The same with all-reduces in one round: every rank adds up everything. Nothing but
+  /// all-reduces, and not by a library, which chooses by itself. In place it takes small tensors
+  /// only, because all of it must be fetched before any is overwritten.
+  public Collectives oneShot() {
+    return with(AllReduce.ONE_SHOT);
+  }
+
+  /// The same with all-reduces in two rounds: every rank adds up its part, and the others fetch it
+  /// there; the default.
+  public Collectives twoShot() {
+    return with(AllReduce.TWO_SHOT);
+  }
+
+  private Collectives with(AllReduce other) {
+    if (algorithm != null) {
+      throw new BraidException(
+          "%s was to be said but these all-reduces are %s already; say one of them, once"
+              .formatted(other, algorithm));
+    }
+    checkAlgorithm(over().way(), other);
+    return new Collectives(group, commons, way, workers, other, log);
+  }
+
+  private static void checkAlgorithm(CollectiveWay way, @Nullable AllReduce algorithm) {
+    if (algorithm != null && way.library().isPresent()) {
+      throw new BraidException(
+          "%s is for all-reduces by copies but these go by %s, which chooses by itself; say over(COPY_ENGINE) or over(WORKERS)"
+              .formatted(algorithm, way));
+    }
+  }
+
+  private AllReduce algorithm() {
+    return algorithm == null ? AllReduce.TWO_SHOT : algorithm;
   }
 
   private Over over() {
@@ -187,6 +228,7 @@ public final class Collectives {
   public void allReduce(SymmetricTensor x, SymmetricTensor y) {
     var fit = fit("all-reduce", x);
     fit.into(y, x.shape(), "that of x");
+    fit.roomFor(algorithm(), y);
     make(Collective.ALL_REDUCE, x, y);
   }
 
@@ -225,7 +267,7 @@ public final class Collectives {
         Call.of(fit.name(), "from rank %d, %s over %s".formatted(root, text(x), over())),
         over(),
         group.rank() == root || over().way().library().isPresent(),
-        new Wanted(Collective.BROADCAST, shared(x), shared(x), root));
+        new Wanted(Collective.BROADCAST, shared(x), shared(x), root, AllReduce.TWO_SHOT));
   }
 
   /// Waits until every rank has come here; by signals, without a meeting at the store.
@@ -301,7 +343,7 @@ public final class Collectives {
   public Profile profile(int iterations, Consumer<Collectives> body) {
     group.checkMember();
     var made = new MadeLog(group, over());
-    var logged = new Collectives(group, commons, way, workers, made);
+    var logged = new Collectives(group, commons, way, workers, algorithm, made);
     var measurement =
         new Measurement(
             group,
@@ -325,11 +367,18 @@ public final class Collectives {
     var name = collective.toString();
     new Fit(group, name, x).available(over().way(), y);
     log(name, x, y.shape());
+    var chosen = "";
+    if (collective == Collective.ALL_REDUCE && over().way().library().isEmpty()) {
+      chosen = ", " + algorithm();
+      if (log != null) {
+        log.add(algorithm());
+      }
+    }
     commons.make(
-        Call.of(name, "%s to %s over %s".formatted(text(x), text(y), over())),
+        Call.of(name, "%s to %s over %s%s".formatted(text(x), text(y), over(), chosen)),
         over(),
         true,
-        new Wanted(collective, shared(x), shared(y), 0));
+        new Wanted(collective, shared(x), shared(y), 0, algorithm()));
   }
 
   private void log(String pattern, SymmetricTensor x, List<Long> result) {
@@ -374,6 +423,10 @@ public final class Collectives {
     group.checkMember();
     var fit = new Fit(group, name, x);
     fit.usable(x);
+    if (algorithm != null && !name.equals(Collective.ALL_REDUCE.toString())) {
+      throw new BraidException(
+          "%s: %s is for all-reduces; say it for those alone".formatted(fit, algorithm));
+    }
     fit.available(over().way(), x);
     return fit;
   }

@@ -1,7 +1,9 @@
 package braid;
 
+import braid.model.AllReduce;
 import braid.model.BraidException;
 import braid.model.CollectiveWay;
+import braid.schedule.CollectiveSpec;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -68,6 +70,17 @@ record Fit(ProcessGroup group, String name, SymmetricTensor x) {
                   y.name(),
                   Tensor.text(y.shape()),
                   Tensor.text(shape)));
+    }
+  }
+
+  /// A one-shot sum in place needs room for all of it.
+  void roomFor(AllReduce algorithm, SymmetricTensor y) {
+    long bytes = x.local().elements() * x.dtype().bytes();
+    long most = CollectiveSpec.largestOneShotInPlace();
+    if (algorithm == AllReduce.ONE_SHOT && x.equals(y) && group.size() > 1 && bytes > most) {
+      throw new BraidException(
+          "%s: one-shot in place takes at most %d bytes but `%s` has %d; give another tensor for y, or say twoShot()"
+              .formatted(this, most, x.name(), bytes));
     }
   }
 

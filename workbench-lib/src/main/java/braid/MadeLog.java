@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.collective.Over;
+import braid.model.AllReduce;
 import braid.model.BraidException;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -16,6 +17,7 @@ final class MadeLog {
   private final SequencedSet<String> patterns = new LinkedHashSet<>();
   private final SequencedSet<String> shapes = new LinkedHashSet<>();
   private final SequencedSet<String> dtypes = new LinkedHashSet<>();
+  private final SequencedSet<String> algorithms = new LinkedHashSet<>();
   private final SequencedSet<String> kinds = new LinkedHashSet<>();
 
   MadeLog(ProcessGroup group, Over over) {
@@ -25,6 +27,10 @@ final class MadeLog {
 
   void add(String pattern) {
     patterns.add(pattern);
+  }
+
+  void add(AllReduce algorithm) {
+    algorithms.add(algorithm.toString());
   }
 
   void add(String pattern, SymmetricTensor x, List<Long> result) {
@@ -52,6 +58,10 @@ final class MadeLog {
     columns.put("transport", over.way().toString());
     if (over.workers() > 0) {
       columns.put("workers", Integer.toString(over.workers()));
+    }
+    var algorithm = together(algorithms);
+    if (!algorithm.isEmpty()) {
+      columns.put("algorithm", algorithm);
     }
     columns.put("ranks", Integer.toString(group.size()));
     columns.put("backend", group.context().backend().name());

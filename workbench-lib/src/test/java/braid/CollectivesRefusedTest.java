@@ -213,6 +213,67 @@ class CollectivesRefusedTest {
   }
 
   @Test
+  void anAlgorithmOfAllReduceIsForAllReducesByCopiesAndSaidOnce() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var oneShot = comm.oneShot();
+          var x = tensor(world, "x", 4);
+          var large = tensor(world, "large", (1 << 19) + 1);
+          refused(
+              "all-gather in group `world`: one-shot is for all-reduces; say it for those alone",
+              () -> oneShot.allGather(x));
+          refused(
+              "reduce-scatter in group `world`: two-shot is for all-reduces; say it for those alone",
+              () -> comm.twoShot().reduceScatter(x));
+          refused(
+              "two-shot was to be said but these all-reduces are one-shot already; say one of them,"
+                  + " once",
+              oneShot::twoShot);
+          refused(
+              "one-shot is for all-reduces by copies but these go by nccl, which chooses by itself;"
+                  + " say over(COPY_ENGINE) or over(WORKERS)",
+              () -> oneShot.by(Library.NCCL));
+          refused(
+              "all-reduce in group `world`: there is none by pushing in native memory (`x`): sums"
+                  + " are fetched by whoever adds them; say over(COPY_ENGINE)",
+              () -> oneShot.pushing().allReduce(x, x));
+          refused(
+              "all-reduce in group `world`: one-shot in place takes at most 2097152 bytes but"
+                  + " `large` has 2097156; give another tensor for y, or say twoShot()",
+              () -> oneShot.allReduce(large, large));
+          oneShot.allReduce(large).close();
+          oneShot.barrier();
+        });
+  }
+
+  @Test
+  void ranksThatTakeDifferentAlgorithmsAreTold() {
+    var told = new ConcurrentHashMap<Integer, String>();
+    LocalRanks.run(
+        2,
+        world -> {
+          var comm = Collectives.on(world);
+          var x = tensor(world, "x", 3);
+          try {
+            (world.rank() == 0 ? comm.oneShot() : comm).allReduce(x, x);
+            comm.barrier();
+          } catch (BraidException e) {
+            told.put(world.rank(), e.getMessage());
+          }
+        });
+    assertThat(told)
+        .hasSize(2)
+        .allSatisfy(
+            (_, message) ->
+                assertThat(message)
+                    .contains("all-reduce in group `world`: ranks must agree but rank 0 has")
+                    .contains("one-shot")
+                    .contains("two-shot"));
+  }
+
+  @Test
   void ranksThatGiveDifferentTensorsOfOneShapeAreTold() {
     var told = new ConcurrentHashMap<Integer, String>();
     LocalRanks.run(

@@ -17,6 +17,7 @@ import braid.model.Transport;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
@@ -303,6 +304,73 @@ class CollectivesTest {
     }
     assertThat(all.table().rowCount()).isPositive();
     assertThat(all.stages().rowCount()).isEqualTo(2);
+  }
+
+  /// Real numbers, whose sum depends on the order in which they are added.
+  @Test
+  void f9BothAlgorithmsOfAnAllReduceGiveTheSameBits() {
+    LocalRanks.run(
+        4,
+        world -> {
+          for (var comm :
+              List.of(Collectives.on(world), Collectives.on(world).over(Transport.WORKERS))) {
+            // More than a chunk of a MiB.
+            for (long size : new long[] {1, 7, 300_001}) {
+              try (var x = tensor(world, "x", size);
+                  var one = comm.oneShot().allReduce(real(x));
+                  var two = comm.twoShot().allReduce(x);
+                  var usual = comm.allReduce(x)) {
+                assertThat(one.local().toFloats()).isEqualTo(two.local().toFloats());
+                assertThat(one.local().toFloats()).isEqualTo(usual.local().toFloats());
+                comm.oneShot().allReduce(x, x);
+                assertThat(x.local().toFloats()).isEqualTo(one.local().toFloats());
+              }
+            }
+          }
+        });
+  }
+
+  private static SymmetricTensor real(SymmetricTensor x) {
+    var random = new SplittableRandom(17 + x.group().rank());
+    var numbers = new float[(int) x.local().elements()];
+    for (int i = 0; i < numbers.length; i++) {
+      numbers[i] = (float) random.nextDouble(-1, 1);
+    }
+    x.local().copyFrom(numbers);
+    return x;
+  }
+
+  @Test
+  void f9AProfileRecordsTheAlgorithmAndTheWorkers() {
+    LocalRanks.run(
+        3,
+        world -> {
+          var comm = Collectives.on(world).over(Transport.WORKERS).workers(2);
+          var x = tensor(world, "x", 5);
+          var y = tensor(world, "y", 5);
+          var one = comm.oneShot().profile(2, c -> c.allReduce(x, y));
+          assertThat(one.configuration())
+              .containsEntry("algorithm", "one-shot")
+              .containsEntry("workers", "2");
+          assertThat(fetched(one)).isEqualTo(2 * 2 * 5 * Float.BYTES);
+          var both =
+              comm.profile(
+                  1,
+                  c -> {
+                    c.allReduce(x, y);
+                    c.oneShot().allReduce(x, x);
+                  });
+          assertThat(both.configuration()).containsEntry("algorithm", "two-shot + one-shot");
+          assertThat(comm.profile(1, c -> c.broadcast(x, 0)).configuration())
+              .doesNotContainKey("algorithm");
+        });
+  }
+
+  private static long fetched(Profile profile) {
+    return profile.spans().stream()
+        .filter(span -> span.stage() == Stage.COPY && span.stream().equals("comm"))
+        .mapToLong(Span::bytes)
+        .sum();
   }
 
   @Test

@@ -159,8 +159,10 @@ final class CollectivePlanner {
         }
         case ALL_REDUCE -> {
           meet();
-          allReduce();
-          finish();
+          switch (spec.algorithm()) {
+            case ONE_SHOT -> oneShot();
+            case TWO_SHOT -> twoShot();
+          }
         }
         case BROADCAST -> broadcast();
         case BARRIER -> meet();
@@ -169,7 +171,7 @@ final class CollectivePlanner {
 
     /// Each rank adds up a part, the others fetch it from there. Where `x` is `y`, a part is only
     /// overwritten once its sum is there, and so once its owner has read it everywhere.
-    private void allReduce() {
+    private void twoShot() {
       var mine = part(x, rank);
       reduce(mine, mine);
       // On the lane that adds: behind the sum.
@@ -178,6 +180,30 @@ final class CollectivePlanner {
         program.await(comm, Step.NO_CHUNK, summed, peer, peer);
         var its = part(y, peer);
         program.copy(comm, Step.NO_CHUNK, y.on(peer, its), y.on(rank, its));
+      }
+      finish();
+    }
+
+    /// Each rank adds up everything. Where `x` is `y`, nothing is overwritten before every rank has
+    /// fetched all of it.
+    private void oneShot() {
+      var all = new Slice(0, spec.elements());
+      if (!spec.inPlace() || ranks == 1) {
+        reduce(all, all);
+        finish();
+        return;
+      }
+      var pieces = pieces(all);
+      if (pieces.size() > ROOMS) {
+        throw new IllegalStateException("no room for all of " + spec);
+      }
+      for (int chunk = 0; chunk < pieces.size(); chunk++) {
+        fetchParts(chunk, pieces.get(chunk));
+      }
+      finish();
+      program.after(adder, Step.NO_CHUNK, program.mark(comm, Step.NO_CHUNK));
+      for (int chunk = 0; chunk < pieces.size(); chunk++) {
+        add(chunk, pieces.get(chunk), y.on(rank, pieces.get(chunk)));
       }
     }
 
@@ -200,25 +226,41 @@ final class CollectivePlanner {
         keepOwn(x.on(rank, some), y.on(rank, target));
         return;
       }
+      var pieces = pieces(some);
       var done = new ArrayList<Integer>();
-      for (int chunk = 0; chunk * chunk() < some.length(); chunk++) {
+      for (int chunk = 0; chunk < pieces.size(); chunk++) {
         if (chunk >= ROOMS) {
           program.after(comm, chunk, done.get(chunk - ROOMS));
         }
-        long skipped = chunk * chunk();
-        var piece = new Slice(some.start() + skipped, Math.min(chunk(), some.length() - skipped));
-        int at = chunk;
-        program.copy(
-            comm,
-            chunk,
-            peers.stream()
-                .map(peer -> new Move(x.on(peer, piece), inbox(at, peer, piece.length())))
-                .toList());
+        var piece = pieces.get(chunk);
+        fetchParts(chunk, piece);
         program.after(adder, chunk, program.mark(comm, chunk));
-        var sum = y.on(rank, new Slice(target.start() + skipped, piece.length()));
-        program.reduce(adder, chunk, parts(chunk, piece, sum), sum, Finish.NONE);
+        long skipped = piece.start() - some.start();
+        add(chunk, piece, y.on(rank, new Slice(target.start() + skipped, piece.length())));
         done.add(program.mark(adder, chunk));
       }
+    }
+
+    /// Chunks of those elements, in their order.
+    private List<Slice> pieces(Slice some) {
+      var pieces = new ArrayList<Slice>();
+      for (long skipped = 0; skipped < some.length(); skipped += chunk()) {
+        pieces.add(new Slice(some.start() + skipped, Math.min(chunk(), some.length() - skipped)));
+      }
+      return pieces;
+    }
+
+    private void fetchParts(int chunk, Slice piece) {
+      program.copy(
+          comm,
+          chunk,
+          peers.stream()
+              .map(peer -> new Move(x.on(peer, piece), inbox(chunk, peer, piece.length())))
+              .toList());
+    }
+
+    private void add(int chunk, Slice piece, Region sum) {
+      program.reduce(adder, chunk, parts(chunk, piece, sum), sum, Finish.NONE);
     }
 
     /// All ranks' parts of a chunk, in the order of the ranks. This rank's own is moved out of the

@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.AllReduce;
 import braid.model.CollectiveWay;
 import braid.model.DType;
 import java.util.List;
@@ -9,6 +10,7 @@ import java.util.List;
 /// @param elements of `x` on each rank
 /// @param root of a broadcast; 0 for others
 /// @param inPlace whether `y` is `x`
+/// @param algorithm of an all-reduce by copies; ignored otherwise
 /// @param way copies that fetch, copies that write, or a library
 /// @param workers compute units that copy; 0 for copy engines
 /// @param library needs of a library's call; [Library#NONE] for copies
@@ -18,6 +20,7 @@ public record CollectiveSpec(
     long elements,
     int root,
     boolean inPlace,
+    AllReduce algorithm,
     CollectiveWay way,
     int workers,
     Library library) {
@@ -40,6 +43,12 @@ public record CollectiveSpec(
     return List.of(
         new Lane("comm", Lane.Role.COMMUNICATION, false, way.transport(), workers, 0),
         Lane.of("reduce", Lane.Role.COMPLETION));
+  }
+
+  /// The largest `x` of a one-shot all-reduce in place, in bytes: all ranks' must be fetched before
+  /// any is overwritten.
+  public static long largestOneShotInPlace() {
+    return CollectivePlanner.CHUNK_BYTES * CollectivePlanner.ROOMS;
   }
 
   /// Bytes of the memory in which a rank adds up.

@@ -2,12 +2,14 @@ package braid.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.AllReduce;
 import braid.model.CollectiveWay;
 import braid.model.DType;
 import braid.schedule.CollectiveSpec.Library;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -26,6 +28,9 @@ class CollectiveSchedulesTest {
       for (long size : ranks > 4 ? new long[] {1, 48} : SIZES) {
         long elements = collective == Collective.ALL_REDUCE ? size : size * ranks;
         specs.add(spec(collective, elements, CollectiveWay.COPY_ENGINE, Library.NONE));
+        if (collective == Collective.ALL_REDUCE) {
+          specs.add(oneShot(elements, false));
+        }
         if (!SUMS.contains(collective)) {
           specs.add(spec(collective, elements, CollectiveWay.PUSHING, Library.NONE));
         }
@@ -41,7 +46,21 @@ class CollectiveSchedulesTest {
   private static CollectiveSpec spec(
       Collective collective, long elements, CollectiveWay way, Library library) {
     boolean inPlace = collective == Collective.BROADCAST || collective == Collective.BARRIER;
-    return new CollectiveSpec(collective, DType.FP32, elements, 0, inPlace, way, 0, library);
+    return new CollectiveSpec(
+        collective, DType.FP32, elements, 0, inPlace, AllReduce.TWO_SHOT, way, 0, library);
+  }
+
+  private static CollectiveSpec oneShot(long elements, boolean inPlace) {
+    return new CollectiveSpec(
+        Collective.ALL_REDUCE,
+        DType.BF16,
+        elements,
+        0,
+        inPlace,
+        AllReduce.ONE_SHOT,
+        CollectiveWay.WORKERS,
+        2,
+        Library.NONE);
   }
 
   @ParameterizedTest
@@ -63,11 +82,49 @@ class CollectiveSchedulesTest {
               elements,
               0,
               true,
+              AllReduce.TWO_SHOT,
               CollectiveWay.COPY_ENGINE,
               0,
               Library.NONE);
       assertThat(Schedule.of(spec, ranks).findings()).as("%s on %d ranks", spec, ranks).isEmpty();
     }
+  }
+
+  /// In one chunk, and in as many as have room.
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
+  void aOneShotSumInPlacePasses(int ranks) {
+    for (long elements : new long[] {1, 48, 1 << 20}) {
+      var spec = oneShot(elements, true);
+      assertThat(Schedule.of(spec, ranks).findings()).as("%s on %d ranks", spec, ranks).isEmpty();
+    }
+  }
+
+  @Test
+  void aOneShotSumInPlaceNeedsItsSignals() {
+    var schedule = Schedule.of(oneShot(48, true), 3);
+    var hasty =
+        schedule.steps(0).stream()
+            .filter(step -> !(step instanceof Step.Wait wait && wait.flag().name().equals("read")))
+            .toList();
+    assertThat(schedule.with(0, hasty).findings()).isNotEmpty();
+  }
+
+  @Test
+  void aOneShotSumTakesOneRoundOfFetchesAndATwoShotSumTwo() {
+    assertThat(fetched(oneShot(48, false), 4)).isEqualTo(3 * 48);
+    assertThat(fetched(spec(Collective.ALL_REDUCE, 48, CollectiveWay.COPY_ENGINE, Library.NONE), 4))
+        .isEqualTo(2 * 3 * 12);
+  }
+
+  /// Elements that rank 0 copies out of other ranks' tensors.
+  private static long fetched(CollectiveSpec spec, int ranks) {
+    return Schedule.of(spec, ranks).steps(0).stream()
+        .filter(Step.Copy.class::isInstance)
+        .flatMap(step -> ((Step.Copy) step).moves().stream())
+        .filter(move -> move.from().rank() != 0)
+        .mapToLong(move -> move.from().rows())
+        .sum();
   }
 
   @ParameterizedTest
@@ -76,7 +133,15 @@ class CollectiveSchedulesTest {
     for (var way : List.of(CollectiveWay.COPY_ENGINE, CollectiveWay.PUSHING)) {
       var spec =
           new CollectiveSpec(
-              Collective.BROADCAST, DType.FP16, 12, root, true, way, 0, Library.NONE);
+              Collective.BROADCAST,
+              DType.FP16,
+              12,
+              root,
+              true,
+              AllReduce.TWO_SHOT,
+              way,
+              0,
+              Library.NONE);
       assertThat(Schedule.of(spec, 3).findings()).as("%s", spec).isEmpty();
     }
   }

@@ -70,7 +70,13 @@ public final class Cupti implements AutoCloseable {
       int threads,
       int registers,
       int sharedBytes)
-      implements Activity {}
+      implements Activity {
+    /// The kernel's name and its grid, such as `ncclDevKernel_AllGather <<<24>>>`: how many blocks
+    /// it asks for, which is at most how many multiprocessors it takes from others.
+    public String engine() {
+      return "%s <<<%d>>>".formatted(name, blocks);
+    }
+  }
 
   /// `copyKind` is CUPTI's: 8 within a device, 10 between two. `engine` says what moved the bytes.
   public record Copy(

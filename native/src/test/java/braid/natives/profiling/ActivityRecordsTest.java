@@ -37,6 +37,14 @@ class ActivityRecordsTest {
   }
 
   @Test
+  void aKernelIsNamedWithItsGrid() {
+    records.add(kernel(91, 0, 500, 700));
+    assertThat(records.all())
+        .extracting(each -> ((Cupti.Kernel) each).engine())
+        .containsExactly("gemm_kernel <<<24>>>");
+  }
+
+  @Test
   void readsACopyWithinADevice() {
     records.add(copy(92, 40, 60));
     assertThat(records.all())

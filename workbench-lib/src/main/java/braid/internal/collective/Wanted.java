@@ -2,6 +2,7 @@ package braid.internal.collective;
 
 import braid.internal.library.Piece;
 import braid.internal.library.Request;
+import braid.model.AllReduce;
 import braid.model.DType;
 import braid.schedule.Collective;
 import braid.schedule.CollectiveSpec;
@@ -10,19 +11,23 @@ import org.jspecify.annotations.Nullable;
 /// A collective and its tensors; a barrier has none.
 ///
 /// @param root of a broadcast; 0 for others
-public record Wanted(Collective collective, @Nullable Shared x, @Nullable Shared y, int root) {
-  public static final Wanted BARRIER = new Wanted(Collective.BARRIER, null, null, 0);
+/// @param algorithm of an all-reduce
+public record Wanted(
+    Collective collective, @Nullable Shared x, @Nullable Shared y, int root, AllReduce algorithm) {
+  public static final Wanted BARRIER =
+      new Wanted(Collective.BARRIER, null, null, 0, AllReduce.TWO_SHOT);
 
   CollectiveSpec spec(Over over, CollectiveSpec.Library library, int rank) {
     return x == null || y == null
         ? new CollectiveSpec(
-            collective, DType.FP32, 0, 0, true, over.way(), over.workers(), library)
+            collective, DType.FP32, 0, 0, true, algorithm, over.way(), over.workers(), library)
         : new CollectiveSpec(
             collective,
             x.dtype(),
             x.elements(),
             root,
             x.on(rank).equals(y.on(rank)),
+            algorithm,
             over.way(),
             over.workers(),
             library);

@@ -181,7 +181,7 @@ public final class Recorder implements AutoCloseable {
 
     static String what(Cupti.Activity activity) {
       return switch (activity) {
-        case Cupti.Kernel kernel -> kernel.name();
+        case Cupti.Kernel kernel -> kernel.engine();
         case Cupti.Copy copy -> copy.engine();
         case Cupti.Fill fill -> "fill: " + fill.engine();
       };

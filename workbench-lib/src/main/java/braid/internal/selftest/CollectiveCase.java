@@ -4,6 +4,7 @@ import braid.Capabilities;
 import braid.Collectives;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
+import braid.model.AllReduce;
 import braid.model.CollectiveWay;
 import braid.model.DType;
 import braid.model.Library;
@@ -28,6 +29,8 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     REDUCE_SCATTER("reduce-scatter", true),
     ALL_REDUCE("all-reduce", true),
     ALL_REDUCE_IN_PLACE("all-reduce", true),
+    ONE_SHOT("all-reduce", true),
+    ONE_SHOT_IN_PLACE("all-reduce", true),
     ALL_TO_ALL("all-to-all", false),
     BROADCAST("broadcast", false),
     /// Each rank sends to the next one and receives from the one before it.
@@ -46,6 +49,11 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     What(String collective, boolean adds) {
       this.collective = collective;
       this.adds = adds;
+    }
+
+    /// Whether it names its algorithm, which a library chooses by itself.
+    private boolean isOneShot() {
+      return this == ONE_SHOT || this == ONE_SHOT_IN_PLACE;
     }
 
     @Override
@@ -91,7 +99,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
 
   @Override
   public String method() {
-    return "";
+    return made.isOneShot() ? AllReduce.ONE_SHOT.toString() : "";
   }
 
   @Override
@@ -103,6 +111,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     return row.supported()
         && row.collective().equals(what())
         && row.way() == way.made
+        && !(made.isOneShot() && way.made.library().isPresent())
         && (!made.adds || way.made.library().map(library -> library.adds(dtype)).orElse(true));
   }
 
@@ -143,6 +152,8 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     return List.of(
         new CollectiveCase(What.ALL_REDUCE_IN_PLACE, DType.FP32, Way.COPY_ENGINE, 1031, 1021),
         new CollectiveCase(What.ALL_REDUCE, DType.BF16, Way.TWO_WORKERS, 1031, 1021),
+        new CollectiveCase(What.ONE_SHOT, DType.FP32, Way.TWO_WORKERS, 1031, 1021),
+        new CollectiveCase(What.ONE_SHOT_IN_PLACE, DType.FP32, Way.COPY_ENGINE, 509, 1021),
         new CollectiveCase(What.REDUCE_SCATTER, DType.FP32, Way.COPY_ENGINE, 1031, 1021),
         new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.PUSHING, 1031, 1021),
         new CollectiveCase(What.ALL_TO_ALL, DType.BF16, Way.PUSHING, 1031, 1021),
@@ -171,7 +182,16 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   private long rowsOfX(int ranks) {
     return switch (made) {
       case REDUCE_SCATTER, ALL_TO_ALL -> (long) rows * ranks;
-      case ALL_GATHER, ALL_REDUCE, ALL_REDUCE_IN_PLACE, BROADCAST, RING, TURNS, BARRIER, PAIRS ->
+      case ALL_GATHER,
+          ALL_REDUCE,
+          ALL_REDUCE_IN_PLACE,
+          ONE_SHOT,
+          ONE_SHOT_IN_PLACE,
+          BROADCAST,
+          RING,
+          TURNS,
+          BARRIER,
+          PAIRS ->
           rows;
     };
   }
@@ -182,6 +202,8 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
       case REDUCE_SCATTER,
           ALL_REDUCE,
           ALL_REDUCE_IN_PLACE,
+          ONE_SHOT,
+          ONE_SHOT_IN_PLACE,
           BROADCAST,
           RING,
           TURNS,
@@ -253,6 +275,11 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
         comm.allReduce(x, x);
         return x;
       }
+      case ONE_SHOT -> comm.oneShot().allReduce(x, y);
+      case ONE_SHOT_IN_PLACE -> {
+        comm.oneShot().allReduce(x, x);
+        return x;
+      }
       case BROADCAST -> {
         comm.broadcast(x, root);
         return x;
@@ -315,7 +342,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     return switch (what) {
       case ALL_GATHER -> joined(all);
       case REDUCE_SCATTER -> part(sum(dtype, all), place.size(), place.rank());
-      case ALL_REDUCE, ALL_REDUCE_IN_PLACE -> sum(dtype, all);
+      case ALL_REDUCE, ALL_REDUCE_IN_PLACE, ONE_SHOT, ONE_SHOT_IN_PLACE -> sum(dtype, all);
       case ALL_TO_ALL ->
           joined(all.stream().map(each -> part(each, place.size(), place.rank())).toList());
       case BROADCAST -> all.get(root);

@@ -7,7 +7,7 @@ public sealed interface TabledCase extends Case permits PipelineCase, Collective
   /// The pattern, the collective or the tensor.
   String what();
 
-  /// How it is overlapped; empty for a collective or a tensor.
+  /// How it is overlapped, or the algorithm that a collective names; else empty.
   String method();
 
   /// The transport or library; empty for a tensor.
