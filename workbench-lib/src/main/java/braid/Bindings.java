@@ -7,6 +7,7 @@ import braid.model.GemmSpec;
 import braid.model.MemoryKind;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -18,12 +19,13 @@ import org.jspecify.annotations.Nullable;
 
 /// The caller's tensors that a pipeline works on, by part.
 final class Bindings {
-  private final EnumMap<Part, AllocatedTensor> tensors = new EnumMap<>(Part.class);
+  private final EnumMap<Part, PipelineTensor> tensors = new EnumMap<>(Part.class);
 
-  void add(Part part, AllocatedTensor tensor) {
+  void add(Part part, PipelineTensor tensor) {
     var before = tensors.putIfAbsent(part, tensor);
     if (before != null) {
-      throw new BraidException("%s was given already: %s; give it once".formatted(part, before));
+      throw new BraidException(
+          "%s was given already: %s; give it once".formatted(part, text(before)));
     }
   }
 
@@ -60,7 +62,7 @@ final class Bindings {
           if (schedule.port(part.port()).isEmpty()) {
             throw new BraidException(
                 "`%s` has no %s but %s was given for it; leave it out"
-                    .formatted(spec, part, tensor));
+                    .formatted(spec, part, text(tensor)));
           }
           checkOpen(tensor);
           checkPlace(part, tensor, group);
@@ -69,7 +71,7 @@ final class Bindings {
         });
   }
 
-  private static void checkPlace(Part part, AllocatedTensor tensor, ProcessGroup group) {
+  private static void checkPlace(Part part, PipelineTensor tensor, ProcessGroup group) {
     switch (tensor) {
       case SymmetricTensor all -> {
         if (!all.group().equals(group)) {
@@ -85,11 +87,18 @@ final class Bindings {
                   .formatted(part, mine));
         }
       }
+      case Tensor view -> {
+        if (!view.isReachedBy(group.context().backend().access())) {
+          throw new BraidException(
+              "%s must be one place in the memory that streams work on but %s is not; give a view of one rank's tensor on the device"
+                  .formatted(part, text(view)));
+        }
+      }
     }
   }
 
   private static void checkShape(
-      Part part, AllocatedTensor tensor, GemmSpec spec, ProcessGroup group) {
+      Part part, PipelineTensor tensor, GemmSpec spec, ProcessGroup group) {
     var mine = part.sizes(spec, group.size(), group.rank());
     var wanted = part.dtype(spec);
     boolean fits =
@@ -103,12 +112,18 @@ final class Bindings {
       throw new BraidException(
           "%s of `%s` must be %s on rank %d of %d but %s was given; allocate it with shape(%s)"
               .formatted(
-                  part, spec, Tensor.text(mine), group.rank(), group.size(), tensor, sizes(mine)));
+                  part,
+                  spec,
+                  Tensor.text(mine),
+                  group.rank(),
+                  group.size(),
+                  text(tensor),
+                  sizes(mine)));
     }
     if (!sameStorage(tensor.dtype(), wanted)) {
       throw new BraidException(
           "%s of `%s` must be %s but %s was given; allocate it with dtype(%s)"
-              .formatted(part, spec, wanted, tensor, wanted.name()));
+              .formatted(part, spec, wanted, text(tensor), wanted.name()));
     }
   }
 
@@ -136,15 +151,34 @@ final class Bindings {
     return a == b || (a.isStoredAsFp32() && b.isStoredAsFp32());
   }
 
-  private void checkAlone(Part part, AllocatedTensor tensor) {
+  private void checkAlone(Part part, PipelineTensor tensor) {
     for (var other : tensors.entrySet()) {
       boolean written = !part.given() || !other.getKey().given();
-      if (other.getKey() != part && other.getValue() == tensor && written) {
+      if (other.getKey() != part && written && overlap(tensor, other.getValue())) {
         throw new BraidException(
             "%s and %s must be different tensors, since a run writes one while it reads the other, but both are %s; allocate another"
-                .formatted(part, other.getKey(), tensor));
+                .formatted(part, other.getKey(), text(tensor)));
       }
     }
+  }
+
+  private static boolean overlap(PipelineTensor one, PipelineTensor other) {
+    return segment(one).asOverlappingSlice(segment(other)).isPresent();
+  }
+
+  private static String text(PipelineTensor tensor) {
+    return tensor instanceof Tensor view
+        ? "a view %s %s".formatted(Tensor.text(view.shape()), view.dtype())
+        : tensor.toString();
+  }
+
+  /// This rank's memory of a tensor.
+  private static MemorySegment segment(PipelineTensor tensor) {
+    return switch (tensor) {
+      case SymmetricTensor all -> all.memory().on(all.group().rank());
+      case LocalTensor mine -> mine.segment();
+      case Tensor view -> view.memory();
+    };
   }
 
   /// Refuses pipelines side by side of which one writes a tensor that another one uses.
@@ -161,10 +195,11 @@ final class Bindings {
   private void checkBeside(Bindings other) {
     tensors.forEach(
         (part, tensor) -> {
-          if (!part.given() && other.tensors.containsValue(tensor)) {
+          if (!part.given()
+              && other.tensors.values().stream().anyMatch(each -> overlap(tensor, each))) {
             throw new BraidException(
                 "pipelines side by side must not share what one of them writes but %s is the %s of one and in use by another; put them one after the other, with then(...) for each"
-                    .formatted(tensor, part));
+                    .formatted(text(tensor), part));
           }
         });
   }
@@ -176,24 +211,25 @@ final class Bindings {
     }
   }
 
-  private static void checkOpen(AllocatedTensor tensor) {
+  private static void checkOpen(PipelineTensor tensor) {
     switch (tensor) {
       case SymmetricTensor all -> all.checkOpen();
       case LocalTensor mine -> mine.checkOpen();
+      case Tensor view -> view.checkAlive();
     }
   }
 
-  Map<Part, Bound> bound(ProcessGroup group) {
+  Map<Part, Bound> bound() {
     var bound = new EnumMap<Part, Bound>(Part.class);
     tensors.forEach(
         (part, tensor) ->
             bound.put(
                 part,
-                switch (tensor) {
-                  case SymmetricTensor all ->
-                      new Bound(all.memory().on(group.rank()), Optional.of(all.memory()));
-                  case LocalTensor mine -> new Bound(mine.segment(), Optional.empty());
-                }));
+                new Bound(
+                    segment(tensor),
+                    tensor instanceof SymmetricTensor all
+                        ? Optional.of(all.memory())
+                        : Optional.empty())));
     return bound;
   }
 
@@ -209,7 +245,7 @@ final class Bindings {
                         part,
                         switch (tensor) {
                           case SymmetricTensor all -> "in " + all.identity();
-                          case LocalTensor _ -> "in local memory";
+                          case LocalTensor _, Tensor _ -> "in local memory";
                         })));
     return words.isEmpty() ? "" : ", " + String.join(", ", words);
   }

@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// It begins as zeroes. No rank waits for another to make one or to close it.
-public final class LocalTensor implements AllocatedTensor, AutoCloseable {
+public final class LocalTensor implements PipelineTensor, AutoCloseable {
   private final ProcessGroup group;
   private final List<Long> shape;
   private final DType dtype;

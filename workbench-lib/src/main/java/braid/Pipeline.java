@@ -166,48 +166,49 @@ public final class Pipeline implements AutoCloseable {
     ///
     /// A pipeline works on the tensor itself where its schedule can: a tensor that other ranks read
     /// or write must be symmetric. Else it copies, within the iteration, and the profile shows the
-    /// copy. One pipeline's output may be another one's input.
-    public Builder input(AllocatedTensor tensor) {
+    /// copy. One pipeline's output may be another one's input: `input(first.output())`, or a tensor
+    /// that both are given.
+    public Builder input(PipelineTensor tensor) {
       return bind(Part.INPUT, tensor);
     }
 
     /// A tensor to take the weight from; see [#input].
-    public Builder weight(AllocatedTensor tensor) {
+    public Builder weight(PipelineTensor tensor) {
       return bind(Part.WEIGHT, tensor);
     }
 
     /// A tensor to take the bias from; see [#input].
-    public Builder bias(AllocatedTensor tensor) {
+    public Builder bias(PipelineTensor tensor) {
       return bind(Part.BIAS, tensor);
     }
 
     /// A tensor to put the output into, or to add it to if the problem accumulates; see [#input].
-    public Builder output(AllocatedTensor tensor) {
+    public Builder output(PipelineTensor tensor) {
       return bind(Part.OUTPUT, tensor);
     }
 
     /// A tensor to put the pre-activation into; see [#input].
-    public Builder preActivation(AllocatedTensor tensor) {
+    public Builder preActivation(PipelineTensor tensor) {
       return bind(Part.PRE_ACTIVATION, tensor);
     }
 
     /// A tensor to gather the input into; see [#input].
-    public Builder gatheredInput(AllocatedTensor tensor) {
+    public Builder gatheredInput(PipelineTensor tensor) {
       return bind(Part.GATHERED_INPUT, tensor);
     }
 
     /// A tensor to take from what is communicated beside the multiplication; see [#input].
-    public Builder besideInput(AllocatedTensor tensor) {
+    public Builder besideInput(PipelineTensor tensor) {
       return bind(Part.BESIDE_INPUT, tensor);
     }
 
     /// A tensor to put the result of the communication beside the multiplication into; see
     /// [#input].
-    public Builder besideOutput(AllocatedTensor tensor) {
+    public Builder besideOutput(PipelineTensor tensor) {
       return bind(Part.BESIDE_OUTPUT, tensor);
     }
 
-    private Builder bind(Part part, AllocatedTensor tensor) {
+    private Builder bind(Part part, PipelineTensor tensor) {
       bindings.add(part, tensor);
       return this;
     }
@@ -282,7 +283,7 @@ public final class Pipeline implements AutoCloseable {
                       group.members(),
                       key.spec(),
                       tuning,
-                      own.bound(group),
+                      own.bound(),
                       group.symmetric(resolved)));
       group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
       plan.scale(scaled);

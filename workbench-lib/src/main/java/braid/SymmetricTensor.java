@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// It begins as zeroes. Who reads another rank's part must know that it has been written: a barrier
 /// or a pipeline's signals say so, the tensor does not.
-public final class SymmetricTensor implements AllocatedTensor, AutoCloseable {
+public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
   private static final double BYTES_PER_GIB = 1 << 30;
   private static final Progress.Task ALLOCATING =
       new Progress.Task("allocating", "allocated", "tensor");

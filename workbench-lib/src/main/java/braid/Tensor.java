@@ -16,7 +16,7 @@ import java.util.stream.LongStream;
 /// A view of memory as numbers in rows: it owns nothing, and ends with what it is a view of. A view
 /// may stand for several places at once (a multicast): writes go to each of them, reads are from
 /// the first.
-public final class Tensor {
+public final class Tensor implements PipelineTensor {
   /// Integers of at most this size are what [#fillIntegers] fills with: small enough that sums of
   /// their products are exact in fp32 for any depth in use.
   public static final int MAX_FILLED_INTEGER = Integers.LARGEST;
@@ -72,10 +72,12 @@ public final class Tensor {
         access);
   }
 
+  @Override
   public List<Long> shape() {
     return shape;
   }
 
+  @Override
   public DType dtype() {
     return dtype;
   }
@@ -96,8 +98,13 @@ public final class Tensor {
     return places.getFirst();
   }
 
+  /// Whether all of it lies in one place that `streams` reach.
+  boolean isReachedBy(Access streams) {
+    return places.size() == 1 && access.equals(streams);
+  }
+
   /// An access to a device goes by addresses and would not notice.
-  private void checkAlive() {
+  void checkAlive() {
     if (!alive.scope().isAlive()) {
       throw new BraidException(ended.get());
     }
