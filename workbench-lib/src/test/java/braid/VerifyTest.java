@@ -1,5 +1,6 @@
 package braid;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -75,6 +76,36 @@ class VerifyTest {
           try (var pipe =
               Pipeline.on(world).gemm(spec).overlap(Overlap.ring()).scales(0.3f, 1).build()) {
             pipe.verify();
+          }
+        });
+  }
+
+  /// Of what is more than the type holds, the largest number is stored, and nothing else is right.
+  @ParameterizedTest
+  @EnumSource(names = {"FP8_E4M3", "FP8_E5M2"})
+  void anFp8OutputMaySaturate(DType output) {
+    float largest = output == DType.FP8_E4M3 ? 448 : 57344;
+    LocalRanks.run(
+        2,
+        world -> {
+          for (var spec :
+              List.of(GemmSpec.allGatherGemm(6, 4, 64), GemmSpec.gemmReduceScatter(6, 4, 128))) {
+            var narrow = spec.dtype(DType.FP8_E4M3).output(output).bias();
+            try (var pipe = Pipeline.on(world).gemm(narrow).scales(0.3f, 0.7f, 1e-6f).build()) {
+              // Their products are no integers, so that results have intervals.
+              pipe.input().fill(1.125f);
+              pipe.weight().fill(-0.4375f);
+              pipe.bias().fill(0);
+              pipe.verify();
+              assertThat(pipe.output().toFloats()).containsOnly(-largest);
+              assertThatThrownBy(() -> verify(pipe, wrong -> wrong.set(-0.75f * largest, 0, 1)))
+                  .isInstanceOf(VerificationFailed.class)
+                  .hasMessageContaining("must be -%s ".formatted(largest));
+              // The scale that makes 390 of the largest result.
+              pipe.scales(0.3f, 0.7f, pipe.amax() / 390);
+              pipe.verify();
+              assertThat(pipe.output().toFloats()).containsOnly(-384);
+            }
           }
         });
   }

@@ -56,4 +56,21 @@ class BoundsTest {
     assertThat(Bounds.unexplained(DType.TF32, 1, Math.nextUp(1f))).isEqualTo(0x1p-24);
     assertThat(Bounds.unexplained(DType.FP32, 3, 3)).isZero();
   }
+
+  @Test
+  void whatIsMoreThanFp8HoldsIsStoredAsItsLargest() {
+    assertThat(Bounds.unexplained(DType.FP8_E4M3, 1000, 448)).isZero();
+    assertThat(Bounds.unexplained(DType.FP8_E5M2, -1e9f, -57344)).isZero();
+    assertThat(Bounds.unexplained(DType.FP8_E4M3, 1000, 384)).isEqualTo(64 - 16);
+    assertThat(Bounds.unexplained(DType.FP16, 65600, 65504)).isEqualTo(96 - 16);
+  }
+
+  @Test
+  void aScaleMovesAllOfAnInterval() {
+    var bounds = new Bounds(3, 2.9f, 3.1f).scaled(4);
+    assertThat(bounds).isEqualTo(new Bounds(12, 2.9f * 4, 3.1f * 4));
+    assertThat(bounds.rounded(DType.FP8_E4M3)).isEqualTo(new Bounds(12, 12, 12));
+    assertThat(new Bounds(3, 2.9f, 3.1f).scaled(200).rounded(DType.FP8_E4M3))
+        .isEqualTo(new Bounds(448, 448, 448));
+  }
 }
