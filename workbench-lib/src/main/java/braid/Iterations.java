@@ -13,9 +13,10 @@ import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Runs pipelines again and again, stage after stage. Each iteration is a range of other profilers,
-/// as far as this rank's thread gives it out. Once an iteration has broken off their ranks may be
-/// at different steps, so there is none after it until the next epoch begins.
+/// Runs pipelines again and again, stage after stage. Each iteration is a range in other profilers:
+/// to its end, or while it is enqueued where several are in flight. Once an iteration has broken
+/// off their ranks may be at different steps, so there is none after it until the next epoch
+/// begins.
 final class Iterations {
   private final List<Member> members;
   private final List<ProcessGroup> groups;
