@@ -36,8 +36,12 @@ public final class Chain implements AutoCloseable {
 
   private final @Nullable Iterations iterations;
 
-  private Chain(ProcessGroup group, List<List<Pipeline>> stages, List<Pipeline> made) {
+  /// The caller's name for it; empty by default.
+  private final String name;
+
+  private Chain(ProcessGroup group, String name, List<List<Pipeline>> stages, List<Pipeline> made) {
     this.group = group;
+    this.name = name;
     this.stages = stages.stream().map(List::copyOf).toList();
     this.made = List.copyOf(made);
     this.iterations =
@@ -63,14 +67,14 @@ public final class Chain implements AutoCloseable {
 
   /// A chain of one pipeline, which it closes.
   static Chain owning(Pipeline pipeline) {
-    return new Chain(pipeline.group(), List.of(List.of(pipeline)), List.of(pipeline));
+    return new Chain(pipeline.group(), "", List.of(List.of(pipeline)), List.of(pipeline));
   }
 
   /// A chain without pipelines, whose runs all ranks of that group make together. Its pipelines are
   /// on that group or on parts of it.
   public static Chain on(ProcessGroup group) {
     group.checkMember();
-    return new Chain(group, List.of(), List.of());
+    return new Chain(group, "", List.of(), List.of());
   }
 
   /// The same chain with those pipelines behind it, which run side by side.
@@ -94,7 +98,15 @@ public final class Chain implements AutoCloseable {
     }
     more.add(stage);
     Bindings.checkBeside(stage.stream().map(Pipeline::bindings).toList());
-    return new Chain(group, more, made);
+    return new Chain(group, name, more, made);
+  }
+
+  /// The same chain under a name, which tables and charts show instead of its pipelines.
+  public Chain named(String what) {
+    if (what.isBlank()) {
+      throw new BraidException("a chain's name must not be blank; try `layer`");
+    }
+    return new Chain(group, what, stages, made);
   }
 
   public ProcessGroup group() {
@@ -132,7 +144,7 @@ public final class Chain implements AutoCloseable {
         }
         changed.add(same);
       }
-      return new Chain(group, changed, built);
+      return new Chain(group, name, changed, built);
     } catch (RuntimeException | Error e) {
       built.forEach(Pipeline::close);
       throw e;
@@ -199,9 +211,13 @@ public final class Chain implements AutoCloseable {
       return all.getFirst().configuration();
     }
     var columns = new LinkedHashMap<String, String>();
-    columns.put("pattern", "chain");
-    for (int i = 0; i < all.size(); i++) {
-      columns.put("pipeline %d".formatted(i + 1), all.get(i).what());
+    if (name.isEmpty()) {
+      columns.put("pattern", "chain");
+      for (int i = 0; i < all.size(); i++) {
+        columns.put("pipeline %d".formatted(i + 1), all.get(i).what());
+      }
+    } else {
+      columns.put("chain", name);
     }
     var last = all.getFirst().configuration();
     last.keySet().retainAll(List.of("backend", "link", "memory"));
@@ -238,6 +254,6 @@ public final class Chain implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "chain %s, on %s".formatted(text(), group.name());
+    return "chain %s, on %s".formatted(name.isEmpty() ? text() : name, group.name());
   }
 }

@@ -231,6 +231,13 @@ class ChainTest {
               var up = Pipeline.on(world).gemm(UP).output(hidden).build();
               var down = Pipeline.on(world).gemm(DOWN).input(hidden).build()) {
             profiles.put(world.rank(), Chain.of(up, down).profile(3));
+            assertThat(Chain.of(up, down).named("layer").profile(1).configuration())
+                .containsEntry("chain", "layer")
+                .containsEntry("ranks", "2")
+                .doesNotContainKey("pipeline 1");
+            assertThatThrownBy(() -> Chain.of(up).named(" "))
+                .isInstanceOf(BraidException.class)
+                .hasMessage("a chain's name must not be blank; try `layer`");
           }
         });
     var profile = Objects.requireNonNull(profiles.get(0));

@@ -68,7 +68,9 @@ final class InFlight implements AutoCloseable {
   /// Holds that case to itself on every rank of the group, and to plain loops afterwards.
   static void hold(PipelineCase each, ProcessGroup group, long seed) {
     var builder = Pipeline.on(group).gemm(each.spec()).overlap(each.how());
-    if (each.spec().dtype().isFp8()) {
+    if (each.spec().outputDtype().isFp8()) {
+      builder.scales(0.5f, 4, 0.25f);
+    } else if (each.spec().isScaled()) {
       builder.scales(0.5f, 4);
     }
     try (var pipe = builder.build();

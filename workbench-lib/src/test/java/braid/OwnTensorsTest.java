@@ -79,6 +79,10 @@ class OwnTensorsTest {
                                         Arguments.of(way.get(0), way.get(1), ranks, memory))));
   }
 
+  private static Stream<Arguments> waysToGather() {
+    return ways().filter(way -> way.get()[0] == Pattern.ALL_GATHER_GEMM);
+  }
+
   private static List<Part> parts(GemmSpec spec) {
     var schedule = Schedule.of(spec, Overlap.unfused(), 1);
     return Stream.of(Part.values()).filter(part -> schedule.port(part.port()).isPresent()).toList();
@@ -153,6 +157,74 @@ class OwnTensorsTest {
             assertThat(pipe.schedule().findings()).isEmpty();
           }
           tensors.values().forEach(OwnTensorsTest::close);
+        });
+  }
+
+  /// A rank's rows are columns of what its tensor holds.
+  @ParameterizedTest
+  @MethodSource("waysToGather")
+  void anInputStoredByColumnsMayBeTheCallers(
+      Pattern pattern, Method method, int ranks, Memory memory) {
+    assertThat(pattern).isEqualTo(Pattern.ALL_GATHER_GEMM);
+    int rows = 4;
+    int k = 5;
+    var spec = GemmSpec.allGatherGemm(rows * ranks, 3 * ranks, k).transposedInput().gatheredInput();
+    LocalRanks.run(
+        ranks,
+        world -> {
+          var input = allocate(world, spec, Part.INPUT, memory);
+          var whole = allocate(world, spec, Part.GATHERED_INPUT, memory);
+          var builder = Pipeline.on(world).gemm(spec).overlap(overlap(method));
+          bind(builder, Part.INPUT, input);
+          bind(builder, Part.GATHERED_INPUT, whole);
+          try (var pipe = builder.build()) {
+            for (int depth = 0; depth < k; depth++) {
+              for (int row = 0; row < rows; row++) {
+                view(input).set(100 * (rows * world.rank() + row) + depth, depth, row);
+              }
+            }
+            pipe.run();
+            for (int depth = 0; depth < k; depth++) {
+              for (int row = 0; row < rows * ranks; row++) {
+                assertThat(view(whole).get(depth, row)).isEqualTo(100 * row + depth);
+              }
+            }
+            pipe.verify();
+          }
+          world.barrier();
+          close(input);
+          close(whole);
+        });
+  }
+
+  /// The scale of the first one's output is that of the second one's input.
+  @Test
+  void anFp8OutputIsTheNextInput() {
+    int ranks = 2;
+    int m = 6;
+    int hidden = 8;
+    int k = 4;
+    float scale = 0.5f;
+    var up = GemmSpec.allGatherGemm(m, hidden, k).dtype(DType.FP8_E4M3).output(DType.FP8_E4M3);
+    var down = GemmSpec.gemmReduceScatter(m, 4, hidden).dtype(DType.FP8_E4M3).output(DType.FP32);
+    LocalRanks.run(
+        ranks,
+        world -> {
+          try (var middle =
+                  LocalTensor.on(world).shape(m, hidden / ranks).dtype(DType.FP8_E4M3).allocate();
+              var first = Pipeline.on(world).gemm(up).scales(1, 1, scale).output(middle).build();
+              var second = Pipeline.on(world).gemm(down).scales(scale, 1).input(middle).build()) {
+            first.input().fill(1);
+            first.weight().fill(world.rank() + 1);
+            second.weight().fill(2);
+            first.run();
+            second.run();
+            // Rank r's four columns are 4 (r + 1), stored as 8 (r + 1).
+            assertThat(middle.view().toFloats()).containsOnly(8 * (world.rank() + 1));
+            assertThat(first.amax()).isEqualTo(4 * ranks);
+            assertThat(second.output().toFloats()).containsOnly((4 * 4 + 4 * 8) * 2);
+            second.verify();
+          }
         });
   }
 

@@ -160,7 +160,8 @@ class PipelineRefusedTest {
               .hasMessage(
                   "an output in bf16 takes no scale but was given scales 2.0, 1.0 and 3.0; say"
                       + " scales(input, weight)");
-          for (float wrong : new float[] {0, -1, Float.NaN, Float.POSITIVE_INFINITY, 1e-45f}) {
+          for (float wrong :
+              new float[] {0, -1, Float.NaN, Float.POSITIVE_INFINITY, Float.MIN_VALUE}) {
             assertThatThrownBy(() -> Pipeline.on(world).gemm(narrow).scales(1, 1, wrong))
                 .hasMessageStartingWith("the output's scale must be more than 0 and finite");
           }

@@ -21,6 +21,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -139,6 +140,42 @@ class PipelineTest {
   private static long sumOf(
       Profile profile, Stage stage, java.util.function.ToLongFunction<Span> what) {
     return profile.spans().stream().filter(span -> span.stage() == stage).mapToLong(what).sum();
+  }
+
+  /// Each rank's rows are columns of what is stored, and parts are of two sizes.
+  @Test
+  void anInputStoredByColumnsIsGatheredByColumns() {
+    int m = 11;
+    int k = 5;
+    var spec = GemmSpec.allGatherGemm(m, 6, k).transposedInput().gatheredInput();
+    for (var how : List.of(Overlap.splits(3), Overlap.ring(2), Overlap.unfused())) {
+      LocalRanks.run(
+          3,
+          world -> {
+            try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
+              int first = new int[] {0, 4, 8}[world.rank()];
+              int rows = world.rank() == 2 ? 3 : 4;
+              assertThat(pipe.input().shape()).containsExactly((long) k, (long) rows);
+              assertThat(pipe.gatheredInput().shape()).containsExactly((long) k, (long) m);
+              for (int row = 0; row < rows; row++) {
+                for (int depth = 0; depth < k; depth++) {
+                  pipe.input().set(100 * (first + row) + depth, depth, row);
+                }
+              }
+              pipe.weight().fill(0);
+              pipe.weight().set(1, 2, 1);
+              pipe.run();
+              for (int row = 0; row < m; row++) {
+                for (int depth = 0; depth < k; depth++) {
+                  assertThat(pipe.gatheredInput().get(depth, row)).isEqualTo(100 * row + depth);
+                }
+                assertThat(pipe.output().get(row, 0)).isZero();
+                assertThat(pipe.output().get(row, 1)).isEqualTo(100 * row + 2);
+              }
+              pipe.verify();
+            }
+          });
+    }
   }
 
   @Test

@@ -193,7 +193,8 @@ class TunerTest {
 
   @Test
   void theGridHasTransportsTooAndBulkOnceOverEach() {
-    var problem = GemmSpec.besideAllGather(24, 16, 8, 100).dtype(DType.FP8_E4M3);
+    var problem =
+        GemmSpec.besideAllGather(24, 16, 8, 100).dtype(DType.FP8_E4M3).output(DType.FP8_E5M2);
     LocalRanks.run(
         2,
         world -> {

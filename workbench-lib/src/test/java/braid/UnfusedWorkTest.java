@@ -67,6 +67,8 @@ class UnfusedWorkTest {
                 plain.bias().gelu()));
     if (pattern == Pattern.ALL_GATHER_GEMM) {
       specs.add(plain.gatheredInput());
+      specs.add(plain.transposedInput());
+      specs.add(plain.transposedInput().gatheredInput());
     }
     return specs;
   }
@@ -110,6 +112,8 @@ class UnfusedWorkTest {
           // Handing out the gathered input takes a copy of this rank's rows, whatever the method.
           for (var how : List.of(Overlap.unfused(), Overlap.splits(2), Overlap.ring())) {
             assertThat(work(world, gathered.gatheredInput(), how).local()).isEqualTo(input / ranks);
+            assertThat(work(world, gathered.gatheredInput().transposedInput(), how))
+                .isEqualTo(work(world, gathered.gatheredInput(), how));
           }
           // A sum of each rank's third, read from all and written once.
           long sum = output / ranks * (ranks + 1);

@@ -9,6 +9,7 @@ import braid.schedule.Step.Move;
 import braid.schedule.Step.Tile;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
 
 /// All-gather→GEMM, and a GEMM beside an all-gather of other data. Every rank fetches: its peers'
 /// rows lie in symmetric memory, and it copies them, each to its place among all rows. Rows are
@@ -48,15 +49,23 @@ final class GatherPlanner {
                 ? Own.LEFT_OUT
                 // A rank's rows of what is stored by columns are not in one piece among all rows,
                 // and what its caller writes is.
-                : spec.has(Feature.TRANSPOSED_INPUT) ? Own.COPIED : Own.IN_PLACE;
+                : spec.has(Feature.TRANSPOSED_INPUT) && ranks > 1 ? Own.COPIED : Own.IN_PLACE;
     this.chunks = GemmPlanner.chunks(spec, how, ranks);
     boolean byColumns = !beside && spec.has(Feature.TRANSPOSED_INPUT);
     this.handshake = new Handshake(builder, ranks, how.splits());
     long columns = beside ? 1 : spec.k();
     var in = beside ? Part.BESIDE_INPUT.port() : Part.INPUT.port();
     var out = beside ? Part.BESIDE_OUTPUT.port() : Part.GATHERED_INPUT.port();
+    Function<Boolean, Buffer> all =
+        symmetric ->
+            new Buffer(
+                out,
+                spec.dtype(),
+                Schedule.Builder.shapes(ranks, _ -> new Shape(chunks.total(), columns)),
+                symmetric,
+                byColumns);
     if (own == Own.IN_PLACE) {
-      shards = builder.symmetric(out, spec.dtype(), chunks.total(), columns);
+      shards = builder.add(all.apply(true));
       whole = shards;
     } else {
       shards =
@@ -69,14 +78,7 @@ final class GatherPlanner {
                   true,
                   byColumns));
       // In a ring the next rank fetches from here.
-      whole =
-          builder.add(
-              new Buffer(
-                  out,
-                  spec.dtype(),
-                  Schedule.Builder.shapes(ranks, _ -> new Shape(chunks.total(), columns)),
-                  method == Method.RING,
-                  byColumns));
+      whole = builder.add(all.apply(method == Method.RING));
     }
     builder.given(in, rank -> shard(rank, chunks.part(rank)));
     if (beside || spec.has(Feature.GATHERED_INPUT)) {

@@ -88,7 +88,10 @@ final class SelfTestAgreement implements AutoCloseable {
     // Names of groups that broke off must not come again in a later self-test.
     var name = "self-test-" + Long.toHexString(group.broadcast(System.nanoTime(), 0));
     var context = RankContext.current();
-    var memory = context.backend().control("self-test", Alarm.BYTES, new Gathering(group, name));
+    var memory =
+        context
+            .backend()
+            .control("self-test", Alarm.BYTES, new Gathering(group, group.name() + "." + name));
     return new SelfTestAgreement(group, new Alarm(group.place(), context.waits(), memory), name);
   }
 

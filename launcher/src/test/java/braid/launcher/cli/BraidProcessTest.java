@@ -200,7 +200,7 @@ class BraidProcessTest {
 
   @Test
   void exitsWith3WhereAResultIsWrong() throws Exception {
-    notebook(new Code("throw new braid.VerificationFailed(\"differs\");"));
+    notebook(new Code("throw new braid.model.VerificationFailed(\"differs\");"));
     var ran = braid("run", "n.ipynb", "-n", "1");
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(3);
   }

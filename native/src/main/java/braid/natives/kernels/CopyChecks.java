@@ -50,7 +50,39 @@ final class CopyChecks {
 
   static void run(CheckBench bench) {
     bench.check("copy", "sizes and addresses of every alignment", () -> copies(bench));
-    bench.check("copy_rows", "rows of every alignment, gaps left alone", () -> rows(bench));
+    bench.check(
+        "copy_rows",
+        "rows of every alignment, gaps left alone",
+        () ->
+            rows(
+                bench,
+                (to, from, rows) ->
+                    bench
+                        .kernels()
+                        .copyRows(
+                            bench.stream(),
+                            3,
+                            to,
+                            rows.toPitch(),
+                            from,
+                            rows.fromPitch(),
+                            rows.rowBytes(),
+                            rows.rows())));
+    bench.check(
+        "copy_rows",
+        "the same by the driver",
+        () ->
+            rows(
+                bench,
+                (to, from, rows) ->
+                    bench.stream()
+                        .copyRows(
+                            to,
+                            rows.toPitch(),
+                            from,
+                            rows.fromPitch(),
+                            rows.rowBytes(),
+                            rows.rows())));
     if (bench.kernels().hasTma()) {
       bench.check("copy_tma", "sizes around its chunks", () -> bulkCopies(bench));
       bench.check("copy_tma", "is there when the stream says so", () -> signals(bench));
@@ -121,7 +153,12 @@ final class CopyChecks {
     return Optional.empty();
   }
 
-  private static Optional<String> rows(CheckBench bench) {
+  /// A way to copy rows between two addresses.
+  private interface RowCopy {
+    void copy(long to, long from, Rows rows);
+  }
+
+  private static Optional<String> rows(CheckBench bench, RowCopy way) {
     for (var rows : ROWS) {
       for (int shift : List.of(0, 1, 2, 4)) {
         int toBytes = (rows.rows() - 1) * rows.toPitch() + rows.rowBytes();
@@ -135,17 +172,7 @@ final class CopyChecks {
         }
         try (var to = bench.buffer(toBytes, shift);
             var from = bench.buffer(fromBytes, 0).put(content)) {
-          bench
-              .kernels()
-              .copyRows(
-                  bench.stream(),
-                  3,
-                  to.address(),
-                  rows.toPitch(),
-                  from.address(),
-                  rows.fromPitch(),
-                  rows.rowBytes(),
-                  rows.rows());
+          way.copy(to.address(), from.address(), rows);
           var wrong = to.holds(expected);
           if (wrong.isPresent()) {
             return wrong.map("%s, shift %d: ".formatted(rows, shift)::concat);

@@ -50,7 +50,9 @@ public record Matrix(
 
   /// The rows of numbers that it is stored as.
   public Matrix asStored() {
-    return transposed ? new Matrix(segment, dtype, columns, rows, stride, false) : this;
+    return transposed
+        ? new Matrix(segment, dtype, /* rows= */ columns, /* columns= */ rows, stride, false)
+        : this;
   }
 
   /// As many rows of the memory, so many stored rows further on.

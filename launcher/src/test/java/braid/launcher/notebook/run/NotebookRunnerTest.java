@@ -366,7 +366,7 @@ class NotebookRunnerTest {
 
   @Test
   void tellsAFailedVerificationFromOtherFailures() throws IOException {
-    var result = run(new Code("throw new braid.VerificationFailed(\"c[0][1] differs\");"));
+    var result = run(new Code("throw new braid.model.VerificationFailed(\"c[0][1] differs\");"));
     assertThat(result.exitCode()).isEqualTo(ExitCode.VERIFICATION_FAILED);
   }
 

@@ -29,30 +29,42 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
   private static final long LEFT_SEED = 1;
   private static final long RIGHT_SEED = 2;
 
-  /// Types of the left and the right side.
-  private record Types(DType left, DType right) {
+  /// Types of the left and the right side and of the result.
+  private record Types(DType left, DType right, DType result) {
+    /// Fp8 is multiplied into a wider type.
+    Types(DType left, DType right) {
+      this(left, right, left.isFp8() ? DType.BF16 : left);
+    }
+
     @Override
     public String toString() {
-      return left == right ? left.toString() : left + " x " + right;
+      return "%s x %s to %s".formatted(left, right, result);
     }
   }
 
-  /// Every type by itself, and the pairs of different ones.
+  /// By which results in fp8 are stored.
+  private static final float OUT_SCALE = 0.25f;
+
+  /// Every type by itself, the pairs of different ones, and results in fp8.
   private static final List<Types> TYPES =
       Stream.concat(
               Arrays.stream(DType.values()).map(type -> new Types(type, type)),
               Stream.of(
                   new Types(DType.FP8_E4M3, DType.FP8_E5M2),
                   new Types(DType.FP8_E5M2, DType.FP8_E4M3),
+                  new Types(DType.FP8_E4M3, DType.FP8_E4M3, DType.FP8_E4M3),
+                  new Types(DType.FP8_E5M2, DType.FP8_E4M3, DType.FP8_E5M2),
+                  new Types(DType.FP8_E4M3, DType.FP8_E4M3, DType.FP8_E5M2),
                   new Types(DType.FP32, DType.TF32),
                   new Types(DType.TF32, DType.FP32)))
           .toList();
 
   /// One multiplication.
   private record Case(Types types, Size size, boolean turnedA, boolean turnedB, boolean padded) {
-    /// fp8 is multiplied into a wider type.
-    DType result() {
-      return types.left.isFp8() ? DType.BF16 : types.left;
+    Epilogue epilogue() {
+      return types.result.isFp8()
+          ? new Epilogue(1, false, Optional.empty(), Optional.empty(), Optional.empty(), OUT_SCALE)
+          : Epilogue.NONE;
     }
 
     int a(int row, int depth) {
@@ -108,7 +120,7 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
       var size = of.size;
       var a = matrix(room, of.types.left, size.m, size.k, of.turnedA);
       var b = matrix(room, of.types.right, size.k, size.n, of.turnedB);
-      var c = matrix(room, of.result(), size.m, size.n, false);
+      var c = matrix(room, of.types.result, size.m, size.n, false);
       fill(stream, a, LEFT_SEED);
       fill(stream, b, RIGHT_SEED);
       var operand = operand(room, b, of.types.left);
@@ -118,7 +130,7 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
       stream.synchronize();
       long workspace = room.another(Lt.WORKSPACE_BYTES);
       multiplier
-          .prepare(new Gemm(a, operand, c, Epilogue.NONE), 0, scratch, workspace, of.padded)
+          .prepare(new Gemm(a, operand, c, of.epilogue()), 0, scratch, workspace, of.padded)
           .forEach(step -> step.launch().on(stream));
       stream.synchronize();
       return compared(of, c);
@@ -169,9 +181,10 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
             sum += of.a(row, depth) * of.b(depth, column);
           }
           float is = c.dtype().load(got, (long) row * of.size.n + column);
-          if (is != sum) {
+          float should = c.dtype().round(sum * of.epilogue().outScale());
+          if (is != should) {
             return Optional.of(
-                "%s: [%d, %d] must be %d but was %s".formatted(of, row, column, sum, is));
+                "%s: [%d, %d] must be %s but was %s".formatted(of, row, column, should, is));
           }
         }
       }
