@@ -6,20 +6,24 @@ import braid.internal.pipeline.Flight;
 import braid.internal.pipeline.Plan;
 import braid.internal.pipeline.Sequence;
 import braid.model.BraidException;
+import braid.natives.profiling.NvtxRange;
 import java.util.List;
 import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Runs pipelines again and again, stage after stage. Once an iteration has broken off their ranks
-/// may be at different steps, so there is none after it until the next epoch begins.
+/// Runs pipelines again and again, stage after stage. Each iteration is a range in other profilers:
+/// to its end, or while it is enqueued where several are in flight. Once an iteration has broken
+/// off their ranks may be at different steps, so there is none after it until the next epoch
+/// begins.
 final class Iterations {
   private final List<Member> members;
   private final List<ProcessGroup> groups;
   private final Sequence sequence;
   private final Call call;
   private final Supplier<String> name;
+  private final NvtxRange range;
   private long enqueueNanos;
 
   /// A plan and the step its ranks are at. Where ranks called different things they agree, before
@@ -107,12 +111,13 @@ final class Iterations {
                 .toList());
     this.call = Call.of("run of `%s`".formatted(what));
     this.name = name;
+    this.range = NvtxRange.named(() -> "braid " + what);
   }
 
   /// One iteration, to its end on this rank.
   void run(int iteration) {
     members.forEach(Member::begin);
-    try {
+    try (var _ = range.open()) {
       enter();
       long begin = System.nanoTime();
       count(sequence.turn(iteration));
@@ -135,8 +140,10 @@ final class Iterations {
     try (var flight = new Flight(sequence, iterations, this::end)) {
       for (int i = 0; i < iterations; i++) {
         before.accept(flight.ended());
-        enter();
-        count(flight.launch());
+        try (var _ = range.open()) {
+          enter();
+          count(flight.launch());
+        }
       }
       return flight.finish();
     } catch (RuntimeException | Error e) {

@@ -23,6 +23,7 @@ import braid.model.Profile;
 import braid.model.Scales;
 import braid.model.Timing;
 import braid.model.VerificationFailed;
+import braid.natives.profiling.NvtxRange;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.util.LinkedHashMap;
@@ -586,7 +587,8 @@ public final class Pipeline implements AutoCloseable {
   /// Verifies what the run has left after `changed`: tests change results there.
   void verify(@Nullable Tolerance tolerance, Runnable changed) {
     boolean speaks = group.rank() == 0;
-    try (var progress = Progress.of(VERIFYING, 2, group.context().outbox(), speaks)) {
+    try (var _ = NvtxRange.open(() -> "braid verify " + what());
+        var progress = Progress.of(VERIFYING, 2, group.context().outbox(), speaks)) {
       verify(tolerance, changed, progress::step);
       progress.finished();
     }

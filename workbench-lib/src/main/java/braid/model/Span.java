@@ -5,7 +5,7 @@ package braid.model;
 /// was moved and computed in it.
 ///
 /// @param engine what did it, where the backend can tell: on GPUs a copy engine, or the kernel by
-///   its name; else empty
+///   its name with its blocks, such as `ncclDevKernel_AllGather <<<24>>>`; else empty
 public record Span(
     int iteration,
     int chunk,

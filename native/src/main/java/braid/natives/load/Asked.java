@@ -30,7 +30,7 @@ final class Asked {
       case NVRTC -> nvrtc(library);
       case CUBLAS_LT -> cublasLt(library);
       case NVSHMEM -> nvshmem(library);
-      case CUDA_DRIVER, NVML -> Optional.empty();
+      case CUDA_DRIVER, NVML, NVTX, NVTX_2 -> Optional.empty();
     };
   }
 

@@ -78,7 +78,20 @@ public final class Libraries {
         List.of("libnvshmem_host.so.3"),
         List.of(),
         List.of("nvshmem_bootstrap_uid.so.3"),
-        "install NVSHMEM 3, or pip install nvidia-nvshmem-cu13");
+        "install NVSHMEM 3, or pip install nvidia-nvshmem-cu13"),
+    NVTX(
+        "NVTX",
+        List.of("libnvtx3interop.so.1"),
+        List.of(),
+        List.of(),
+        "install a CUDA 13 toolkit, or pip install nvidia-nvtx"),
+    /// The library of CUDA 12 with the same functions.
+    NVTX_2(
+        "NVTX 2",
+        List.of("libnvToolsExt.so.1"),
+        List.of(),
+        List.of(),
+        "install a CUDA 13 toolkit, or pip install nvidia-nvtx");
 
     private final String title;
     private final List<String> files;
@@ -108,6 +121,11 @@ public final class Libraries {
     /// newer one is no better.
     boolean isTheLoaders() {
       return this == CUDA_DRIVER || this == NVML;
+    }
+
+    /// Needs neither the CUDA runtime nor JavaCPP, so that a rank without a GPU can load it.
+    boolean standsAlone() {
+      return this == NVML || this == NVTX || this == NVTX_2;
     }
   }
 
@@ -139,7 +157,7 @@ public final class Libraries {
     if (known != null) {
       return known;
     }
-    if (!which.isTheLoaders() && which != Library.CUDA_RUNTIME) {
+    if (!which.isTheLoaders() && !which.standsAlone() && which != Library.CUDA_RUNTIME) {
       // JavaCPP asks for the runtime beside each of these: ours is to be there before it looks.
       outcome(Library.CUDA_RUNTIME);
     }
@@ -149,13 +167,12 @@ public final class Libraries {
   }
 
   private static Outcome look(Library which) {
-    if (which == Library.NVML) {
-      return byName(which); // without JavaCPP
-    }
-    try {
-      JavaCpp.prepare();
-    } catch (UnsatisfiedLinkError e) {
-      return new Outcome(Optional.empty(), which.title + " cannot be loaded: " + oneLine(e));
+    if (!which.standsAlone()) {
+      try {
+        JavaCpp.prepare();
+      } catch (UnsatisfiedLinkError e) {
+        return new Outcome(Optional.empty(), which.title + " cannot be loaded: " + oneLine(e));
+      }
     }
     return which.isTheLoaders() ? byName(which) : choose(which, Places.ofThisMachine());
   }

@@ -58,7 +58,7 @@ final class Named {
   /// Only of what is numbered like the toolkit it came with.
   private static Optional<Version> ofToolkit(Library which, Path real) {
     return switch (which) {
-      case CUDA_RUNTIME, NVRTC, CUPTI -> first(TOOLKIT, real.toString());
+      case CUDA_RUNTIME, NVRTC, CUPTI, NVTX, NVTX_2 -> first(TOOLKIT, real.toString());
       case CUDA_DRIVER, CUBLAS_LT, NCCL, NVML, NVSHMEM -> Optional.empty();
     };
   }

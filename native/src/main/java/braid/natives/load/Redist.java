@@ -20,6 +20,9 @@ final class Redist {
 
   /// The copy in the jar, if there is one, not unpacked yet: its paths are those inside the jar.
   static List<Candidate> of(Library which) {
+    if (which.standsAlone()) {
+      return List.of(); // to know that it is in none, every jar would be opened
+    }
     var urls = urls(which.files());
     if (urls.size() < which.files().size()) {
       return List.of();
@@ -73,7 +76,7 @@ final class Redist {
         var matcher = JAR.matcher(url.getPath());
         yield matcher.matches() ? Version.of(matcher.group(1)) : Optional.empty();
       }
-      case CUDA_DRIVER, CUBLAS_LT, NCCL, NVML, NVSHMEM -> Optional.empty();
+      case CUDA_DRIVER, CUBLAS_LT, NCCL, NVML, NVSHMEM, NVTX, NVTX_2 -> Optional.empty();
     };
   }
 

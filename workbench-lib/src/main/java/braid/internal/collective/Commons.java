@@ -12,6 +12,7 @@ import braid.internal.work.Work;
 import braid.model.BraidException;
 import braid.model.Library;
 import braid.model.Scales;
+import braid.natives.profiling.NvtxRange;
 import braid.schedule.Collective;
 import braid.schedule.CollectiveSpec;
 import braid.schedule.Lane;
@@ -121,6 +122,7 @@ public final class Commons implements AutoCloseable {
     var _ =
         exclusively(
             call::name,
+            call::toString,
             here -> {
               setting.calls().enter(call);
               step++;
@@ -343,11 +345,18 @@ public final class Commons implements AutoCloseable {
   /// does not fit is none of that, since both its ranks know.
   private Optional<Refusal> exclusively(
       Supplier<String> what, Function<Ground, Optional<Refusal>> body) {
+    return exclusively(what, what, body);
+  }
+
+  /// @param what for messages
+  /// @param detailed for other profilers
+  private Optional<Refusal> exclusively(
+      Supplier<String> what, Supplier<String> detailed, Function<Ground, Optional<Refusal>> body) {
     return inTurn(
         what,
         () -> {
           var here = usable().orElseThrow(() -> unusable(what.get()));
-          try {
+          try (var _ = NvtxRange.open(() -> "braid " + detailed.get())) {
             return body.apply(here);
           } catch (RuntimeException | Error e) {
             broken = e;

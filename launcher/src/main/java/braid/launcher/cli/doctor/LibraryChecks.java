@@ -6,6 +6,7 @@ import braid.natives.load.BraidNativeMissing;
 import braid.natives.load.FoundLibrary;
 import braid.natives.load.Libraries;
 import braid.natives.load.Libraries.Library;
+import braid.natives.profiling.NvtxRange;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -35,7 +36,18 @@ final class LibraryChecks {
     var checks = new ArrayList<Check>();
     checks.add(openBlas());
     OF_GPUS.forEach((library, wanted) -> checks.add(check(library, wanted, gpus)));
+    checks.add(ranges());
     return checks;
+  }
+
+  /// Ranges of other profilers, which ranks push on every backend.
+  private static Check ranges() {
+    var title = "NVTX ranges";
+    return NvtxRange.missing()
+        .map(line -> Check.absent("nvtx", title, "not pushed: " + why(line), remedy(line)))
+        .orElseGet(
+            () ->
+                Check.ok("nvtx", title, "pushed, by " + words(NvtxRange.library().orElseThrow())));
   }
 
   private static Check openBlas() {
@@ -63,13 +75,20 @@ final class LibraryChecks {
       return Check.ok(wanted.id, wanted.title, words(Libraries.require(library)));
     } catch (BraidNativeMissing e) {
       var line = String.valueOf(e.getMessage());
-      int remedy = line.lastIndexOf("; ");
-      var why = remedy < 0 ? line : line.substring(0, remedy);
-      var what = remedy < 0 ? "braid doctor --json" : line.substring(remedy + 2);
       return wanted.needed
-          ? Check.missing(wanted.id, wanted.title, why, what)
-          : Check.absent(wanted.id, wanted.title, why, what);
+          ? Check.missing(wanted.id, wanted.title, why(line), remedy(line))
+          : Check.absent(wanted.id, wanted.title, why(line), remedy(line));
     }
+  }
+
+  private static String why(String line) {
+    int remedy = line.lastIndexOf("; ");
+    return remedy < 0 ? line : line.substring(0, remedy);
+  }
+
+  private static String remedy(String line) {
+    int remedy = line.lastIndexOf("; ");
+    return remedy < 0 ? "braid doctor --json" : line.substring(remedy + 2);
   }
 
   /// "2.28.9, /opt/…/libnccl.so.2: the newest of 2, in …; passed over: …".
