@@ -47,7 +47,7 @@ final class SimulatorAccuracy {
     for (var ended :
         ProcessRanks.run(
             Integer.parseInt(all.get(3)),
-            Map.of("BRAID_LINK", Link.UNLIMITED.toString()),
+            Map.of("BRAID_LINK", Link.UNLIMITED.toString(), "BRAID_BACKEND", "host"),
             OnRank.class,
             all.toArray(String[]::new))) {
       if (ended.rank() == 0 || ended.exitCode() != 0) {
@@ -142,7 +142,7 @@ final class SimulatorAccuracy {
           profiles.add(pipes.get(i).profile(PROFILED));
         }
         if (world.rank() == 0) {
-          print(machine, combinations, nanos, args[4]);
+          print(machine, world.size(), combinations, nanos, args[4]);
           printStages(machine, combinations, profiles);
         }
         world.barrier();
@@ -150,7 +150,7 @@ final class SimulatorAccuracy {
     }
 
     private static void print(
-        Machine machine, List<Combination> combinations, long[][] nanos, String svg)
+        Machine machine, int ranks, List<Combination> combinations, long[][] nanos, String svg)
         throws IOException {
       var points = new XYSeries("combinations", false);
       var errors = new ArrayList<Long>();
@@ -162,7 +162,7 @@ final class SimulatorAccuracy {
         double median = Spread.of(Arrays.stream(nanos[i]).boxed().toList()).medianNanos();
         double measured = quietest(nanos[i]);
         double simulated =
-            Schedule.of(each.spec(), each.how(), 2)
+            Schedule.of(each.spec(), each.how(), ranks)
                 .simulate(machine.withLink(each.link()), ITERATIONS)
                 .summary()
                 .medianNanos();
