@@ -413,9 +413,9 @@ class OwnTensorsTest {
     LocalRanks.run(
         2,
         world -> {
+          var first = Pipeline.on(world).gemm(up).build();
           try (var hidden = LocalTensor.on(world).shape(8, 6).allocate();
               var results = LocalTensor.on(world).shape(10, 6).allocate();
-              var first = Pipeline.on(world).gemm(up).build();
               var second =
                   Pipeline.on(world)
                       .gemm(down)
