@@ -57,7 +57,8 @@ class GpuChecksTest {
         .satisfies(
             check -> {
               assertThat(check.value())
-                  .startsWith(NvtxRange.missing().isEmpty() ? "pushed, by " : "not pushed: NVTX (");
+                  .startsWith(
+                      NvtxRange.missing().isEmpty() ? "pushed by NVTX " : "not pushed: NVTX (");
               assertThat(check.remedy())
                   .matches(it -> it.isEmpty() == NvtxRange.missing().isEmpty());
             });
