@@ -43,11 +43,13 @@ final class LibraryChecks {
   /// Ranges of other profilers, which ranks push on every backend.
   private static Check ranges() {
     var title = "NVTX ranges";
-    return NvtxRange.missing()
-        .map(line -> Check.absent("nvtx", title, "not pushed: " + why(line), remedy(line)))
+    return NvtxRange.library()
+        .map(by -> Check.ok("nvtx", title, "pushed by %s %s".formatted(by.name(), words(by))))
         .orElseGet(
-            () ->
-                Check.ok("nvtx", title, "pushed, by " + words(NvtxRange.library().orElseThrow())));
+            () -> {
+              var line = NvtxRange.missing().orElseThrow();
+              return Check.absent("nvtx", title, "not pushed: " + why(line), remedy(line));
+            });
   }
 
   private static Check openBlas() {

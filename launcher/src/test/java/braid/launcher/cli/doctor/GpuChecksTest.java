@@ -6,6 +6,7 @@ import braid.launcher.machine.Gpus;
 import braid.natives.load.FoundLibrary;
 import braid.natives.nvml.GpuFacts;
 import braid.natives.nvml.PeerPath;
+import braid.natives.profiling.NvtxRange;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -46,6 +47,21 @@ class GpuChecksTest {
             "needs a GPU",
             "needs a GPU");
     assertThat(checks).noneMatch(check -> check.state() == Check.State.MISSING);
+  }
+
+  @Test
+  void rangesArePushedByALibraryOrTheLineSaysWhyNot() {
+    assertThat(LibraryChecks.all(Gpus.none("no /dev/nvidia0")))
+        .filteredOn(check -> check.id().equals("nvtx"))
+        .singleElement()
+        .satisfies(
+            check -> {
+              assertThat(check.value())
+                  .startsWith(
+                      NvtxRange.missing().isEmpty() ? "pushed by NVTX " : "not pushed: NVTX (");
+              assertThat(check.remedy())
+                  .matches(it -> it.isEmpty() == NvtxRange.missing().isEmpty());
+            });
   }
 
   @Test
