@@ -117,9 +117,9 @@ class ChainTest {
     }
   }
 
-  /// F7: while a layer multiplies, the next layer's weight is gathered; no weight is copied.
+  /// While a layer multiplies, the next layer's weight is gathered; no weight is copied.
   @Test
-  void layersWhoseWeightsAreGatheredAheadOfThem() {
+  void f7LayersWhoseWeightsAreGatheredAheadOfThem() {
     int ranks = 2;
     int layers = 3;
     int width = 6;
@@ -175,6 +175,114 @@ class ChainTest {
           }
           shards.forEach(SymmetricTensor::close);
         });
+  }
+
+  /// Backward: dgrad beside the gather of the weight before it, and at the same time wgrad beside
+  /// the scatter of the gradient behind it, on the same links.
+  @Test
+  void f7GradientsAreScatteredBehindTheirLayers() {
+    int ranks = 2;
+    int layers = 3;
+    int width = 6;
+    int tokens = 4;
+    long elements = (long) width * width;
+    var given = new ConcurrentHashMap<String, float[]>();
+    LocalRanks.run(
+        ranks,
+        world -> {
+          int rank = world.rank();
+          var open = new ArrayList<AutoCloseable>();
+          var weights = new ArrayList<LocalTensor>();
+          var values = new ArrayList<LocalTensor>();
+          var gradients = new ArrayList<LocalTensor>();
+          var deltas = new ArrayList<LocalTensor>();
+          var shards = new ArrayList<SymmetricTensor>();
+          var scattered = new ArrayList<LocalTensor>();
+          for (int layer = 0; layer <= layers; layer++) {
+            weights.add(LocalTensor.on(world).shape(width, width).allocate());
+            values.add(LocalTensor.on(world).shape(tokens, width).allocate());
+            gradients.add(LocalTensor.on(world).shape(width, width).allocate());
+            deltas.add(LocalTensor.on(world).shape(tokens, width).allocate());
+            scattered.add(LocalTensor.on(world).shape(elements / ranks).allocate());
+            shards.add(SymmetricTensor.on(world).shape(elements / ranks).allocate());
+            shards.getLast().local().fillIntegers(10L * layer + rank);
+            given.put(layer + " " + rank, shards.getLast().local().toFloats());
+            values.getLast().view().fillIntegers(100L * layer + rank);
+            given.put("x" + layer + " " + rank, values.getLast().view().toFloats());
+          }
+          deltas.getLast().view().fillIntegers(70L + rank);
+          given.put("d" + rank, deltas.getLast().view().toFloats());
+          var chain = Chain.on(world);
+          for (int layer = layers - 1; layer > 0; layer--) {
+            var dgrad =
+                Pipeline.on(world)
+                    .gemm(
+                        GemmSpec.besideAllGather(tokens, width, width, elements).transposedWeight())
+                    .overlap(Overlap.bulk())
+                    .input(deltas.get(layer + 1))
+                    .weight(weights.get(layer))
+                    .output(deltas.get(layer))
+                    .besideInput(shards.get(layer - 1))
+                    .besideOutput(weights.get(layer - 1))
+                    .build();
+            var wgrad =
+                Pipeline.on(world)
+                    .gemm(
+                        GemmSpec.besideReduceScatter(width, width, tokens, elements)
+                            .transposedInput())
+                    .overlap(Overlap.bulk())
+                    .input(values.get(layer))
+                    .weight(deltas.get(layer + 1))
+                    .output(gradients.get(layer))
+                    .besideInput(gradients.get(layer + 1))
+                    .besideOutput(scattered.get(layer + 1))
+                    .build();
+            open.addAll(List.of(dgrad, wgrad));
+            chain = chain.then(dgrad, wgrad);
+          }
+          world.barrier();
+          weights.get(layers - 1).view().copyFrom(stacked(given, layers - 1, ranks));
+          chain.run();
+          // The gradient of layer 2 was computed in the first stage and scattered in the second.
+          var sum = new float[width * width];
+          for (int each = 0; each < ranks; each++) {
+            add(
+                sum,
+                times(
+                    transposed(of(given, "x2 " + each), tokens, width),
+                    of(given, "d" + each),
+                    width,
+                    tokens,
+                    width));
+          }
+          int length = sum.length / ranks;
+          assertThat(scattered.get(2).view().toFloats())
+              .containsExactly(Arrays.copyOfRange(sum, rank * length, (rank + 1) * length));
+          var delta = of(given, "d" + rank);
+          for (int layer = layers - 1; layer > 0; layer--) {
+            delta =
+                times(
+                    delta,
+                    transposed(stacked(given, layer, ranks), width, width),
+                    tokens,
+                    width,
+                    width);
+          }
+          assertThat(deltas.get(1).view().toFloats()).containsExactly(delta);
+          world.barrier();
+          open.reversed().forEach(ChainTest::close);
+          shards.forEach(SymmetricTensor::close);
+        });
+  }
+
+  private static float[] transposed(float[] a, int rows, int columns) {
+    var t = new float[a.length];
+    for (int i = 0; i < rows; i++) {
+      for (int j = 0; j < columns; j++) {
+        t[j * rows + i] = a[i * columns + j];
+      }
+    }
+    return t;
   }
 
   private static void close(AutoCloseable each) {

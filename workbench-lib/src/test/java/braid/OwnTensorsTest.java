@@ -445,9 +445,9 @@ class OwnTensorsTest {
         });
   }
 
-  /// F4: a weight gradient is added to a tensor of the caller's, of a type of its own.
+  /// A weight gradient is added to a tensor of the caller's, of a type of its own.
   @Test
-  void aGradientAccumulatesIntoTheCallersTensor() {
+  void f4AGradientAccumulatesIntoTheCallersTensor() {
     var spec =
         GemmSpec.besideReduceScatter(4, 6, 10, 20)
             .dtype(DType.BF16)
