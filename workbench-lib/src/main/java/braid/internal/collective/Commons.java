@@ -26,6 +26,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -51,6 +52,8 @@ public final class Commons implements AutoCloseable {
 
   /// Schedules that were made, by all that they depend on.
   private final Map<CollectiveSpec, Schedule> schedules = new HashMap<>();
+
+  private final Map<Long, NvtxRange> ranges = new ConcurrentHashMap<>();
 
   private final Map<Library, LibraryCollectives> libraries = new EnumMap<>(Library.class);
 
@@ -122,7 +125,7 @@ public final class Commons implements AutoCloseable {
     var _ =
         exclusively(
             call::name,
-            call::toString,
+            range(call),
             here -> {
               setting.calls().enter(call);
               step++;
@@ -345,18 +348,26 @@ public final class Commons implements AutoCloseable {
   /// does not fit is none of that, since both its ranks know.
   private Optional<Refusal> exclusively(
       Supplier<String> what, Function<Ground, Optional<Refusal>> body) {
-    return exclusively(what, what, body);
+    return exclusively(what, NvtxRange.named(() -> "braid " + what.get()), body);
+  }
+
+  /// The range of a call, which is made once for calls that are equal: its name is long.
+  private NvtxRange range(Call call) {
+    if (ranges.size() >= MOST_SCHEDULES) {
+      ranges.clear();
+    }
+    return ranges.computeIfAbsent(call.digest(), _ -> NvtxRange.named(() -> "braid " + call));
   }
 
   /// @param what for messages
-  /// @param detailed for other profilers
+  /// @param range for other profilers
   private Optional<Refusal> exclusively(
-      Supplier<String> what, Supplier<String> detailed, Function<Ground, Optional<Refusal>> body) {
+      Supplier<String> what, NvtxRange range, Function<Ground, Optional<Refusal>> body) {
     return inTurn(
         what,
         () -> {
           var here = usable().orElseThrow(() -> unusable(what.get()));
-          try (var _ = NvtxRange.open(() -> "braid " + detailed.get())) {
+          try (var _ = range.open()) {
             return body.apply(here);
           } catch (RuntimeException | Error e) {
             broken = e;

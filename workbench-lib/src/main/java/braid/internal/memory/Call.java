@@ -62,8 +62,8 @@ public final class Call {
     return bytes;
   }
 
-  /// Of the whole text: equal where the texts are, also where a board has no room for all of it.
-  long digest() {
+  /// Digest of the whole text: equal for equal texts, also if a board has no room for all of it.
+  public long digest() {
     return digest;
   }
 
