@@ -45,7 +45,7 @@ class RequestsTest(KernelCase):
     def test_json_content_is_json_and_png_is_base64(self):
         ran = self.kernel.run(
             """
-            new braid.Displayable() {
+            new braid.model.Displayable() {
               public braid.model.MimeBundle display() {
                 return braid.model.MimeBundle.text("shown")
                     .with("application/json", "{\\"a\\": [1, null]}")
@@ -66,7 +66,7 @@ class RequestsTest(KernelCase):
     def test_content_that_is_not_what_its_type_says_is_shown_and_told(self):
         ran = self.kernel.run(
             """
-            new braid.Displayable() {
+            new braid.model.Displayable() {
               public braid.model.MimeBundle display() {
                 return braid.model.MimeBundle.text("shown").with("application/json", "{oops");
               }
