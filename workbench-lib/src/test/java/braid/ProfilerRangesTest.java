@@ -120,7 +120,7 @@ class ProfilerRangesTest {
     }
   }
 
-  /// What each rank does.
+  /// The body of each rank.
   static final class OnRank {
     static final String PIPELINE =
         "braid all-gather-gemm m=8 n=4 k=6 bf16, pipelined splits=2 streams=1 over copy_engine";

@@ -1,4 +1,4 @@
-/// What ranks measured, kept and judged: sets of profiles, studies, runs and their comparison.
+/// Measurements of all ranks, kept and judged: sets of profiles, studies, runs, comparisons.
 @NullMarked
 package braid.evidence;
 

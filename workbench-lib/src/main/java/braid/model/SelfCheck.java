@@ -6,6 +6,6 @@ public interface SelfCheck {
   /// Its name in reports; the same on all ranks.
   String name();
 
-  /// What is wrong, in one line; empty where all is right. What it throws is wrong too.
+  /// Returns the mistake in one line, or nothing if all is right. A throw is a mistake too.
   String run();
 }

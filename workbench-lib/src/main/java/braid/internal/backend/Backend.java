@@ -21,7 +21,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
 
-/// Where a rank's work runs: threads and shared memory of the host, or a GPU. Streams, events and
+/// The place of a rank's work: threads and shared memory of the host, or a GPU. Streams, events and
 /// executables of a backend are given back to that backend only.
 public interface Backend extends SymmetricMemory.Source {
   /// Its name as `BRAID_BACKEND` knows it.
@@ -78,7 +78,7 @@ public interface Backend extends SymmetricMemory.Source {
   /// without a detour. It lives until it is closed.
   PrivateMemory pinned(long bytes);
 
-  /// What multiplications of left sides of that type read their right side from.
+  /// The form in which multiplications of left sides of that type read their right side.
   Operand operand(Matrix source, DType left);
 
   /// How exactly numbers of that type are multiplied.

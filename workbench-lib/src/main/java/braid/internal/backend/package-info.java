@@ -1,5 +1,5 @@
-/// What a backend is: streams, events, signals, and memory. Pipelines and collectives are written
-/// against [braid.internal.backend.Backend]; which one runs them they do not know.
+/// The contract of backends: streams, events, signals, memory. Pipelines and collectives are
+/// written against [braid.internal.backend.Backend]; which one runs them they do not know.
 @NullMarked
 package braid.internal.backend;
 

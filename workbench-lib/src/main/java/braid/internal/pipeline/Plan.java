@@ -444,7 +444,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// What any of the streams waits for, for messages.
+  /// The thing that one of the streams waits for, for messages.
   Optional<String> waitingFor() {
     return streams().stream().flatMap(stream -> stream.waitingFor().stream()).findFirst();
   }

@@ -98,7 +98,7 @@ public final class Sequence {
     return plans.stream().mapToInt(Plan::mostInFlight).min().orElseThrow();
   }
 
-  /// What any of the streams waits for, for messages.
+  /// The thing that one of the streams waits for, for messages.
   Optional<String> waitingFor() {
     return plans.stream().flatMap(plan -> plan.waitingFor().stream()).findFirst();
   }

@@ -245,7 +245,7 @@ final class PlainCase {
     return output == DType.FP8_E4M3 || output == DType.FP8_E5M2 ? DType.BF16 : output;
   }
 
-  /// What an output's numbers are multiplied by when they are stored.
+  /// The factor that an output's numbers are multiplied by when they are stored.
   static float outScale(GemmSpec spec) {
     return spec.outputDtype().isFp8() ? 1 / PipelineCase.OUTPUT_SCALE : 1;
   }

@@ -1,5 +1,4 @@
-/// What measurements say, and how surely: intervals, rankings, where time went, the order of
-/// measuring.
+/// Statistics of measurements: intervals, rankings, breakdowns of time, the order of measuring.
 @NullMarked
 package braid.internal.report.statistics;
 
