@@ -241,7 +241,7 @@ final class SimulatorAccuracy {
     }
     var chart =
         ChartFactory.createXYLineChart(
-            "An iteration of the host backend, 2 ranks on 2 cores: simulated against measured",
+            "An iteration of the host backend: simulated against measured",
             "measured, ms",
             "simulated, ms",
             data);
