@@ -407,6 +407,7 @@ class BraidTest {
             "cupti",
             "nvml",
             "nvshmem",
+            "nvtx",
             "gpus",
             "gpu_driver",
             "gpu_links",
