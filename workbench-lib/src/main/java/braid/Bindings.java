@@ -103,14 +103,14 @@ final class Bindings {
     var wanted = part.dtype(spec);
     boolean fits =
         tensor.shape().equals(mine)
-            // What has no rows of its own may be a weight to another pipeline.
+            // A line of numbers may be the weight of another pipeline.
             || (part.isLine() && elements(tensor.shape()) == elements(mine))
             || (tensor instanceof SymmetricTensor
                 && tensor.shape().equals(largest(part, spec, group.size()))
                 && tail(tensor.shape()).equals(tail(mine)));
     if (!fits) {
       throw new BraidException(
-          "%s of `%s` must be %s on rank %d of %d but %s was given; allocate it with shape(%s)"
+          "%s of `%s` must be %s on rank %d of %d but %s was given; %s"
               .formatted(
                   part,
                   spec,
@@ -118,13 +118,28 @@ final class Bindings {
                   group.rank(),
                   group.size(),
                   text(tensor),
-                  sizes(mine)));
+                  remedy(part, tensor, spec, group, mine)));
     }
     if (!sameStorage(tensor.dtype(), wanted)) {
       throw new BraidException(
           "%s of `%s` must be %s but %s was given; allocate it with dtype(%s)"
               .formatted(part, spec, wanted, text(tensor), wanted.name()));
     }
+  }
+
+  /// A symmetric tensor has the same sizes on all ranks, which parts may not have.
+  private static String remedy(
+      Part part, PipelineTensor tensor, GemmSpec spec, ProcessGroup group, List<Long> mine) {
+    if (!(tensor instanceof SymmetricTensor)) {
+      return "allocate it with shape(%s)".formatted(sizes(mine));
+    }
+    var most = largest(part, spec, group.size());
+    boolean alike =
+        IntStream.range(0, group.size())
+            .allMatch(rank -> tail(part.sizes(spec, group.size(), rank)).equals(tail(most)));
+    return alike
+        ? "allocate it with shape(%s)".formatted(sizes(most))
+        : "give a LocalTensor, since the sizes differ by rank";
   }
 
   /// The sizes that hold any rank's part: those of the rank with most rows.
@@ -179,29 +194,6 @@ final class Bindings {
       case LocalTensor mine -> mine.segment();
       case Tensor view -> view.memory();
     };
-  }
-
-  /// Refuses pipelines side by side of which one writes a tensor that another one uses.
-  static void checkBeside(List<Bindings> pipelines) {
-    for (var one : pipelines) {
-      for (var other : pipelines) {
-        if (one != other) {
-          one.checkBeside(other);
-        }
-      }
-    }
-  }
-
-  private void checkBeside(Bindings other) {
-    tensors.forEach(
-        (part, tensor) -> {
-          if (!part.given()
-              && other.tensors.values().stream().anyMatch(each -> overlap(tensor, each))) {
-            throw new BraidException(
-                "pipelines side by side must not share what one of them writes but %s is the %s of one and in use by another; put them one after the other, with then(...) for each"
-                    .formatted(text(tensor), part));
-          }
-        });
   }
 
   /// Refuses to run on a tensor that was closed.

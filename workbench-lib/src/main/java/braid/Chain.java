@@ -30,6 +30,7 @@ import org.jspecify.annotations.Nullable;
 public final class Chain implements AutoCloseable {
   private final ProcessGroup group;
   private final List<List<Pipeline>> stages;
+  private final List<Pipeline> pipelines;
 
   /// Pipelines that this chain has made itself.
   private final List<Pipeline> made;
@@ -43,6 +44,7 @@ public final class Chain implements AutoCloseable {
     this.group = group;
     this.name = name;
     this.stages = stages.stream().map(List::copyOf).toList();
+    this.pipelines = this.stages.stream().flatMap(List::stream).toList();
     this.made = List.copyOf(made);
     this.iterations =
         stages.isEmpty()
@@ -97,7 +99,13 @@ public final class Chain implements AutoCloseable {
       }
     }
     more.add(stage);
-    Bindings.checkBeside(stage.stream().map(Pipeline::bindings).toList());
+    for (int i = 0; i < stage.size(); i++) {
+      for (int j = 0; j < stage.size(); j++) {
+        if (i != j) {
+          stage.get(i).checkBeside(stage.get(j));
+        }
+      }
+    }
     return new Chain(group, name, more, made);
   }
 
@@ -115,7 +123,7 @@ public final class Chain implements AutoCloseable {
 
   /// Its pipelines, in their order.
   public List<Pipeline> pipelines() {
-    return stages.stream().flatMap(List::stream).toList();
+    return pipelines;
   }
 
   /// The same chain with another tuning for each pipeline, in their order. It builds pipelines for

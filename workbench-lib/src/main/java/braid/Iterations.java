@@ -80,7 +80,7 @@ final class Iterations {
       broken = cause;
       plan.spoil();
       if (group.calls().failed()) {
-        // What its streams wait for does not come, and the next round will not tell them.
+        // The signals that its streams wait for do not come, and the next round does not tell them.
         plan.rest();
       }
     }

@@ -26,6 +26,7 @@ import braid.model.VerificationFailed;
 import braid.natives.profiling.NvtxRange;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
+import java.lang.foreign.MemorySegment;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
@@ -338,8 +339,22 @@ public final class Pipeline implements AutoCloseable {
     return member;
   }
 
-  Bindings bindings() {
-    return bindings;
+  /// Refuses to run beside a pipeline that uses memory which this one writes.
+  void checkBeside(Pipeline other) {
+    plan.views()
+        .forEach(
+            (part, view) -> {
+              if (!part.given() && other.uses(view.memory())) {
+                throw new BraidException(
+                    "pipelines side by side must not share what one of them writes but the %s of %s is in use by %s; put them one after the other, with then(...) for each"
+                        .formatted(part, this, other));
+              }
+            });
+  }
+
+  private boolean uses(MemorySegment memory) {
+    return plan.views().values().stream()
+        .anyMatch(view -> view.memory().asOverlappingSlice(memory).isPresent());
   }
 
   /// Whether that is its tuning already.
@@ -396,8 +411,8 @@ public final class Pipeline implements AutoCloseable {
                         + " outputInSymmetricMemory() in its overlap"));
   }
 
-  /// What the output is the GELU of, as the last run left it, in the output's type (BF16 where that
-  /// is FP8).
+  /// The values that the output is the GELU of, as the last run left them, in the output's type
+  /// (BF16 where that is FP8).
   public Tensor preActivation() {
     return open(Part.PRE_ACTIVATION, "gelu()");
   }

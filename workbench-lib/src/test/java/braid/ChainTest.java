@@ -1,5 +1,8 @@
 package braid;
 
+import static braid.PlainLoops.add;
+import static braid.PlainLoops.times;
+import static braid.PlainLoops.transposed;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -97,24 +100,6 @@ class ChainTest {
 
   private static float[] of(Map<String, float[]> given, String name) {
     return Objects.requireNonNull(given.get(name));
-  }
-
-  private static float[] times(float[] a, float[] b, int rows, int depth, int columns) {
-    var c = new float[rows * columns];
-    for (int i = 0; i < rows; i++) {
-      for (int d = 0; d < depth; d++) {
-        for (int j = 0; j < columns; j++) {
-          c[i * columns + j] += a[i * depth + d] * b[d * columns + j];
-        }
-      }
-    }
-    return c;
-  }
-
-  private static void add(float[] to, float[] more) {
-    for (int i = 0; i < to.length; i++) {
-      to[i] += more[i];
-    }
   }
 
   /// While a layer multiplies, the next layer's weight is gathered; no weight is copied.
@@ -273,16 +258,6 @@ class ChainTest {
           open.reversed().forEach(ChainTest::close);
           shards.forEach(SymmetricTensor::close);
         });
-  }
-
-  private static float[] transposed(float[] a, int rows, int columns) {
-    var t = new float[a.length];
-    for (int i = 0; i < rows; i++) {
-      for (int j = 0; j < columns; j++) {
-        t[j * rows + i] = a[i * columns + j];
-      }
-    }
-    return t;
   }
 
   private static void close(AutoCloseable each) {
@@ -472,7 +447,14 @@ class ChainTest {
             assertThatThrownBy(() -> Chain.on(world).then(up, down))
                 .isInstanceOf(BraidException.class)
                 .hasMessageStartingWith(
-                    "pipelines side by side must not share what one of them writes but local tensor 12x6 fp32 is the output of one");
+                    "pipelines side by side must not share what one of them writes but the output of pipeline");
+            try (var own = Pipeline.on(world).gemm(UP).build();
+                var next = Pipeline.on(world).gemm(DOWN).input(own.output()).build()) {
+              assertThatThrownBy(() -> Chain.on(world).then(next, own))
+                  .isInstanceOf(BraidException.class)
+                  .hasMessageStartingWith(
+                      "pipelines side by side must not share what one of them writes but the output of pipeline");
+            }
             assertThatThrownBy(() -> Chain.on(alone).then(up))
                 .isInstanceOf(BraidException.class)
                 .hasMessageStartingWith("a pipeline of the chain must be on `alone-");

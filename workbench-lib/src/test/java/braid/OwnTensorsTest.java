@@ -1,5 +1,8 @@
 package braid;
 
+import static braid.PlainLoops.add;
+import static braid.PlainLoops.times;
+import static braid.PlainLoops.transposed;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -273,34 +276,6 @@ class OwnTensorsTest {
     return Objects.requireNonNull(given.get(key));
   }
 
-  private static float[] times(float[] a, float[] b, int rows, int depth, int columns) {
-    var c = new float[rows * columns];
-    for (int i = 0; i < rows; i++) {
-      for (int d = 0; d < depth; d++) {
-        for (int j = 0; j < columns; j++) {
-          c[i * columns + j] += a[i * depth + d] * b[d * columns + j];
-        }
-      }
-    }
-    return c;
-  }
-
-  private static float[] transposed(float[] a, int rows, int columns) {
-    var t = new float[a.length];
-    for (int i = 0; i < rows; i++) {
-      for (int j = 0; j < columns; j++) {
-        t[j * rows + i] = a[i * columns + j];
-      }
-    }
-    return t;
-  }
-
-  private static void add(float[] to, float[] more) {
-    for (int i = 0; i < to.length; i++) {
-      to[i] += more[i];
-    }
-  }
-
   private static float[] part(float[] whole, int rank, int ranks) {
     int length = whole.length / ranks;
     return Arrays.copyOfRange(whole, rank * length, (rank + 1) * length);
@@ -401,6 +376,25 @@ class OwnTensorsTest {
             assertThat(second.output().toFloats()).containsExactly(part(sum, rank, ranks));
             assertThat(local(first)).isEmpty();
             assertThat(local(second)).isEmpty();
+          }
+        });
+  }
+
+  /// A symmetric tensor cannot have a shape for each rank: the remedy says what can be given.
+  @Test
+  void theRemedyFitsTensorsThatAreTheSameOnAllRanks() {
+    LocalRanks.run(
+        3,
+        world -> {
+          var rows = GemmSpec.allGatherGemm(7, 6, 4);
+          var columns = GemmSpec.allGatherGemm(6, 7, 4);
+          try (var x = SymmetricTensor.on(world).shape(5, 5).name("x").allocate()) {
+            assertThatThrownBy(() -> Pipeline.on(world).gemm(rows).input(x).build())
+                .isInstanceOf(BraidException.class)
+                .hasMessageEndingWith("; allocate it with shape(3, 4)");
+            assertThatThrownBy(() -> Pipeline.on(world).gemm(columns).weight(x).build())
+                .isInstanceOf(BraidException.class)
+                .hasMessageEndingWith("; give a LocalTensor, since the sizes differ by rank");
           }
         });
   }

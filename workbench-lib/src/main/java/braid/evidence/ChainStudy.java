@@ -17,6 +17,8 @@ import tech.tablesaw.api.Table;
 ///
 /// @param overlaps of all pipelines of the chain, in their order
 public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements Displayable {
+  private static final double NANOS_PER_MILLI = 1e6;
+
   /// One pipeline's share.
   ///
   /// @param pipeline its number, from 1 on
@@ -32,11 +34,6 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
     }
   }
 
-  /// The chain's last study: its time with all tunings that were found.
-  public Study last() {
-    return tuned.getLast().study();
-  }
-
   /// A row for each pipeline that was tuned.
   public Table table() {
     var pipeline = StringColumn.create("pipeline");
@@ -48,8 +45,8 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
       pipeline.append(Integer.toString(each.pipeline()));
       problem.append(each.problem());
       best.append(overlaps.get(each.pipeline() - 1).toString());
-      time.append(each.study().bestMedianNanos() / 1e6);
-      unfused.append(each.study().unfusedMedianNanos() / 1e6);
+      time.append(each.study().bestMedianNanos() / NANOS_PER_MILLI);
+      unfused.append(each.study().unfusedMedianNanos() / NANOS_PER_MILLI);
     }
     return Table.create("chain", pipeline, problem, best, time, unfused);
   }

@@ -217,7 +217,7 @@ class ConversionsTest {
     assertThat((double) beyond.invokeExact(ElementType.FP16.code(), 0f, 0x1p-24f))
         .isEqualTo(0x1p-25);
     assertThat((double) beyond.invokeExact(ElementType.FP32.code(), 3f, 3f)).isZero();
-    // What is more than fp8 holds is stored as the largest number.
+    // A value beyond the range of fp8 is stored as the largest number.
     assertThat((double) beyond.invokeExact(ElementType.E4M3.code(), 1000f, 448f)).isZero();
     assertThat((double) beyond.invokeExact(ElementType.E5M2.code(), -1e9f, -57344f)).isZero();
     assertThat((double) beyond.invokeExact(ElementType.E4M3.code(), 1000f, 384f))

@@ -125,7 +125,7 @@ public final class Commons implements AutoCloseable {
     var _ =
         exclusively(
             call::name,
-            range(call),
+            range(call)::open,
             here -> {
               setting.calls().enter(call);
               step++;
@@ -348,7 +348,7 @@ public final class Commons implements AutoCloseable {
   /// does not fit is none of that, since both its ranks know.
   private Optional<Refusal> exclusively(
       Supplier<String> what, Function<Ground, Optional<Refusal>> body) {
-    return exclusively(what, NvtxRange.named(() -> "braid " + what.get()), body);
+    return exclusively(what, () -> NvtxRange.open(() -> "braid " + what.get()), body);
   }
 
   /// The range of a call, which is made once for calls that are equal: its name is long.
@@ -362,12 +362,12 @@ public final class Commons implements AutoCloseable {
   /// @param what for messages
   /// @param range for other profilers
   private Optional<Refusal> exclusively(
-      Supplier<String> what, NvtxRange range, Function<Ground, Optional<Refusal>> body) {
+      Supplier<String> what, Supplier<NvtxRange> range, Function<Ground, Optional<Refusal>> body) {
     return inTurn(
         what,
         () -> {
           var here = usable().orElseThrow(() -> unusable(what.get()));
-          try (var _ = range.open()) {
+          try (var _ = range.get()) {
             return body.apply(here);
           } catch (RuntimeException | Error e) {
             broken = e;

@@ -253,7 +253,7 @@ public final class CudaBackend implements Backend {
     if (input == DType.TF32 && weight == DType.TF32) {
       return Precision.TF32;
     }
-    // What has no tensor cores in fp8 is multiplied as fp16, which holds all its values.
+    // A pair without tensor cores in fp8 is multiplied as fp16, which holds all its values.
     return Forms.isFp8Pair(input, weight) ? Precision.FP8 : Precision.TENSOR_CORE;
   }
 
