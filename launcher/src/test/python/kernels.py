@@ -166,14 +166,14 @@ class Kernel:
     def run(self, code, **options):
         return self.finish(self.execute(code, **options))
 
-    def until_printed(self, text):
-        """Waits until a cell printed the text."""
+    def until_printed(self, *texts):
+        """Waits until a cell printed every text."""
         seen = []
 
         def printed(message):
             if message["msg_type"] == "stream":
                 seen.append(message["content"]["text"])
-            return text in "".join(seen)
+            return all(text in "".join(seen) for text in texts)
 
         return self.until(printed)
 

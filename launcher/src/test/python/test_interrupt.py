@@ -7,13 +7,24 @@ BEGUN = 'System.out.println("begun");\n'
 # Heeds no interrupt and has no loop of its own.
 DEAF = "new CompletableFuture<String>().join();"
 
+# A rank prints the line while its barrier waits, not before.
+TELL_ONCE_WAITING = """
+var waits = braid.internal.context.RankContext.current().waits();
+int me = world.rank();
+Thread.ofPlatform().daemon().start(() -> {
+  while (waits.current().isEmpty()) java.util.concurrent.locks.LockSupport.parkNanos(1_000_000);
+  System.out.println("rank " + me + " waits");
+});
+"""
+
 
 class InterruptTest(KernelCase):
     RANKS = 4
 
-    def interrupted(self, code):
+    def interrupted(self, code, *printed):
+        """Interrupts the code once each text is printed."""
         msg_id = self.kernel.execute(code)
-        self.kernel.until_printed("begun")
+        self.kernel.until_printed(*(printed or ["begun"]))
         self.kernel.manager.interrupt_kernel()
         return self.kernel.finish(msg_id)
 
@@ -33,7 +44,12 @@ class InterruptTest(KernelCase):
                 self.assertEqual("42", self.kernel.run("world.barrier(); kept + 1").result())
 
     def test_a_rank_that_is_waited_for_is_named_by_what_the_others_waited_for(self):
-        ran = self.interrupted("%%rank 0,1,2\n" + BEGUN + "world.barrier();")
+        ran = self.interrupted(
+            "%%rank 0,1,2\n" + TELL_ONCE_WAITING + "world.barrier();",
+            "rank 0 waits",
+            "rank 1 waits",
+            "rank 2 waits",
+        )
         self.assertIn(
             "ranks 0, 1, 2 waited for barrier in group `world` and were released.",
             "\n".join(ran.reply["traceback"]),

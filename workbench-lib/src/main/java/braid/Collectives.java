@@ -264,10 +264,10 @@ public final class Collectives {
     }
     log(fit.name(), x, x.shape());
     commons.make(
-        Call.of(fit.name(), "from rank %d, %s over %s".formatted(root, text(x), over())),
-        over(),
+        new Wanted(
+            Collective.BROADCAST, over(), x.shared(), x.shared(), root, AllReduce.TWO_SHOT),
         group.rank() == root || over().way().library().isPresent(),
-        new Wanted(Collective.BROADCAST, shared(x), shared(x), root, AllReduce.TWO_SHOT));
+        () -> Call.of(fit.name(), "from rank %d, %s over %s".formatted(root, text(x), over())));
   }
 
   /// Waits until every rank has come here; by signals, without a meeting at the store.
@@ -276,7 +276,10 @@ public final class Collectives {
     if (log != null) {
       log.add("barrier");
     }
-    commons.make(Call.of("barrier", "of collectives over " + over()), over(), true, Wanted.BARRIER);
+    commons.make(
+        Wanted.barrier(over()),
+        true,
+        () -> Call.of("barrier", "of collectives over " + over()));
   }
 
   /// Sends `x` to that rank, and waits until it has received it: then `x` may be written again.
@@ -291,7 +294,7 @@ public final class Collectives {
   }
 
   private Commons.Message message(Fit fit, SymmetricTensor x, int toRank) {
-    return new Commons.Message(letter(x), peer(fit, toRank), shared(x));
+    return new Commons.Message(letter(x), peer(fit, toRank), x.shared());
   }
 
   /// Waits for what that rank sends to this one next, in `y`, which has its shape and type; what
@@ -314,14 +317,14 @@ public final class Collectives {
   }
 
   private Commons.Landing landing(Fit fit, SymmetricTensor y, int from) {
-    return new Commons.Landing(letter(y), peer(fit, from), shared(y), this::reach);
+    return new Commons.Landing(letter(y), peer(fit, from), y.shared(), this::reach);
   }
 
   private Optional<Shared> reach(String identity) {
     return group.made(SymmetricTensor.class).stream()
         .filter(tensor -> tensor.identity().equals(identity))
         .findFirst()
-        .map(Collectives::shared);
+        .map(SymmetricTensor::shared);
   }
 
   private static Letter letter(SymmetricTensor x) {
@@ -367,18 +370,18 @@ public final class Collectives {
     var name = collective.toString();
     new Fit(group, name, x).available(over().way(), y);
     log(name, x, y.shape());
-    var chosen = "";
-    if (collective == Collective.ALL_REDUCE && over().way().library().isEmpty()) {
-      chosen = ", " + algorithm();
-      if (log != null) {
-        log.add(algorithm());
-      }
+    boolean sums = collective == Collective.ALL_REDUCE && over().way().library().isEmpty();
+    if (sums && log != null) {
+      log.add(algorithm());
     }
     commons.make(
-        Call.of(name, "%s to %s over %s%s".formatted(text(x), text(y), over(), chosen)),
-        over(),
+        new Wanted(collective, over(), x.shared(), y.shared(), 0, algorithm()),
         true,
-        new Wanted(collective, shared(x), shared(y), 0, algorithm()));
+        () ->
+            Call.of(
+                name,
+                "%s to %s over %s%s"
+                    .formatted(text(x), text(y), over(), sums ? ", " + algorithm() : "")));
   }
 
   private void log(String pattern, SymmetricTensor x, List<Long> result) {
@@ -406,11 +409,6 @@ public final class Collectives {
       y.close();
       throw e;
     }
-  }
-
-  private static Shared shared(SymmetricTensor of) {
-    return new Shared(
-        of.dtype(), of.local().elements(), rank -> of.on(rank).memory(), of.attachment());
   }
 
   /// What ranks must agree about: the same tensors, not only equal ones.

@@ -1,9 +1,9 @@
 package braid;
 
+import braid.internal.collective.Shared;
 import braid.internal.memory.Call;
 import braid.internal.report.progress.Progress;
 import braid.internal.resource.Access;
-import braid.internal.resource.Attachment;
 import braid.internal.resource.Pieces;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
@@ -44,6 +44,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
   private final MemoryKind kind;
   private final SymmetricMemory memory;
   private final String identity;
+  private final Shared shared;
   private boolean closed;
 
   private SymmetricTensor(Builder how, String name, MemoryKind kind, SymmetricMemory memory) {
@@ -54,6 +55,12 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     this.kind = kind;
     this.memory = memory;
     this.identity = group.nextTensor();
+    this.shared =
+        new Shared(
+            dtype,
+            shape.stream().mapToLong(Long::longValue).reduce(1, Math::multiplyExact),
+            rank -> on(rank).memory(),
+            memory.attachment());
   }
 
   /// Begins a tensor on that group; all its members must make it together.
@@ -275,9 +282,9 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     return memory;
   }
 
-  /// What its kind of memory keeps with it.
-  Optional<Attachment> attachment() {
-    return memory.attachment();
+  /// The tensor as collectives take it; always the same.
+  Shared shared() {
+    return shared;
   }
 
   @Override

@@ -40,8 +40,8 @@ public final class Commons implements AutoCloseable {
   private static final String SET_UP = "set up collectives";
   private static final String NONE = "";
 
-  /// More sizes than a program uses; then they are made anew.
-  private static final int MOST_SCHEDULES = 256;
+  /// More calls than a program repeats; beyond them all are prepared anew.
+  private static final int MOST_PREPARED = 256;
 
   private final Setting setting;
 
@@ -50,10 +50,10 @@ public final class Commons implements AutoCloseable {
 
   private final Map<Over, Map<Lane, Stream>> streams = new HashMap<>();
 
-  /// Schedules that were made, by all that they depend on.
+  /// Schedules by all that they depend on.
   private final Map<CollectiveSpec, Schedule> schedules = new HashMap<>();
 
-  private final Map<Long, NvtxRange> ranges = new ConcurrentHashMap<>();
+  private final Map<Wanted, Prepared> prepared = new ConcurrentHashMap<>();
 
   private final Map<Library, LibraryCollectives> libraries = new EnumMap<>(Library.class);
 
@@ -115,39 +115,69 @@ public final class Commons implements AutoCloseable {
     return broken == null ? Optional.ofNullable(ground) : Optional.empty();
   }
 
+  /// A collective with its tensors, kept for the next call that is equal.
+  private static final class Prepared {
+    private final Call call;
+    private final NvtxRange range;
+    private @Nullable Executor executor;
+
+    Prepared(Call call) {
+      this.call = call;
+      this.range = NvtxRange.named(() -> "braid " + call);
+    }
+  }
+
   /// Makes a collective, to its end on this rank. All ranks make it together.
   ///
   /// @param needsAll whether this rank waits for every other
-  public void make(Call call, Over over, boolean needsAll, Wanted wanted) {
+  /// @param call what all ranks must say alike; asked for once
+  public void make(Wanted wanted, boolean needsAll, Supplier<Call> call) {
     if (agreedRound != round() && ground != null) {
       setUp();
     }
+    if (prepared.size() >= MOST_PREPARED) {
+      prepared.clear();
+    }
+    var made = prepared.computeIfAbsent(wanted, _ -> new Prepared(call.get()));
     var _ =
         exclusively(
-            call::name,
-            range(call)::open,
+            made.call::name,
+            made.range::open,
             here -> {
-              setting.calls().enter(call);
+              setting.calls().enter(made.call);
               step++;
               if (needsAll) {
                 here.mailbox().stand(new Standing(Standing.Kind.COLLECTIVE, epoch, 0, step));
               }
-              var on = on(over);
+              var on = on(wanted.over());
               on.values().forEach(stream -> stream.turn(iteration, step));
-              Supplier<String> what = () -> in(call.name());
-              ready(here, over, wanted, what).layOut();
+              Supplier<String> what = () -> in(made.call.name());
+              executor(made, here, wanted, what).layOut();
               on.values().forEach(stream -> stream.synchronize(what));
               here.mailbox().stand(Standing.NOWHERE);
               return Optional.empty();
             });
   }
 
-  private Executor ready(Ground here, Over over, Wanted wanted, Supplier<String> what) {
+  private Executor executor(Prepared made, Ground here, Wanted wanted, Supplier<String> what) {
+    var known = made.executor;
+    if (known != null) {
+      return known;
+    }
+    var executor = executor(here, wanted, what);
+    if (wanted.over().way().library().isEmpty()) {
+      // What a library needs before a call changes with its calls.
+      made.executor = executor;
+    }
+    return executor;
+  }
+
+  private Executor executor(Ground here, Wanted wanted, Supplier<String> what) {
     var place = setting.place();
     var by =
         wanted.collective() == Collective.BARRIER
             ? null
-            : over.way().library().map(this::library).orElse(null);
+            : wanted.over().way().library().map(this::library).orElse(null);
     var request = by == null ? null : wanted.request(place.rank());
     var needs = CollectiveSpec.Library.NONE;
     if (by != null && request != null) {
@@ -156,15 +186,22 @@ public final class Commons implements AutoCloseable {
           new CollectiveSpec.Library(
               before != Before.NOTHING, before == Before.COME_ON_HOST, by.endsUnsaid());
     }
-    if (schedules.size() >= MOST_SCHEDULES) {
+    if (schedules.size() >= MOST_PREPARED) {
       schedules.clear();
     }
     var schedule =
         schedules.computeIfAbsent(
-            wanted.spec(over, needs, place.rank()), spec -> Schedule.of(spec, place.size()));
+            wanted.spec(needs, place.rank()), spec -> Schedule.of(spec, place.size()));
     var bound =
         new Bound(
-            place.size(), wanted.x(), wanted.y(), on(over), here.words(), this::inbox, by, request);
+            place.size(),
+            wanted.x(),
+            wanted.y(),
+            on(wanted.over()),
+            here.words(),
+            this::inbox,
+            by,
+            request);
     return new Executor(schedule, place.rank(), bound, Scales.NONE, what);
   }
 
@@ -351,14 +388,6 @@ public final class Commons implements AutoCloseable {
     return exclusively(what, () -> NvtxRange.open(() -> "braid " + what.get()), body);
   }
 
-  /// The range of a call, which is made once for calls that are equal: its name is long.
-  private NvtxRange range(Call call) {
-    if (ranges.size() >= MOST_SCHEDULES) {
-      ranges.clear();
-    }
-    return ranges.computeIfAbsent(call.digest(), _ -> NvtxRange.named(() -> "braid " + call));
-  }
-
   /// @param what for messages
   /// @param range for other profilers
   private Optional<Refusal> exclusively(
@@ -470,6 +499,7 @@ public final class Commons implements AutoCloseable {
       libraries.values().forEach(each -> all.add(each::abort));
     }
     libraries.clear();
+    prepared.clear();
     all.add(() -> Closing.all(this::unreceived));
     streams.values().forEach(each -> all.addAll(List.copyOf(each.values()).reversed()));
     streams.clear();

@@ -13,11 +13,17 @@ import org.jspecify.annotations.Nullable;
 /// @param root of a broadcast; 0 for others
 /// @param algorithm of an all-reduce
 public record Wanted(
-    Collective collective, @Nullable Shared x, @Nullable Shared y, int root, AllReduce algorithm) {
-  public static final Wanted BARRIER =
-      new Wanted(Collective.BARRIER, null, null, 0, AllReduce.TWO_SHOT);
+    Collective collective,
+    Over over,
+    @Nullable Shared x,
+    @Nullable Shared y,
+    int root,
+    AllReduce algorithm) {
+  public static Wanted barrier(Over over) {
+    return new Wanted(Collective.BARRIER, over, null, null, 0, AllReduce.TWO_SHOT);
+  }
 
-  CollectiveSpec spec(Over over, CollectiveSpec.Library library, int rank) {
+  CollectiveSpec spec(CollectiveSpec.Library library, int rank) {
     return x == null || y == null
         ? new CollectiveSpec(
             collective, DType.FP32, 0, 0, true, algorithm, over.way(), over.workers(), library)
