@@ -1,5 +1,6 @@
 package braid.internal.collective;
 
+import braid.internal.backend.Executable;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Courier.Refusal;
 import braid.internal.library.LibraryCollectives;
@@ -119,7 +120,7 @@ public final class Commons implements AutoCloseable {
   private static final class Prepared {
     private final Call call;
     private final NvtxRange range;
-    private @Nullable Executor executor;
+    private @Nullable Executable compiled;
 
     Prepared(Call call) {
       this.call = call;
@@ -135,9 +136,6 @@ public final class Commons implements AutoCloseable {
     if (agreedRound != round() && ground != null) {
       setUp();
     }
-    if (prepared.size() >= MOST_PREPARED) {
-      prepared.clear();
-    }
     var made = prepared.computeIfAbsent(wanted, _ -> new Prepared(call.get()));
     var _ =
         exclusively(
@@ -152,24 +150,43 @@ public final class Commons implements AutoCloseable {
               var on = on(wanted.over());
               on.values().forEach(stream -> stream.turn(iteration, step));
               Supplier<String> what = () -> in(made.call.name());
-              executor(made, here, wanted, what).layOut();
+              launch(made, here, wanted, what);
               on.values().forEach(stream -> stream.synchronize(what));
               here.mailbox().stand(Standing.NOWHERE);
+              if (prepared.size() > MOST_PREPARED) {
+                Closing.all(prepared()::poll);
+              }
               return Optional.empty();
             });
   }
 
-  private Executor executor(Prepared made, Ground here, Wanted wanted, Supplier<String> what) {
-    var known = made.executor;
-    if (known != null) {
-      return known;
+  /// All that is compiled, to be closed; nothing is prepared any more.
+  private Deque<AutoCloseable> prepared() {
+    var compiled = new ArrayDeque<AutoCloseable>();
+    for (var each : prepared.values()) {
+      if (each.compiled != null) {
+        compiled.add(each.compiled);
+      }
     }
-    var executor = executor(here, wanted, what);
-    if (wanted.over().way().library().isEmpty()) {
-      // What a library needs before a call changes with its calls.
-      made.executor = executor;
+    prepared.clear();
+    return compiled;
+  }
+
+  /// Gives the work of a call to its streams. It is compiled once, but not where a library makes
+  /// it: what that needs before a call changes with its calls.
+  private void launch(Prepared made, Ground here, Wanted wanted, Supplier<String> what) {
+    var over = wanted.over();
+    if (over.way().library().isPresent()) {
+      executor(here, wanted, what).layOut();
+      return;
     }
-    return executor;
+    var compiled = made.compiled;
+    if (compiled == null) {
+      var executor = executor(here, wanted, what);
+      compiled = setting.backend().compile(streams(over), executor::layOut, false);
+      made.compiled = compiled;
+    }
+    compiled.launch();
   }
 
   private Executor executor(Ground here, Wanted wanted, Supplier<String> what) {
@@ -499,7 +516,7 @@ public final class Commons implements AutoCloseable {
       libraries.values().forEach(each -> all.add(each::abort));
     }
     libraries.clear();
-    prepared.clear();
+    all.addAll(prepared());
     all.add(() -> Closing.all(this::unreceived));
     streams.values().forEach(each -> all.addAll(List.copyOf(each.values()).reversed()));
     streams.clear();

@@ -1,8 +1,12 @@
 package braid.internal.cuda;
 
 import braid.internal.backend.Executable;
+import braid.internal.rank.Closing;
+import braid.natives.cuda.GpuEvent;
 import braid.natives.cuda.MemoryOperation;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import java.util.function.Supplier;
 
@@ -16,6 +20,7 @@ final class CudaExecutable implements Executable {
 
   private final List<CudaStream> streams;
   private final List<Runnable> pieces = new ArrayList<>();
+  private final Deque<GpuEvent> events = new ArrayDeque<>();
 
   /// Signals of one stream that follow each other.
   private record Operations(CudaStream stream, List<Supplier<MemoryOperation>> all)
@@ -36,6 +41,9 @@ final class CudaExecutable implements Executable {
     streams.forEach(stream -> stream.layOutInto(program));
     try {
       layOut.run();
+    } catch (RuntimeException | Error e) {
+      Closing.after(e, program);
+      throw e;
     } finally {
       streams.forEach(stream -> stream.layOutInto(null));
     }
@@ -44,6 +52,12 @@ final class CudaExecutable implements Executable {
 
   List<CudaStream> streams() {
     return streams;
+  }
+
+  /// Keeps an event that every launch records; it ends with the program.
+  GpuEvent keep(GpuEvent event) {
+    events.add(event);
+    return event;
   }
 
   void add(Runnable piece) {
@@ -74,5 +88,7 @@ final class CudaExecutable implements Executable {
   }
 
   @Override
-  public void close() {}
+  public void close() {
+    Closing.all(events::poll);
+  }
 }

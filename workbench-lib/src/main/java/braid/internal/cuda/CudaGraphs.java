@@ -128,6 +128,7 @@ final class CudaGraphs implements Executable {
     var parts = graphs();
     parts.addAll(events);
     events.clear();
+    parts.add(program);
     Closing.all(parts::poll);
   }
 }

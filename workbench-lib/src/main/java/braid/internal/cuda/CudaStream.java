@@ -47,7 +47,6 @@ final class CudaStream implements Stream {
   private final Consumer<CudaStream> onClose;
   private final AwaitedWords awaited;
   private final List<GpuEvent> events = new ArrayList<>();
-  private final List<GpuEvent> kept = new ArrayList<>();
   private int usedEvents;
   private @Nullable CudaExecutable program;
   private boolean recording;
@@ -265,7 +264,8 @@ final class CudaStream implements Stream {
 
   @Override
   public Event mark() {
-    var event = program == null ? passing() : keptEvent();
+    var into = program;
+    var event = into == null ? passing() : into.keep(device.gpu().event(false));
     give(() -> gpu.record(event));
     return new CudaEvent(event);
   }
@@ -276,13 +276,6 @@ final class CudaStream implements Stream {
       events.add(device.gpu().event(false));
     }
     return events.get(usedEvents++);
-  }
-
-  /// An event for every time that what is laid out is given out.
-  private GpuEvent keptEvent() {
-    var event = device.gpu().event(false);
-    kept.add(event);
-    return event;
   }
 
   @Override
@@ -414,8 +407,6 @@ final class CudaStream implements Stream {
     parts.add(this::freeScratch);
     parts.addAll(events);
     events.clear();
-    parts.addAll(kept);
-    kept.clear();
     Closing.all(parts::poll);
   }
 
