@@ -1,6 +1,6 @@
 package braid;
 
-import braid.internal.pipeline.Bound;
+import braid.internal.pipeline.CallerMemory;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -211,13 +211,13 @@ final class Bindings {
     }
   }
 
-  Map<Part, Bound> bound() {
-    var bound = new EnumMap<Part, Bound>(Part.class);
+  Map<Part, CallerMemory> bound() {
+    var bound = new EnumMap<Part, CallerMemory>(Part.class);
     tensors.forEach(
         (part, tensor) ->
             bound.put(
                 part,
-                new Bound(
+                new CallerMemory(
                     segment(tensor),
                     tensor instanceof SymmetricTensor all
                         ? Optional.of(all.memory())

@@ -115,7 +115,7 @@ public final class Capabilities {
   static String hole(Pattern pattern, Method method) {
     return method == Method.BULK && !pattern.beside()
         ? "the multiplication needs what is communicated, so they cannot run beside each other in one"
-            + " piece; the nearest is splits(1)"
+            + " piece; the nearest is pipelined(1)"
         : "";
   }
 

@@ -1,12 +1,12 @@
 package braid;
 
 import braid.internal.backend.Stream;
-import braid.internal.collective.Commons;
-import braid.internal.collective.Letter;
-import braid.internal.collective.Over;
-import braid.internal.collective.Setting;
-import braid.internal.collective.Shared;
-import braid.internal.collective.Wanted;
+import braid.internal.collective.CollectiveCall;
+import braid.internal.collective.CollectiveEngine;
+import braid.internal.collective.CollectiveGroup;
+import braid.internal.collective.CollectiveRoute;
+import braid.internal.collective.MessageHeader;
+import braid.internal.collective.ReachableTensor;
 import braid.internal.memory.Call;
 import braid.model.AllReduce;
 import braid.model.BraidException;
@@ -63,19 +63,19 @@ public final class Collectives {
   private static final String SEND_RECEIVE = "send-receive";
 
   private final ProcessGroup group;
-  private final Commons commons;
+  private final CollectiveEngine commons;
   private final @Nullable CollectiveWay way;
   private final int workers;
   private final @Nullable AllReduce algorithm;
-  private final @Nullable MadeLog log;
+  private final @Nullable CollectiveLog log;
 
   private Collectives(
       ProcessGroup group,
-      Commons commons,
+      CollectiveEngine commons,
       @Nullable CollectiveWay way,
       int workers,
       @Nullable AllReduce algorithm,
-      @Nullable MadeLog log) {
+      @Nullable CollectiveLog log) {
     this.group = group;
     this.commons = commons;
     this.way = way;
@@ -88,15 +88,15 @@ public final class Collectives {
   /// meet if they have not before.
   public static Collectives on(ProcessGroup group) {
     group.checkMember();
-    var commons = group.keep(Commons.class, () -> new Commons(setting(group)));
+    var commons = group.keep(CollectiveEngine.class, () -> new CollectiveEngine(setting(group)));
     commons.setUp();
     return new Collectives(group, commons, null, 0, null, null);
   }
 
-  private static Setting setting(ProcessGroup group) {
+  private static CollectiveGroup setting(ProcessGroup group) {
     var context = group.context();
     var backend = context.backend();
-    return new Setting(
+    return new CollectiveGroup(
         group.name(),
         group.place(),
         group.members(),
@@ -191,9 +191,9 @@ public final class Collectives {
     return algorithm == null ? AllReduce.TWO_SHOT : algorithm;
   }
 
-  private Over over() {
+  private CollectiveRoute over() {
     var chosen = way == null ? CollectiveWay.COPY_ENGINE : way;
-    return new Over(
+    return new CollectiveRoute(
         chosen,
         chosen == CollectiveWay.WORKERS && workers == 0 ? Overlap.DEFAULT_WORKERS : workers);
   }
@@ -264,7 +264,7 @@ public final class Collectives {
     }
     log(fit.name(), x, x.shape());
     commons.make(
-        new Wanted(
+        new CollectiveCall(
             Collective.BROADCAST, over(), x.shared(), x.shared(), root, AllReduce.TWO_SHOT),
         group.rank() == root || over().way().library().isPresent(),
         () -> Call.of(fit.name(), "from rank %d, %s over %s".formatted(root, text(x), over())));
@@ -277,7 +277,7 @@ public final class Collectives {
       log.add("barrier");
     }
     commons.make(
-        Wanted.barrier(over()),
+        CollectiveCall.barrier(over()),
         true,
         () -> Call.of("barrier", "of collectives over " + over()));
   }
@@ -293,8 +293,8 @@ public final class Collectives {
     commons.send(over(), message);
   }
 
-  private Commons.Message message(Fit fit, SymmetricTensor x, int toRank) {
-    return new Commons.Message(letter(x), peer(fit, toRank), x.shared());
+  private CollectiveEngine.Message message(ShapeRules fit, SymmetricTensor x, int toRank) {
+    return new CollectiveEngine.Message(letter(x), peer(fit, toRank), x.shared());
   }
 
   /// Waits for what that rank sends to this one next, in `y`, which has its shape and type; what
@@ -316,22 +316,22 @@ public final class Collectives {
     commons.sendReceive(over(), message, landing);
   }
 
-  private Commons.Landing landing(Fit fit, SymmetricTensor y, int from) {
-    return new Commons.Landing(letter(y), peer(fit, from), y.shared(), this::reach);
+  private CollectiveEngine.Landing landing(ShapeRules fit, SymmetricTensor y, int from) {
+    return new CollectiveEngine.Landing(letter(y), peer(fit, from), y.shared(), this::reach);
   }
 
-  private Optional<Shared> reach(String identity) {
+  private Optional<ReachableTensor> reach(String identity) {
     return group.made(SymmetricTensor.class).stream()
         .filter(tensor -> tensor.identity().equals(identity))
         .findFirst()
         .map(SymmetricTensor::shared);
   }
 
-  private static Letter letter(SymmetricTensor x) {
-    return new Letter(x.identity(), x.dtype().toString(), Tensor.text(x.shape()), x.name());
+  private static MessageHeader letter(SymmetricTensor x) {
+    return new MessageHeader(x.identity(), x.dtype().toString(), Tensor.text(x.shape()), x.name());
   }
 
-  private int peer(Fit fit, int rank) {
+  private int peer(ShapeRules fit, int rank) {
     if (rank < 0 || rank >= group.size()) {
       throw new BraidException(
           "%s: the other rank must be 0..%d but was %d; give a rank of the group, such as (rank + 1) %% ranks"
@@ -345,7 +345,7 @@ public final class Collectives {
   /// collectives and makes with them what is to be measured.
   public Profile profile(int iterations, Consumer<Collectives> body) {
     group.checkMember();
-    var made = new MadeLog(group, over());
+    var made = new CollectiveLog(group, over());
     var logged = new Collectives(group, commons, way, workers, algorithm, made);
     var measurement =
         new Measurement(
@@ -368,14 +368,14 @@ public final class Collectives {
 
   private void make(Collective collective, SymmetricTensor x, SymmetricTensor y) {
     var name = collective.toString();
-    new Fit(group, name, x).available(over().way(), y);
+    new ShapeRules(group, name, x).available(over().way(), y);
     log(name, x, y.shape());
     boolean sums = collective == Collective.ALL_REDUCE && over().way().library().isEmpty();
     if (sums && log != null) {
       log.add(algorithm());
     }
     commons.make(
-        new Wanted(collective, over(), x.shared(), y.shared(), 0, algorithm()),
+        new CollectiveCall(collective, over(), x.shared(), y.shared(), 0, algorithm()),
         true,
         () ->
             Call.of(
@@ -394,7 +394,7 @@ public final class Collectives {
     void fill(SymmetricTensor y);
   }
 
-  private SymmetricTensor filled(Fit fit, List<Long> shape, Filling filling) {
+  private SymmetricTensor filled(ShapeRules fit, List<Long> shape, Filling filling) {
     var y =
         SymmetricTensor.on(group)
             .shape(shape.stream().mapToLong(Long::longValue).toArray())
@@ -417,9 +417,9 @@ public final class Collectives {
         .formatted(of.name(), Tensor.text(of.shape()), of.dtype(), of.identity());
   }
 
-  private Fit fit(String name, SymmetricTensor x) {
+  private ShapeRules fit(String name, SymmetricTensor x) {
     group.checkMember();
-    var fit = new Fit(group, name, x);
+    var fit = new ShapeRules(group, name, x);
     fit.usable(x);
     if (algorithm != null && !name.equals(Collective.ALL_REDUCE.toString())) {
       throw new BraidException(

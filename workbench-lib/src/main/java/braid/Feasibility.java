@@ -92,7 +92,7 @@ final class Feasibility {
   /// many rows.
   static Overlap usual(GemmSpec spec, ProcessGroup group) {
     long most = smallestPart(spec, Overlap.defaults(), group);
-    return Overlap.splits(Math.clamp(most, 1, Overlap.DEFAULT_SPLITS));
+    return Overlap.pipelined(Math.clamp(most, 1, Overlap.DEFAULT_SPLITS));
   }
 
   /// Whether what is cut is the whole, and not each rank's part.
@@ -117,7 +117,7 @@ final class Feasibility {
     var of = ofAll ? "%s of the output" : "%s of the smallest shard";
     if (how.splits() > smallest) {
       throw new BraidException(
-          "splits must be 1..%d (%s) but was %d; try splits(%d)"
+          "splits must be 1..%d (%s) but was %d; try %d splits"
               .formatted(smallest, of.formatted(unit), how.splits(), smallest));
     }
     if (!how.boundaries().isEmpty() && how.boundaries().getLast() != largest) {

@@ -1,6 +1,6 @@
 package braid;
 
-import braid.internal.collective.Shared;
+import braid.internal.collective.ReachableTensor;
 import braid.internal.memory.Call;
 import braid.internal.report.progress.Progress;
 import braid.internal.resource.Access;
@@ -15,7 +15,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -44,7 +43,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
   private final MemoryKind kind;
   private final SymmetricMemory memory;
   private final String identity;
-  private final Shared shared;
+  private final ReachableTensor shared;
   private boolean closed;
 
   private SymmetricTensor(Builder how, String name, MemoryKind kind, SymmetricMemory memory) {
@@ -56,7 +55,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     this.memory = memory;
     this.identity = group.nextTensor();
     this.shared =
-        new Shared(
+        new ReachableTensor(
             dtype,
             shape.stream().mapToLong(Long::longValue).reduce(1, Math::multiplyExact),
             rank -> on(rank).memory(),
@@ -283,7 +282,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
   }
 
   /// The tensor as collectives take it; always the same.
-  Shared shared() {
+  ReachableTensor shared() {
     return shared;
   }
 

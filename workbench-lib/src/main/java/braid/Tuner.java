@@ -458,7 +458,7 @@ public final class Tuner {
 
   private static Overlap overlap(Method method, int splits) {
     return switch (method) {
-      case PIPELINED -> Overlap.splits(splits);
+      case PIPELINED -> Overlap.pipelined(splits);
       case DIRECT -> Overlap.direct(splits);
       case RING -> Overlap.ring(splits);
       case BULK -> Overlap.bulk();

@@ -42,11 +42,11 @@ class ChainTest {
         .flatMap(
             ranks ->
                 Stream.of(
-                        List.of(Overlap.splits(2), Overlap.splits(3)),
+                        List.of(Overlap.pipelined(2), Overlap.pipelined(3)),
                         List.of(Overlap.ring(2), Overlap.direct(2)),
                         List.of(Overlap.unfused(), Overlap.unfused()),
-                        List.of(Overlap.splits(2).replay(), Overlap.ring(2).replay()),
-                        List.of(Overlap.splits(4).replay(), Overlap.splits(2)))
+                        List.of(Overlap.pipelined(2).replay(), Overlap.ring(2).replay()),
+                        List.of(Overlap.pipelined(4).replay(), Overlap.pipelined(2)))
                     .map(how -> Arguments.of(ranks, how)));
   }
 
@@ -391,7 +391,7 @@ class ChainTest {
             for (var each : study.tuned()) {
               assertThat(each.study().trials())
                   .extracting(Study.Trial::overlap)
-                  .containsExactly(Overlap.splits(1), Overlap.splits(2));
+                  .containsExactly(Overlap.pipelined(1), Overlap.pipelined(2));
             }
             assertThat(study.overlaps()).hasSize(3);
             assertThat(study.overlaps().get(2)).isEqualTo(mine.overlap());
@@ -411,12 +411,12 @@ class ChainTest {
         world -> {
           try (var plain = Pipeline.on(world).gemm(UP).overlap(Overlap.unfused()).build();
               var ring = Pipeline.on(world).gemm(UP).overlap(Overlap.ring(2)).build();
-              var pipelined = Pipeline.on(world).gemm(UP).overlap(Overlap.splits(2)).build()) {
+              var pipelined = Pipeline.on(world).gemm(UP).overlap(Overlap.pipelined(2)).build()) {
             var tuner = Tuner.on(world).repeats(6);
             var study = tuner.compare(Chain.of(plain), Chain.of(ring), Chain.of(pipelined));
             assertThat(study.trials())
                 .extracting(Study.Trial::overlap)
-                .containsExactly(Overlap.ring(2), Overlap.splits(2));
+                .containsExactly(Overlap.ring(2), Overlap.pipelined(2));
             plain.run();
             assertThatThrownBy(() -> tuner.compare(Chain.of(ring), Chain.of(plain)))
                 .isInstanceOf(BraidException.class)

@@ -33,7 +33,7 @@ class EpochTest {
         world -> {
           contexts.add(RankContext.current());
           var spec = GemmSpec.allGatherGemm(64, 32, 16);
-          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.splits(4)).build()) {
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.pipelined(4)).build()) {
             for (int epoch = 2; epoch < 5; epoch++) {
               pipe.verify();
               meet();
@@ -113,7 +113,7 @@ class EpochTest {
           contexts.add(RankContext.current());
           groups.add(world);
           var spec = GemmSpec.allGatherGemm(64, 32, 16);
-          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.splits(4)).build()) {
+          try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.pipelined(4)).build()) {
             pipe.verify();
             meet();
             if (world.rank() == 1) {

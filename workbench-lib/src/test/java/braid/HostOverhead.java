@@ -94,7 +94,7 @@ final class HostOverhead {
             try (var pipe =
                     Pipeline.on(world)
                         .gemm(spec)
-                        .overlap(Overlap.splits(splits).streams(streams))
+                        .overlap(Overlap.pipelined(splits).streams(streams))
                         .build();
                 var plain = new Plain(pipe)) {
               pipe.verify();

@@ -161,7 +161,8 @@ class InFlightTest {
     LocalRanks.run(
         3,
         world -> {
-          for (var how : List.of(Overlap.splits(2), Overlap.ring(2).replay(), Overlap.unfused())) {
+          for (var how :
+              List.of(Overlap.pipelined(2), Overlap.ring(2).replay(), Overlap.unfused())) {
             try (var pipe = Pipeline.on(world).gemm(SPEC.accumulate()).overlap(how).build()) {
               pipe.input().fill(1);
               pipe.weight().fill(1);
@@ -180,7 +181,7 @@ class InFlightTest {
     LocalRanks.run(
         2,
         world -> {
-          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(2)).build()) {
+          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.pipelined(2)).build()) {
             pipe.verify();
             var held = new ArrayList<HostGate>();
             var times = new ArrayList<Long>();
@@ -231,7 +232,7 @@ class InFlightTest {
                     3,
                     world -> {
                       try (var pipe =
-                          Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(3)).build()) {
+                          Pipeline.on(world).gemm(SPEC).overlap(Overlap.pipelined(3)).build()) {
                         var begun = new int[1];
                         var _ =
                             pipe.inFlight(

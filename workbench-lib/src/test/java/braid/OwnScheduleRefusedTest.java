@@ -158,10 +158,10 @@ class OwnScheduleRefusedTest {
               .hasMessage(
                   "the schedule is of 3 ranks but group `world` has 2; make it for world.size()");
           assertThatThrownBy(
-                  () -> Pipeline.on(world).schedule(right).overlap(Overlap.splits(2)).build())
+                  () -> Pipeline.on(world).schedule(right).overlap(Overlap.pipelined(2)).build())
               .hasMessage(
                   "a schedule decides what an overlap would but both were said (%s); leave one out"
-                      .formatted(Overlap.splits(2)));
+                      .formatted(Overlap.pipelined(2)));
           assertThatThrownBy(() -> Pipeline.on(world).schedule(right).gemm(SUMS).build())
               .hasMessage(
                   "the schedule is for %s but gemm is %s; leave gemm out".formatted(SPEC, SUMS));

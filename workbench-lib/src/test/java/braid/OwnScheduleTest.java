@@ -150,14 +150,15 @@ class OwnScheduleTest {
 
   static Stream<Arguments> planned() {
     return Stream.of(
-        Arguments.of(SPEC, Overlap.splits(3).streams(2)),
+        Arguments.of(SPEC, Overlap.pipelined(3).streams(2)),
         Arguments.of(SPEC.dtype(DType.BF16).bias().gelu(), Overlap.ring()),
-        Arguments.of(SPEC.dtype(DType.FP8_E4M3), Overlap.splits(2)),
+        Arguments.of(SPEC.dtype(DType.FP8_E4M3), Overlap.pipelined(2)),
         Arguments.of(SUMS, Overlap.direct()),
         Arguments.of(SUMS.dtype(DType.BF16), Overlap.ring()),
-        Arguments.of(GemmSpec.gemmAllReduce(12, 5, 9), Overlap.splits(2).over(Transport.WORKERS)),
         Arguments.of(
-            GemmSpec.gemmAllReduce(12, 5, 9), Overlap.splits(2).outputInSymmetricMemory()));
+            GemmSpec.gemmAllReduce(12, 5, 9), Overlap.pipelined(2).over(Transport.WORKERS)),
+        Arguments.of(
+            GemmSpec.gemmAllReduce(12, 5, 9), Overlap.pipelined(2).outputInSymmetricMemory()));
   }
 
   @ParameterizedTest
@@ -207,7 +208,7 @@ class OwnScheduleTest {
           assertThat(OwnSchedule.plans(world)).containsExactly(1L, 1L);
           OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 2), false).close();
           OwnSchedule.build(world, OwnSchedule.reversed(SPEC, 2, 3), true).close();
-          Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(3)).build().close();
+          Pipeline.on(world).gemm(SPEC).overlap(Overlap.pipelined(3)).build().close();
           assertThat(OwnSchedule.plans(world)).containsExactly(4L, 1L);
         });
   }

@@ -58,7 +58,7 @@ class OwnTensorsTest {
 
   private static Overlap overlap(Method method) {
     return switch (method) {
-      case PIPELINED -> Overlap.splits(2);
+      case PIPELINED -> Overlap.pipelined(2);
       case DIRECT -> Overlap.direct(2);
       case RING -> Overlap.ring(2);
       case BULK -> Overlap.bulk();
@@ -493,7 +493,7 @@ class OwnTensorsTest {
   @Test
   void theCheckFindsEveryMissingCopyAndWaitForIt() {
     var spec = spec(Pattern.GEMM_REDUCE_SCATTER, 3);
-    var plain = Schedule.of(spec, Overlap.splits(2), 3);
+    var plain = Schedule.of(spec, Overlap.pipelined(2), 3);
     int looked = 0;
     for (var part : List.of(Part.INPUT, Part.WEIGHT, Part.BIAS, Part.OUTPUT)) {
       looked += needed(plain, plain.staged(EnumSet.of(part)));

@@ -19,9 +19,9 @@ class PipelineRefusedTest {
         2,
         world ->
             assertThatThrownBy(
-                    () -> Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(24)).build())
+                    () -> Pipeline.on(world).gemm(SPEC).overlap(Overlap.pipelined(24)).build())
                 .hasMessage(
-                    "splits must be 1..12 (rows of the smallest shard) but was 24; try splits(12)"));
+                    "splits must be 1..12 (rows of the smallest shard) but was 24; try 12 splits"));
   }
 
   @Test
@@ -48,7 +48,7 @@ class PipelineRefusedTest {
               .hasMessageStartingWith("gemm is missing");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).gemm(SPEC))
               .hasMessage("gemm was said already: %s; say it once".formatted(SPEC));
-          var how = Overlap.splits(2);
+          var how = Overlap.pipelined(2);
           assertThatThrownBy(() -> Pipeline.on(world).overlap(how).overlap(how))
               .hasMessage("overlap was said already: %s; say it once".formatted(how));
           try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
@@ -61,13 +61,13 @@ class PipelineRefusedTest {
 
   @Test
   void chunksMustCoverAllRowsOnce() {
-    assertThatThrownBy(() -> Overlap.splits(2).boundaries(0, 8, 4))
+    assertThatThrownBy(() -> Overlap.pipelined(2).boundaries(0, 8, 4))
         .hasMessage(
             "boundaries must rise but were [0, 8, 4]: chunk 1 would end at 4 and begin at 8, over"
                 + " the one before it; give each row to one chunk");
-    assertThatThrownBy(() -> Overlap.splits(2).boundaries(2, 8))
+    assertThatThrownBy(() -> Overlap.pipelined(2).boundaries(2, 8))
         .hasMessage("boundaries must begin with 0 but were [2, 8]: rows 0..1 belong to no chunk");
-    assertThatThrownBy(() -> Overlap.splits(2).boundaries(8))
+    assertThatThrownBy(() -> Overlap.pipelined(2).boundaries(8))
         .hasMessageStartingWith("boundaries must be 2 or more rows but were [8]");
     LocalRanks.run(
         2,
@@ -237,7 +237,7 @@ class PipelineRefusedTest {
               .hasMessage(
                   "accumulate adds to what the output holds, and fp8 holds too few digits to be"
                       + " added to; try output(bf16)");
-          assertThatThrownBy(() -> Overlap.splits(2).workers(2))
+          assertThatThrownBy(() -> Overlap.pipelined(2).workers(2))
               .hasMessage("workers must be 0 over copy_engine but were 2; say over(WORKERS) first");
         });
   }

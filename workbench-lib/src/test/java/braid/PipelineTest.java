@@ -36,7 +36,7 @@ class PipelineTest {
     LocalRanks.run(
         2,
         world -> {
-          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(3)).build()) {
+          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.pipelined(3)).build()) {
             pipe.input().fill(1);
             pipe.weight().fill(1);
             pipe.run();
@@ -53,7 +53,7 @@ class PipelineTest {
     LocalRanks.run(
         2,
         world -> {
-          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(3)).build()) {
+          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.pipelined(3)).build()) {
             pipe.weight().fill(1);
             pipe.input().fill(1);
             Runnable change =
@@ -68,7 +68,7 @@ class PipelineTest {
                   .hasMessageStartingWith("rank 1: output[0, 0] must be 8.0")
                   .hasMessageEndingWith(
                       "but was NaN; first wrong is chunk 0 from rank 0 of %s, %s"
-                          .formatted(SPEC, Overlap.splits(3)));
+                          .formatted(SPEC, Overlap.pipelined(3)));
             }
           }
         });
@@ -79,7 +79,7 @@ class PipelineTest {
     LocalRanks.run(
         2,
         world -> {
-          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.splits(3)).build()) {
+          try (var pipe = Pipeline.on(world).gemm(SPEC).overlap(Overlap.pipelined(3)).build()) {
             pipe.input().fill(0.1f);
             pipe.weight().fill(0.3f);
             pipe.verify();
@@ -94,7 +94,7 @@ class PipelineTest {
   void aProfileHasEveryCopyAndEveryMultiplication(Method method) {
     var how =
         switch (method) {
-          case PIPELINED -> Overlap.splits(3).streams(2);
+          case PIPELINED -> Overlap.pipelined(3).streams(2);
           case DIRECT -> Overlap.direct(2);
           default -> Overlap.unfused();
         };
@@ -148,7 +148,7 @@ class PipelineTest {
     int m = 11;
     int k = 5;
     var spec = GemmSpec.allGatherGemm(m, 6, k).transposedInput().gatheredInput();
-    for (var how : List.of(Overlap.splits(3), Overlap.ring(2), Overlap.unfused())) {
+    for (var how : List.of(Overlap.pipelined(3), Overlap.ring(2), Overlap.unfused())) {
       LocalRanks.run(
           3,
           world -> {
@@ -278,7 +278,7 @@ class PipelineTest {
               assertThatThrownBy(() -> Pipeline.on(world).gemm(spec).overlap(how).build())
                   .hasMessageStartingWith(
                       "%s does not exist for %s".formatted(row.method(), row.pattern()))
-                  .hasMessageEndingWith("the nearest is splits(1)");
+                  .hasMessageEndingWith("the nearest is pipelined(1)");
             }
           }
           assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).memory(MemoryKind.NVSHMEM).build())
@@ -294,7 +294,7 @@ class PipelineTest {
         2,
         world -> {
           var spec = GemmSpec.gemmReduceScatter(8, 4, 6).dtype(DType.FP8_E4M3);
-          var how = Overlap.splits(2).replay();
+          var how = Overlap.pipelined(2).replay();
           try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).scales(1, 1).build()) {
             for (int run = 1; run <= 3; run++) {
               pipe.input().fill(run);
@@ -330,7 +330,7 @@ class PipelineTest {
   private static Map<String, Integer> niceness(ProcessGroup world, Priority priority)
       throws IOException {
     var group = world.subset("p-" + priority, 0);
-    var how = Overlap.splits(2).priority(priority);
+    var how = Overlap.pipelined(2).priority(priority);
     try (group;
         var pipe = Pipeline.on(group).gemm(SPEC).overlap(how).build()) {
       pipe.run();
@@ -355,7 +355,7 @@ class PipelineTest {
     LocalRanks.run(
         2,
         world -> {
-          var how = Overlap.splits(2);
+          var how = Overlap.pipelined(2);
           var first = Pipeline.on(world).gemm(SPEC).overlap(how).build();
           first.input().fill(7);
           first.run();

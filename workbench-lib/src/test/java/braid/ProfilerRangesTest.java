@@ -147,7 +147,7 @@ class ProfilerRangesTest {
     }
 
     private static Pipeline pipeline(ProcessGroup world, GemmSpec spec) {
-      return Pipeline.on(world).gemm(spec.dtype(DType.BF16)).overlap(Overlap.splits(2)).build();
+      return Pipeline.on(world).gemm(spec.dtype(DType.BF16)).overlap(Overlap.pipelined(2)).build();
     }
   }
 

@@ -2,12 +2,12 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.selftest.CaseGroup;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
 import braid.internal.selftest.RefusedCase;
-import braid.internal.selftest.Trial;
 import braid.internal.selftest.ViewCase;
 import braid.model.ChunkOrder;
 import braid.model.DType;
@@ -50,7 +50,7 @@ class RandomProgramsTest {
     for (int i = 0; i < count; i++) {
       var program = programs(world.size()).draw(seed + i);
       try {
-        program.check(Trial.of(world, MemoryKind.AUTO));
+        program.check(CaseGroup.of(world, MemoryKind.AUTO));
       } catch (RuntimeException | Error e) {
         throw new AssertionError(
             "-Dbraid.seed=%d -Dbraid.programs=1, rank %s: %s%n%s"

@@ -42,7 +42,7 @@ class RecordsTest {
     assertThat(Overlap.direct()).hasToString("direct splits=1 streams=1 over copy_engine");
     assertThat(Overlap.ring()).hasToString("ring splits=1 streams=1 over copy_engine");
     assertThat(Overlap.bulk()).hasToString("bulk over copy_engine");
-    assertThat(Overlap.splits(2).over(Transport.WORKERS).workers()).isEqualTo(1);
+    assertThat(Overlap.pipelined(2).over(Transport.WORKERS).workers()).isEqualTo(1);
     assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
     assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.25GB/s,20us"));
   }
@@ -88,7 +88,7 @@ class RecordsTest {
         .containsEntry("dtype", "fp8_e5m2")
         .containsEntry("weight", "fp8_e4m3")
         .containsEntry("output", "bf16");
-    var how = Overlap.splits(4).streams(2).over(Transport.COPY_ENGINE);
+    var how = Overlap.pipelined(4).streams(2).over(Transport.COPY_ENGINE);
     assertThat(how).hasToString("pipelined splits=4 streams=2 over copy_engine");
     assertThat(how.columns().toString())
         .isEqualTo("{method=pipelined, splits=4, streams=2, transport=copy_engine}");
@@ -99,9 +99,9 @@ class RecordsTest {
   void whatCannotBeIsRefused() {
     assertThatThrownBy(() -> GemmSpec.allGatherGemm(0, 1, 1))
         .hasMessage("m must be 1 or more but was 0; give the size of the whole problem");
-    assertThatThrownBy(() -> Overlap.splits(0))
-        .hasMessage("splits must be 1 or more but was 0; try splits(4)");
-    assertThatThrownBy(() -> Overlap.splits(4).streams(17))
+    assertThatThrownBy(() -> Overlap.pipelined(0))
+        .hasMessage("splits must be 1 or more but was 0; try 4 splits");
+    assertThatThrownBy(() -> Overlap.pipelined(4).streams(17))
         .hasMessage("streams must be 1..16 but was 17; try streams(2)");
     assertThatThrownBy(() -> Overlap.unfused().streams(2))
         .hasMessageStartingWith("unfused has 1 split and 1 stream but was given 1 and 2");

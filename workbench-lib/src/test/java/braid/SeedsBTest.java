@@ -149,7 +149,7 @@ class SeedsBTest {
     LocalRanks.run(
         2,
         world -> {
-          var how = Overlap.splits(2).over(Transport.WORKERS).workers(3);
+          var how = Overlap.pipelined(2).over(Transport.WORKERS).workers(3);
           try (var pipe =
               Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 4, 8)).overlap(how).build()) {
             pipe.verify();

@@ -163,17 +163,17 @@ class SeedsDTest {
         3,
         world -> {
           assertThatThrownBy(
-                  () -> verify(world, GemmSpec.gemmReduceScatter(31, 7, 5), Overlap.splits(11)))
+                  () -> verify(world, GemmSpec.gemmReduceScatter(31, 7, 5), Overlap.pipelined(11)))
               .hasMessage(
-                  "splits must be 1..10 (rows of the smallest shard) but was 11; try splits(10)");
+                  "splits must be 1..10 (rows of the smallest shard) but was 11; try 10 splits");
           assertThatThrownBy(
-                  () -> verify(world, GemmSpec.gemmAllReduce(31, 7, 2), Overlap.splits(4)))
+                  () -> verify(world, GemmSpec.gemmAllReduce(31, 7, 2), Overlap.pipelined(4)))
               .hasMessage(
                   "k must be 3 or more (a step of the depth for each rank of group `world`) but"
                       + " was 2");
           assertThatThrownBy(
-                  () -> verify(world, GemmSpec.gemmAllReduce(31, 7, 5), Overlap.splits(32)))
-              .hasMessage("splits must be 1..31 (rows of the output) but was 32; try splits(31)");
+                  () -> verify(world, GemmSpec.gemmAllReduce(31, 7, 5), Overlap.pipelined(32)))
+              .hasMessage("splits must be 1..31 (rows of the output) but was 32; try 31 splits");
           assertThatThrownBy(
                   () -> verify(world, GemmSpec.besideAllGather(3, 3, 3, 2), Overlap.bulk()))
               .hasMessage(
@@ -282,7 +282,7 @@ class SeedsDTest {
         2,
         world -> {
           var spec = GemmSpec.gemmAllReduce(24, 4, 8);
-          var how = Overlap.splits(2);
+          var how = Overlap.pipelined(2);
           for (var other :
               List.of(
                   new PipelineCase(spec, how),
@@ -320,7 +320,7 @@ class SeedsDTest {
     onRanks(
         2,
         world -> {
-          var how = Overlap.splits(2).replay();
+          var how = Overlap.pipelined(2).replay();
           try (var pipe =
               Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(24, 4, 8)).overlap(how).build()) {
             pipe.run();

@@ -27,7 +27,7 @@ class SeedsETest {
         2,
         world -> {
           for (int streams : new int[] {1, 2, 6}) {
-            var how = Overlap.splits(6).streams(streams);
+            var how = Overlap.pipelined(6).streams(streams);
             try (var pipe =
                 Pipeline.on(world).gemm(GemmSpec.gemmAllReduce(24, 8, 6)).overlap(how).build()) {
               pipe.verify();
@@ -48,14 +48,15 @@ class SeedsETest {
         2,
         world -> {
           var spec = GemmSpec.gemmAllReduce(24, 8, 6);
-          long apart = finishingCopies(world, spec, Overlap.splits(3));
-          long shared = finishingCopies(world, spec, Overlap.splits(3).outputInSymmetricMemory());
+          long apart = finishingCopies(world, spec, Overlap.pipelined(3));
+          long shared =
+              finishingCopies(world, spec, Overlap.pipelined(3).outputInSymmetricMemory());
           assertThat(apart).isEqualTo(6);
           assertThat(shared).isZero();
           try (var pipe =
               Pipeline.on(world)
                   .gemm(spec)
-                  .overlap(Overlap.splits(3).outputInSymmetricMemory())
+                  .overlap(Overlap.pipelined(3).outputInSymmetricMemory())
                   .build()) {
             pipe.run();
             world.barrier();

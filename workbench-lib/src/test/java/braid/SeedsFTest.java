@@ -2,8 +2,8 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.internal.selftest.CaseGroup;
 import braid.internal.selftest.MemoryCase;
-import braid.internal.selftest.Trial;
 import braid.model.DType;
 import braid.model.MemoryKind;
 import braid.selftest.SelfTest;
@@ -27,7 +27,7 @@ class SeedsFTest {
               if (kind == MemoryKind.NATIVE) {
                 for (var each : MemoryCase.table()) {
                   if (each.dtype() == dtype) {
-                    each.check(Trial.of(world, kind));
+                    each.check(CaseGroup.of(world, kind));
                   }
                 }
               } else {

@@ -84,7 +84,7 @@ final class SimulatorAccuracy {
               case 0 -> Overlap.unfused();
               case 1 -> Overlap.direct(splits).streams(streams);
               case 2 -> Overlap.ring(splits).streams(streams);
-              default -> Overlap.splits(splits).streams(streams);
+              default -> Overlap.pipelined(splits).streams(streams);
             };
         double seconds = gflop / 90 * Math.exp(random.nextDouble(-1.5, 0.7));
         double bytes =

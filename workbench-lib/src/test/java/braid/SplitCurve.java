@@ -50,9 +50,9 @@ final class SplitCurve {
       int rounds = Integer.parseInt(args[4]);
       var hows = new ArrayList<>(List.of(Overlap.unfused()));
       for (int splits : new int[] {1, 2, 4, 8, 16, 32, 64}) {
-        hows.add(Overlap.splits(splits));
+        hows.add(Overlap.pipelined(splits));
       }
-      hows.add(Overlap.splits(4).streams(2));
+      hows.add(Overlap.pipelined(4).streams(2));
       hows.add(Overlap.direct());
       hows.add(Overlap.direct(4));
       try (var world = ProcessGroup.world()) {

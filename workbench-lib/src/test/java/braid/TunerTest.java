@@ -70,7 +70,7 @@ class TunerTest {
     var study = studies.element();
     assertThat(studies).allMatch(study::equals);
     assertThat(study.trials()).hasSize(3 * 2 * 2);
-    assertThat(study.trials().getFirst().overlap()).isEqualTo(Overlap.splits(1));
+    assertThat(study.trials().getFirst().overlap()).isEqualTo(Overlap.pipelined(1));
     assertThat(study.trials().getLast().overlap()).isEqualTo(Overlap.direct(8).streams(2));
     assertThat(study.repeats()).isEqualTo(6);
     assertThat(study.ranks()).isEqualTo(3);
@@ -186,7 +186,7 @@ class TunerTest {
                       RankContext.current().outbox(kept);
                       Tuner.on(world).gemm(SMALL).splits(2, 13).repeats(6).run();
                     }))
-        .hasMessage("splits must be 1..12 (rows of the smallest shard) but was 13; try splits(12)");
+        .hasMessage("splits must be 1..12 (rows of the smallest shard) but was 13; try 12 splits");
     assertThat(kept.published()).isEmpty();
     assertThat(kept.shown()).noneMatch(text -> text.contains("· pipelined"));
   }
@@ -224,7 +224,7 @@ class TunerTest {
   void listedConfigurationsAreTriedAsTheyAre() {
     var listed =
         List.of(
-            Overlap.splits(2).streams(2),
+            Overlap.pipelined(2).streams(2),
             Overlap.direct(3).priority(Priority.GEMM),
             Overlap.direct());
     LocalRanks.run(
@@ -238,7 +238,7 @@ class TunerTest {
 
   @Test
   void whatTheProblemCannotHaveIsRefusedByThePipelineBeforeAnythingIsMeasured() {
-    for (var wrong : List.of(Overlap.bulk(), Overlap.splits(2).boundaries(0, 5, 11))) {
+    for (var wrong : List.of(Overlap.bulk(), Overlap.pipelined(2).boundaries(0, 5, 11))) {
       var kept = new Kept();
       LocalRanks.run(
           2,
@@ -247,7 +247,8 @@ class TunerTest {
             var refused =
                 catchThrowable(() -> Pipeline.on(world).gemm(SMALL).overlap(wrong).build());
             assertThat(refused).isInstanceOf(BraidException.class);
-            var tuner = Tuner.on(world).gemm(SMALL).overlaps(Overlap.splits(2), wrong).repeats(6);
+            var tuner =
+                Tuner.on(world).gemm(SMALL).overlaps(Overlap.pipelined(2), wrong).repeats(6);
             assertThatThrownBy(tuner::run)
                 .isInstanceOf(BraidException.class)
                 .hasMessage(refused.getMessage());
@@ -293,7 +294,8 @@ class TunerTest {
               .hasMessage(
                   "bulk has 1 split and 1 stream, but splits [2, 4] was given; leave it out, or add"
                       + " a method");
-          assertThatThrownBy(() -> Tuner.on(world).splits(2).overlaps(Overlap.splits(2).replay()))
+          assertThatThrownBy(
+                  () -> Tuner.on(world).splits(2).overlaps(Overlap.pipelined(2).replay()))
               .hasMessageStartingWith("overlaps lists every configuration, so splits, streams,");
           assertThatThrownBy(
                   () -> Tuner.on(world).overlaps(Overlap.ring()).transports(Transport.WORKERS))

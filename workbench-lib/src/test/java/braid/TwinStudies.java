@@ -62,7 +62,7 @@ public final class TwinStudies {
     for (int chunk = 0; chunk <= CHUNKS; chunk++) {
       even[chunk] = rows * chunk / CHUNKS;
     }
-    var twins = List.of(Overlap.splits(CHUNKS), Overlap.splits(CHUNKS).boundaries(even));
+    var twins = List.of(Overlap.pipelined(CHUNKS), Overlap.pipelined(CHUNKS).boundaries(even));
     return Stream.of(ChunkOrder.NEXT_FIRST, ChunkOrder.PREVIOUS_FIRST)
         .flatMap(order -> twins.stream().map(twin -> twin.order(order)))
         .toList();

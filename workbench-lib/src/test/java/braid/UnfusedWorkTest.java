@@ -110,7 +110,7 @@ class UnfusedWorkTest {
           assertThat(work(world, gathered, Overlap.unfused()))
               .isEqualTo(new Work(0, input / ranks * others, 0, flops));
           // Handing out the gathered input takes a copy of this rank's rows, whatever the method.
-          for (var how : List.of(Overlap.unfused(), Overlap.splits(2), Overlap.ring())) {
+          for (var how : List.of(Overlap.unfused(), Overlap.pipelined(2), Overlap.ring())) {
             assertThat(work(world, gathered.gatheredInput(), how).local()).isEqualTo(input / ranks);
             assertThat(work(world, gathered.gatheredInput().transposedInput(), how))
                 .isEqualTo(work(world, gathered.gatheredInput(), how));
@@ -139,7 +139,7 @@ class UnfusedWorkTest {
         world -> {
           var found = new EnumMap<Method, Long>(Method.class);
           var spec = GemmSpec.allGatherGemm(M, N, K).dtype(DType.BF16);
-          for (var how : List.of(Overlap.unfused(), Overlap.splits(4), Overlap.direct(2))) {
+          for (var how : List.of(Overlap.unfused(), Overlap.pipelined(4), Overlap.direct(2))) {
             try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
               found.put(
                   how.method(),

@@ -185,7 +185,7 @@ class VerifyRandomTest {
         world -> {
           for (var spec : specs) {
             for (var dtype : DType.values()) {
-              for (var how : List.of(Overlap.splits(2), Overlap.ring(), Overlap.direct(2))) {
+              for (var how : List.of(Overlap.pipelined(2), Overlap.ring(), Overlap.direct(2))) {
                 try (var pipe = build(new PipelineCase(spec.dtype(dtype), how), world)) {
                   for (var kind : Kind.values()) {
                     var inputs = new VerifiedInputs(pipe.spec(), 4, kind, SEED);
@@ -211,7 +211,7 @@ class VerifyRandomTest {
         1,
         world -> {
           var spec = GemmSpec.allGatherGemm(49, 31, 768).dtype(DType.TF32);
-          try (var pipe = build(new PipelineCase(spec, Overlap.splits(1)), world)) {
+          try (var pipe = build(new PipelineCase(spec, Overlap.pipelined(1)), world)) {
             for (int seed = 0; seed < 200; seed++) {
               var inputs = new VerifiedInputs(pipe.spec(), 1, Kind.CONSTANT, seed);
               inputs.fill(pipe);

@@ -118,7 +118,7 @@ class VerifyTest {
         2,
         world -> {
           var spec = GemmSpec.allGatherGemm(24, 16, 64).dtype(DType.BF16);
-          try (var pipe = pipeline(world, spec, Overlap.splits(3), Kind.GAUSSIAN, 1)) {
+          try (var pipe = pipeline(world, spec, Overlap.pipelined(3), Kind.GAUSSIAN, 1)) {
             for (var each : List.of(pipe.input(), pipe.weight())) {
               var values = each.toFloats();
               for (int i = 0; i < values.length; i++) {
@@ -141,7 +141,7 @@ class VerifyTest {
     LocalRanks.run(
         4,
         world -> {
-          for (var how : List.of(Overlap.splits(2), Overlap.ring(), Overlap.direct(2))) {
+          for (var how : List.of(Overlap.pipelined(2), Overlap.ring(), Overlap.direct(2))) {
             for (var spec :
                 List.of(
                     GemmSpec.gemmAllReduce(16, 16, 8192),
@@ -167,7 +167,7 @@ class VerifyTest {
           var spec = GemmSpec.allGatherGemm(8, 6, 32);
           for (float special :
               new float[] {Float.NaN, Float.POSITIVE_INFINITY, Float.NEGATIVE_INFINITY}) {
-            try (var pipe = pipeline(world, spec, Overlap.splits(2), Kind.GAUSSIAN, 3)) {
+            try (var pipe = pipeline(world, spec, Overlap.pipelined(2), Kind.GAUSSIAN, 3)) {
               if (world.rank() == 0) {
                 pipe.input().set(special, 1, 7);
               }
@@ -219,7 +219,7 @@ class VerifyTest {
         2,
         world -> {
           var spec = GemmSpec.allGatherGemm(64, 64, 256);
-          try (var pipe = pipeline(world, spec, Overlap.splits(2), Kind.GAUSSIAN, 5)) {
+          try (var pipe = pipeline(world, spec, Overlap.pipelined(2), Kind.GAUSSIAN, 5)) {
             var inputs = new VerifiedInputs(spec, 2, Kind.GAUSSIAN, 5);
             // Of 12 standard deviations that a single value may be off.
             for (double deviations : new double[] {2, 7}) {
@@ -258,7 +258,7 @@ class VerifyTest {
               continue;
             }
             var spec = GemmSpec.allGatherGemm(size, size, 3).dtype(dtype);
-            try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.splits(1)).build()) {
+            try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.pipelined(1)).build()) {
               for (int seed = 0; seed < 100; seed++) {
                 new VerifiedInputs(spec, size, Kind.GAUSSIAN, seed).fill(pipe);
                 pipe.verify();

@@ -65,13 +65,13 @@ public record Overlap(
     boundaries = List.copyOf(boundaries);
     if (splits < 1) {
       throw new BraidException(
-          "splits must be 1 or more but was %d; try splits(%d)".formatted(splits, DEFAULT_SPLITS));
+          "splits must be 1 or more but was %d; try %d splits".formatted(splits, DEFAULT_SPLITS));
     }
     within("streams", streams, 1, MAX_STREAMS, 2);
     boolean whole = method == Method.UNFUSED || method == Method.BULK;
     if (whole && (splits != 1 || streams != 1)) {
       throw new BraidException(
-          "%s has 1 split and 1 stream but was given %d and %d; take splits(%d) to overlap"
+          "%s has 1 split and 1 stream but was given %d and %d; take pipelined(%d) to overlap"
               .formatted(method, splits, streams, Math.max(2, splits)));
     }
     switch (transport) {
@@ -173,13 +173,13 @@ public record Overlap(
   }
 
   /// A pipelined collective in that many chunks.
-  public static Overlap splits(int splits) {
+  public static Overlap pipelined(int splits) {
     return of(Method.PIPELINED, splits);
   }
 
   /// What is done where nothing is said.
   public static Overlap defaults() {
-    return splits(DEFAULT_SPLITS);
+    return pipelined(DEFAULT_SPLITS);
   }
 
   /// Each rank deals with its peers one after the other.

@@ -134,7 +134,7 @@ final class GatherPlanner {
     /// More chunks make the first copy and the last multiplication shorter, which have no company,
     /// until the fixed cost of each (latency, smaller multiplications) is more.
     ///
-    /// Rank 0 of 4, `allGatherGemm`, `splits(4)`:
+    /// Rank 0 of 4, `allGatherGemm`, `pipelined(4)`:
     ///
     /// ```
     /// comm    > fetch 1  | fetch 2 | fetch 3 | fetch 4 >

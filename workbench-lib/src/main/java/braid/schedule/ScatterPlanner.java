@@ -151,7 +151,7 @@ final class ScatterPlanner {
 
     /// Chunk by chunk; of each, the peers' rows first.
     ///
-    /// Rank 0 of 3, `gemmReduceScatter`, `splits(2)`:
+    /// Rank 0 of 3, `gemmReduceScatter`, `pipelined(2)`:
     ///
     /// ```
     /// comm    >           | send 0 @1 > send 0 @2  >           | send 1 @1 > send 1 @2  >
@@ -361,7 +361,7 @@ final class ScatterPlanner {
 
     /// Sends this rank's sums of a chunk to all, or to the next in the ring.
     ///
-    /// Rank 0 of 3, `gemmAllReduce`, `splits(2)`:
+    /// Rank 0 of 3, `gemmAllReduce`, `pipelined(2)`:
     ///
     /// ```
     /// comm         >      |send 0@1>send 0@2>send 1@1> ...

@@ -7,9 +7,9 @@ import braid.internal.context.RankContext;
 import braid.internal.report.progress.Progress;
 import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseFailed;
+import braid.internal.selftest.CaseGroup;
 import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
-import braid.internal.selftest.Trial;
 import braid.model.BraidException;
 import braid.model.Library;
 import braid.model.MemoryKind;
@@ -133,7 +133,8 @@ final class SelfTestRun {
         long seed = plan.random().seed() + i;
         var program = programs.draw(seed);
         drawn.add(program);
-        var verdict = agreement.run(on -> program.check(new Trial(on, MemoryKind.AUTO, handled)));
+        var verdict =
+            agreement.run(on -> program.check(new CaseGroup(on, MemoryKind.AUTO, handled)));
         stopped = verdict.stopped();
         if (verdict.wrong().isEmpty()) {
           right++;
@@ -201,7 +202,7 @@ final class SelfTestRun {
 
   private Step step(Case of, MemoryKind kind) {
     return new Step(
-        on -> of.check(new Trial(on, kind, handled)), " (case %s)".formatted(of.text()));
+        on -> of.check(new CaseGroup(on, kind, handled)), " (case %s)".formatted(of.text()));
   }
 
   /// Runs the cases of a way up to the first that is wrong.

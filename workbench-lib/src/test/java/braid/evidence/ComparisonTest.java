@@ -60,7 +60,7 @@ class ComparisonTest {
     }
     var trials = new ArrayList<Study.Trial>();
     for (int i = 0; i < splits.size(); i++) {
-      trials.add(new Study.Trial(Overlap.splits(splits.get(i)), columns.get(i + 2)));
+      trials.add(new Study.Trial(Overlap.pipelined(splits.get(i)), columns.get(i + 2)));
     }
     return new Study(problem, 4, 1, columns.get(0), columns.get(1), trials);
   }
@@ -198,7 +198,7 @@ class ComparisonTest {
         Arrays.stream(rounds.nanos()).map(row -> Arrays.stream(row).boxed().toList()).toList();
     var trials = new ArrayList<Study.Trial>();
     for (int i = 0; i < SPLITS.size(); i++) {
-      trials.add(new Study.Trial(Overlap.splits(SPLITS.get(i)), nanos.get(i + 2)));
+      trials.add(new Study.Trial(Overlap.pipelined(SPLITS.get(i)), nanos.get(i + 2)));
     }
     return new Study(problem(), 4, seed, nanos.get(0), nanos.get(1), trials);
   }

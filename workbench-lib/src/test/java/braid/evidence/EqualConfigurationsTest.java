@@ -40,7 +40,7 @@ class EqualConfigurationsTest {
         Arrays.stream(rounds.nanos()).map(row -> Arrays.stream(row).boxed().toList()).toList();
     var trials = new ArrayList<Study.Trial>();
     for (int i = 0; i < quietNanos.size(); i++) {
-      trials.add(new Study.Trial(Overlap.splits(i + 1), nanos.get(i + 2)));
+      trials.add(new Study.Trial(Overlap.pipelined(i + 1), nanos.get(i + 2)));
     }
     return new Study(new LinkedHashMap<>(), 4, seed, nanos.get(0), nanos.get(1), trials);
   }
@@ -98,7 +98,7 @@ class EqualConfigurationsTest {
       var nanos = equal(configurations, UNFUSED_NANOS);
       nanos.set(1, 0.95 * UNFUSED_NANOS);
       var study = study(nanos, 0.01, plan, seed);
-      found += study.best().equals(Overlap.splits(2)) ? 1 : 0;
+      found += study.best().equals(Overlap.pipelined(2)) ? 1 : 0;
     }
     assertThat(found)
         .as("of %d studies of %d configurations", STUDIES, configurations)

@@ -75,7 +75,7 @@ class RunsTest {
   void aStudyWithoutLinesIsKeptAsAChartOfConfigurations() throws IOException {
     var study =
         new SyntheticStudy(100e6, 0.01, 8, 1)
-            .of(List.of(Overlap.splits(4), Overlap.splits(4).replay()), _ -> 9e7);
+            .of(List.of(Overlap.pipelined(4), Overlap.pipelined(4).replay()), _ -> 9e7);
 
     assertThat(names(at("2026-01-31T23:59:58.999Z").save(study).directory()))
         .containsExactly("configurations.svg", "headline.txt", "study.csv", "study.json");

@@ -32,7 +32,8 @@ class StudyTest {
     assertThat(study.best().streams()).isEqualTo(2);
     assertThat(study.best().splits()).isIn(8, 16);
     assertThat(study.noise()).isBetween(0.0, 0.02);
-    assertThat(study.ties()).doesNotContain(study.best(), Overlap.splits(1), Overlap.splits(32));
+    assertThat(study.ties())
+        .doesNotContain(study.best(), Overlap.pipelined(1), Overlap.pipelined(32));
     assertThat(study.headline())
         .startsWith("splits=" + study.best().splits() + " streams=2: 8")
         .contains("less than unfused's 103 ms (")
@@ -52,7 +53,7 @@ class StudyTest {
             1,
             first,
             again,
-            List.of(new Study.Trial(Overlap.splits(2), first)));
+            List.of(new Study.Trial(Overlap.pipelined(2), first)));
     assertThat(study.noise()).isLessThan(0.06);
   }
 
@@ -146,13 +147,13 @@ class StudyTest {
 
   private static final List<Overlap> OF_EVERY_OPTION =
       List.of(
-          Overlap.splits(4),
+          Overlap.pipelined(4),
           Overlap.ring(2).streams(3).over(Transport.WORKERS).workers(7),
           Overlap.bulk().over(Transport.WORKERS),
           Overlap.direct(3).order(ChunkOrder.RANK_ORDER).priority(Priority.GEMM),
-          Overlap.splits(4).boundaries(0, 100, 101, 900).replay(),
-          Overlap.splits(4).priority(Priority.EQUAL).outputInSymmetricMemory(),
-          Overlap.splits(4).order(ChunkOrder.PREVIOUS_FIRST));
+          Overlap.pipelined(4).boundaries(0, 100, 101, 900).replay(),
+          Overlap.pipelined(4).priority(Priority.EQUAL).outputInSymmetricMemory(),
+          Overlap.pipelined(4).order(ChunkOrder.PREVIOUS_FIRST));
 
   @Test
   void everyOptionComesBackFromItsJson() {
@@ -212,8 +213,8 @@ class StudyTest {
         times,
         times,
         List.of(
-            new Study.Trial(Overlap.splits(2), times, Collections.nCopies(3, first)),
-            new Study.Trial(Overlap.splits(4), times, Collections.nCopies(3, second))),
+            new Study.Trial(Overlap.pipelined(2), times, Collections.nCopies(3, first)),
+            new Study.Trial(Overlap.pipelined(4), times, Collections.nCopies(3, second))),
         Collections.nCopies(6, unfused));
   }
 
@@ -283,13 +284,13 @@ class StudyTest {
   @Test
   void aReadingMustBelongToATime() {
     var times = List.of(100L, 101L, 102L);
-    var trial = new Study.Trial(Overlap.splits(2), times, List.of(at(1905), at(1905)));
+    var trial = new Study.Trial(Overlap.pipelined(2), times, List.of(at(1905), at(1905)));
     var problem = GemmSpec.allGatherGemm(2048, 2048, 2048).columns();
     assertThatThrownBy(() -> new Study(problem, 2, 7, times, times, List.of(trial)))
         .isInstanceOf(BraidException.class)
         .hasMessageStartingWith("a study needs a reading of the hardware for each time or none but")
         .hasMessageContaining("has 2 of pipelined");
-    var silent = new Study.Trial(Overlap.splits(2), times);
+    var silent = new Study.Trial(Overlap.pipelined(2), times);
     assertThatThrownBy(
             () -> new Study(problem, 2, 7, times, times, List.of(silent), List.of(at(1905))))
         .hasMessageContaining("has 1 of the unfused reference for 6 times");
@@ -323,7 +324,7 @@ class StudyTest {
     var trials = new ArrayList<>(study.trials());
     trials.add(trials.getFirst());
     assertThatThrownBy(() -> with(study, trials)).hasMessageContaining("once but twice pipelined");
-    var shorter = List.of(new Study.Trial(Overlap.splits(2), List.of(1L)));
+    var shorter = List.of(new Study.Trial(Overlap.pipelined(2), List.of(1L)));
     assertThatThrownBy(() -> with(study, shorter)).hasMessageContaining("needs 12 times");
     assertThatThrownBy(() -> with(study, List.of()))
         .hasMessageContaining("at least 1 configuration");

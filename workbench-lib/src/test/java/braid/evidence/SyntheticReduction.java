@@ -25,7 +25,7 @@ public record SyntheticReduction(
 
   public Profile profile(int rank) {
     var columns = new LinkedHashMap<>(GemmSpec.gemmAllReduce(8192, 8192, 2048).columns());
-    columns.putAll(Overlap.splits(chunks).streams(Math.min(streams, 16)).columns());
+    columns.putAll(Overlap.pipelined(chunks).streams(Math.min(streams, 16)).columns());
     var counters = new LinkedHashMap<String, Long>();
     counters.put("rendezvous", 6L);
     counters.put("buffers allocated", 4L);

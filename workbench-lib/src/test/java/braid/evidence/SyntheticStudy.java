@@ -41,7 +41,7 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
     var overlaps = new ArrayList<Overlap>();
     for (int stream : streams) {
       for (int split : splits) {
-        overlaps.add(Overlap.splits(split).streams(stream));
+        overlaps.add(Overlap.pipelined(split).streams(stream));
       }
     }
     return overlaps;

@@ -25,7 +25,7 @@ class GeneratedTimelinesTest {
   private static final Path PICTURE = Path.of("../docs/schedule.svg");
   private static final Path REGENERATED = Path.of("target/timelines");
 
-  /// Such as "Rank 0 of 4, `allGatherGemm`, `splits(2)`:" and the block behind it.
+  /// Such as "Rank 0 of 4, `allGatherGemm`, `pipelined(2)`:" and the block behind it.
   private static final Pattern EXAMPLE =
       Pattern.compile(
           "(?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, "
@@ -55,7 +55,7 @@ class GeneratedTimelinesTest {
 
   @Test
   void thePictureIsAsGenerated() throws IOException {
-    var schedule = Schedule.of(spec("gemmReduceScatter"), Overlap.splits(2), 4);
+    var schedule = Schedule.of(spec("gemmReduceScatter"), Overlap.pipelined(2), 4);
     var generated = schedule.display().data().get(MimeBundle.SVG);
     Files.createDirectories(REGENERATED);
     Files.writeString(REGENERATED.resolve(PICTURE.getFileName()), generated);
@@ -107,7 +107,7 @@ class GeneratedTimelinesTest {
   private static Overlap overlap(MatchResult found) {
     var splits = found.group("splits");
     return switch (found.group("how")) {
-      case "splits" -> Overlap.splits(Integer.parseInt(splits));
+      case "pipelined" -> Overlap.pipelined(Integer.parseInt(splits));
       case "direct" ->
           splits.isEmpty() ? Overlap.direct() : Overlap.direct(Integer.parseInt(splits));
       case "ring" -> splits.isEmpty() ? Overlap.ring() : Overlap.ring(Integer.parseInt(splits));

@@ -48,7 +48,7 @@ final class ScheduleCases {
 
   static Overlap how(Method method, int splits) {
     return switch (method) {
-      case PIPELINED -> Overlap.splits(splits);
+      case PIPELINED -> Overlap.pipelined(splits);
       case DIRECT -> Overlap.direct(splits);
       case RING -> Overlap.ring(splits);
       case BULK -> Overlap.bulk();

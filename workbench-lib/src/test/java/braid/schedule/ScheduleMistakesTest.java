@@ -468,7 +468,7 @@ final class ScheduleMistakesTest {
   /// The schedule of two ranks in two chunks, with the first such step of rank 1 changed.
   private static Schedule planned(
       GemmSpec spec, Class<? extends Step> which, Function<Step, Optional<Step>> change) {
-    var schedule = Schedule.of(spec, Overlap.splits(2), 2);
+    var schedule = Schedule.of(spec, Overlap.pipelined(2), 2);
     var steps = new ArrayList<>(schedule.steps(1));
     var first = steps.stream().filter(which::isInstance).findFirst().orElseThrow();
     int at = steps.indexOf(first);
@@ -485,7 +485,7 @@ final class ScheduleMistakesTest {
 
   @Test
   void aWaitNamesTheRankThatSignals() {
-    var schedule = Schedule.of(GemmSpec.allGatherGemm(6, 3, 2), Overlap.splits(1), 3);
+    var schedule = Schedule.of(GemmSpec.allGatherGemm(6, 3, 2), Overlap.pipelined(1), 3);
     var steps = new ArrayList<>(schedule.steps(1));
     var wait =
         (Step.Wait) steps.stream().filter(Step.Wait.class::isInstance).findFirst().orElseThrow();

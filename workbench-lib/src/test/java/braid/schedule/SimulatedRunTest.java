@@ -147,7 +147,7 @@ class SimulatedRunTest {
           for (int chunk = 1; chunk <= splits; chunk++) {
             done = Math.max(done, chunk * copy) + whole / splits;
           }
-          var schedule = Schedule.of(GemmSpec.allGatherGemm(m, n, k), Overlap.splits(splits), 2);
+          var schedule = Schedule.of(GemmSpec.allGatherGemm(m, n, k), Overlap.pipelined(splits), 2);
           assertThat((double) only(schedule.simulate(machine(link, true, 1, Machine.Costs.NONE))))
               .as("k=%d splits=%d bandwidth=%s", k, splits, bandwidth)
               .isCloseTo(done, within(2.0 * splits));
@@ -270,10 +270,10 @@ class SimulatedRunTest {
   void twoRunsAreEqualAndAnIterationBeginsBehindAllLanesOfTheLast() {
     for (var how :
         List.of(
-            Overlap.splits(3).streams(2),
+            Overlap.pipelined(3).streams(2),
             Overlap.direct(2),
             Overlap.ring(2).priority(Priority.EQUAL),
-            Overlap.splits(2).over(Transport.WORKERS).workers(2),
+            Overlap.pipelined(2).over(Transport.WORKERS).workers(2),
             Overlap.unfused())) {
       for (var spec :
           List.of(
@@ -310,7 +310,7 @@ class SimulatedRunTest {
   @Test
   void tablesChartsAndTheConfigurationSayWhatWasSimulated() {
     var spec = GemmSpec.allGatherGemm(1024, 1024, 1024).dtype(DType.BF16);
-    var set = Schedule.of(spec, Overlap.splits(2), 8).simulate(Machine.h200x8(), 2);
+    var set = Schedule.of(spec, Overlap.pipelined(2), 8).simulate(Machine.h200x8(), 2);
     assertThat(set.configuration())
         .containsEntry("pattern", "all-gather-gemm")
         .containsEntry("splits", "2")
@@ -331,7 +331,7 @@ class SimulatedRunTest {
   @Test
   void bytesAndFlopsAreThoseOfTheProblem() {
     var spec = GemmSpec.allGatherGemm(50, 60, 70);
-    var set = Schedule.of(spec, Overlap.splits(3), 3).simulate(sharing());
+    var set = Schedule.of(spec, Overlap.pipelined(3), 3).simulate(sharing());
     assertThat(
             set.profiles().stream().flatMap(p -> p.spans().stream()).mapToLong(Span::flops).sum())
         .isEqualTo(Math.round(spec.flops()));
@@ -346,7 +346,7 @@ class SimulatedRunTest {
 
   @Test
   void aWaitThatNobodyEndsIsNamed() {
-    var schedule = Schedule.of(GemmSpec.allGatherGemm(8, 8, 8), Overlap.splits(2), 2);
+    var schedule = Schedule.of(GemmSpec.allGatherGemm(8, 8, 8), Overlap.pipelined(2), 2);
     var steps = new ArrayList<>(schedule.steps(0));
     steps.removeIf(
         step -> step instanceof Step.Signal signal && signal.flag().name().equals("read"));

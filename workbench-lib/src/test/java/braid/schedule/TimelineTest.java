@@ -32,7 +32,7 @@ class TimelineTest {
 
   private static final List<Overlap> OVERLAPS =
       List.of(
-          Overlap.splits(3).streams(2),
+          Overlap.pipelined(3).streams(2),
           Overlap.bulk(),
           Overlap.direct(2),
           Overlap.ring(2),
@@ -186,7 +186,7 @@ class TimelineTest {
 
   @Test
   void longTimelinesAreCutInTheMiddle() {
-    var text = Schedule.of(SPECS.get(1), Overlap.splits(8), 8).timeline(0);
+    var text = Schedule.of(SPECS.get(1), Overlap.pipelined(8), 8).timeline(0);
     assertThat(text)
         .contains(" ... ")
         .contains("gemm 0@1")
@@ -269,7 +269,7 @@ class TimelineTest {
 
   @Test
   void ofManyRanksTheFirstAreDrawn() {
-    var schedule = Schedule.of(SPECS.getFirst(), Overlap.splits(8), 12);
+    var schedule = Schedule.of(SPECS.getFirst(), Overlap.pipelined(8), 12);
     assertThat(schedule.timeline())
         .contains("rank 7\n")
         .doesNotContain("rank 8\n")

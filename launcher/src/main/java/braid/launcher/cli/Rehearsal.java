@@ -27,7 +27,7 @@ public final class Rehearsal {
           "var wrong = nothingOfThisName;",
           "throw new IllegalStateException(\"rehearsed\");",
           "%ranks",
-          "var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(64, 64, 64)).overlap(Overlap.splits(2)).build();",
+          "var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(64, 64, 64)).overlap(Overlap.pipelined(2)).build();",
           "pipe.verify();",
           "pipe.profile(2)",
           "Tuner.on(world).gemm(GemmSpec.allGatherGemm(64, 64, 64)).splits(1, 2).run()",

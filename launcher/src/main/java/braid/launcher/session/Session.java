@@ -55,7 +55,7 @@ public final class Session implements AutoCloseable {
   private OutputMode mode = OutputMode.DIFF;
   private OutputLimit limit;
   private volatile boolean closed;
-  private volatile Crew crew;
+  private volatile RankCluster crew;
   private long outputNanos;
 
   private Session(SessionOptions options) {
@@ -64,7 +64,7 @@ public final class Session implements AutoCloseable {
     gathered = new Gathered(options.home(), this::complain);
     magics = new Magics(this, gathered);
     try {
-      crew = Crew.start(options, this::happened);
+      crew = RankCluster.start(options, this::happened);
     } catch (RuntimeException | Error e) {
       gathered.close();
       clock.shutdownNow();
@@ -391,7 +391,7 @@ public final class Session implements AutoCloseable {
     oneCell.lock();
     try {
       crew.close();
-      crew = Crew.start(options, this::happened);
+      crew = RankCluster.start(options, this::happened);
       outputNanos = 0;
       // The old compiler's classes are old enough to stay until the heap is at its limit.
       System.gc();

@@ -11,7 +11,7 @@ final class Codes {
   /// Checks that the ranks work together, and says their process ids.
   static final String HEALTH =
       """
-      try (var healthy = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 8, 16)).overlap(Overlap.splits(2)).build()) {
+      try (var healthy = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 8, 16)).overlap(Overlap.pipelined(2)).build()) {
         healthy.verify();
       }
       "pids " + Arrays.toString(world.gather(ProcessHandle.current().pid()))
@@ -26,7 +26,7 @@ final class Codes {
           "while (true) world.barrier();",
           "if (world.rank() == %d) while (true) Thread.sleep(20); else world.barrier();",
           """
-          try (var p = Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(48, 32, 64)).overlap(Overlap.splits(2)).build()) {
+          try (var p = Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(48, 32, 64)).overlap(Overlap.pipelined(2)).build()) {
             while (true) p.run();
           }
           """);

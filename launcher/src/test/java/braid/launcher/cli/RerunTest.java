@@ -184,8 +184,8 @@ class RerunTest {
         columns.get(0),
         columns.get(1),
         List.of(
-            new Study.Trial(Overlap.splits(2), columns.get(2)),
-            new Study.Trial(Overlap.splits(4), columns.get(3))));
+            new Study.Trial(Overlap.pipelined(2), columns.get(2)),
+            new Study.Trial(Overlap.pipelined(4), columns.get(3))));
   }
 
   /// A run that made these, as `braid run` keeps it.

@@ -168,7 +168,7 @@ class AssistantTest {
   @Test
   void ourApiIsExplainedByItsOwnComments() {
     assertThat(inspect("Overlap.spl|its(4)", 0))
-        .startsWith("Overlap Overlap.splits(int splits)")
+        .startsWith("Overlap Overlap.pipelined(int splits)")
         .contains("A pipelined collective in that many chunks.");
     assertThat(inspect("GemmSpec.allGatherGemm(1, |", 0)).contains("int m").contains("    ");
     assertThat(inspect("Overlap.DEFAULT_SPLITS", 0))

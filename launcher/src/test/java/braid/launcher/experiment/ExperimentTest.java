@@ -47,7 +47,7 @@ class ExperimentTest {
         99,
         nanos,
         nanos,
-        List.of(new Study.Trial(Overlap.splits(2), nanos)));
+        List.of(new Study.Trial(Overlap.pipelined(2), nanos)));
   }
 
   @Test

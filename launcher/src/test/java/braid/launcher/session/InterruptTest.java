@@ -145,7 +145,7 @@ class InterruptTest {
               .filter(t -> !busy || Arrays.stream(t.getValue()).noneMatch(f -> f.getMethodName().equals("take")))
               .map(t -> t.getKey().getName()).toList();
         }
-        var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(1536, 512, 512)).overlap(Overlap.splits(4)).build();
+        var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(1536, 512, 512)).overlap(Overlap.pipelined(4)).build();
         """);
     var failure = interrupted("pipe.run();\n" + BEGUN + "while (true) pipe.run();");
     assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);

@@ -65,7 +65,8 @@ class SessionTest {
   @Test
   void schedulesNeedNoImportAndTheirNamesStayFree() {
     assertThat(
-            result("Schedule.of(GemmSpec.allGatherGemm(8, 8, 8), Overlap.splits(2), 2).findings()"))
+            result(
+                "Schedule.of(GemmSpec.allGatherGemm(8, 8, 8), Overlap.pipelined(2), 2).findings()"))
         .isEqualTo("[]");
     assertThat(result("Part.INPUT + \" \" + Lane.Role.COMPUTE")).isEqualTo("input COMPUTE");
     // A class of the usual imports whose name a class inside the package has too.

@@ -6,7 +6,7 @@ import java.util.Optional;
 
 /// One copy of a library. `files` are in the order in which they must be loaded; the first is the
 /// one that is named. Without a version it is only taken where nothing else is left.
-record Candidate(Place.Kind kind, List<Path> files, Optional<Version> version) {
+record Candidate(SearchFolder.Kind kind, List<Path> files, Optional<Version> version) {
   Path file() {
     return files.getFirst();
   }

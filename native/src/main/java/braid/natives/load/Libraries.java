@@ -184,7 +184,9 @@ public final class Libraries {
       var candidate = search.take();
       try {
         var taken =
-            candidate.kind() == Place.Kind.REDIST ? Redist.unpack(which, candidate) : candidate;
+            candidate.kind() == SearchFolder.Kind.REDIST
+                ? Redist.unpack(which, candidate)
+                : candidate;
         var version = load(which, taken, passedOver);
         var why = search.why(taken);
         passedOver.addAll(search.rest());
@@ -225,7 +227,7 @@ public final class Libraries {
       tellJavaCpp(candidate.files().get(i), which.keys.get(i));
     }
     beside(which, candidate, notes);
-    return Asked.version(which, opened.getFirst())
+    return LibraryVersions.version(which, opened.getFirst())
         .or(() -> candidate.version().map(Version::text))
         .orElse("unknown");
   }

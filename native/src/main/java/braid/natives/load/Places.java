@@ -1,6 +1,6 @@
 package braid.natives.load;
 
-import braid.natives.load.Place.Kind;
+import braid.natives.load.SearchFolder.Kind;
 import java.io.IOException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.Files;
@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 final class Places {
   private final Path root;
   private final Map<String, String> environment;
-  private final SequencedSet<Place> found = new LinkedHashSet<>();
+  private final SequencedSet<SearchFolder> found = new LinkedHashSet<>();
   private final List<String> unreadable = new ArrayList<>();
 
   private Places(Path root, Map<String, String> environment) {
@@ -38,7 +38,7 @@ final class Places {
   }
 
   /// In the order in which equal versions are preferred.
-  List<Place> all() {
+  List<SearchFolder> all() {
     return List.copyOf(found);
   }
 
@@ -147,7 +147,7 @@ final class Places {
 
   private void add(Kind kind, Path folder) {
     if (Files.isDirectory(folder)) {
-      found.add(new Place(kind, folder));
+      found.add(new SearchFolder(kind, folder));
     }
   }
 

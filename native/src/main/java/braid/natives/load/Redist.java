@@ -29,7 +29,7 @@ final class Redist {
     }
     return List.of(
         new Candidate(
-            Place.Kind.REDIST,
+            SearchFolder.Kind.REDIST,
             urls.stream().map(url -> Path.of(url.getPath())).toList(),
             version(which, urls.getFirst())));
   }

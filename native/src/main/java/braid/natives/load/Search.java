@@ -1,7 +1,7 @@
 package braid.natives.load;
 
 import braid.natives.load.Libraries.Library;
-import braid.natives.load.Place.Kind;
+import braid.natives.load.SearchFolder.Kind;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -21,7 +21,7 @@ final class Search {
   static Search in(Places places, Library which, List<Candidate> others) {
     var candidates = new ArrayList<Candidate>();
     var seen = new HashSet<Path>();
-    for (Place place : places.all()) {
+    for (SearchFolder place : places.all()) {
       var files = which.files().stream().map(place.folder()::resolve).toList();
       if (files.stream().allMatch(Files::isRegularFile)
           && seen.add(Places.real(files.getFirst()))) {

@@ -70,10 +70,10 @@ class SearchTest {
     wheel("nvidia_cuda_runtime-13.0.96", "nvidia/cu13/lib/libcudart.so.13");
     var search = search(Library.CUDA_RUNTIME);
     var taken = search.take();
-    assertThat(taken.kind()).isEqualTo(Place.Kind.TOOLKIT);
+    assertThat(taken.kind()).isEqualTo(SearchFolder.Kind.TOOLKIT);
     assertThat(taken.version()).contains(new Version("13.0"));
     assertThat(search.why(taken)).isEqualTo("the first of the newest of 2, in the CUDA toolkit");
-    assertThat(search.take().kind()).isEqualTo(Place.Kind.PYTHON);
+    assertThat(search.take().kind()).isEqualTo(SearchFolder.Kind.PYTHON);
     assertThat(search.isEmpty()).isTrue();
   }
 
@@ -129,7 +129,7 @@ class SearchTest {
     file("home/me/env/lib/python3.13/site-packages/nvidia/nccl/lib/libnccl.so.2");
     var places = Places.of(root, Map.of("PATH", root + "/bin:" + root + "/home/me/env/bin"));
     assertThat(Search.in(places, Library.NCCL, List.of()).take().kind())
-        .isEqualTo(Place.Kind.PYTHON);
+        .isEqualTo(SearchFolder.Kind.PYTHON);
   }
 
   @Test

@@ -19,7 +19,7 @@ import java.util.Arrays;
 /// | read | the receiver, in the sender's part | that message is read, or refused |
 /// | refusal | the receiver, in its own part | why that message does not fit |
 ///
-/// And for itself a [Standing]: what it waits for, so that ranks that wait for each other are
+/// And for itself a [WaitState]: what it waits for, so that ranks that wait for each other are
 /// found.
 final class Mailbox implements AutoCloseable {
   private static final long STANDING_BYTES = 64;
@@ -56,8 +56,8 @@ final class Mailbox implements AutoCloseable {
   }
 
   /// This rank's message of that number lies ready.
-  void post(int to, int epoch, int number, Letter letter) {
-    write(entry(place.rank(), to), LETTER, letter.bytes(), Letter.MAX_BYTES);
+  void post(int to, int epoch, int number, MessageHeader letter) {
+    write(entry(place.rank(), to), LETTER, letter.bytes(), MessageHeader.MAX_BYTES);
     SignalWord.raise(entry(to, place.rank()), POSTED, epoch, number);
   }
 
@@ -71,8 +71,8 @@ final class Mailbox implements AutoCloseable {
   }
 
   /// What the message that lies ready is.
-  Letter letter(int from) {
-    return Letter.read(read(entry(from, place.rank()), LETTER, Letter.MAX_BYTES));
+  MessageHeader letter(int from) {
+    return MessageHeader.read(read(entry(from, place.rank()), LETTER, MessageHeader.MAX_BYTES));
   }
 
   /// This rank has read that message.
@@ -112,12 +112,12 @@ final class Mailbox implements AutoCloseable {
   }
 
   /// From here on this rank stands there.
-  void stand(Standing standing) {
+  void stand(WaitState standing) {
     WORD.setRelease(memory.on(place.rank()), 0L, standing.bits());
   }
 
-  Standing standing(int rank) {
-    return Standing.of((long) WORD.getAcquire(memory.on(rank), 0L));
+  WaitState standing(int rank) {
+    return WaitState.of((long) WORD.getAcquire(memory.on(rank), 0L));
   }
 
   private static void write(MemorySegment entry, long offset, byte[] text, int most) {

@@ -169,7 +169,7 @@ public final class CudaBackend implements Backend {
     device.gpu().use();
     var streams = together.stream().map(CudaStream.class::cast).toList();
     streams.forEach(CudaStream::stopRecording);
-    Rest.await(
+    GpuRest.await(
         device.gpu(),
         () -> streams.stream().allMatch(each -> each.gpu().isDone()),
         () -> streams.forEach(each -> each.awaited().unblock()));
@@ -283,7 +283,7 @@ public final class CudaBackend implements Backend {
     Closing.each(
         communicators::abort,
         () ->
-            Rest.await(
+            GpuRest.await(
                 device.gpu(),
                 this::allDone,
                 () -> streams.forEach(stream -> stream.awaited().unblock())),

@@ -412,7 +412,7 @@ final class CudaStream implements Stream {
 
   /// Where the stream does not come to rest its memory stays: freeing would wait for the GPU.
   private void freeScratch() {
-    Rest.await(device.gpu(), gpu::isDone, awaited::unblock);
+    GpuRest.await(device.gpu(), gpu::isDone, awaited::unblock);
     scratch.close();
   }
 }

@@ -12,8 +12,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Memory by which the members of a group see each other's calls without meeting: for each a
 /// [CallRing], a signal for the calls in which it waits for all others, and its share of the
-/// [Turnover] of pooled buffers. It is of one epoch; the ranks' calls are numbered from its making
-/// on. Once the ranks have made different calls it serves for nothing but to tell all of them.
+/// [BufferReclaimer] of pooled buffers. It is of one epoch; the ranks' calls are numbered from its
+/// making on. Once the ranks have made different calls it serves for nothing but to tell all of
+/// them.
 ///
 /// Ranks that call different things where they wait in shared memory would wait for ever, since
 /// nobody sees both calls: here each sees the others'.
@@ -31,7 +32,7 @@ final class Board implements AutoCloseable {
   private final int epoch;
   private final SymmetricMemory memory;
   private final List<CallRing> rings;
-  private final Turnover turnover;
+  private final BufferReclaimer turnover;
 
   /// By member, up to which of this rank's calls it has made the same.
   private final long[] compared;
@@ -56,24 +57,24 @@ final class Board implements AutoCloseable {
             .mapToObj(i -> new CallRing(memory.on(i).asSlice(0, CallRing.BYTES)))
             .toList();
     this.turnover =
-        new Turnover(
+        new BufferReclaimer(
             members,
             IntStream.range(0, size)
-                .mapToObj(i -> memory.on(i).asSlice(TURNOVER_OFFSET, Turnover.BYTES))
+                .mapToObj(i -> memory.on(i).asSlice(TURNOVER_OFFSET, BufferReclaimer.BYTES))
                 .toList());
     this.compared = new long[size];
   }
 
   /// What a member needs for its part.
   static long bytesPerRank() {
-    return TURNOVER_OFFSET + Turnover.BYTES;
+    return TURNOVER_OFFSET + BufferReclaimer.BYTES;
   }
 
   int epoch() {
     return epoch;
   }
 
-  Turnover turnover() {
+  BufferReclaimer turnover() {
     return turnover;
   }
 

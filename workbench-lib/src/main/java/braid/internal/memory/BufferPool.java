@@ -49,7 +49,7 @@ public final class BufferPool implements AutoCloseable {
   private final Deque<Buffer> idle = new ArrayDeque<>();
 
   private final BitSet numbers = new BitSet();
-  private final int[] generations = new int[Turnover.BUFFERS];
+  private final int[] generations = new int[BufferReclaimer.BUFFERS];
   private long idleBytes;
   private @Nullable Board board;
   private boolean closed;
@@ -163,7 +163,7 @@ public final class BufferPool implements AutoCloseable {
         throw e;
       }
       // Memory is free only when the last rank has let go of it.
-      var _ = new Agreeing(rendezvous.get(), members, call).exchange(call.name(), "");
+      var _ = new AgreeingRendezvous(rendezvous.get(), members, call).exchange(call.name(), "");
       memory = allocate(call, kind, bytesPerRank);
     }
     counters.add(Counter.BUFFERS_ALLOCATED);
@@ -176,7 +176,10 @@ public final class BufferPool implements AutoCloseable {
     return source
         .get()
         .allocate(
-            kind, call.toString(), bytesPerRank, new Agreeing(rendezvous.get(), members, call));
+            kind,
+            call.toString(),
+            bytesPerRank,
+            new AgreeingRendezvous(rendezvous.get(), members, call));
   }
 
   private synchronized int nextNumber() {
@@ -185,7 +188,7 @@ public final class BufferPool implements AutoCloseable {
 
   private synchronized int number() {
     int number = nextNumber();
-    if (number >= Turnover.BUFFERS) {
+    if (number >= BufferReclaimer.BUFFERS) {
       return Buffer.UNNUMBERED;
     }
     numbers.set(number);

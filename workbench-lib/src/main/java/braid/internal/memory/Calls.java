@@ -178,7 +178,7 @@ public final class Calls implements AutoCloseable {
             .control(
                 call.toString(),
                 Board.bytesPerRank(),
-                new Agreeing(rendezvous.get(), members, call));
+                new AgreeingRendezvous(rendezvous.get(), members, call));
     counters.add(Counter.RENDEZVOUS);
     return memory;
   }

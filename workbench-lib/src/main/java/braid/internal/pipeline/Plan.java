@@ -68,14 +68,15 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private List<Stream> streams = List.of();
 
   private final Map<Part, View> views = new EnumMap<>(Part.class);
-  private final Map<Part, Bound> bound;
+  private final Map<Part, CallerMemory> bound;
   private @Nullable Signals signals;
   private @Nullable Executable compiled;
   private Scales scales = Scales.NONE;
   private boolean spoiled;
   private int step;
 
-  private Plan(Backend backend, Place place, GemmSpec spec, Tuning tuning, Map<Part, Bound> bound) {
+  private Plan(
+      Backend backend, Place place, GemmSpec spec, Tuning tuning, Map<Part, CallerMemory> bound) {
     this.backend = backend;
     this.place = place;
     this.spec = spec;
@@ -95,7 +96,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
       List<Integer> ranks,
       GemmSpec spec,
       Tuning tuning,
-      Map<Part, Bound> bound,
+      Map<Part, CallerMemory> bound,
       SymmetricSource source) {
     var plan = new Plan(backend, place, spec, tuning, bound);
     try {
@@ -110,7 +111,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   /// Parts whose buffers cannot be the caller's: peers reach them, or they are rows of a larger
   /// one.
-  private static Set<Part> staged(Schedule schedule, Map<Part, Bound> bound) {
+  private static Set<Part> staged(Schedule schedule, Map<Part, CallerMemory> bound) {
     var staged = EnumSet.noneOf(Part.class);
     bound.forEach(
         (part, given) -> {
@@ -126,7 +127,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   }
 
   private void setUp(List<Integer> ranks, SymmetricSource source) {
-    var given = new HashMap<String, Bound>();
+    var given = new HashMap<String, CallerMemory>();
     bound.forEach(
         (part, memory) -> {
           var port = schedule.port(part.port()).orElseThrow();

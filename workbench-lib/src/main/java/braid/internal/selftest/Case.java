@@ -9,11 +9,11 @@ public sealed interface Case permits TabledCase, ViewCase, RefusedCase {
 
   /// Sets it up on this rank; all ranks of the trial's group do. What is wrong goes to the
   /// findings, since an exception would leave the other ranks waiting.
-  Opened open(Trial trial, Findings findings);
+  Opened open(CaseGroup trial, Findings findings);
 
   /// Runs it on this rank; all ranks of the group do. Throws [CaseFailed] where a result is wrong,
   /// and that only after the last call that the ranks make together.
-  default void check(Trial trial) {
+  default void check(CaseGroup trial) {
     var findings = new Findings();
     try (var opened = open(trial, findings)) {
       for (int round = 0; round < ROUNDS; round++) {

@@ -214,7 +214,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   }
 
   @Override
-  public Opened open(Trial trial, Findings findings) {
+  public Opened open(CaseGroup trial, Findings findings) {
     var group = trial.group();
     return new Running(
         this,
@@ -225,7 +225,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   }
 
   private record Running(
-      CollectiveCase of, Trial trial, Collectives comm, SymmetricTensor x, SymmetricTensor y)
+      CollectiveCase of, CaseGroup trial, Collectives comm, SymmetricTensor x, SymmetricTensor y)
       implements Opened {
     /// Every root has its turn. The input is overwritten at once, which no rank may see; the output
     /// is spoiled before, so that nothing of an earlier call can pass for it.
@@ -255,7 +255,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     }
   }
 
-  private SymmetricTensor tensor(Trial trial, String name, long first) {
+  private SymmetricTensor tensor(CaseGroup trial, String name, long first) {
     return SymmetricTensor.on(trial.group())
         .shape(first, columns)
         .dtype(dtype)

@@ -54,7 +54,7 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
   }
 
   @Override
-  public Opened open(Trial trial, Findings findings) {
+  public Opened open(CaseGroup trial, Findings findings) {
     return new Opened() {
       @Override
       public void round(int round, Findings found) {
@@ -66,7 +66,7 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
     };
   }
 
-  private void hold(Trial trial, Findings findings) {
+  private void hold(CaseGroup trial, Findings findings) {
     var group = trial.group();
     int ranks = group.size();
     int elements = rows * columns;
@@ -113,7 +113,7 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
     }
   }
 
-  private void same(Trial trial, Findings findings, String view, float[] wanted, Tensor got) {
+  private void same(CaseGroup trial, Findings findings, String view, float[] wanted, Tensor got) {
     findings.same(
         "%s %s on rank %s: %s".formatted(dtype, got.shape(), trial.group().place(), view),
         wanted,
@@ -126,7 +126,7 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
     return values;
   }
 
-  private SymmetricTensor allocate(Trial trial) {
+  private SymmetricTensor allocate(CaseGroup trial) {
     return SymmetricTensor.on(trial.group())
         .shape(rows, columns)
         .dtype(dtype)

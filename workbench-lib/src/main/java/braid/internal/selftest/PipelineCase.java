@@ -127,7 +127,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   }
 
   @Override
-  public Opened open(Trial trial, Findings findings) {
+  public Opened open(CaseGroup trial, Findings findings) {
     var pipe = build(trial);
     try {
       verify(pipe, findings);
@@ -138,7 +138,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     return new Running(this, pipe, trial);
   }
 
-  private record Running(PipelineCase of, Pipeline pipe, Trial trial) implements Opened {
+  private record Running(PipelineCase of, Pipeline pipe, CaseGroup trial) implements Opened {
     /// Other inputs in every round: what an earlier one left must not be taken for this one's.
     @Override
     public void round(int round, Findings findings) {
@@ -170,7 +170,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     }
   }
 
-  Pipeline build(Trial trial) {
+  Pipeline build(CaseGroup trial) {
     var builder = Pipeline.on(trial.group()).gemm(spec).overlap(how).memory(trial.kind());
     if (spec.outputDtype().isFp8()) {
       builder.scales(INPUT_SCALE, WEIGHT_SCALE, OUTPUT_SCALE);

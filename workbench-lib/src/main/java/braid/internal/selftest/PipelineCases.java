@@ -31,7 +31,7 @@ public final class PipelineCases {
     for (var input : DType.values()) {
       for (var weight : DType.values()) {
         var spec = uneven(pattern).dtype(input).weight(weight);
-        cases.add(new PipelineCase(spec, Overlap.splits(2)));
+        cases.add(new PipelineCase(spec, Overlap.pipelined(2)));
       }
     }
     return cases;
@@ -77,7 +77,7 @@ public final class PipelineCases {
 
   public static Overlap overlap(Method method, int splits) {
     return switch (method) {
-      case PIPELINED -> Overlap.splits(splits);
+      case PIPELINED -> Overlap.pipelined(splits);
       case DIRECT -> Overlap.direct(splits);
       case RING -> Overlap.ring(splits);
       case BULK -> Overlap.bulk();

@@ -88,7 +88,7 @@ public record Program(
   /// and that after the last turn.
   ///
   /// @param trial its group and what happens to results; the parts say the kinds of memory
-  public void check(Trial trial) {
+  public void check(CaseGroup trial) {
     var findings = new Findings();
     try (var run = new Run(this, trial)) {
       run.all(findings);
@@ -98,13 +98,13 @@ public record Program(
 
   private static final class Run implements AutoCloseable {
     private final Program program;
-    private final Trial trial;
+    private final CaseGroup trial;
     private final int[] left;
     private final int[] rounds;
     private final HashMap<Integer, Case.Opened> open = new HashMap<>();
     private final Deque<ProcessGroup> groups = new ArrayDeque<>();
 
-    Run(Program program, Trial trial) {
+    Run(Program program, CaseGroup trial) {
       this.program = program;
       this.trial = trial;
       this.left = new int[program.parts.size()];
@@ -137,7 +137,7 @@ public record Program(
 
     private Case.Opened open(Part part, Findings findings) {
       var group = group(part.ranks);
-      return part.of.open(new Trial(group, part.kind, trial.handled()), findings);
+      return part.of.open(new CaseGroup(group, part.kind, trial.handled()), findings);
     }
 
     private ProcessGroup group(List<Integer> ranks) {

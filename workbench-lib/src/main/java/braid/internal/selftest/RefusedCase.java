@@ -56,7 +56,7 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
 
   /// Makes the mistake at once.
   @Override
-  public Opened open(Trial trial, Findings findings) {
+  public Opened open(CaseGroup trial, Findings findings) {
     make(trial.group(), trial.kind(), findings);
     rightWork(trial.group(), trial.kind(), findings);
     return new Done();
@@ -79,7 +79,7 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
     boolean odd = group.rank() == 0;
     switch (mistake) {
       case BUILD ->
-          refused(findings, () -> build.orElseThrow().build(Trial.of(group, kind)).close());
+          refused(findings, () -> build.orElseThrow().build(CaseGroup.of(group, kind)).close());
       case SHAPE_OF_RESULT -> {
         var comm = Collectives.on(group);
         try (var x = tensor(group, kind, 3);

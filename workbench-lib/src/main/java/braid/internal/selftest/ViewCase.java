@@ -22,7 +22,7 @@ public record ViewCase(DType dtype, int rows, int columns, long seed) implements
   }
 
   @Override
-  public Opened open(Trial trial, Findings findings) {
+  public Opened open(CaseGroup trial, Findings findings) {
     var group = trial.group();
     var tensor =
         SymmetricTensor.on(group)
@@ -36,13 +36,13 @@ public record ViewCase(DType dtype, int rows, int columns, long seed) implements
 
   private static final class Running implements Opened {
     private final ViewCase of;
-    private final Trial trial;
+    private final CaseGroup trial;
     private final SymmetricTensor tensor;
 
     /// By rank. Pooled memory must be zero again, however it was used before.
     private final float[][] parts;
 
-    Running(ViewCase of, Trial trial, SymmetricTensor tensor) {
+    Running(ViewCase of, CaseGroup trial, SymmetricTensor tensor) {
       this.of = of;
       this.trial = trial;
       this.tensor = tensor;

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 
 /// The comparison itself: what it finds, and what it says of it.
 class ReferenceTest {
-  private static final Overlap HOW = Overlap.splits(5);
+  private static final Overlap HOW = Overlap.pipelined(5);
 
   private record Alone(Place place, String unique) implements Rendezvous {
     @Override

@@ -31,7 +31,7 @@ class LightRankTest {
       System.out.println("records: " + HandedOver.onRank(List.of(new Way("a", 1))).text());
       HandedOver.onRank(new SyntheticProfiles(1, 2, 4, 2, 10, 20).profile(0));
       HandedOver.onRank(new SyntheticReduction(1, 2, 4, 2, 10, 20).profile(0));
-      var overlaps = List.of(Overlap.splits(4), Overlap.splits(4).replay());
+      var overlaps = List.of(Overlap.pipelined(4), Overlap.pipelined(4).replay());
       var study = new SyntheticStudy(1e6, 0.01, 6, 1).of(overlaps, _ -> 9e5);
       System.out.println("headline: " + HandedOver.onRank(study).text());
       System.out.println("best: " + study.best());

@@ -29,15 +29,15 @@ import java.util.Map;
 public final class Multiplier implements AutoCloseable {
   private final CudaDevice device;
   private final Lt lt;
-  private final Trial trial;
-  private final Map<Lt.Problem, Trial.Choice> chosen = new HashMap<>();
+  private final AlgorithmTimer trial;
+  private final Map<Lt.Problem, AlgorithmTimer.Choice> chosen = new HashMap<>();
   private final Map<Lt.Problem, String> impossible = new HashMap<>();
 
   /// @param algorithms the folder in which choices are kept
   Multiplier(CudaDevice device, Lt lt, Path algorithms) {
     this.device = device;
     this.lt = lt;
-    this.trial = new Trial(device, lt, algorithms);
+    this.trial = new AlgorithmTimer(device, lt, algorithms);
   }
 
   /// One piece of a multiplication, as a profile shows it.
@@ -145,9 +145,9 @@ public final class Multiplier implements AutoCloseable {
     var b = Forms.right(gemm.b());
     var c = gemm.c();
     long wideBytes = wideBytes(c);
-    long productBytes = Scratch.aligned(Trial.bytes(problem.d()));
+    long productBytes = Scratch.aligned(AlgorithmTimer.bytes(problem.d()));
     long leftBytes = leftBytes(way);
-    long copiesBytes = leftBytes + Trial.bytes(problem.b());
+    long copiesBytes = leftBytes + AlgorithmTimer.bytes(problem.b());
     long room = scratch.take(wideBytes + productBytes + copiesBytes);
     long product = room + wideBytes;
     long left = product + productBytes;
@@ -398,7 +398,7 @@ public final class Multiplier implements AutoCloseable {
   private static long leftBytes(Way way) {
     return way.left() == Left.AS_IT_IS && way.finish() != Finish.PADDED
         ? 0
-        : Scratch.aligned(Trial.bytes(way.problem().a()));
+        : Scratch.aligned(AlgorithmTimer.bytes(way.problem().a()));
   }
 
   private static long count(Matrix matrix) {

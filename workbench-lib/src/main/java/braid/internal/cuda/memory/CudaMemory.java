@@ -26,7 +26,7 @@ public final class CudaMemory implements AutoCloseable {
 
   private final CudaDevice device;
   private final AutoKind auto;
-  private final Map<MemoryKind, Kind> kinds = new EnumMap<>(MemoryKind.class);
+  private final Map<MemoryKind, CudaMemoryKind> kinds = new EnumMap<>(MemoryKind.class);
   private final NvshmemKind nvshmem;
 
   public CudaMemory(

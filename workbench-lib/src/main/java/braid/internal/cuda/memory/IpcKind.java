@@ -15,7 +15,7 @@ import java.util.List;
 
 /// CUDA IPC handles of ordinary device memory. Every rank opens the others' wherever the driver
 /// puts them, so there is no one view of all.
-final class IpcKind implements Kind {
+final class IpcKind implements CudaMemoryKind {
   /// Smaller allocations share a block of the driver's, and a handle is of the whole block.
   private static final long BLOCK_BYTES = 2L << 20;
 

@@ -20,7 +20,7 @@ import java.util.TreeSet;
 /// CUDA virtual memory: each rank makes a piece and passes it to the others as a file descriptor;
 /// all pieces are mapped side by side. Two meetings: one when every piece can be fetched, one when
 /// every rank has mapped all.
-final class NativeKind implements Kind {
+final class NativeKind implements CudaMemoryKind {
   private final CudaDevice device;
   private final String token;
   private final Waits waits;

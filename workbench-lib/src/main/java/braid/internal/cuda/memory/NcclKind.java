@@ -11,7 +11,7 @@ import java.util.Optional;
 
 /// NCCL windows: memory of the native kind, which NCCL knows as symmetric on all ranks, so that its
 /// copy-engine collectives take it. It is registered with the group's communicator for those.
-final class NcclKind implements Kind {
+final class NcclKind implements CudaMemoryKind {
   /// What a window is a multiple of.
   private static final long PAGE_BYTES = 4096;
 

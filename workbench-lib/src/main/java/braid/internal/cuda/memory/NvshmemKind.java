@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// asks; another group cannot have this kind, and is told so by name. Of its heap one piece is
 /// taken for good: NVSHMEM's own allocation and freeing are meetings of all ranks, and pooled
 /// memory must be freed without one.
-final class NvshmemKind implements Kind {
+final class NvshmemKind implements CudaMemoryKind {
   private static final String HEAP = "NVSHMEM heap";
 
   private final CudaDevice device;

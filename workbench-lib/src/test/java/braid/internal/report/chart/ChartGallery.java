@@ -93,13 +93,13 @@ public final class ChartGallery {
             .chart());
     var unequal =
         List.of(
-            Overlap.splits(4),
+            Overlap.pipelined(4),
             Overlap.defaults().boundaries(0, 512, 1024, 1536, 2048),
             Overlap.defaults().boundaries(0, 256, 1024, 1792, 2048),
             Overlap.defaults().boundaries(0, 128, 640, 1408, 2048).streams(2),
-            Overlap.splits(4).replay(),
-            Overlap.splits(4).priority(Priority.GEMM),
-            Overlap.splits(4).order(ChunkOrder.RANK_ORDER).over(Transport.WORKERS).workers(8));
+            Overlap.pipelined(4).replay(),
+            Overlap.pipelined(4).priority(Priority.GEMM),
+            Overlap.pipelined(4).order(ChunkOrder.RANK_ORDER).over(Transport.WORKERS).workers(8));
     charts.put(
         "configurations-7", study.of(unequal, how -> 90e6 + 1e5 * (how.hashCode() & 63)).chart());
     charts.put("configurations-1", study.of(List.of(Overlap.bulk()), _ -> 110e6).chart());
@@ -107,7 +107,7 @@ public final class ChartGallery {
     for (var transport : Transport.values()) {
       for (int streams = 1; streams <= 3; streams++) {
         for (int split : powers) {
-          methods.add(Overlap.splits(split).streams(streams).over(transport));
+          methods.add(Overlap.pipelined(split).streams(streams).over(transport));
           methods.add(Overlap.ring(split).streams(streams).over(transport));
           methods.add(Overlap.direct(split).streams(streams).over(transport));
         }

@@ -96,9 +96,9 @@ class ChartsTest {
   void whereSplitsMakeNoLinesAStudyIsAChartOfConfigurations() throws IOException {
     var overlaps =
         List.of(
-            Overlap.splits(4),
-            Overlap.splits(4).replay(),
-            Overlap.splits(4).boundaries(0, 10, 30, 40, 64));
+            Overlap.pipelined(4),
+            Overlap.pipelined(4).replay(),
+            Overlap.pipelined(4).boundaries(0, 10, 30, 40, 64));
     var study =
         new SyntheticStudy(100e6, 0.005, 8, 3)
             .of(overlaps, how -> how.replayed() ? 70e6 : how.boundaries().isEmpty() ? 80e6 : 9e7);
@@ -128,10 +128,10 @@ class ChartsTest {
     var machine = new SyntheticStudy(100e6, 0.005, 8, 3);
     int[] splits = {1, 2, 4, 8};
     var grid = new ArrayList<>(SyntheticStudy.overlaps(splits, 1, 2));
-    grid.add(Overlap.splits(4).boundaries(0, 10, 30, 40, 64));
+    grid.add(Overlap.pipelined(4).boundaries(0, 10, 30, 40, 64));
     assertThat(machine.of(grid, _ -> 9e7).charts()).containsOnlyKeys("splits", "heatmap");
 
-    var mixed = List.of(Overlap.splits(2), Overlap.ring(4), Overlap.direct(8).streams(2));
+    var mixed = List.of(Overlap.pipelined(2), Overlap.ring(4), Overlap.direct(8).streams(2));
     assertThat(machine.of(mixed, _ -> 9e7).charts().firstEntry().getKey())
         .isEqualTo("configurations");
 
@@ -197,13 +197,13 @@ class ChartsTest {
 
     assertThat(data.getItemCount(0)).isEqualTo(3);
     assertDrawn(study.heatmap());
-    var oneStream = one(Overlap.splits(4));
+    var oneStream = one(Overlap.pipelined(4));
     assertThatThrownBy(oneStream::heatmap).hasMessageContaining("at least 2 stream counts");
   }
 
   @Test
   void extremesAreDrawnToo() throws IOException {
-    assertDrawn(one(Overlap.splits(4)).chart());
+    assertDrawn(one(Overlap.pipelined(4)).chart());
     assertDrawn(new SyntheticProfiles(8, 1, 64, 3, 20, 60).set().timeline());
     assertDrawn(new SyntheticProfiles(1, 1, 1, 1, 0, 1).set().timeline());
     assertDrawn(new SyntheticProfiles(1, 1, 2, 1, 9_000_000_000L, 1).set().timeline());

@@ -182,7 +182,8 @@ class ChromeTraceTest {
   /// Viewers need it: what overlaps on one thread is drawn as if one had called the other.
   @Test
   void eventsOfAThreadFollowEachOtherInWhatRanksReallyMeasure() throws IOException {
-    for (var how : List.of(Overlap.splits(3).streams(2), Overlap.ring().over(Transport.WORKERS))) {
+    for (var how :
+        List.of(Overlap.pipelined(3).streams(2), Overlap.ring().over(Transport.WORKERS))) {
       var profiles = new ConcurrentLinkedQueue<Profile>();
       LocalRanks.run(
           3,

@@ -12,15 +12,15 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param root of a broadcast; 0 for others
 /// @param algorithm of an all-reduce
-public record Wanted(
+public record CollectiveCall(
     Collective collective,
-    Over over,
-    @Nullable Shared x,
-    @Nullable Shared y,
+    CollectiveRoute over,
+    @Nullable ReachableTensor x,
+    @Nullable ReachableTensor y,
     int root,
     AllReduce algorithm) {
-  public static Wanted barrier(Over over) {
-    return new Wanted(Collective.BARRIER, over, null, null, 0, AllReduce.TWO_SHOT);
+  public static CollectiveCall barrier(CollectiveRoute over) {
+    return new CollectiveCall(Collective.BARRIER, over, null, null, 0, AllReduce.TWO_SHOT);
   }
 
   CollectiveSpec spec(CollectiveSpec.Library library, int rank) {
@@ -46,7 +46,7 @@ public record Wanted(
         : new Request(collective, piece(x, rank), piece(y, rank), root);
   }
 
-  private static Piece piece(Shared of, int rank) {
+  private static Piece piece(ReachableTensor of, int rank) {
     return new Piece(of.dtype(), of.on(rank), of.attachment());
   }
 }

@@ -11,7 +11,7 @@ import java.util.function.IntFunction;
 /// @param elements of each rank's part
 /// @param parts each rank's part
 /// @param attachment what the kind of memory keeps with it
-public record Shared(
+public record ReachableTensor(
     DType dtype, long elements, IntFunction<MemorySegment> parts, Optional<Attachment> attachment) {
   /// A rank's part.
   MemorySegment on(int rank) {

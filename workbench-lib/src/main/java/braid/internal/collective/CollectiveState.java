@@ -8,9 +8,9 @@ import braid.schedule.CollectiveSpec;
 
 /// What the ranks of a group share to make collectives, set up by all of them together. The name
 /// tells it from what they set up before or after.
-record Ground(String name, Signals words, Mailbox mailbox, Courier courier)
+record CollectiveState(String name, Signals words, Mailbox mailbox, Messages courier)
     implements AutoCloseable {
-  static Ground of(Setting setting, Rendezvous rendezvous) {
+  static CollectiveState of(CollectiveGroup setting, Rendezvous rendezvous) {
     var place = setting.place();
     int slots = CollectiveSpec.words(place.size());
     var words =
@@ -24,11 +24,11 @@ record Ground(String name, Signals words, Mailbox mailbox, Courier courier)
           setting.backend().control("mail of collectives", Mailbox.bytes(place.size()), rendezvous);
       setting.counters().add(Counter.RENDEZVOUS);
       var mailbox = new Mailbox(place, memory);
-      return new Ground(
+      return new CollectiveState(
           rendezvous.unique(),
           words,
           mailbox,
-          new Courier(mailbox, place, setting.ranks(), setting.waits()));
+          new Messages(mailbox, place, setting.ranks(), setting.waits()));
     } catch (RuntimeException | Error e) {
       words.memory().spoil();
       throw e;

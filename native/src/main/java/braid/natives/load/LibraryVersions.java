@@ -9,7 +9,7 @@ import java.util.Optional;
 
 /// The version that a loaded library says it has. Empty where it has no such function, or where
 /// that fails: the file's name is then all there is.
-final class Asked {
+final class LibraryVersions {
   private static final FunctionDescriptor INTO_ONE =
       FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.ADDRESS);
   private static final FunctionDescriptor INTO_TWO =
@@ -18,15 +18,15 @@ final class Asked {
       FunctionDescriptor.ofVoid(ValueLayout.ADDRESS, ValueLayout.ADDRESS, ValueLayout.ADDRESS);
   private static final FunctionDescriptor RETURNED = FunctionDescriptor.of(ValueLayout.JAVA_LONG);
 
-  private Asked() {}
+  private LibraryVersions() {}
 
   static Optional<String> version(Library which, Dl library) {
     return switch (which) {
-      case NCCL -> one(library, "ncclGetVersion").map(Asked::tenThousands);
+      case NCCL -> one(library, "ncclGetVersion").map(LibraryVersions::tenThousands);
       case CUDA_RUNTIME ->
           one(library, "cudaRuntimeGetVersion")
               .map(version -> "%d.%d".formatted(version / 1000, version % 1000 / 10));
-      case CUPTI -> one(library, "cuptiGetVersion").map(Asked::tenThousands);
+      case CUPTI -> one(library, "cuptiGetVersion").map(LibraryVersions::tenThousands);
       case NVRTC -> nvrtc(library);
       case CUBLAS_LT -> cublasLt(library);
       case NVSHMEM -> nvshmem(library);

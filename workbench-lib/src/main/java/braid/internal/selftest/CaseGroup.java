@@ -10,8 +10,8 @@ import java.util.function.Consumer;
 /// @param kind of the symmetric memory
 /// @param handled what happens to each result before it is looked at: nothing, unless somebody
 ///   wants to see that a wrong result is found
-public record Trial(ProcessGroup group, MemoryKind kind, Consumer<Tensor> handled) {
-  public static Trial of(ProcessGroup group, MemoryKind kind) {
-    return new Trial(group, kind, _ -> {});
+public record CaseGroup(ProcessGroup group, MemoryKind kind, Consumer<Tensor> handled) {
+  public static CaseGroup of(ProcessGroup group, MemoryKind kind) {
+    return new CaseGroup(group, kind, _ -> {});
   }
 }

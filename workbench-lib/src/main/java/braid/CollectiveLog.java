@@ -1,6 +1,6 @@
 package braid;
 
-import braid.internal.collective.Over;
+import braid.internal.collective.CollectiveRoute;
 import braid.model.AllReduce;
 import braid.model.BraidException;
 import java.util.LinkedHashMap;
@@ -11,16 +11,16 @@ import java.util.SequencedSet;
 import java.util.stream.Collectors;
 
 /// What collectives were made in a measurement, as columns of a table.
-final class MadeLog {
+final class CollectiveLog {
   private final ProcessGroup group;
-  private final Over over;
+  private final CollectiveRoute over;
   private final SequencedSet<String> patterns = new LinkedHashSet<>();
   private final SequencedSet<String> shapes = new LinkedHashSet<>();
   private final SequencedSet<String> dtypes = new LinkedHashSet<>();
   private final SequencedSet<String> algorithms = new LinkedHashSet<>();
   private final SequencedSet<String> kinds = new LinkedHashSet<>();
 
-  MadeLog(ProcessGroup group, Over over) {
+  CollectiveLog(ProcessGroup group, CollectiveRoute over) {
     this.group = group;
     this.over = over;
   }

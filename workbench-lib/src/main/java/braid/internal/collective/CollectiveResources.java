@@ -21,10 +21,10 @@ import org.jspecify.annotations.Nullable;
 /// @param inbox memory of this rank for parts of a sum, made when it is first needed
 /// @param library that makes it; null where copies do
 /// @param request of the library; null where copies make it
-record Bound(
+record CollectiveResources(
     int ranks,
-    @Nullable Shared x,
-    @Nullable Shared y,
+    @Nullable ReachableTensor x,
+    @Nullable ReachableTensor y,
     Map<Lane, Stream> lanes,
     Signals signals,
     Supplier<MemorySegment> inbox,
@@ -40,7 +40,7 @@ record Bound(
     };
   }
 
-  private static MemorySegment part(@Nullable Shared of, int rank) {
+  private static MemorySegment part(@Nullable ReachableTensor of, int rank) {
     if (of == null) {
       throw new IllegalStateException("a barrier has no tensors");
     }

@@ -7,7 +7,7 @@ import java.util.List;
 
 /// A rendezvous in whose exchanges the members also hear what each of them believes the call to be,
 /// so that a difference is named rank by rank and costs no meeting of its own.
-record Agreeing(Rendezvous rendezvous, Members members, Call call) implements Rendezvous {
+record AgreeingRendezvous(Rendezvous rendezvous, Members members, Call call) implements Rendezvous {
   private static final char SEPARATOR = '\0';
 
   @Override

@@ -2,7 +2,7 @@ package braid.internal.collective;
 
 import braid.internal.backend.Executable;
 import braid.internal.backend.Stream;
-import braid.internal.collective.Courier.Refusal;
+import braid.internal.collective.Messages.Refusal;
 import braid.internal.library.LibraryCollectives;
 import braid.internal.library.LibraryCollectives.Before;
 import braid.internal.memory.Call;
@@ -37,24 +37,24 @@ import org.jspecify.annotations.Nullable;
 /// What a group keeps for its collectives, and the order in which this rank makes them. It is set
 /// up once; a collective then costs no meeting, only the signals between those that read from each
 /// other.
-public final class Commons implements AutoCloseable {
+public final class CollectiveEngine implements AutoCloseable {
   private static final String SET_UP = "set up collectives";
   private static final String NONE = "";
 
   /// More calls than a program repeats; beyond them all are prepared anew.
   private static final int MOST_PREPARED = 256;
 
-  private final Setting setting;
+  private final CollectiveGroup setting;
 
   /// Ranks number their collectives, so there must be an order.
   private final ReentrantLock one = new ReentrantLock();
 
-  private final Map<Over, Map<Lane, Stream>> streams = new HashMap<>();
+  private final Map<CollectiveRoute, Map<Lane, Stream>> streams = new HashMap<>();
 
   /// Schedules by all that they depend on.
   private final Map<CollectiveSpec, Schedule> schedules = new HashMap<>();
 
-  private final Map<Wanted, Prepared> prepared = new ConcurrentHashMap<>();
+  private final Map<CollectiveCall, Prepared> prepared = new ConcurrentHashMap<>();
 
   private final Map<Library, LibraryCollectives> libraries = new EnumMap<>(Library.class);
 
@@ -64,7 +64,7 @@ public final class Commons implements AutoCloseable {
   /// Memory in which this rank adds up.
   private @Nullable PrivateMemory inbox;
 
-  private @Nullable Ground ground;
+  private @Nullable CollectiveState ground;
   private @Nullable Throwable broken;
 
   /// In which all ranks have last agreed that they have the same ground.
@@ -74,7 +74,7 @@ public final class Commons implements AutoCloseable {
   private int step;
   private int iteration;
 
-  public Commons(Setting setting) {
+  public CollectiveEngine(CollectiveGroup setting) {
     this.setting = setting;
   }
 
@@ -93,10 +93,11 @@ public final class Commons implements AutoCloseable {
   }
 
   private void agree() {
-    var said = meet(SET_UP, usable().map(Ground::name).orElse(NONE)).stream().distinct().toList();
+    var said =
+        meet(SET_UP, usable().map(CollectiveState::name).orElse(NONE)).stream().distinct().toList();
     if (said.size() > 1 || said.contains(NONE)) {
       free();
-      ground = Ground.of(setting, setting.rendezvous().get());
+      ground = CollectiveState.of(setting, setting.rendezvous().get());
       begin(epoch);
     }
     agreedRound = round();
@@ -112,7 +113,7 @@ public final class Commons implements AutoCloseable {
         .meet(Call.of(label), () -> setting.rendezvous().get().exchange(label, value));
   }
 
-  private Optional<Ground> usable() {
+  private Optional<CollectiveState> usable() {
     return broken == null ? Optional.ofNullable(ground) : Optional.empty();
   }
 
@@ -132,7 +133,7 @@ public final class Commons implements AutoCloseable {
   ///
   /// @param needsAll whether this rank waits for every other
   /// @param call what all ranks must say alike; asked for once
-  public void make(Wanted wanted, boolean needsAll, Supplier<Call> call) {
+  public void make(CollectiveCall wanted, boolean needsAll, Supplier<Call> call) {
     if (agreedRound != round() && ground != null) {
       setUp();
     }
@@ -145,14 +146,14 @@ public final class Commons implements AutoCloseable {
               setting.calls().enter(made.call);
               step++;
               if (needsAll) {
-                here.mailbox().stand(new Standing(Standing.Kind.COLLECTIVE, epoch, 0, step));
+                here.mailbox().stand(new WaitState(WaitState.Kind.COLLECTIVE, epoch, 0, step));
               }
               var on = on(wanted.over());
               on.values().forEach(stream -> stream.turn(iteration, step));
               Supplier<String> what = () -> in(made.call.name());
               launch(made, here, wanted, what);
               on.values().forEach(stream -> stream.synchronize(what));
-              here.mailbox().stand(Standing.NOWHERE);
+              here.mailbox().stand(WaitState.NOWHERE);
               if (prepared.size() > MOST_PREPARED) {
                 Closing.all(prepared()::poll);
               }
@@ -174,7 +175,8 @@ public final class Commons implements AutoCloseable {
 
   /// Gives the work of a call to its streams. It is compiled once, but not where a library makes
   /// it: what that needs before a call changes with its calls.
-  private void launch(Prepared made, Ground here, Wanted wanted, Supplier<String> what) {
+  private void launch(
+      Prepared made, CollectiveState here, CollectiveCall wanted, Supplier<String> what) {
     var over = wanted.over();
     if (over.way().library().isPresent()) {
       executor(here, wanted, what).layOut();
@@ -189,7 +191,7 @@ public final class Commons implements AutoCloseable {
     compiled.launch();
   }
 
-  private Executor executor(Ground here, Wanted wanted, Supplier<String> what) {
+  private Executor executor(CollectiveState here, CollectiveCall wanted, Supplier<String> what) {
     var place = setting.place();
     var by =
         wanted.collective() == Collective.BARRIER
@@ -210,7 +212,7 @@ public final class Commons implements AutoCloseable {
         schedules.computeIfAbsent(
             wanted.spec(needs, place.rank()), spec -> Schedule.of(spec, place.size()));
     var bound =
-        new Bound(
+        new CollectiveResources(
             place.size(),
             wanted.x(),
             wanted.y(),
@@ -269,18 +271,21 @@ public final class Commons implements AutoCloseable {
   }
 
   /// A message's tensor and the rank that it is for.
-  public record Message(Letter letter, int peer, Shared from) {}
+  public record Message(MessageHeader letter, int peer, ReachableTensor from) {}
 
   /// A message of this rank to itself, from when it is sent until it is received.
-  private record Kept(Letter letter, PrivateMemory memory) {}
+  private record Kept(MessageHeader letter, PrivateMemory memory) {}
 
   /// Where a message is received into, and how what was sent is found by its identity.
   public record Landing(
-      Letter letter, int peer, Shared into, Function<String, Optional<Shared>> tensors) {}
+      MessageHeader letter,
+      int peer,
+      ReachableTensor into,
+      Function<String, Optional<ReachableTensor>> tensors) {}
 
   /// Sends that and waits until it is read. A message of a rank to itself is copied at once, since
   /// the rank could not receive it while it waits.
-  public void send(Over over, Message out) {
+  public void send(CollectiveRoute over, Message out) {
     var what = "send of %s to rank %d".formatted(out.letter(), out.peer());
     check(
         what,
@@ -292,7 +297,7 @@ public final class Commons implements AutoCloseable {
             }));
   }
 
-  private void post(Ground here, Over over, Message out) {
+  private void post(CollectiveState here, CollectiveRoute over, Message out) {
     if (!isOwn(out.peer())) {
       here.courier().post(out.letter(), out.peer());
       return;
@@ -303,13 +308,13 @@ public final class Commons implements AutoCloseable {
     copyOwn(over, out.letter(), source, memory.segment());
   }
 
-  private Optional<Refusal> awaitRead(Ground here, Message out) {
+  private Optional<Refusal> awaitRead(CollectiveState here, Message out) {
     return isOwn(out.peer())
         ? Optional.empty()
         : here.courier().awaitRead(out.letter(), out.peer(), step);
   }
 
-  private Optional<Refusal> receiveOwn(Over over, Landing in) {
+  private Optional<Refusal> receiveOwn(CollectiveRoute over, Landing in) {
     var sent = kept.poll();
     if (sent == null) {
       return Optional.of(
@@ -317,14 +322,15 @@ public final class Commons implements AutoCloseable {
     }
     try (var memory = sent.memory()) {
       if (!sent.letter().fits(in.letter())) {
-        return Optional.of(Courier.misfit(in.peer(), sent.letter()));
+        return Optional.of(Messages.misfit(in.peer(), sent.letter()));
       }
       copyOwn(over, in.letter(), memory.segment(), in.into().on(in.peer()));
       return Optional.empty();
     }
   }
 
-  private void copyOwn(Over over, Letter letter, MemorySegment from, MemorySegment to) {
+  private void copyOwn(
+      CollectiveRoute over, MessageHeader letter, MemorySegment from, MemorySegment to) {
     var stream = communication(over);
     stream.turn(iteration, step);
     Supplier<String> what = () -> in("%s from this rank itself".formatted(letter));
@@ -337,13 +343,13 @@ public final class Commons implements AutoCloseable {
   }
 
   /// Waits for what that rank sends next, and copies it.
-  public void receive(Over over, Landing in) {
+  public void receive(CollectiveRoute over, Landing in) {
     var what = "receive into %s from rank %d".formatted(in.letter(), in.peer());
     check(what, exclusively(() -> what, here -> receive(here, over, in)));
   }
 
   /// Both at once, so that ranks may do it in a circle.
-  public void sendReceive(Over over, Message out, Landing in) {
+  public void sendReceive(CollectiveRoute over, Message out, Landing in) {
     var what =
         "sendReceive of %s to rank %d and into %s from rank %d"
             .formatted(out.letter(), out.peer(), in.letter(), in.peer());
@@ -359,7 +365,7 @@ public final class Commons implements AutoCloseable {
             }));
   }
 
-  private Optional<Refusal> receive(Ground here, Over over, Landing in) {
+  private Optional<Refusal> receive(CollectiveState here, CollectiveRoute over, Landing in) {
     if (isOwn(in.peer())) {
       return receiveOwn(over, in);
     }
@@ -380,7 +386,7 @@ public final class Commons implements AutoCloseable {
             });
   }
 
-  private void copy(Shared source, Landing in, Over over) {
+  private void copy(ReachableTensor source, Landing in, CollectiveRoute over) {
     var stream = communication(over);
     stream.turn(iteration, step);
     Supplier<String> what = () -> in("%s from rank %d".formatted(in.letter(), in.peer()));
@@ -401,14 +407,16 @@ public final class Commons implements AutoCloseable {
   /// What fails in it leaves ranks at different steps, so nothing runs after it; a message that
   /// does not fit is none of that, since both its ranks know.
   private Optional<Refusal> exclusively(
-      Supplier<String> what, Function<Ground, Optional<Refusal>> body) {
+      Supplier<String> what, Function<CollectiveState, Optional<Refusal>> body) {
     return exclusively(what, () -> NvtxRange.open(() -> "braid " + what.get()), body);
   }
 
   /// @param what for messages
   /// @param range for other profilers
   private Optional<Refusal> exclusively(
-      Supplier<String> what, Supplier<NvtxRange> range, Function<Ground, Optional<Refusal>> body) {
+      Supplier<String> what,
+      Supplier<NvtxRange> range,
+      Function<CollectiveState, Optional<Refusal>> body) {
     return inTurn(
         what,
         () -> {
@@ -483,7 +491,7 @@ public final class Commons implements AutoCloseable {
     return sent == null ? null : sent.memory();
   }
 
-  private synchronized Map<Lane, Stream> on(Over over) {
+  private synchronized Map<Lane, Stream> on(CollectiveRoute over) {
     return streams.computeIfAbsent(
         over,
         how -> {
@@ -495,12 +503,12 @@ public final class Commons implements AutoCloseable {
         });
   }
 
-  private Stream communication(Over over) {
+  private Stream communication(CollectiveRoute over) {
     return streams(over).getFirst();
   }
 
   /// The streams that collectives over that run on.
-  public List<Stream> streams(Over over) {
+  public List<Stream> streams(CollectiveRoute over) {
     return List.copyOf(on(over).values());
   }
 

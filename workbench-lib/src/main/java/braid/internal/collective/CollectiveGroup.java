@@ -14,7 +14,7 @@ import java.util.function.Supplier;
 ///
 /// @param ranks the members' ranks in the world
 /// @param symmetric where memory comes from that streams of all ranks reach
-public record Setting(
+public record CollectiveGroup(
     String group,
     Place place,
     List<Integer> ranks,

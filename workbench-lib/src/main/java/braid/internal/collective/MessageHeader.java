@@ -5,14 +5,14 @@ import java.nio.charset.StandardCharsets;
 
 /// What a rank says of a tensor that it sends or receives into. The `identity` is the same on all
 /// ranks, so the receiver finds its own reach of it.
-public record Letter(String identity, String dtype, String shape, String name) {
+public record MessageHeader(String identity, String dtype, String shape, String name) {
   private static final String SEPARATOR = "\0";
   private static final int FIELDS = 4;
 
   /// What there is room for in a mailbox.
   static final int MAX_BYTES = 448 - Integer.BYTES;
 
-  public Letter {
+  public MessageHeader {
     int bytes = bytes(identity, dtype, shape, name).length;
     if (bytes > MAX_BYTES) {
       throw new BraidException(
@@ -21,9 +21,9 @@ public record Letter(String identity, String dtype, String shape, String name) {
     }
   }
 
-  static Letter read(byte[] bytes) {
+  static MessageHeader read(byte[] bytes) {
     var fields = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, FIELDS);
-    return new Letter(fields[0], fields[1], fields[2], fields[3]);
+    return new MessageHeader(fields[0], fields[1], fields[2], fields[3]);
   }
 
   byte[] bytes() {
@@ -35,7 +35,7 @@ public record Letter(String identity, String dtype, String shape, String name) {
   }
 
   /// Whether what is sent can be received into that.
-  boolean fits(Letter into) {
+  boolean fits(MessageHeader into) {
     return dtype.equals(into.dtype) && shape.equals(into.shape);
   }
 

@@ -8,4 +8,4 @@ import java.util.Optional;
 ///
 /// @param local this rank's part
 /// @param symmetric all ranks' parts, if they are within reach of each other
-public record Bound(MemorySegment local, Optional<SymmetricMemory> symmetric) {}
+public record CallerMemory(MemorySegment local, Optional<SymmetricMemory> symmetric) {}

@@ -4,7 +4,7 @@ package braid.internal.collective;
 ///
 /// @param peer the rank waited for; of no meaning where it waits for all or for none
 /// @param number of the message, or of the collective
-record Standing(Kind kind, int epoch, int peer, int number) {
+record WaitState(Kind kind, int epoch, int peer, int number) {
   /// For what a rank waits.
   enum Kind {
     /// For nobody.
@@ -32,7 +32,7 @@ record Standing(Kind kind, int epoch, int peer, int number) {
     }
   }
 
-  static final Standing NOWHERE = new Standing(Kind.NOWHERE, 0, 0, 0);
+  static final WaitState NOWHERE = new WaitState(Kind.NOWHERE, 0, 0, 0);
 
   private static final int KIND_BITS = 2;
   private static final int EPOCH_BITS = 20;
@@ -40,7 +40,7 @@ record Standing(Kind kind, int epoch, int peer, int number) {
   private static final int NUMBER_BITS = Long.SIZE - KIND_BITS - EPOCH_BITS - PEER_BITS;
 
   /// Epochs and numbers are kept as far as there is room, which tells apart all that can meet.
-  Standing {
+  WaitState {
     epoch = cut(epoch, EPOCH_BITS);
     number = cut(number, NUMBER_BITS);
   }
@@ -56,8 +56,8 @@ record Standing(Kind kind, int epoch, int peer, int number) {
     return bits << NUMBER_BITS | number;
   }
 
-  static Standing of(long bits) {
-    return new Standing(
+  static WaitState of(long bits) {
+    return new WaitState(
         Kind.of(field(bits, EPOCH_BITS + PEER_BITS + NUMBER_BITS, KIND_BITS)),
         field(bits, PEER_BITS + NUMBER_BITS, EPOCH_BITS),
         field(bits, NUMBER_BITS, PEER_BITS),

@@ -15,18 +15,18 @@ import java.util.function.Supplier;
 /// sender     post ─────────────────────────── await read ─ goes on
 /// receiver        await posted ─ copy ─ read ─┘
 /// ```
-final class Courier {
+final class Messages {
   /// Copies what was sent, or says why it cannot.
   @FunctionalInterface
   interface Receipt {
-    Optional<String> take(Letter sent);
+    Optional<String> take(MessageHeader sent);
   }
 
   /// How a message ended that was not taken.
   record Refusal(String why) {}
 
   private final Mailbox mailbox;
-  private final Standstill standstill;
+  private final WaitCycle standstill;
   private final Waits waits;
   private final Place place;
   private final List<Integer> ranks;
@@ -35,9 +35,9 @@ final class Courier {
   private int epoch;
 
   /// @param ranks the members' ranks in the world
-  Courier(Mailbox mailbox, Place place, List<Integer> ranks, Waits waits) {
+  Messages(Mailbox mailbox, Place place, List<Integer> ranks, Waits waits) {
     this.mailbox = mailbox;
-    this.standstill = new Standstill(mailbox, place);
+    this.standstill = new WaitCycle(mailbox, place);
     this.waits = waits;
     this.place = place;
     this.ranks = ranks;
@@ -53,15 +53,15 @@ final class Courier {
   }
 
   /// Lets a rank see what lies here for it.
-  void post(Letter letter, int to) {
+  void post(MessageHeader letter, int to) {
     mailbox.post(to, epoch, ++sent[to], letter);
   }
 
   /// Waits until what was posted last is read.
-  Optional<Refusal> awaitRead(Letter letter, int to, int collectives) {
+  Optional<Refusal> awaitRead(MessageHeader letter, int to, int collectives) {
     int number = sent[to];
     await(
-        new Standing(Standing.Kind.SENDS, epoch, to, number),
+        new WaitState(WaitState.Kind.SENDS, epoch, to, number),
         () -> "rank %d to receive %s".formatted(to, letter),
         nanos -> mailbox.awaitRead(to, epoch, number, nanos),
         collectives);
@@ -72,10 +72,10 @@ final class Courier {
 
   /// Waits for the next message of that rank and takes it; one that does not fit is gone too, and
   /// its sender is told.
-  Optional<Refusal> receive(Letter into, int from, int collectives, Receipt receipt) {
+  Optional<Refusal> receive(MessageHeader into, int from, int collectives, Receipt receipt) {
     int number = ++received[from];
     await(
-        new Standing(Standing.Kind.RECEIVES, epoch, from, number),
+        new WaitState(WaitState.Kind.RECEIVES, epoch, from, number),
         () -> "rank %d to send %s".formatted(from, into),
         nanos -> mailbox.awaitPosted(from, epoch, number, nanos),
         collectives);
@@ -94,7 +94,7 @@ final class Courier {
   }
 
   /// What was sent has another shape or type than what it is received into.
-  static Refusal misfit(int from, Letter sent) {
+  static Refusal misfit(int from, MessageHeader sent) {
     return new Refusal("rank %d sent %s; receive into %s".formatted(from, sent, sent.type()));
   }
 
@@ -103,7 +103,7 @@ final class Courier {
     boolean within(long nanos);
   }
 
-  private void await(Standing standing, Supplier<String> what, Look look, int collectives) {
+  private void await(WaitState standing, Supplier<String> what, Look look, int collectives) {
     mailbox.stand(standing);
     var _ =
         waits.<Boolean>until(
@@ -120,6 +120,6 @@ final class Courier {
               return null;
             });
     // Where the wait failed this rank goes on standing there: the others of the circle see it too.
-    mailbox.stand(Standing.NOWHERE);
+    mailbox.stand(WaitState.NOWHERE);
   }
 }

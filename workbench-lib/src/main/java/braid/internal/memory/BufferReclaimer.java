@@ -13,7 +13,7 @@ import java.util.stream.IntStream;
 ///
 /// So a rank may close what others still read: nothing changes under them. And nobody can write to
 /// a buffer once it has been cleaned.
-final class Turnover {
+final class BufferReclaimer {
   /// Buffers that a group can pool; what it holds beyond them is freed when it is closed.
   static final int BUFFERS = 256;
 
@@ -38,7 +38,7 @@ final class Turnover {
   private final List<MemorySegment> parts;
   private boolean closed;
 
-  Turnover(Members members, List<MemorySegment> parts) {
+  BufferReclaimer(Members members, List<MemorySegment> parts) {
     this.members = members;
     this.parts = parts;
   }

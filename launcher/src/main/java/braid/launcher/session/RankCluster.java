@@ -23,7 +23,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// The ranks with the compiler that feeds them: all that a restart replaces.
-final class Crew implements AutoCloseable {
+final class RankCluster implements AutoCloseable {
   /// Prepares the folder of native libraries, so that a refusal comes before any rank starts.
   private static void prepareLibraries() {
     try {
@@ -46,7 +46,7 @@ final class Crew implements AutoCloseable {
   private final CellCompiler compiler;
   private final Origins origins = new Origins();
 
-  private Crew(
+  private RankCluster(
       String token, StoreServer store, RankSet ranks, FanOut fanOut, CellCompiler compiler) {
     this.token = token;
     this.store = store;
@@ -56,8 +56,8 @@ final class Crew implements AutoCloseable {
   }
 
   /// Starts the ranks, and while they start, the compiler. A start that fails leaves nothing open.
-  static Crew start(SessionOptions options, Consumer<RankEvent> events) {
-    SharedFileSweep.ofKilledSessions().line().ifPresent(Crew::warn);
+  static RankCluster start(SessionOptions options, Consumer<RankEvent> events) {
+    SharedFileSweep.ofKilledSessions().line().ifPresent(RankCluster::warn);
     prepareLibraries();
     var token = token();
     var store = openStore(token);
@@ -69,7 +69,7 @@ final class Crew implements AutoCloseable {
     }
   }
 
-  private static Crew start(
+  private static RankCluster start(
       SessionOptions options, Consumer<RankEvent> events, String token, StoreServer store) {
     var environment = environment(options, store.port());
     // What the ranks would refuse is refused here, once and before any process is started.
@@ -88,7 +88,7 @@ final class Crew implements AutoCloseable {
       var ranks = starting.get();
       Prelude.eval(compiler, Prelude.WORLD);
       complete = true;
-      return new Crew(token, store, ranks, fanOut, compiler);
+      return new RankCluster(token, store, ranks, fanOut, compiler);
     } catch (ExecutionException e) {
       if (e.getCause() instanceof BraidException cause) {
         throw cause;
@@ -118,7 +118,7 @@ final class Crew implements AutoCloseable {
           } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
           }
-          SharedFileSweep.ofSession(token).failures().forEach(Crew::warn);
+          SharedFileSweep.ofSession(token).failures().forEach(RankCluster::warn);
         };
     if (starting.isDone()) {
       end.run();
@@ -201,6 +201,6 @@ final class Crew implements AutoCloseable {
     compiler.close();
     ranks.close();
     store.close();
-    SharedFileSweep.ofSession(token).failures().forEach(Crew::warn);
+    SharedFileSweep.ofSession(token).failures().forEach(RankCluster::warn);
   }
 }

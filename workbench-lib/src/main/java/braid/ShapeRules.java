@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// Whether tensors can be given to a collective; where they cannot, the error says the rule.
-record Fit(ProcessGroup group, String name, SymmetricTensor x) {
+record ShapeRules(ProcessGroup group, String name, SymmetricTensor x) {
   /// It is open and of the group.
   void usable(SymmetricTensor tensor) {
     if (!tensor.group().equals(group)) {

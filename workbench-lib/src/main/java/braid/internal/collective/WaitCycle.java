@@ -13,11 +13,11 @@ import java.util.stream.Collectors;
 /// is looked at twice. What a rank said twice the same, and had not come either time, it waited for
 /// in between without a break; so between the two looks all of the circle stood at once, and then
 /// nobody in it can go on.
-final class Standstill {
+final class WaitCycle {
   private final Mailbox mailbox;
   private final Place place;
 
-  Standstill(Mailbox mailbox, Place place) {
+  WaitCycle(Mailbox mailbox, Place place) {
     this.mailbox = mailbox;
     this.place = place;
   }
@@ -34,8 +34,8 @@ final class Standstill {
 
   /// By rank, from this one on, where each waits for the next and the last for this; empty where
   /// somebody does not.
-  private SequencedMap<Integer, Standing> circle(int epoch, int collectives) {
-    var circle = new LinkedHashMap<Integer, Standing>();
+  private SequencedMap<Integer, WaitState> circle(int epoch, int collectives) {
+    var circle = new LinkedHashMap<Integer, WaitState>();
     int rank = place.rank();
     while (!circle.containsKey(rank)) {
       var standing = mailbox.standing(rank);
@@ -43,13 +43,13 @@ final class Standstill {
         return new LinkedHashMap<>();
       }
       circle.put(rank, standing);
-      rank = standing.kind() == Standing.Kind.COLLECTIVE ? place.rank() : standing.peer();
+      rank = standing.kind() == WaitState.Kind.COLLECTIVE ? place.rank() : standing.peer();
     }
     // Others may wait for each other without this rank: they find it out themselves.
     return rank == place.rank() ? circle : new LinkedHashMap<>();
   }
 
-  private boolean waits(int rank, Standing standing, int epoch, int collectives) {
+  private boolean waits(int rank, WaitState standing, int epoch, int collectives) {
     int number = standing.number();
     int peer = standing.peer();
     return switch (standing.kind()) {
@@ -61,7 +61,7 @@ final class Standstill {
     };
   }
 
-  private static String described(SequencedMap<Integer, Standing> circle) {
+  private static String described(SequencedMap<Integer, WaitState> circle) {
     var waits =
         circle.entrySet().stream()
             .map(each -> each.getValue().text(each.getKey()))
@@ -69,8 +69,8 @@ final class Standstill {
     return "ranks wait for each other: %s; %s".formatted(waits, remedy(circle));
   }
 
-  private static String remedy(SequencedMap<Integer, Standing> circle) {
-    return circle.values().stream().anyMatch(each -> each.kind() == Standing.Kind.COLLECTIVE)
+  private static String remedy(SequencedMap<Integer, WaitState> circle) {
+    return circle.values().stream().anyMatch(each -> each.kind() == WaitState.Kind.COLLECTIVE)
         ? "receive every message before the next collective"
         : "let every rank say sendReceive(x, to, y, from)";
   }

@@ -3,7 +3,7 @@ package braid.natives.load;
 import java.nio.file.Path;
 
 /// A folder in which libraries may lie, and what kind of place it is, in the words of a message.
-record Place(Kind kind, Path folder) {
+record SearchFolder(Kind kind, Path folder) {
   enum Kind {
     TOOLKIT("the CUDA toolkit"),
     PYTHON("Python's packages"),

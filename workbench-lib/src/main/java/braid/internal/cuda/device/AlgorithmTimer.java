@@ -16,7 +16,7 @@ import java.util.Optional;
 /// that are there (a multiplication of zeros draws less power and is faster than any real one) and
 /// writes beside what users see. What was found is kept on disk, where the next process looks
 /// first.
-final class Trial implements AutoCloseable {
+final class AlgorithmTimer implements AutoCloseable {
   /// The heuristic's first ones: the best of more has not been seen to be later in its list.
   private static final int CANDIDATES = 8;
 
@@ -33,7 +33,7 @@ final class Trial implements AutoCloseable {
   private final GpuEvent end;
 
   /// @param folder where choices are kept
-  Trial(CudaDevice device, Lt lt, Path folder) {
+  AlgorithmTimer(CudaDevice device, Lt lt, Path folder) {
     this.device = device;
     this.lt = lt;
     var gpu = device.gpu();
