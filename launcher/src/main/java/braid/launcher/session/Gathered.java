@@ -32,6 +32,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.Semaphore;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import tech.tablesaw.api.Table;
 
@@ -215,11 +216,11 @@ public final class Gathered implements Displayable, AutoCloseable {
     return List.copyOf(latest.values());
   }
 
-  /// The latest profile whose configuration has that value, such as a pattern or a method:
-  /// `profiles.of("all-reduce")`, `profiles.of("all-gather-gemm", "ring")`.
+  /// The latest profile whose configuration has those values, such as a pattern or a method, or a
+  /// column with its value: `profiles.of("all-gather-gemm", "ring", "splits=4")`.
   public ProfileSet of(String... values) {
     return sets().reversed().stream()
-        .filter(set -> set.configuration().values().containsAll(List.of(values)))
+        .filter(set -> Stream.of(values).allMatch(value -> has(set, value)))
         .findFirst()
         .orElseThrow(
             () ->
@@ -231,6 +232,11 @@ public final class Gathered implements Displayable, AutoCloseable {
                                 .map(set -> String.valueOf(set.configuration().get("pattern")))
                                 .distinct()
                                 .collect(Collectors.joining(", ")))));
+  }
+
+  private static boolean has(ProfileSet set, String value) {
+    return set.configuration().entrySet().stream()
+        .anyMatch(column -> column.getValue().equals(value) || column.toString().equals(value));
   }
 
   /// The latest profile of each configuration as one row, see [ProfileSet#compared].
