@@ -112,7 +112,7 @@ final class NotebookSection {
         html.append(code.html());
       } else if (cell.isMarkdown()) {
         html.append("<div class=\"markdown\">\n")
-            .append(Markdown.html(cell.source()))
+            .append(Markdown.html(cell.source(), cell.attachments()))
             .append("</div>\n");
       }
     }

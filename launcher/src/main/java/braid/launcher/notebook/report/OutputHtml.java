@@ -41,11 +41,11 @@ final class OutputHtml {
       return "<div class=\"rich\">" + SafeHtml.of(text(data.get("text/html"))) + "</div>\n";
     }
     if (data.has("image/svg+xml")) {
-      return Picture.svg(text(data.get("image/svg+xml")), plain) + "\n";
+      return Picture.html(Picture.svg(text(data.get("image/svg+xml"))), plain) + "\n";
     }
     for (var type : new String[] {"image/png", "image/jpeg", "image/gif"}) {
       if (data.has(type)) {
-        return Picture.of(type, text(data.get(type)), plain) + "\n";
+        return Picture.html(Picture.url(type, text(data.get(type))), plain) + "\n";
       }
     }
     return data.has("text/markdown")
