@@ -32,7 +32,7 @@ final class Declarations {
       Pattern.compile(
           "(?m)^\\s*(%.*$|import\\s[^;]*;|((public|protected|private|static|final)\\s+)+)");
 
-  /// Types are wanted whatever else is wrong with the cell, and none but the JDK's are settable.
+  /// Types are needed even if the cell has errors. Only types of the JDK are settable.
   private static final List<String> OPTIONS =
       List.of("-proc:none", "--should-stop=ifError=FLOW", "--class-path", "");
 
@@ -54,11 +54,12 @@ final class Declarations {
     }
   }
 
-  /// A variable with its type, its value's source (empty where it has none) and the comment that
-  /// explains it: the one after it on its line, else the ones right above.
+  /// A variable with its type, the source of its value (empty if it has none) and its comment: the
+  /// one after it on its line, or else those directly above.
   record Declared(JavaType type, String value, String comment) {}
 
-  /// In order. A statement that does not parse declares nothing: running the cell reports why.
+  /// Returns types by name, in order. A statement that does not parse declares nothing; running the
+  /// cell reports it.
   static Map<String, JavaType> of(String cell) {
     var types = new LinkedHashMap<String, JavaType>();
     described(cell).forEach((name, declared) -> types.put(name, declared.type()));
@@ -108,8 +109,8 @@ final class Declarations {
     return found;
   }
 
-  /// Collects the variables of a method body, without those of blocks within it, and their types as
-  /// they are written.
+  /// Collects the variables of a method body with their types as written. Nested blocks are left
+  /// out.
   private static final class Variables extends TreePathScanner<@Nullable Void, @Nullable Void> {
     private final Map<TreePath, String> found;
 
@@ -141,7 +142,7 @@ final class Declarations {
 
   private static Optional<JavaType> declared(DeclaredType type) {
     var arguments = type.getTypeArguments();
-    // elements of several types have an intersection of them
+    // the type of elements of several types
     var element =
         arguments.isEmpty() || arguments.getLast().getKind() == TypeKind.INTERSECTION
             ? Optional.of(ANYTHING)

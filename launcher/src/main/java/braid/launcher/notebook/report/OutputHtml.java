@@ -7,7 +7,7 @@ import java.util.stream.Collectors;
 
 /// An output of a cell, in the richest form that is safe to pass on.
 final class OutputHtml {
-  /// Of a longer text the beginning and the end are shown.
+  /// Longest text that is shown whole; of a longer one, the beginning and the end.
   static final int MOST_LINES = 1000;
 
   private static final int LINES_AT_EACH_END = 300;
@@ -80,7 +80,7 @@ final class OutputHtml {
         : line.substring(0, MOST_CHARACTERS_A_LINE) + " …";
   }
 
-  /// nbformat has text as one text or as a list of lines.
+  /// Joins a text that nbformat holds as one string or as a list of lines.
   static String text(JsonElement element) {
     return switch (element) {
       case null -> "";

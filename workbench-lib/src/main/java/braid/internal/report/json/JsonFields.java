@@ -27,11 +27,11 @@ import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 import org.jspecify.annotations.Nullable;
 
-/// A JSON object read strictly: each field must be there, of its type, and no other may be. A saved
-/// run is evidence, so what is not understood is refused rather than skipped.
+/// A JSON object read strictly: every field must be present and of its type, and others are errors.
+/// A saved run is evidence, so unknown content is refused rather than skipped.
 record JsonFields(String what, JsonObject object) {
 
-  /// Parses a whole document that must be `what` in this very `format`.
+  /// Parses a whole document, which must be `what` in exactly this `format`.
   static JsonFields document(String what, String format, String json) {
     var fields = new JsonFields(what, parse(what, json));
     var found = fields.object.get("format");
@@ -75,7 +75,7 @@ record JsonFields(String what, JsonObject object) {
     return this;
   }
 
-  /// The names of a record's components and `others` beside them.
+  /// Returns the names of a record's components, followed by `others`.
   static String[] components(Class<? extends Record> type, String... others) {
     return Stream.concat(
             Arrays.stream(type.getRecordComponents()).map(RecordComponent::getName),
@@ -83,7 +83,7 @@ record JsonFields(String what, JsonObject object) {
         .toArray(String[]::new);
   }
 
-  /// The record whose components are the fields of the same names.
+  /// Returns the record whose components are the fields of the same names.
   ///
   /// @param absent values of components whose fields may be missing
   <R extends Record> R record(Class<R> type, Map<String, Object> absent) {
@@ -120,7 +120,7 @@ record JsonFields(String what, JsonObject object) {
     };
   }
 
-  /// Whether an optional field is there.
+  /// Returns whether an optional field is present.
   boolean has(String name) {
     return object.has(name);
   }
@@ -137,7 +137,7 @@ record JsonFields(String what, JsonObject object) {
     return textList(name).stream().map(text -> constant(text, name, constants)).toList();
   }
 
-  /// The constant of exactly that name.
+  /// Returns the constant of exactly that name.
   private <E extends Enum<?>> E constant(String text, String name, E[] constants) {
     for (var constant : constants) {
       if (constant.name().equals(text)) {
@@ -176,7 +176,7 @@ record JsonFields(String what, JsonObject object) {
     return value.getAsBoolean();
   }
 
-  /// An object of whole numbers.
+  /// Returns an object of whole numbers.
   SequencedMap<String, Long> counts(String name) {
     var inner = asObject(what + " field `" + name + "`", field(name));
     var map = new LinkedHashMap<String, Long>();
@@ -217,7 +217,7 @@ record JsonFields(String what, JsonObject object) {
         .toList();
   }
 
-  /// Rows of exactly `width` whole numbers.
+  /// Returns rows of exactly `width` whole numbers.
   List<long[]> rows(String name, int width) {
     return elements(name).stream()
         .map(
