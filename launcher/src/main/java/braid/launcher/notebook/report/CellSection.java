@@ -15,7 +15,7 @@ record CellSection(String id, NotebookRun run, NotebookCell cell, CellResult res
   enum Mark {
     FAILED("failed"),
     DIFFERENT("differs"),
-    EXPECTED("failed, as it may"),
+    EXPECTED("failed as allowed"),
     OK("ok"),
     SKIPPED("skipped"),
     PENDING("not run");

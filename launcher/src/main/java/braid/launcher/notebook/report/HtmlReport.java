@@ -94,13 +94,13 @@ public final class HtmlReport {
     long different = count(CellSection.Mark.DIFFERENT);
     var found = new ArrayList<String>();
     if (runs.size() > 1) {
-      long order =
+      long passed =
           runs.stream().filter(run -> run.wasRun() && run.exitCode() == ExitCode.OK).count();
-      found.add("%d of %d notebooks in order".formatted(order, runs.size()));
+      found.add("%d of %d notebooks passed".formatted(passed, runs.size()));
     }
     found.add("%d cells, %s".formatted(cells, failed == 0 ? "none failed" : failed + " failed"));
     if (different > 0) {
-      found.add(different + " unlike the record");
+      found.add(different + " different from the recording");
     }
     return String.join(" · ", found);
   }
