@@ -2,26 +2,137 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.GemmSpec;
+import braid.model.MemoryKind;
+import braid.model.Method;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.regex.MatchResult;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/// docs/capabilities.md lists the tests there are, and all of them.
+/// docs/capabilities.md is generated: its grids from [Capabilities], its column of tests from the
+/// test methods that are named after a row. What a row is about, and its note, are written on the
+/// page. The test writes the page as it should be to `target/capabilities.md`; to regenerate it, run
+/// the test and copy it from there.
 class CapabilitiesPageTest {
   private static final Path PAGE = Path.of("../docs/capabilities.md");
   private static final Path CLASSES = Path.of("target/test-classes");
   private static final Pattern NAMED_AFTER_A_ROW = Pattern.compile("([a-f])(\\d+)[A-Z]\\w*");
   private static final Pattern LISTED = Pattern.compile("`(\\w+Test)\\.([a-f]\\d+[A-Z]\\w*)`");
   private static final Pattern ROW = Pattern.compile("(?m)^\\| ([A-F]\\d+) \\|.*$");
+  private static final Pattern CELLS =
+      Pattern.compile("(?m)^\\| ([A-F]\\d+) \\| ([^|]*) \\| [^|]* \\| ?([^|]*?) ?\\|$");
+  private static final Pattern GRID =
+      Pattern.compile("(?s)(<!-- generated: (\\w+) -->\n).*?(<!-- end -->)");
+  private static final Path REGENERATED = Path.of("target/capabilities.md");
+
+  @Test
+  void thePageIsAsGenerated() throws Exception {
+    var page = Files.readString(PAGE);
+    var tests = tests();
+    var withTests = CELLS.matcher(page).replaceAll(row -> quote(row(row, tests)));
+    var generated =
+        GRID.matcher(withTests)
+            .replaceAll(grid -> quote(grid.group(1) + grid(grid.group(2)) + grid.group(3)));
+    Files.writeString(REGENERATED, generated);
+    assertThat(CELLS.matcher(page).results()).hasSameSizeAs(rows());
+    assertThat(GRID.matcher(page).results().map(grid -> grid.group(2)))
+        .containsExactly("pipelines", "collectives");
+    assertThat(page).as("%s, regenerated as %s", PAGE, REGENERATED).isEqualTo(generated);
+  }
+
+  private static String quote(String text) {
+    return Matcher.quoteReplacement(text);
+  }
+
+  private static String row(MatchResult row, Set<String> tests) {
+    var prefix = row.group(1).toLowerCase(Locale.ROOT);
+    var own =
+        tests.stream()
+            .filter(test -> test.matches("\\w+\\." + prefix + "[A-Z].*"))
+            .map(test -> "`" + test + "`")
+            .collect(Collectors.joining("<br>"));
+    return "| %s | %s | %s | %s |".formatted(row.group(1), row.group(2), own, row.group(3));
+  }
+
+  private static String grid(String name) {
+    return switch (name) {
+      case "pipelines" -> pipelines();
+      case "collectives" -> collectives();
+      default -> throw new AssertionError(name);
+    };
+  }
+
+  private static String pipelines() {
+    var table = new StringBuilder("| pattern |");
+    Arrays.stream(Method.values()).forEach(method -> table.append(" %s |".formatted(method)));
+    table.append("\n|---|").append("---|".repeat(Method.values().length)).append('\n');
+    for (var pattern : GemmSpec.Pattern.values()) {
+      table.append("| %s |".formatted(pattern));
+      for (var method : Method.values()) {
+        table.append(
+            " %s / %s |".formatted(kinds("host", pattern, method), kinds("cuda", pattern, method)));
+      }
+      table.append('\n');
+    }
+    return table.toString();
+  }
+
+  /// The kinds of memory in which every transport can do it.
+  private static String kinds(String backend, GemmSpec.Pattern pattern, Method method) {
+    return joined(
+        Capabilities.of(backend).stream()
+            .filter(row -> row.pattern() == pattern && row.method() == method)
+            .collect(Collectors.groupingBy(Capabilities.Row::kind, TreeMap::new, Collectors.toList()))
+            .entrySet()
+            .stream()
+            .filter(kind -> kind.getValue().stream().allMatch(Capabilities.Row::supported))
+            .map(Map.Entry::getKey));
+  }
+
+  private static String collectives() {
+    var table = new StringBuilder("| collective | by | host | cuda |\n|---|---|---|---|\n");
+    Capabilities.collectivesOf("cuda").stream()
+        .map(row -> List.of(String.valueOf(row.collective()), String.valueOf(row.way())))
+        .distinct()
+        .forEach(
+            row ->
+                table.append(
+                    "| %s | %s | %s | %s |\n"
+                        .formatted(
+                            row.getFirst(), row.getLast(), kinds("host", row), kinds("cuda", row))));
+    return table.toString();
+  }
+
+  private static String kinds(String backend, List<String> collectiveAndWay) {
+    return joined(
+        Capabilities.collectivesOf(backend).stream()
+            .filter(Capabilities.CollectiveRow::supported)
+            .filter(row -> collectiveAndWay.getFirst().equals(String.valueOf(row.collective())))
+            .filter(row -> collectiveAndWay.getLast().equals(String.valueOf(row.way())))
+            .map(Capabilities.CollectiveRow::kind));
+  }
+
+  private static String joined(Stream<MemoryKind> kinds) {
+    var all = kinds.map(MemoryKind::toString).toList();
+    return all.isEmpty()
+        ? "–"
+        : all.size() == Capabilities.kinds().size() ? "all" : String.join(", ", all);
+  }
 
   @Test
   void thePageListsEveryTestThatIsNamedAfterARow() throws Exception {
@@ -29,7 +140,7 @@ class CapabilitiesPageTest {
     for (var row : rows()) {
       var tests = LISTED.matcher(row);
       while (tests.find()) {
-        assertThat(tests.group(2)).as(row).startsWith(id(row).toLowerCase(java.util.Locale.ROOT));
+        assertThat(tests.group(2)).as(row).startsWith(id(row).toLowerCase(Locale.ROOT));
         listed.add(tests.group(1) + "." + tests.group(2));
       }
     }
