@@ -26,8 +26,8 @@ import org.junit.jupiter.api.Test;
 
 /// docs/capabilities.md is generated: its grids from [Capabilities], its column of tests from the
 /// test methods that are named after a row. What a row is about, and its note, are written on the
-/// page. The test writes the page as it should be to `target/capabilities.md`; to regenerate it, run
-/// the test and copy it from there.
+/// page. The test writes the page as it should be to `target/capabilities.md`; to regenerate it,
+/// run the test and copy it from there.
 class CapabilitiesPageTest {
   private static final Path PAGE = Path.of("../docs/capabilities.md");
   private static final Path CLASSES = Path.of("target/test-classes");
@@ -97,7 +97,8 @@ class CapabilitiesPageTest {
     return joined(
         Capabilities.of(backend).stream()
             .filter(row -> row.pattern() == pattern && row.method() == method)
-            .collect(Collectors.groupingBy(Capabilities.Row::kind, TreeMap::new, Collectors.toList()))
+            .collect(
+                Collectors.groupingBy(Capabilities.Row::kind, TreeMap::new, Collectors.toList()))
             .entrySet()
             .stream()
             .filter(kind -> kind.getValue().stream().allMatch(Capabilities.Row::supported))
@@ -114,7 +115,10 @@ class CapabilitiesPageTest {
                 table.append(
                     "| %s | %s | %s | %s |\n"
                         .formatted(
-                            row.getFirst(), row.getLast(), kinds("host", row), kinds("cuda", row))));
+                            row.getFirst(),
+                            row.getLast(),
+                            kinds("host", row),
+                            kinds("cuda", row))));
     return table.toString();
   }
 

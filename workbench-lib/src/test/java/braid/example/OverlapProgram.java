@@ -20,7 +20,8 @@ import java.util.Collections;
 ///
 /// ```
 /// ./braid --version    # builds Braid
-/// java --enable-native-access=ALL-UNNAMED -cp 'launcher/target/lib/*' \
+/// java --enable-native-access=ALL-UNNAMED -Dslf4j.internal.verbosity=ERROR \
+///   -cp 'launcher/target/lib/*' \
 ///   workbench-lib/src/test/java/braid/example/OverlapProgram.java 2
 /// ```
 public final class OverlapProgram {
@@ -37,8 +38,8 @@ public final class OverlapProgram {
       var profiles = Collections.synchronizedList(new ArrayList<Profile>());
       LocalRanks.run(ranks, LINK, world -> profiles.add(profile(world, how)));
       var set = ProfileSet.of(profiles);
-      System.out.println(how + ": verified; " + set.summary());
-      System.out.println(set.stages());
+      System.out.println(how + ": verified");
+      System.out.println(set.display().text());
     }
   }
 
