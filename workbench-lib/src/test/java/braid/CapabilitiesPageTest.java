@@ -2,6 +2,7 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.CollectiveWay;
 import braid.model.GemmSpec;
 import braid.model.MemoryKind;
 import braid.model.Method;
@@ -78,57 +79,56 @@ class CapabilitiesPageTest {
   }
 
   private static String pipelines() {
-    var table = new StringBuilder("| pattern |");
-    Arrays.stream(Method.values()).forEach(method -> table.append(" %s |".formatted(method)));
-    table.append("\n|---|").append("---|".repeat(Method.values().length)).append('\n');
-    for (var pattern : GemmSpec.Pattern.values()) {
-      table.append("| %s |".formatted(pattern));
-      for (var method : Method.values()) {
+    return table(
+        "pattern",
+        Arrays.asList(GemmSpec.Pattern.values()),
+        Arrays.asList(Method.values()),
+        (backend, pattern, method) ->
+            Capabilities.of(backend).stream()
+                .filter(row -> row.pattern() == pattern && row.method() == method)
+                .collect(
+                    Collectors.groupingBy(
+                        Capabilities.Row::kind, TreeMap::new, Collectors.toList()))
+                .entrySet()
+                .stream()
+                .filter(kind -> kind.getValue().stream().allMatch(Capabilities.Row::supported))
+                .map(Map.Entry::getKey));
+  }
+
+  private static String collectives() {
+    var rows = Capabilities.collectivesOf("cuda");
+    return table(
+        "collective",
+        rows.stream().map(row -> String.valueOf(row.collective())).distinct().toList(),
+        Arrays.asList(CollectiveWay.values()),
+        (backend, collective, way) ->
+            Capabilities.collectivesOf(backend).stream()
+                .filter(row -> collective.equals(String.valueOf(row.collective())))
+                .filter(row -> row.way() == way && row.supported())
+                .map(Capabilities.CollectiveRow::kind));
+  }
+
+  /// The kinds of memory in which a backend can do it.
+  private interface Supported<R, C> {
+    Stream<MemoryKind> by(String backend, R row, C column);
+  }
+
+  private static <R, C> String table(
+      String corner, List<R> rows, List<C> columns, Supported<R, C> supported) {
+    var table = new StringBuilder("| " + corner + " |");
+    columns.forEach(column -> table.append(" %s |".formatted(column)));
+    table.append("\n|---|").append("---|".repeat(columns.size())).append('\n');
+    for (var row : rows) {
+      table.append("| %s |".formatted(row));
+      for (var column : columns) {
+        var host = joined(supported.by("host", row, column));
+        var cuda = joined(supported.by("cuda", row, column));
         table.append(
-            " %s / %s |".formatted(kinds("host", pattern, method), kinds("cuda", pattern, method)));
+            host.equals(cuda) ? " %s |".formatted(host) : " %s / %s |".formatted(host, cuda));
       }
       table.append('\n');
     }
     return table.toString();
-  }
-
-  /// The kinds of memory in which every transport can do it.
-  private static String kinds(String backend, GemmSpec.Pattern pattern, Method method) {
-    return joined(
-        Capabilities.of(backend).stream()
-            .filter(row -> row.pattern() == pattern && row.method() == method)
-            .collect(
-                Collectors.groupingBy(Capabilities.Row::kind, TreeMap::new, Collectors.toList()))
-            .entrySet()
-            .stream()
-            .filter(kind -> kind.getValue().stream().allMatch(Capabilities.Row::supported))
-            .map(Map.Entry::getKey));
-  }
-
-  private static String collectives() {
-    var table = new StringBuilder("| collective | by | host | cuda |\n|---|---|---|---|\n");
-    Capabilities.collectivesOf("cuda").stream()
-        .map(row -> List.of(String.valueOf(row.collective()), String.valueOf(row.way())))
-        .distinct()
-        .forEach(
-            row ->
-                table.append(
-                    "| %s | %s | %s | %s |\n"
-                        .formatted(
-                            row.getFirst(),
-                            row.getLast(),
-                            kinds("host", row),
-                            kinds("cuda", row))));
-    return table.toString();
-  }
-
-  private static String kinds(String backend, List<String> collectiveAndWay) {
-    return joined(
-        Capabilities.collectivesOf(backend).stream()
-            .filter(Capabilities.CollectiveRow::supported)
-            .filter(row -> collectiveAndWay.getFirst().equals(String.valueOf(row.collective())))
-            .filter(row -> collectiveAndWay.getLast().equals(String.valueOf(row.way())))
-            .map(Capabilities.CollectiveRow::kind));
   }
 
   private static String joined(Stream<MemoryKind> kinds) {
