@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Predicate;
@@ -97,7 +98,10 @@ class PagesTest {
   @CsvSource({"run,headless_and_ci.md", "selftest,gpus_and_the_bundle.md"})
   void theGuideListsEveryOption(String command, String file) throws IOException {
     var page = Files.readString(GUIDE.resolve(file));
-    var options = Braid.commandLine().getSubcommands().get(command).getCommandSpec().options();
+    var options =
+        Objects.requireNonNull(Braid.commandLine().getSubcommands().get(command))
+            .getCommandSpec()
+            .options();
     assertThat(options)
         .isNotEmpty()
         .filteredOn(option -> !option.versionHelp() && !option.usageHelp())
