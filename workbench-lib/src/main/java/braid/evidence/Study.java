@@ -336,7 +336,7 @@ public record Study(
 
   /// What was tuned where, in one line.
   public String setting() {
-    return ConfigurationLabel.of(problem) + (ranks == 1 ? " on 1 rank" : " on " + ranks + " ranks");
+    return ConfigurationLabel.of(problem) + (ranks == 1 ? ", 1 rank" : ", " + ranks + " ranks");
   }
 
   /// How the numbers came about, in one line.
