@@ -144,7 +144,7 @@ class CallOrderTest {
             assertThatThrownBy(() -> pair.agree("build", "m=" + world.rank()))
                 .hasMessage(
                     "build in group `pair`: ranks must agree but rank 1 has m=1, rank 3 has m=3;"
-                        + " give the same on every rank");
+                        + " pass the same value on every rank");
           }
           world.agree("build", "m=1");
           world.agree("build", "m=" + world.rank() / 3);
@@ -153,7 +153,7 @@ class CallOrderTest {
         .containsOnlyKeys(0, 1, 2, 3)
         .containsValue(
             "build in group `world`: ranks must agree but ranks 0, 1, 2 have m=0, rank 3 has m=1;"
-                + " give the same on every rank");
+                + " pass the same value on every rank");
   }
 
   @Test

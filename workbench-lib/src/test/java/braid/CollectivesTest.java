@@ -245,8 +245,8 @@ class CollectivesTest {
               }
               assertThatThrownBy(() -> comm.allReduce(x, x))
                   .hasMessageStartingWith(
-                      "all-reduce in group `world`: collectives broke off before")
-                  .hasMessageEndingWith("say Collectives.on(group) again on every rank");
+                      "all-reduce in group `world`: an earlier collective failed")
+                  .hasMessageEndingWith("call Collectives.on(group) again on every rank");
             }
             front.await(240, TimeUnit.SECONDS);
             RankContext.current().resume(epoch);

@@ -80,7 +80,7 @@ class DifferingCallsTest {
                 assertThat(message)
                     .startsWith("allocate `x` in group `world`: ranks must agree but rank 0 has 2 ")
                     .contains(" 3 fp32 native")
-                    .endsWith("give the same on every rank"));
+                    .endsWith("pass the same value on every rank"));
   }
 
   @Test

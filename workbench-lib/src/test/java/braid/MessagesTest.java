@@ -148,7 +148,7 @@ class MessagesTest {
         .containsEntry(
             0,
             "ranks wait for each other: rank 0 waits for rank 1 to send, rank 1 waits for rank 0 to"
-                + " send; let every rank say sendReceive(x, to, y, from)");
+                + " send; call sendReceive(x, to, y, from) on every rank");
   }
 
   @Test
@@ -233,11 +233,11 @@ class MessagesTest {
         .containsEntry(
             0,
             "send of `gone` 4 fp32 to rank 1 in group `world`: `gone` 4 fp32 is closed on rank 1;"
-                + " close it when it has been received")
+                + " close it after it was received")
         .containsEntry(
             1,
             "receive into `y` 4 fp32 from rank 0 in group `world`: `gone` 4 fp32 is closed on rank"
-                + " 1; close it when it has been received");
+                + " 1; close it after it was received");
   }
 
   @Test
@@ -254,8 +254,8 @@ class MessagesTest {
     assertThat(told.values())
         .hasSize(2)
         .containsOnly(
-            "what a message is must be said in 444 bytes but the name, type and sizes of `flat` take"
-                + " 473; send it with fewer dimensions");
+            "a message header must fit in 444 bytes but the name, type and shape of `flat` take"
+                + " 473; send it with a shorter name or fewer dimensions");
   }
 
   @Test

@@ -273,7 +273,7 @@ class SeedsATest {
           assertThatThrownBy(() -> allocate(world, "x", 2, world.rank() == 2 ? 4 : 3))
               .hasMessage(
                   "allocate `x` in group `world`: ranks must agree but ranks 0, 1, 3 have 2x3 fp32"
-                      + " native, rank 2 has 2x4 fp32 native; give the same on every rank");
+                      + " native, rank 2 has 2x4 fp32 native; pass the same value on every rank");
           try (var x = allocate(world, "x", 2, 3)) {
             assertThat(x.local().toFloats()).containsOnly(0);
           }

@@ -319,7 +319,7 @@ final class CollectivePlanner {
     }
 
     private void call() {
-      if (spec.library().meetsBefore()) {
+      if (spec.needs().meetsBefore()) {
         meet();
       }
       program.call(
@@ -329,8 +329,8 @@ final class CollectivePlanner {
               x.on(rank),
               y.on(rank),
               spec.root(),
-              spec.library().hostWaits()));
-      if (spec.library().meetsAfter()) {
+              spec.needs().hostWaits()));
+      if (spec.needs().meetsAfter()) {
         peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, landed, rank, peer));
         awaitAll(landed);
       }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.model.AllReduce;
 import braid.model.CollectiveWay;
 import braid.model.DType;
-import braid.schedule.CollectiveSpec.Library;
+import braid.schedule.CollectiveSpec.LibraryNeeds;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -27,27 +27,28 @@ class CollectiveSchedulesTest {
     for (var collective : Collective.values()) {
       for (long size : ranks > 4 ? new long[] {1, 48} : SIZES) {
         long elements = collective == Collective.ALL_REDUCE ? size : size * ranks;
-        specs.add(spec(collective, elements, CollectiveWay.COPY_ENGINE, Library.NONE));
+        specs.add(spec(collective, elements, CollectiveWay.COPY_ENGINE, LibraryNeeds.NONE));
         if (collective == Collective.ALL_REDUCE) {
           specs.add(oneShot(elements, false));
         }
         if (!SUMS.contains(collective)) {
-          specs.add(spec(collective, elements, CollectiveWay.PUSHING, Library.NONE));
+          specs.add(spec(collective, elements, CollectiveWay.PUSHING, LibraryNeeds.NONE));
         }
-        specs.add(spec(collective, elements, CollectiveWay.NCCL, Library.NONE));
-        specs.add(spec(collective, elements, CollectiveWay.NCCL, new Library(true, true, false)));
+        specs.add(spec(collective, elements, CollectiveWay.NCCL, LibraryNeeds.NONE));
         specs.add(
-            spec(collective, elements, CollectiveWay.NVSHMEM, new Library(true, false, true)));
+            spec(collective, elements, CollectiveWay.NCCL, new LibraryNeeds(true, true, false)));
+        specs.add(
+            spec(collective, elements, CollectiveWay.NVSHMEM, new LibraryNeeds(true, false, true)));
       }
     }
     return specs;
   }
 
   private static CollectiveSpec spec(
-      Collective collective, long elements, CollectiveWay way, Library library) {
+      Collective collective, long elements, CollectiveWay way, LibraryNeeds needs) {
     boolean inPlace = collective == Collective.BROADCAST || collective == Collective.BARRIER;
     return new CollectiveSpec(
-        collective, DType.FP32, elements, 0, inPlace, AllReduce.TWO_SHOT, way, 0, library);
+        collective, DType.FP32, elements, 0, inPlace, AllReduce.TWO_SHOT, way, 0, needs);
   }
 
   private static CollectiveSpec oneShot(long elements, boolean inPlace) {
@@ -60,7 +61,7 @@ class CollectiveSchedulesTest {
         AllReduce.ONE_SHOT,
         CollectiveWay.WORKERS,
         2,
-        Library.NONE);
+        LibraryNeeds.NONE);
   }
 
   @ParameterizedTest
@@ -85,7 +86,7 @@ class CollectiveSchedulesTest {
               AllReduce.TWO_SHOT,
               CollectiveWay.COPY_ENGINE,
               0,
-              Library.NONE);
+              LibraryNeeds.NONE);
       assertThat(Schedule.of(spec, ranks).findings()).as("%s on %d ranks", spec, ranks).isEmpty();
     }
   }
@@ -113,7 +114,9 @@ class CollectiveSchedulesTest {
   @Test
   void aOneShotSumTakesOneRoundOfFetchesAndATwoShotSumTwo() {
     assertThat(fetched(oneShot(48, false), 4)).isEqualTo(3 * 48);
-    assertThat(fetched(spec(Collective.ALL_REDUCE, 48, CollectiveWay.COPY_ENGINE, Library.NONE), 4))
+    assertThat(
+            fetched(
+                spec(Collective.ALL_REDUCE, 48, CollectiveWay.COPY_ENGINE, LibraryNeeds.NONE), 4))
         .isEqualTo(2 * 3 * 12);
   }
 
@@ -141,7 +144,7 @@ class CollectiveSchedulesTest {
               AllReduce.TWO_SHOT,
               way,
               0,
-              Library.NONE);
+              LibraryNeeds.NONE);
       assertThat(Schedule.of(spec, 3).findings()).as("%s", spec).isEmpty();
     }
   }

@@ -2,11 +2,11 @@ package braid.internal.memory;
 
 import java.nio.charset.StandardCharsets;
 
-/// Something that all members of a group do together, as one of them says it. The `name` is what is
-/// called ("allocate `x`"), the `value` what must be the same on all of them ("4x8 fp32 native"),
-/// the `memory` what a rank would take for it, which it knows from its own earlier calls.
+/// Describes a call that all members of a group make together. The `name` is the operation
+/// ("allocate `x`"), the `value` its arguments that must be equal on all ranks ("4x8 fp32 native"),
+/// the `memory` the buffer that this rank would use, which follows from its earlier calls.
 ///
-/// Make one and keep it where a call is made often: its bytes are ready then.
+/// Frequent calls keep and reuse one instance, because it caches its bytes.
 public final class Call {
   private static final String SEPARATOR = "\0";
   private static final int FIELDS = 3;
@@ -25,7 +25,7 @@ public final class Call {
     this.digest = digest(bytes);
   }
 
-  /// A call with nothing that could differ.
+  /// A call without arguments that could differ.
   public static Call of(String name) {
     return new Call(name, "", "");
   }
@@ -34,12 +34,12 @@ public final class Call {
     return new Call(name, value, "");
   }
 
-  /// The same call, with what its memory is.
-  Call from(String what) {
-    return new Call(name, value, what);
+  /// Returns this call with its memory.
+  Call from(String memory) {
+    return new Call(name, value, memory);
   }
 
-  /// What [#bytes] were written of; the end may be missing.
+  /// Reads a call from [#bytes], which may be truncated.
   static Call read(byte[] bytes) {
     var fields = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, FIELDS);
     return new Call(
@@ -62,12 +62,12 @@ public final class Call {
     return bytes;
   }
 
-  /// Digest of the whole text: equal for equal texts, also if a board has no room for all of it.
+  /// Returns a digest of the whole text, including the part that a board truncates.
   public long digest() {
     return digest;
   }
 
-  /// FNV-1a, which needs no object and no provider.
+  /// Computes FNV-1a, which allocates nothing and needs no provider.
   private static long digest(byte[] bytes) {
     long hash = 0xcbf29ce484222325L;
     for (byte each : bytes) {

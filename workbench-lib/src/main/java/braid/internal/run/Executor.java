@@ -161,7 +161,7 @@ public final class Executor {
   private Runnable gemm(Step.Gemm gemm, Stream stream, Work work) {
     var operand = resources.operand(gemm.weight());
     var gemms =
-        Run.of(gemm.tiles()).stream()
+        TileRun.of(gemm.tiles()).stream()
             .map(
                 run ->
                     new Gemm(

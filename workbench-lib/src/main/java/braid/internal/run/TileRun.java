@@ -8,20 +8,20 @@ import java.util.List;
 
 /// Tiles of one size that lie evenly spaced in their input and in their output: `count` of them
 /// from the first on, `step` rows apart. A GPU multiplies them in one call.
-record Run(Tile first, int count, long step) {
+record TileRun(Tile first, int count, long step) {
   /// Those tiles in as few runs as one pass over them in the order of their rows finds.
-  static List<Run> of(List<Tile> tiles) {
-    var runs = new ArrayList<Run>();
+  static List<TileRun> of(List<Tile> tiles) {
+    var runs = new ArrayList<TileRun>();
     tiles.stream()
         .sorted(Comparator.comparingLong(tile -> tile.input().row()))
         .forEach(
             tile -> {
               if (runs.isEmpty() || !runs.getLast().goesOnWith(tile)) {
-                runs.add(new Run(tile, 1, 0));
+                runs.add(new TileRun(tile, 1, 0));
               } else {
                 var last = runs.removeLast();
                 runs.add(
-                    new Run(
+                    new TileRun(
                         last.first,
                         last.count + 1,
                         last.count == 1 ? gap(last.first.input(), tile.input()) : last.step));
