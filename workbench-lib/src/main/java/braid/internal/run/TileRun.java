@@ -6,17 +6,17 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 
-/// Tiles of one size that lie evenly spaced in their input and in their output: `count` of them
-/// from the first on, `step` rows apart. A GPU multiplies them in one call.
+/// Tiles of one size, evenly spaced in input and output: `count` of them from `first` on, `step`
+/// rows apart. A GPU multiplies them in one call.
 record TileRun(Tile first, int count, long step) {
-  /// Those tiles in as few runs as one pass over them in the order of their rows finds.
+  /// Groups tiles into runs, in one pass in the order of their rows.
   static List<TileRun> of(List<Tile> tiles) {
     var runs = new ArrayList<TileRun>();
     tiles.stream()
         .sorted(Comparator.comparingLong(tile -> tile.input().row()))
         .forEach(
             tile -> {
-              if (runs.isEmpty() || !runs.getLast().goesOnWith(tile)) {
+              if (runs.isEmpty() || !runs.getLast().continuesWith(tile)) {
                 runs.add(new TileRun(tile, 1, 0));
               } else {
                 var last = runs.removeLast();
@@ -34,7 +34,7 @@ record TileRun(Tile first, int count, long step) {
     return next.row() - first.row();
   }
 
-  private boolean goesOnWith(Tile next) {
+  private boolean continuesWith(Tile next) {
     long gap = gap(first.input(), next.input());
     return next.input().rows() == first.input().rows()
         && gap == gap(first.output(), next.output())
