@@ -58,8 +58,8 @@ class OwnScheduleRefusedTest {
         refusal(
             "signal without a wait",
             OwnSchedule.pair(SPEC, At.WAIT, NOTHING),
-            "signal begun[0] to rank 1 on lane comm of rank 0 is waited for by nobody; let rank 1"
-                + " wait for it or leave it out"),
+            "signal begun[0] to rank 1 on lane comm of rank 0 is not waited for; let rank 1"
+                + " wait for it or remove it"),
         refusal("deadlock", right.with(1, late), "deadlock: "),
         refusal(
             "race",
@@ -144,7 +144,7 @@ class OwnScheduleRefusedTest {
                         OwnSchedule.build(world, world.rank() == 0 ? wrong : right, false).close()))
         .isInstanceOf(BraidException.class)
         .isNotInstanceOf(GroupAborted.class)
-        .hasMessageContaining("is waited for by nobody");
+        .hasMessageContaining("is not waited for");
   }
 
   @Test
@@ -284,7 +284,7 @@ class OwnScheduleRefusedTest {
                 + " ranks)");
     plan.local(Part.WEIGHT);
     assertThatThrownBy(() -> plan.symmetric(Part.WEIGHT))
-        .hasMessage("buffer `weight` is there already; take another name");
+        .hasMessage("buffer `weight` exists already; choose another name");
     assertThatThrownBy(() -> plan.lane(" ", Lane.Role.COMPUTE))
         .hasMessage("a lane needs a name but has none; give it one, such as lane");
     assertThatThrownBy(

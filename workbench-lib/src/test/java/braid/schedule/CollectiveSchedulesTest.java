@@ -13,13 +13,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Collectives by themselves pass the check: at all rank counts, by copies that fetch, copies that
-/// write, and library calls with and without meetings.
+/// Standalone collectives pass the check: on all numbers of ranks, by copies that fetch, copies
+/// that write, and library calls with and without meetings.
 class CollectiveSchedulesTest {
   private static final Set<Collective> SUMS =
       Set.of(Collective.REDUCE_SCATTER, Collective.ALL_REDUCE);
 
-  /// Parts of a megabyte and more go in chunks.
+  /// Parts of a megabyte or more are split into chunks.
   private static final long[] SIZES = {1, 7, 48, 700_001};
 
   private static List<CollectiveSpec> specs(int ranks) {
@@ -91,7 +91,7 @@ class CollectiveSchedulesTest {
     }
   }
 
-  /// In one chunk, and in as many as have room.
+  /// In one chunk, and in the largest number of chunks that fit the inbox.
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
   void aOneShotSumInPlacePasses(int ranks) {
@@ -120,7 +120,7 @@ class CollectiveSchedulesTest {
         .isEqualTo(2 * 3 * 12);
   }
 
-  /// Elements that rank 0 copies out of other ranks' tensors.
+  /// Returns the number of elements that rank 0 copies from other ranks' tensors.
   private static long fetched(CollectiveSpec spec, int ranks) {
     return Schedule.of(spec, ranks).steps(0).stream()
         .filter(Step.Copy.class::isInstance)
