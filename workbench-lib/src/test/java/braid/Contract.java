@@ -4,11 +4,11 @@ import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseGroup;
 import braid.model.MemoryKind;
 
-/// Holds ranks to cases.
+/// Checks a contract case by case.
 final class Contract {
   private Contract() {}
 
-  /// What is wrong is said with the case's text, by which it can be run again.
+  /// Checks one case; a failure prints the case's text, with which it can be rerun.
   static void hold(Case each, ProcessGroup group) {
     try {
       each.check(CaseGroup.of(group, MemoryKind.AUTO));

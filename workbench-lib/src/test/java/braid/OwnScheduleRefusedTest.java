@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Schedules that pipelines refuse, and how it is said.
+/// Schedules that pipelines refuse, and their messages.
 class OwnScheduleRefusedTest {
   private static final GemmSpec SPEC = GemmSpec.allGatherGemm(26, 9, 8);
   private static final GemmSpec SUMS = GemmSpec.gemmReduceScatter(10, 6, 9);
@@ -197,7 +197,7 @@ class OwnScheduleRefusedTest {
         });
   }
 
-  /// A schedule whose buffers and ports are as said; its steps do not matter.
+  /// Returns a schedule with the given buffers and ports; its steps do not matter.
   private static Schedule withInput(Optional<Buffer> input, boolean given) {
     var plan = Schedule.on(SPEC, 2);
     plan.local(Part.WEIGHT);

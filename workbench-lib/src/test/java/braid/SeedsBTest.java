@@ -13,11 +13,10 @@ import java.util.ArrayList;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// What attention over symmetric memory taught, as far as it is not attention itself: each test is
-/// named after its row of docs/capabilities.md.
+/// Requirements from attention over symmetric memory, without attention itself: each test is named
+/// after its row of docs/capabilities.md.
 class SeedsBTest {
-  /// Direct reads and the ring come to the same numbers, and neither stands in for the other
-  /// silently.
+  /// Direct reads and the ring return the same numbers, and neither silently replaces the other.
   @Test
   void b4TwoWaysToExchangeComeToTheSameResult() {
     LocalRanks.run(
@@ -180,7 +179,7 @@ class SeedsBTest {
         });
   }
 
-  /// Every number of the type comes back as it was, and what lies between goes to the nearest.
+  /// Every number of the type is preserved, and numbers between are rounded to the nearest.
   @Test
   void b8Fp8KeepsWhatItCanAndSaturates() {
     for (var type : new DType[] {DType.FP8_E4M3, DType.FP8_E5M2}) {

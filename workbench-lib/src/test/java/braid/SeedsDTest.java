@@ -28,12 +28,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What an API for overlapped GEMMs taught: each test is named after its row of
+/// Requirements from an API for overlapped GEMMs: each test is named after its row of
 /// docs/capabilities.md.
 class SeedsDTest {
   @Test
   void d1DefaultsAreConstantsThatDoNotChangeSilently() {
-    // Who changes one changes everybody's timings: it is a line in the changelog.
+    // A change of a default changes all users' timings and needs a line in the changelog.
     assertThat(Overlap.DEFAULT_SPLITS).isEqualTo(4);
     assertThat(Overlap.DEFAULT_DIRECT_SPLITS).isEqualTo(1);
     assertThat(Overlap.DEFAULT_RING_SPLITS).isEqualTo(1);
@@ -60,8 +60,7 @@ class SeedsDTest {
         });
   }
 
-  /// What a library brings is looked for at run time; who has it not, compiles and runs all the
-  /// same.
+  /// Libraries are found at run time; without them everything still compiles and runs.
   @Test
   void d2NothingPublicMentionsALibraryThatMayBeMissing() throws Exception {
     var types = Path.of("target/classes/braid");
@@ -100,7 +99,7 @@ class SeedsDTest {
             second.run();
             first.close();
             second.verify();
-            // The third takes what the first left; the second is not disturbed.
+            // The third reuses the first one's plan; the second is not affected.
             try (var third = Pipeline.on(world).gemm(spec).build()) {
               third.verify();
               second.verify();
@@ -215,7 +214,7 @@ class SeedsDTest {
         world -> {
           var spec = GemmSpec.gemmReduceScatter(8, 4, 6).dtype(DType.BF16);
           try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.ring()).build()) {
-            // No integers: what is sent is rounded, and the ring rounds otherwise.
+            // Not integers: sent sums are rounded, and the ring rounds differently.
             pipe.input().fill(0.3f);
             pipe.weight().fill(0.7f);
             pipe.verify();
@@ -275,7 +274,7 @@ class SeedsDTest {
         });
   }
 
-  /// Everything that matters to a plan is in its key: what differs in anything has its own.
+  /// The key of a plan contains everything that matters: any difference creates another plan.
   @Test
   void d6PlansAreReusedByAllThatMattersAndNothingLess() {
     onRanks(
