@@ -347,7 +347,7 @@ class SeedsATest {
         .isNotEmpty()
         .containsOnly(
             "allocate `y` in group `world`: tensors must be closed in the same order on every rank"
-                + " but rank 0 has memory 0 once more, rank 1 has new memory 1; close the same"
+                + " but rank 0 has pooled memory 0, rank 1 has new memory 1; close the same"
                 + " ones before it");
   }
 

@@ -155,7 +155,7 @@ final class Races {
   private static String when(int iteration) {
     return iteration < Order.ITERATIONS
         ? "before iteration " + iteration
-        : "behind iteration " + (iteration - 1);
+        : "after iteration " + (iteration - 1);
   }
 
   private String remedy(int first, int second) {
@@ -163,18 +163,18 @@ final class Races {
     int to = order.rank(second);
     if (from == to) {
       return order.isStep(first) && order.isStep(second)
-          ? "let lane %s wait for a mark of lane %s behind the first"
+          ? "let lane %s wait for a mark of lane %s after the first step"
               .formatted(lane(second), lane(first))
-          : "end the iteration behind it";
+          : "end the iteration after it";
     }
     if (order.isCaller(first)) {
       return "let rank %d wait for a signal that rank %d raises in the iteration"
           .formatted(to, from);
     }
     return order.isCaller(second)
-        ? "let rank %d end its iteration behind a signal that rank %d raises behind its step"
+        ? "let rank %d end its iteration after a signal that rank %d raises after its step"
             .formatted(to, from)
-        : "let rank %d wait for a signal that rank %d raises behind the first".formatted(to, from);
+        : "let rank %d wait for a signal that rank %d raises after the first step".formatted(to, from);
   }
 
   private Lane lane(int event) {
@@ -200,7 +200,7 @@ final class Races {
             && !(other.use() == Use.READ && one.region().equals(other.region()) && inPlace(step))) {
           findings.putIfAbsent(
               List.of(number, number),
-              "race within %s: it uses %s and %s, which overlap, at once; make it two steps"
+              "race within %s: it uses %s and %s, which overlap, concurrently; split it into two steps"
                   .formatted(wiring.name(number), one.region(), other.region()));
         }
       }

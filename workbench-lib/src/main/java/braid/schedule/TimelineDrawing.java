@@ -176,7 +176,7 @@ final class TimelineDrawing {
     }
     if (units > end && end > 0) {
       text(x(end + 1), HEAD_PX - 3, 9, QUIET_INK, "", "never");
-      notes.add("steps behind ? never start");
+      notes.add("steps after ? never start");
     }
   }
 

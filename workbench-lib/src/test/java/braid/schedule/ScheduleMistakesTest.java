@@ -203,22 +203,22 @@ final class ScheduleMistakesTest {
         readEarly(),
         "race on x of rank 0, rows 0..3: copy of x@0[0..3] to y@1[0..3] on lane comm of "
             + "rank 1 (iteration 0) and the caller's use of `in` on rank 0 before iteration 1 "
-            + "have no order; let rank 0 end its iteration behind a signal that rank 1 raises "
-            + "behind its step");
+            + "have no order; let rank 0 end its iteration after a signal that rank 1 raises "
+            + "after its step");
     add.of(
         "two lanes without a mark",
         onRank1(At.END, p -> p.copy(side, NONE, fetched(1), spare.on(1))),
         "race on y of rank 1, rows 0..3: copy of x@0[0..3] to y@1[0..3] on lane comm of "
             + "rank 1 (iteration 0) and copy of y@1[0..3] to spare@1[0..3] on lane side of rank "
-            + "1 (iteration 0) have no order; let lane side wait for a mark of lane comm behind "
-            + "the first");
+            + "1 (iteration 0) have no order; let lane side wait for a mark of lane comm after "
+                        + "the first step");
     add.of(
         "word raised before it was seen",
         wordRaisedAgain(),
         "race on signal ready[0] of rank 1: wait for ready from rank 0 on lane comm of "
             + "rank 1 (iteration 0) and signal ready[0] to rank 1 on lane comm of rank 0 "
             + "(iteration 1) have no order; let rank 0 wait for a signal that rank 1 raises "
-            + "behind the first");
+            + "after the first step");
     add.of(
         "moves of one copy that overlap",
         onRank1(
@@ -231,7 +231,7 @@ final class ScheduleMistakesTest {
                         new Move(x.on(1), own(1)),
                         new Move(x.on(1, new Slice(0, 1)), y.on(1, new Slice(7, 1)))))),
         "race within copy of x@1[0..3] to y@1[4..7] and 1 more on lane comm of rank 1: it "
-            + "uses y@1[4..7] and y@1[7..7], which overlap, at once; make it two steps");
+            + "uses y@1[4..7] and y@1[7..7], which overlap, concurrently; split it into two steps");
     add.of(
         "output that is never written",
         onRank1(

@@ -38,6 +38,21 @@ public final class BufferPool implements AutoCloseable {
   /// process has a limited number, and a notebook that tries many sizes reuses few of them.
   public static final int MAX_IDLE_BUFFERS = 64;
 
+  /// Symmetric memory that a pool lends repeatedly. The `number` identifies it on its board and is
+  /// the same on every rank; its generation counts how often it was lent.
+  private record PooledBuffer(MemoryKind kind, SymmetricMemory memory, Board board, int number) {
+    /// The number of a buffer for which the board has none left: it is freed when it is closed.
+    static final int UNNUMBERED = -1;
+
+    boolean fits(MemoryKind requested, long bytesPerRank) {
+      return kind == requested && memory.bytesPerRank() == bytesPerRank;
+    }
+
+    void free() {
+      memory.close();
+    }
+  }
+
   private final Members members;
   private final Waits waits;
   private final Calls calls;
@@ -94,9 +109,7 @@ public final class BufferPool implements AutoCloseable {
       calls.agree(
           current,
           call.from(
-              reused == null
-                  ? "new memory " + nextNumber()
-                  : "memory " + reused.number() + " once more"));
+              reused == null ? "new memory " + nextNumber() : "pooled memory " + reused.number()));
     } catch (RuntimeException | Error e) {
       if (reused != null) {
         drop(reused);
@@ -207,10 +220,10 @@ public final class BufferPool implements AutoCloseable {
     if (buffer.number() != PooledBuffer.UNNUMBERED) {
       generations[buffer.number()]++;
     }
-    return new Lease(buffer.memory(), spoiled -> giveBack(buffer, spoiled)).memory();
+    return new Lease(buffer.memory(), spoiled -> takeBack(buffer, spoiled)).memory();
   }
 
-  private void giveBack(PooledBuffer buffer, boolean spoiled) {
+  private void takeBack(PooledBuffer buffer, boolean spoiled) {
     if (buffer.number() == PooledBuffer.UNNUMBERED || !calls.isCurrent(buffer.board())) {
       buffer.free();
       return;

@@ -11,7 +11,7 @@ import java.util.stream.IntStream;
 /// increases. A rank releases a generation without waiting; the last rank to release it clears the
 /// buffer and signals that it is clean, and the next generation waits for that signal.
 ///
-/// So a rank may close a buffer that others still read: its contents do not change. And no rank can
+/// Thus a rank may close a buffer that others still read: its contents do not change. No rank can
 /// write to a buffer after it was cleared.
 final class BufferReclaimer {
   /// Number of buffers that a group can pool; others are freed when they are closed.

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 /// other on this rank without the host:
 ///
 /// ```
-/// stage 0 | plan a       |                  begins behind the iteration before
+/// stage 0 | plan a       |                  begins after the previous iteration
 ///         | plan b |     |
 /// stage 1                | plan c |         begins when all streams of a and b have ended
 /// ```
@@ -20,8 +20,8 @@ import org.jspecify.annotations.Nullable;
 /// Within a rank a plan starts as if the host had synchronized before it; between ranks its own
 /// signals synchronize.
 public final class Sequence {
-  private static final Work FORK = Work.of(() -> "the end of the iteration before");
-  private static final Work STAGE = Work.of(() -> "the end of the stage before");
+  private static final Work FORK = Work.of(() -> "the end of the previous iteration");
+  private static final Work STAGE = Work.of(() -> "the end of the previous stage");
 
   private final List<List<Plan>> stages;
   private final List<Plan> plans;

@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
 /// @param ranksPerHost number of consecutive ranks that share a host
 public record Machine(
     String name, boolean calibrated, int ranksPerHost, Links links, Compute compute, Costs costs) {
-  /// Names of the built-in machines, in the order of listings.
+  /// Names of the built-in machines, in the order of [#names].
   private static final List<String> NAMES = List.of("h100x8", "h200x8", "h200x8x4hosts");
 
   /// Links between ranks.

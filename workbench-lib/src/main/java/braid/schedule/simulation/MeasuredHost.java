@@ -43,7 +43,7 @@ final class MeasuredHost {
   private static final int ELEMENTS = 1 << 18;
   private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
 
-  /// Linux gives a thread of nice 5 a weight of 335, and another 1024.
+  /// Linux weights: 335 for a thread of nice 5, 1024 for nice 0.
   private static final double YIELDING_SHARE = 335.0 / 1024;
 
   private final int ranks;
