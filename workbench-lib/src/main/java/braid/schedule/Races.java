@@ -174,7 +174,8 @@ final class Races {
     return order.isCaller(second)
         ? "let rank %d end its iteration after a signal that rank %d raises after its step"
             .formatted(to, from)
-        : "let rank %d wait for a signal that rank %d raises after the first step".formatted(to, from);
+        : "let rank %d wait for a signal that rank %d raises after the first step"
+            .formatted(to, from);
   }
 
   private Lane lane(int event) {

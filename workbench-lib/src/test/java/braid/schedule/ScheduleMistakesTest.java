@@ -211,7 +211,7 @@ final class ScheduleMistakesTest {
         "race on y of rank 1, rows 0..3: copy of x@0[0..3] to y@1[0..3] on lane comm of "
             + "rank 1 (iteration 0) and copy of y@1[0..3] to spare@1[0..3] on lane side of rank "
             + "1 (iteration 0) have no order; let lane side wait for a mark of lane comm after "
-                        + "the first step");
+            + "the first step");
     add.of(
         "word raised before it was seen",
         wordRaisedAgain(),
