@@ -383,15 +383,15 @@ final class Flow {
         && rows.origin() == Origin.BEFORE;
   }
 
-  private void compare(Region rows, Value wanted) {
+  private void compare(Region rows, Value expected) {
     for (var piece : known(rows)) {
-      if (!isBefore(piece) && piece.value().isKnown() && !piece.value().equals(wanted)) {
+      if (!isBefore(piece) && piece.value().isKnown() && !piece.value().equals(expected)) {
         findings.add(
             "%s, written by %s, %s"
                 .formatted(
                     at(rows, piece),
                     piece.writer() == CALLER ? "the caller" : wiring.name(piece.writer()),
-                    piece.value().difference(wanted, piece.rows())));
+                    piece.value().difference(expected, piece.rows())));
       }
     }
   }

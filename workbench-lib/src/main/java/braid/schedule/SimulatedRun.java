@@ -102,7 +102,7 @@ final class SimulatedRun {
     switch (schedule.goal()) {
       case Goal.Gemm gemm -> {
         columns.putAll(gemm.spec().columns());
-        gemm.overlap().ifPresent(how -> columns.putAll(how.columns()));
+        gemm.overlap().ifPresent(overlap -> columns.putAll(overlap.columns()));
       }
       case Goal.Collected collected -> columns.put("collective", collected.toString());
       case Goal.Unstated unstated -> columns.put("schedule", unstated.name());

@@ -157,27 +157,27 @@ sealed interface Value {
   }
 
   /// Describes the missing and extra terms compared with the expected value of the same rows.
-  default String difference(Value wanted, Slice at) {
-    if (this instanceof Rescaled own && wanted instanceof Rescaled other) {
+  default String difference(Value expected, Slice at) {
+    if (this instanceof Rescaled own && expected instanceof Rescaled other) {
       return own.of().difference(other.of(), at);
     }
-    if (wanted instanceof Rescaled other && equals(other.of())) {
+    if (expected instanceof Rescaled other && equals(other.of())) {
       return "is not divided by the output's scale";
     }
-    if (this instanceof Rescaled own && own.of().equals(wanted)) {
+    if (this instanceof Rescaled own && own.of().equals(expected)) {
       return "is divided by the output's scale once too often";
     }
-    if (this instanceof Gelu own && wanted instanceof Gelu other) {
+    if (this instanceof Gelu own && expected instanceof Gelu other) {
       return own.of().difference(other.of(), at);
     }
-    if (wanted instanceof Gelu other && equals(other.of())) {
+    if (expected instanceof Gelu other && equals(other.of())) {
       return "lacks its gelu";
     }
-    if (this instanceof Gelu own && own.of().equals(wanted)) {
+    if (this instanceof Gelu own && own.of().equals(expected)) {
       return "has a gelu too much";
     }
-    var missing = less(wanted.terms(), terms());
-    var extra = less(terms(), wanted.terms());
+    var missing = less(expected.terms(), terms());
+    var extra = less(terms(), expected.terms());
     if (extra.isEmpty()) {
       return "lacks " + text(missing, at);
     }

@@ -157,9 +157,9 @@ public final class Calls implements AutoCloseable {
 
   private Board make(Call call) {
     int epoch = waits.epoch();
-    var made = new Board(members, epoch, memory(call));
-    replace(made);
-    return made;
+    var created = new Board(members, epoch, memory(call));
+    replace(created);
+    return created;
   }
 
   private SymmetricMemory memory(Call call) {

@@ -423,12 +423,12 @@ public final class Reference implements AutoCloseable {
   private Optional<String> first(
       Part part, Matrix expected, Tolerance tolerance, IntFunction<String> origin) {
     var got = plan.view(part).orElseThrow();
-    var wanted = expected.bytes();
+    var expectedBytes = expected.bytes();
     int i =
         Math.toIntExact(
             access.firstDifference(
                 expected.dtype(),
-                wanted,
+                expectedBytes,
                 got.dtype(),
                 got.memory(),
                 tolerance.atol(),
@@ -439,7 +439,7 @@ public final class Reference implements AutoCloseable {
             wrong(
                 part,
                 i,
-                got.dtype().round(access.get(expected.dtype(), wanted, i)),
+                got.dtype().round(access.get(expected.dtype(), expectedBytes, i)),
                 tolerance.toString(),
                 origin));
   }
