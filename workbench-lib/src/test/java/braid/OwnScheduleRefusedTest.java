@@ -101,10 +101,10 @@ class OwnScheduleRefusedTest {
                 At.OWN,
                 (o, p) ->
                     p.gemm(o.math, 0, o.input.on(1), o.weight.on(1), o.output.on(1, o.rows(1)))),
-            "gemm to output@1[13..25] on lane math of rank 1 needs weight@1[0..7] prepared, which"
-                + " nothing did in this iteration; prepare it before",
-            "gemm to output@1[0..12] on lane math of rank 1 needs weight@1[0..7] prepared, which"
-                + " nothing did in this iteration; prepare it before"));
+            "gemm to output@1[13..25] on lane math of rank 1 needs weight@1[0..7] prepared, but no"
+                + " step prepared it in this iteration; prepare it first",
+            "gemm to output@1[0..12] on lane math of rank 1 needs weight@1[0..7] prepared, but no"
+                + " step prepared it in this iteration; prepare it first"));
   }
 
   @ParameterizedTest(name = "{0}")
@@ -308,7 +308,7 @@ class OwnScheduleRefusedTest {
     assertThat(plan.steps(p -> p.copy(math, 0, input.on(0), copy.on(0))).findings())
         .containsExactly(
             "copy of input@0[0..9] to copy@0[0..9] on lane math of rank 0: input@0[0..9] is stored"
-                + " by columns and copy@0[0..9] is not; copy between buffers that are stored alike");
+                + " by columns and copy@0[0..9] is not; copy between buffers of one layout");
     assertThat(plan.steps(p -> p.gemm(math, 0, narrow.on(0), weight.on(0), out.on(0))).findings())
         .containsExactly(
             "gemm to out@0[0..9] on lane math of rank 0: narrow@0[0..9] is bf16 but weight@0[0..8]"
@@ -318,7 +318,7 @@ class OwnScheduleRefusedTest {
         new Finish(false, false, Optional.of(line), Optional.empty(), Optional.empty(), false);
     assertThat(plan.steps(p -> p.reduce(math, 0, List.of(out.on(0)), out.on(0), finish)).findings())
         .containsExactly(
-            "sum to out@0[0..9] on lane math of rank 0: beside out@0[0..9] in fp32, line must be fp32"
+            "sum to out@0[0..9] on lane math of rank 0: for out@0[0..9] in fp32, line must be fp32"
                 + " but is bf16");
   }
 }
