@@ -4,11 +4,11 @@ import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseGroup;
 import braid.model.MemoryKind;
 
-/// Checks a contract case by case.
+/// Checks cases on ranks.
 final class Contract {
   private Contract() {}
 
-  /// Checks one case; a failure prints the case's text, with which it can be rerun.
+  /// Runs a case; a fault names the case's text, by which it can be run again.
   static void hold(Case each, ProcessGroup group) {
     try {
       each.check(CaseGroup.of(group, MemoryKind.AUTO));

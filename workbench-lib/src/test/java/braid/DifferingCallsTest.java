@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Different calls fail on all ranks in that call, and the next call that all ranks agree on works.
+/// Ranks whose calls differ all get an error in that very call, and their next common call works.
 class DifferingCallsTest {
   private static final int ROUNDS = 40;
 
@@ -27,7 +27,7 @@ class DifferingCallsTest {
     return SymmetricTensor.on(group).shape(elements).name("x").allocate();
   }
 
-  /// Returns the error message of a call; empty if it succeeded.
+  /// Returns the message of the call's failure; empty if it succeeded.
   private static String failure(Runnable call) {
     try {
       call.run();
@@ -61,18 +61,18 @@ class DifferingCallsTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 5})
   void aRefusedAllocationFailsOnAllRanksAndTheNextWorks(int ranks) {
-    var messages = new ConcurrentHashMap<Integer, String>();
+    var errors = new ConcurrentHashMap<Integer, String>();
     LocalRanks.run(
         ranks,
         world -> {
           allocate(world, 2).close();
           for (int i = 0; i < 5; i++) {
             var failure = refusedAllocation(world);
-            messages.put(world.rank() + ranks * i, failure);
+            errors.put(world.rank() + ranks * i, failure);
             checkAllocations(world);
           }
         });
-    assertThat(messages)
+    assertThat(errors)
         .hasSize(5 * ranks)
         .allSatisfy(
             (_, message) ->
@@ -121,7 +121,7 @@ class DifferingCallsTest {
 
   @Test
   void aPipelineThatBrokeOffOnOneRankIsRefusedOnAllAndTheOthersGoOn() {
-    var messages = new ConcurrentHashMap<Integer, String>();
+    var errors = new ConcurrentHashMap<Integer, String>();
     LocalRanks.run(
         3,
         world -> {
@@ -135,14 +135,14 @@ class DifferingCallsTest {
           other.output().fill(Float.NaN);
           other.run();
           assertThat(other.output().toFloats()).containsExactly(expected);
-          messages.put(world.rank(), failure(one::run));
+          errors.put(world.rank(), failure(one::run));
           one.close();
           other.close();
           try (var again = Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(6, 4, 6)).build()) {
             again.verify();
           }
         });
-    assertThat(messages)
+    assertThat(errors)
         .hasSize(3)
         .allSatisfy(
             (_, message) -> assertThat(message).contains("broke off before").contains("rank 0"));
@@ -161,23 +161,23 @@ class DifferingCallsTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 3})
   void aTuningThatDiffersFailsOnAllRanksAndTheNextWorks(int ranks) {
-    var messages = new ConcurrentHashMap<Integer, String>();
+    var errors = new ConcurrentHashMap<Integer, String>();
     LocalRanks.run(
         ranks,
         world -> {
           for (int i = 0; i < 2; i++) {
             var failure = failure(() -> tune(world, 1, world.rank() == 0 ? 2 : 4));
-            messages.put(world.rank() + ranks * i, failure);
+            errors.put(world.rank() + ranks * i, failure);
             assertThat(tune(world, 1, 2).trials()).hasSize(2);
           }
         });
-    assertThat(messages)
+    assertThat(errors)
         .hasSize(2 * ranks)
         .allSatisfy(
             (_, message) -> assertThat(message).contains("ranks must agree but rank 0 has"));
   }
 
-  /// Operations of a rank; no two of them are the same call.
+  /// Calls of a rank; no two of them are equal.
   private enum Op {
     ALLOCATE_2,
     ALLOCATE_3,
@@ -218,7 +218,7 @@ class DifferingCallsTest {
       other = Pipeline.on(world).gemm(OTHER).build();
     }
 
-    /// Rebuilds on all ranks the pipelines that failed on one.
+    /// Builds again, on all ranks, what broke off on one.
     void rebuild() {
       close();
       one = Pipeline.on(world).gemm(ONE).build();
@@ -273,7 +273,7 @@ class DifferingCallsTest {
     }
   }
 
-  /// Returns the operations by rank; nearly half of the rounds differ.
+  /// Draws calls by rank; nearly half of the rounds differ.
   private static List<Op> draw(Random random, int ranks) {
     var all = Op.values();
     var ops = new Op[ranks];

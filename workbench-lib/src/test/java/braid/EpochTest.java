@@ -14,12 +14,12 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/// A failed cell leaves its ranks at different steps; the session continues.
+/// A failing cell leaves its ranks at different steps, but the session continues.
 class EpochTest {
   private static final int RANKS = 4;
   private final ConcurrentLinkedQueue<RankContext> contexts = new ConcurrentLinkedQueue<>();
 
-  /// Does not use the library, because it represents the session's front.
+  /// Represents the session's front, so it does not use the library.
   private final CyclicBarrier front = new CyclicBarrier(RANKS);
 
   private void meet() throws Exception {
@@ -41,7 +41,7 @@ class EpochTest {
               meet();
               RankContext.current().resume(epoch);
               if (world.rank() == 2) {
-                // No rank needs to wait until the others resume.
+                // No rank waits for the others' resume.
                 assertThat(world.context().waits().epoch()).isEqualTo(epoch);
               }
             }
@@ -75,20 +75,21 @@ class EpochTest {
             GroupAborted.class,
             e -> assertThat(e.waitedFor()).containsAnyOf("signal begun from rank 1", "run of `"))
         .hasMessageEndingWith("and was released: rank 1 failed: no more");
-    // Waits that begin after the release fail as well, and the pipeline's message names the cause.
+    // Waits that begin after the release fail too, and the pipeline names the reason why it cannot
+    // run.
     assertThatThrownBy(world::barrier).isInstanceOf(GroupAborted.class);
     assertThatThrownBy(pipe::run)
         .isInstanceOf(BraidException.class)
         .hasMessageContaining("broke off before");
   }
 
-  /// Polls, like a front, until a number of ranks wait for `what`.
-  private void awaitWaits(String what, int ranks) {
+  /// Waits until that number of ranks wait for the given step; polls like a front.
+  private void awaitWaits(String step, int ranks) {
     long waiting = 0;
     while (waiting < ranks) {
       waiting =
           contexts.stream()
-              .filter(each -> each.waits().current().stream().anyMatch(one -> one.contains(what)))
+              .filter(each -> each.waits().current().stream().anyMatch(one -> one.contains(step)))
               .count();
       Thread.onSpinWait();
     }
@@ -100,8 +101,8 @@ class EpochTest {
     }
   }
 
-  /// A front notifies the ranks in order. The first to be notified must not look to the others as
-  /// if it made a different call.
+  /// A front releases the ranks in order. To the others, the first one released must not look as if
+  /// it made another call.
   @Test
   void theCallsOfAReleasedRankMisleadNobody() {
     var ahead = new CountDownLatch(2 * 3);

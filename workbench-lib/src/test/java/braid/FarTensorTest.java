@@ -23,12 +23,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Tensors in memory that the host does not access: all data moves by transfers.
+/// Tensors in memory that the host cannot touch: all access is by transfers.
 class FarTensorTest {
-  /// Offset from the real addresses to unreadable ones.
+  /// Offset of fake addresses, far beyond the real bytes, so that no code can read them directly.
   private static final long FAR = 1L << 60;
 
-  /// Access to memory at unreadable addresses.
+  /// Memory at fake addresses that only this class translates.
   private static final class Far implements Inspection {
     private int reads;
     private int writes;
@@ -187,7 +187,7 @@ class FarTensorTest {
         });
   }
 
-  /// Like on a GPU, where the memory of a view may already belong to another tensor.
+  /// As on a GPU, where the memory of a view may belong to another tensor already.
   @Test
   void aViewThatEndedReachesNothingWhereAccessGoesByAddress() {
     var far = new Far();

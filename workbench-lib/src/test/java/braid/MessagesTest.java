@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Messages between two ranks.
 class MessagesTest {
-  private final Map<Integer, String> messages = new ConcurrentHashMap<>();
+  private final Map<Integer, String> errors = new ConcurrentHashMap<>();
 
   @FunctionalInterface
   private interface Body {
@@ -32,7 +32,7 @@ class MessagesTest {
             try {
               body.run(world, comm, x, y);
             } catch (BraidException e) {
-              messages.put(world.rank(), e.getMessage());
+              errors.put(world.rank(), e.getMessage());
             }
             // No rank closes a tensor that others still read after an error.
             world.barrier();
@@ -64,7 +64,7 @@ class MessagesTest {
             }
           }
         });
-    assertThat(messages).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @Test
@@ -88,7 +88,7 @@ class MessagesTest {
             }
           }
         });
-    assertThat(messages).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @Test
@@ -107,7 +107,7 @@ class MessagesTest {
               }
             }
           });
-      assertThat(messages).isEmpty();
+      assertThat(errors).isEmpty();
     }
   }
 
@@ -125,13 +125,13 @@ class MessagesTest {
             comm.send(y, (world.rank() + 1) % 3);
           }
         });
-    assertThat(messages).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @Test
   void ranksThatAllSendFirstAreToldAtOnce() {
     onEachRank(3, (world, comm, x, y) -> comm.send(x, (world.rank() + 1) % 3));
-    assertThat(messages)
+    assertThat(errors)
         .containsOnlyKeys(0, 1, 2)
         .containsEntry(
             1,
@@ -143,7 +143,7 @@ class MessagesTest {
   @Test
   void ranksThatAllReceiveFirstAreToldAtOnce() {
     onEachRank(2, (world, comm, x, y) -> comm.receive(y, 1 - world.rank()));
-    assertThat(messages)
+    assertThat(errors)
         .containsOnlyKeys(0, 1)
         .containsEntry(
             0,
@@ -194,7 +194,7 @@ class MessagesTest {
           }
           comm.barrier();
         });
-    assertThat(messages).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @Test
@@ -205,7 +205,7 @@ class MessagesTest {
           var other = tensor(world, "other", DType.FP32, 5);
           comm.sendReceive(world.rank() == 0 ? x : other, 1 - world.rank(), y, 1 - world.rank());
         });
-    assertThat(messages)
+    assertThat(errors)
         .containsEntry(
             0,
             "sendReceive of `x` 4 fp32 to rank 1 and into `y` 4 fp32 from rank 1 in group `world`:"
@@ -229,7 +229,7 @@ class MessagesTest {
             comm.receive(y, 0);
           }
         });
-    assertThat(messages)
+    assertThat(errors)
         .containsEntry(
             0,
             "send of `gone` 4 fp32 to rank 1 in group `world`: `gone` 4 fp32 is closed on rank 1;"
@@ -251,7 +251,7 @@ class MessagesTest {
             comm.send(flat, 1 - world.rank());
           }
         });
-    assertThat(messages.values())
+    assertThat(errors.values())
         .hasSize(2)
         .containsOnly(
             "a message header must fit in 444 bytes but the name, type and shape of `flat` take"
@@ -262,7 +262,7 @@ class MessagesTest {
   void oneTensorIsNotSentAndReceivedIntoAtOnce() {
     onEachRank(
         2, (world, comm, x, y) -> comm.sendReceive(x, 1 - world.rank(), x, 1 - world.rank()));
-    assertThat(messages.values())
+    assertThat(errors.values())
         .hasSize(2)
         .allSatisfy(
             message ->
@@ -287,7 +287,7 @@ class MessagesTest {
             assertThat(y.local().toFloats()).containsOnly(7);
           }
         });
-    assertThat(messages).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @ParameterizedTest

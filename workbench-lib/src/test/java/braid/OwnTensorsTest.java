@@ -225,7 +225,7 @@ class OwnTensorsTest {
         for (int i = 0; i < sum.length; i++) {
           sum[i] += bias[i % bias.length];
         }
-        // The output is the GELU of it, which is not an integer; verify() compares it.
+        // The output is its GELU, which integers cannot represent; verify() compares that.
         expected.put(Part.PRE_ACTIVATION, sum);
       }
       case GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE -> {
@@ -381,7 +381,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// A symmetric tensor cannot have a shape per rank: the remedy names the tensors that fit.
+  /// A symmetric tensor has one shape on all ranks: the remedy names the tensors that fit.
   @Test
   void theRemedyFitsTensorsThatAreTheSameOnAllRanks() {
     LocalRanks.run(
@@ -440,7 +440,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// A weight gradient is added to a caller's tensor of another type.
+  /// A weight gradient is added to a tensor of the caller, of its own type.
   @Test
   void f4AGradientAccumulatesIntoTheCallersTensor() {
     var spec =
@@ -597,7 +597,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// Different tensors fail on all ranks.
+  /// Ranks that pass different tensors all get an error.
   @Test
   void ranksMustGiveTheSameParts() {
     var spec = GemmSpec.allGatherGemm(8, 6, 4);

@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
-/// Ranks as processes, started like those of a session: by torchrun's contract, with their own
-/// store. For tests and benchmarks.
+/// Ranks that are processes, started as a session starts them, by torchrun's contract, with their
+/// own store. For tests and the benchmark.
 final class ProcessRanks {
   private static final long LIMIT_SECONDS = 300;
 
@@ -20,7 +20,7 @@ final class ProcessRanks {
   /// Exit code and output of a process.
   record Ended(int rank, int exitCode, String output) {}
 
-  /// Runs a main class on every rank until it ends.
+  /// Runs a main class on every rank and waits for all of them.
   static List<Ended> run(int ranks, Map<String, String> more, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
     var token = UUID.randomUUID().toString();

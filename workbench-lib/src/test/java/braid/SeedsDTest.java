@@ -28,12 +28,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Requirements from an API for overlapped GEMMs: each test is named after its row of
+/// Lessons of an API for overlapped GEMMs: each test is named after its row of
 /// docs/capabilities.md.
 class SeedsDTest {
   @Test
   void d1DefaultsAreConstantsThatDoNotChangeSilently() {
-    // A change of a default changes all users' timings and needs a line in the changelog.
+    // A change of one changes every user's timings and needs a line in the changelog.
     assertThat(Overlap.DEFAULT_SPLITS).isEqualTo(4);
     assertThat(Overlap.DEFAULT_DIRECT_SPLITS).isEqualTo(1);
     assertThat(Overlap.DEFAULT_RING_SPLITS).isEqualTo(1);
@@ -60,7 +60,7 @@ class SeedsDTest {
         });
   }
 
-  /// Libraries are found at run time; without them everything still compiles and runs.
+  /// Optional libraries are found at run time; code compiles and runs without them.
   @Test
   void d2NothingPublicMentionsALibraryThatMayBeMissing() throws Exception {
     var types = Path.of("target/classes/braid");
@@ -99,7 +99,7 @@ class SeedsDTest {
             second.run();
             first.close();
             second.verify();
-            // The third reuses the first one's plan; the second is not affected.
+            // The third reuses the plan of the first; the second is not disturbed.
             try (var third = Pipeline.on(world).gemm(spec).build()) {
               third.verify();
               second.verify();
@@ -214,7 +214,7 @@ class SeedsDTest {
         world -> {
           var spec = GemmSpec.gemmReduceScatter(8, 4, 6).dtype(DType.BF16);
           try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.ring()).build()) {
-            // Not integers: sent sums are rounded, and the ring rounds differently.
+            // Not integers: partial sums are rounded when sent, and the ring rounds differently.
             pipe.input().fill(0.3f);
             pipe.weight().fill(0.7f);
             pipe.verify();
@@ -274,7 +274,8 @@ class SeedsDTest {
         });
   }
 
-  /// The key of a plan contains everything that matters: any difference creates another plan.
+  /// A plan's key contains everything that the plan depends on: pipelines that differ in any of it
+  /// have separate plans.
   @Test
   void d6PlansAreReusedByAllThatMattersAndNothingLess() {
     onRanks(

@@ -12,8 +12,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
-/// Prints the time of an iteration per split count, on ranks as processes: the basis for the
-/// default link and the notebooks' sizes. Not a test; run it by hand:
+/// Prints the time of an iteration for each split count, on ranks that are processes: the
+/// measurement behind the default link and the notebooks' sizes. Not a test; run it by hand:
 ///
 /// `java -cp … braid.SplitCurve [ranks m n k rounds link]`
 final class SplitCurve {
@@ -38,8 +38,8 @@ final class SplitCurve {
     }
   }
 
-  /// Body of each rank: an iteration of every configuration in turn, so that other load of the
-  /// machine affects all of them.
+  /// Code of each rank: an iteration of every configuration in turn, so that disturbances of the
+  /// machine affect all of them.
   static final class OnRank {
     private OnRank() {}
 

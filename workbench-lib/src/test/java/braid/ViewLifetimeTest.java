@@ -17,11 +17,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A view ends with its object, also if the memory is reused by another owner.
+/// A view ends with its tensor or pipeline, also if the memory is reused by another.
 class ViewLifetimeTest {
   record Problem(GemmSpec spec, List<Function<Pipeline, Tensor>> views) {}
 
-  /// Problems that together have every view of a pipeline.
+  /// Returns problems that together have every view of a pipeline.
   static List<Problem> problems() {
     return List.of(
         new Problem(
