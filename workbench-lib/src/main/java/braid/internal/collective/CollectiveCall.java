@@ -46,7 +46,7 @@ public record CollectiveCall(
         : new Request(collective, piece(x, rank), piece(y, rank), root);
   }
 
-  private static Piece piece(ReachableTensor tensor, int rank) {
-    return new Piece(tensor.dtype(), tensor.on(rank), tensor.attachment());
+  private static Piece piece(ReachableTensor of, int rank) {
+    return new Piece(of.dtype(), of.on(rank), of.attachment());
   }
 }
