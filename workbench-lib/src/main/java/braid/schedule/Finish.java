@@ -14,8 +14,8 @@ import java.util.Optional;
 /// ```
 ///
 /// @param bias one number per column of the output, in its [braid.model.DType#sumType]
-/// @param preActivation of the output's rows and columns, in its [braid.model.DType#sumType]
-///
+/// @param preActivation values of the output's rows and columns before the GELU, in its
+///   [braid.model.DType#sumType]
 /// @param amax one number that only grows; several lanes may raise it concurrently
 public record Finish(
     boolean scaled,
