@@ -67,7 +67,7 @@ public final class Call {
     return digest;
   }
 
-  /// Computes FNV-1a, which allocates nothing and needs no provider.
+  /// FNV-1a, which needs no object and no provider.
   private static long digest(byte[] bytes) {
     long hash = 0xcbf29ce484222325L;
     for (byte each : bytes) {
