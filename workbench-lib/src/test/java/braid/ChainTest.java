@@ -28,7 +28,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Pipelines that run one after the other, compared with plain loops.
+/// Pipelines that run in order, compared with plain loops.
 class ChainTest {
   private static final int TOKENS = 12;
   private static final int FEATURES = 6;
@@ -50,8 +50,8 @@ class ChainTest {
                     .map(how -> Arguments.of(ranks, how)));
   }
 
-  /// A column-parallel layer and the row-parallel one behind it, with inputs that change from run
-  /// to run, one run at a time and in flight.
+  /// A column-parallel layer followed by a row-parallel one, with inputs that change from run to
+  /// run, one run at a time and in flight.
   @ParameterizedTest
   @MethodSource("layers")
   void aLayerIsItsPipelinesOneAfterTheOther(int ranks, List<Overlap> how) {
@@ -162,8 +162,8 @@ class ChainTest {
         });
   }
 
-  /// Backward: dgrad beside the gather of the weight before it, and at the same time wgrad beside
-  /// the scatter of the gradient behind it, on the same links.
+  /// Backward: dgrad beside the gather of the previous weight, and at the same time wgrad beside
+  /// the scatter of the next gradient, on the same links.
   @Test
   void f7GradientsAreScatteredBehindTheirLayers() {
     int ranks = 2;
@@ -386,7 +386,7 @@ class ChainTest {
               var layer = Chain.on(world).then(up).then(down).then(mine)) {
             var tuner = Tuner.on(world).splits(1, 2, 7).repeats(6);
             var study = tuner.tune(layer);
-            // Of 6 rows a rank there are no 7 chunks.
+            // 6 rows per rank cannot be split into 7 chunks.
             assertThat(study.tuned()).extracting(ChainStudy.Tuned::pipeline).containsExactly(1, 2);
             for (var each : study.tuned()) {
               assertThat(each.study().trials())

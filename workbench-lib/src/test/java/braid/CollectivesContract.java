@@ -5,9 +5,9 @@ import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What every collective keeps on ranks of every kind.
+/// The contract of every collective, on ranks of every kind.
 abstract class CollectivesContract {
-  /// Checks all the cases on that many ranks.
+  /// Checks all cases on a number of ranks.
   abstract void check(int ranks, List<CollectiveCase> cases) throws Exception;
 
   @ParameterizedTest

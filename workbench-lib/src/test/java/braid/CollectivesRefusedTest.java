@@ -12,7 +12,7 @@ import java.util.concurrent.CountDownLatch;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 
-/// What collectives refuse, and how it is said.
+/// Calls that collectives refuse, and their messages.
 class CollectivesRefusedTest {
   private static SymmetricTensor tensor(ProcessGroup group, String name, long... shape) {
     return SymmetricTensor.on(group).shape(shape).dtype(DType.FP32).name(name).allocate();
@@ -59,7 +59,7 @@ class CollectivesRefusedTest {
               "all-to-all in group `world`: x and y must be two tensors, since others still read x"
                   + " when y is written, but both are `y`; allocate another for y",
               () -> comm.allToAll(y, y));
-          // Who was refused has called nothing.
+          // A refused call does not count as a call.
           comm.barrier();
         });
   }

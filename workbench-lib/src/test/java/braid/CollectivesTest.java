@@ -24,7 +24,7 @@ import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 
-/// What collectives cost, what they leave behind, and what they refuse.
+/// Costs, leftovers and refusals of collectives.
 class CollectivesTest {
   private static final int CALLS = 1000;
 
@@ -78,7 +78,8 @@ class CollectivesTest {
     }
   }
 
-  /// While a slow link brings the bytes, the stream's thread copies and the caller's only waits.
+  /// During a transfer over a slow link, the stream's thread copies and the caller's thread only
+  /// waits.
   @Test
   void c3NothingIsCopiedOnTheCallersThread() {
     LocalRanks.run(
@@ -196,7 +197,7 @@ class CollectivesTest {
     return group.counters().getOrDefault("rendezvous", 0L);
   }
 
-  /// What is pushed is copied by the one that brings it: a broadcast moves its bytes on the root.
+  /// The pushing rank copies the data: the root moves the bytes of a broadcast.
   @Test
   void pushingCopiesWhereTheBytesAre() {
     var profiles = new ConcurrentLinkedQueue<Profile>();
@@ -245,8 +246,8 @@ class CollectivesTest {
               }
               assertThatThrownBy(() -> comm.allReduce(x, x))
                   .hasMessageStartingWith(
-                      "all-reduce in group `world`: collectives broke off before")
-                  .hasMessageEndingWith("say Collectives.on(group) again on every rank");
+                      "all-reduce in group `world`: an earlier collective failed")
+                  .hasMessageEndingWith("call Collectives.on(group) again on every rank");
             }
             front.await(240, TimeUnit.SECONDS);
             RankContext.current().resume(epoch);
@@ -314,7 +315,7 @@ class CollectivesTest {
         world -> {
           for (var comm :
               List.of(Collectives.on(world), Collectives.on(world).over(Transport.WORKERS))) {
-            // More than a chunk of a MiB.
+            // Including more than one chunk of 1 MiB.
             for (long size : new long[] {1, 7, 300_001}) {
               try (var x = tensor(world, "x", size);
                   var one = comm.oneShot().allReduce(real(x));

@@ -13,9 +13,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 
-/// A pipeline with iterations in flight whose inputs differ from iteration to iteration, held to
-/// the same pipeline run one iteration at a time. A copy of the next iteration that overwrites what
-/// one in flight still reads shows as a wrong number.
+/// Compares a pipeline with iterations in flight, whose inputs differ from iteration to iteration,
+/// with the same pipeline run one iteration at a time. If a copy of the next iteration overwrites
+/// data that one in flight still reads, a number is wrong.
 ///
 /// Inputs are written and outputs are saved by work on the first stream, between two iterations. A
 /// slow link and gates on single streams keep the ranks and their streams apart.
@@ -24,7 +24,8 @@ final class InFlight implements AutoCloseable {
 
   private static final Link SLOW = Link.parse("200MB/s,100us");
 
-  /// No more than may always be in flight: a gate that opens later would wait for itself.
+  /// At most the number of iterations that is always allowed in flight: a gate that opens later
+  /// would wait for itself.
   private static final int MOST_GATES_OPEN_LATER = 2;
 
   private static final Work WORK = Work.of(() -> "what the test does between two iterations");
@@ -65,7 +66,7 @@ final class InFlight implements AutoCloseable {
     }
   }
 
-  /// Holds that case to itself on every rank of the group, and to plain loops afterwards.
+  /// Compares a case with itself on every rank of the group, and then with plain loops.
   static void hold(PipelineCase each, ProcessGroup group, long seed) {
     var builder = Pipeline.on(group).gemm(each.spec()).overlap(each.how());
     if (each.spec().outputDtype().isFp8()) {
@@ -76,7 +77,7 @@ final class InFlight implements AutoCloseable {
     try (var pipe = builder.build();
         var run = new InFlight(pipe, seed)) {
       var expected = run.oneByOne();
-      // Decided alike on all ranks.
+      // The same on all ranks.
       int slow = new SplittableRandom(seed).nextInt(2 * group.size());
       var backend = RankContext.current().backend();
       if (slow == group.rank()) {

@@ -106,8 +106,8 @@ class InFlightTest {
     }
   }
 
-  /// Unlike above, nothing that the test does orders the streams: inputs are written on the stream
-  /// that multiplies, outputs are saved on the one that sums.
+  /// Unlike above, the test does not order the streams: inputs are written on the multiplying
+  /// stream, outputs are saved on the adding one.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void theNextGemmWaitsUntilTheLastProductWasSent(boolean replayed) {
@@ -175,7 +175,7 @@ class InFlightTest {
         });
   }
 
-  /// An iteration that is held back has the whole delay in its own sample.
+  /// The sample of a delayed iteration contains the whole delay.
   @Test
   void samplesAreTheTimesBetweenEnds() {
     LocalRanks.run(

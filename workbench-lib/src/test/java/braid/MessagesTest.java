@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Messages between two ranks.
 class MessagesTest {
-  private final Map<Integer, String> told = new ConcurrentHashMap<>();
+  private final Map<Integer, String> errors = new ConcurrentHashMap<>();
 
   @FunctionalInterface
   private interface Body {
@@ -32,9 +32,9 @@ class MessagesTest {
             try {
               body.run(world, comm, x, y);
             } catch (BraidException e) {
-              told.put(world.rank(), e.getMessage());
+              errors.put(world.rank(), e.getMessage());
             }
-            // Nobody closes what others still look at after an error.
+            // No rank closes a tensor that others still read after an error.
             world.barrier();
           }
         });
@@ -64,7 +64,7 @@ class MessagesTest {
             }
           }
         });
-    assertThat(told).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @Test
@@ -88,7 +88,7 @@ class MessagesTest {
             }
           }
         });
-    assertThat(told).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @Test
@@ -107,7 +107,7 @@ class MessagesTest {
               }
             }
           });
-      assertThat(told).isEmpty();
+      assertThat(errors).isEmpty();
     }
   }
 
@@ -125,30 +125,30 @@ class MessagesTest {
             comm.send(y, (world.rank() + 1) % 3);
           }
         });
-    assertThat(told).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @Test
   void ranksThatAllSendFirstAreToldAtOnce() {
     onEachRank(3, (world, comm, x, y) -> comm.send(x, (world.rank() + 1) % 3));
-    assertThat(told)
+    assertThat(errors)
         .containsOnlyKeys(0, 1, 2)
         .containsEntry(
             1,
             "ranks wait for each other: rank 1 waits for rank 2 to receive, rank 2 waits for rank 0"
-                + " to receive, rank 0 waits for rank 1 to receive; let every rank say"
-                + " sendReceive(x, to, y, from)");
+                + " to receive, rank 0 waits for rank 1 to receive; call"
+                + " sendReceive(x, to, y, from) on every rank");
   }
 
   @Test
   void ranksThatAllReceiveFirstAreToldAtOnce() {
     onEachRank(2, (world, comm, x, y) -> comm.receive(y, 1 - world.rank()));
-    assertThat(told)
+    assertThat(errors)
         .containsOnlyKeys(0, 1)
         .containsEntry(
             0,
             "ranks wait for each other: rank 0 waits for rank 1 to send, rank 1 waits for rank 0 to"
-                + " send; let every rank say sendReceive(x, to, y, from)");
+                + " send; call sendReceive(x, to, y, from) on every rank");
   }
 
   @Test
@@ -194,7 +194,7 @@ class MessagesTest {
           }
           comm.barrier();
         });
-    assertThat(told).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @Test
@@ -205,7 +205,7 @@ class MessagesTest {
           var other = tensor(world, "other", DType.FP32, 5);
           comm.sendReceive(world.rank() == 0 ? x : other, 1 - world.rank(), y, 1 - world.rank());
         });
-    assertThat(told)
+    assertThat(errors)
         .containsEntry(
             0,
             "sendReceive of `x` 4 fp32 to rank 1 and into `y` 4 fp32 from rank 1 in group `world`:"
@@ -229,15 +229,15 @@ class MessagesTest {
             comm.receive(y, 0);
           }
         });
-    assertThat(told)
+    assertThat(errors)
         .containsEntry(
             0,
             "send of `gone` 4 fp32 to rank 1 in group `world`: `gone` 4 fp32 is closed on rank 1;"
-                + " close it when it has been received")
+                + " close it after it was received")
         .containsEntry(
             1,
             "receive into `y` 4 fp32 from rank 0 in group `world`: `gone` 4 fp32 is closed on rank"
-                + " 1; close it when it has been received");
+                + " 1; close it after it was received");
   }
 
   @Test
@@ -251,18 +251,18 @@ class MessagesTest {
             comm.send(flat, 1 - world.rank());
           }
         });
-    assertThat(told.values())
+    assertThat(errors.values())
         .hasSize(2)
         .containsOnly(
-            "what a message is must be said in 444 bytes but the name, type and sizes of `flat` take"
-                + " 473; send it with fewer dimensions");
+            "a message header must fit in 444 bytes but the name, type and shape of `flat` take"
+                + " 473; send it with a shorter name or fewer dimensions");
   }
 
   @Test
   void oneTensorIsNotSentAndReceivedIntoAtOnce() {
     onEachRank(
         2, (world, comm, x, y) -> comm.sendReceive(x, 1 - world.rank(), x, 1 - world.rank()));
-    assertThat(told.values())
+    assertThat(errors.values())
         .hasSize(2)
         .allSatisfy(
             message ->
@@ -287,7 +287,7 @@ class MessagesTest {
             assertThat(y.local().toFloats()).containsOnly(7);
           }
         });
-    assertThat(told).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @ParameterizedTest

@@ -19,12 +19,13 @@ import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// Schedules that no planner makes, written as a notebook would.
+/// Hand-written schedules, as in a notebook.
 final class OwnSchedule {
   private OwnSchedule() {}
 
-  /// An all-gather→GEMM over two levels. Ranks are in nodes of `inNode`, and each rank's rows cross
-  /// to every other node once: to the rank of the same place there, which hands them on.
+  /// Returns an all-gather→GEMM over two levels. Ranks are in nodes of `inNode`, and each rank's
+  /// rows cross to every other node once: to the rank at the same position there, which passes them
+  /// on.
   static Schedule twoLevel(GemmSpec spec, int ranks, int inNode) {
     var plan = Schedule.on(spec, ranks);
     var input = plan.symmetric(Part.INPUT);
@@ -81,7 +82,7 @@ final class OwnSchedule {
         });
   }
 
-  /// An all-gather→GEMM whose last chunks travel first.
+  /// Returns an all-gather→GEMM whose last chunks travel first.
   static Schedule reversed(GemmSpec spec, int ranks, int chunks) {
     var plan = Schedule.on(spec, ranks);
     var input = plan.symmetric(Part.INPUT);
@@ -126,9 +127,10 @@ final class OwnSchedule {
         });
   }
 
-  /// A GEMM→reduce-scatter in which every rank fetches the products of its rows and adds them up.
+  /// Returns a GEMM→reduce-scatter in which every rank fetches the products of its rows and adds
+  /// them.
   ///
-  /// @param added whether rank 0's sum has that rank's product
+  /// @param added true for ranks whose product is in rank 0's sum
   static Schedule reduceScatter(GemmSpec spec, int ranks, IntPredicate added) {
     var plan = Schedule.on(spec, ranks);
     var input = plan.local(Part.INPUT);
@@ -172,7 +174,8 @@ final class OwnSchedule {
     return inbox.on(me, new Slice(from * most, rows.length()));
   }
 
-  /// Two ranks gather and multiply in one piece each, with other steps at one point of rank 1.
+  /// Returns a schedule of two ranks that gather and multiply in one piece each, with other steps
+  /// at one point of rank 1.
   static Schedule pair(GemmSpec spec, Pair.At point, Pair.Instead instead) {
     return new Pair(spec).schedule(point, instead);
   }
@@ -270,7 +273,7 @@ final class OwnSchedule {
     return (replayed ? builder.replay() : builder).build();
   }
 
-  /// How many were made and how many reused.
+  /// Returns the number of plans made and of plans reused.
   static List<Long> plans(ProcessGroup world) {
     return Stream.of(Counter.PLANS_MADE, Counter.PLANS_REUSED)
         .map(counter -> world.counters().getOrDefault(counter.text(), 0L))

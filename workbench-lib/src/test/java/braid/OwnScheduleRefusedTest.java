@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Schedules that pipelines refuse, and how it is said.
+/// Schedules that pipelines refuse, and their messages.
 class OwnScheduleRefusedTest {
   private static final GemmSpec SPEC = GemmSpec.allGatherGemm(26, 9, 8);
   private static final GemmSpec SUMS = GemmSpec.gemmReduceScatter(10, 6, 9);
@@ -58,8 +58,8 @@ class OwnScheduleRefusedTest {
         refusal(
             "signal without a wait",
             OwnSchedule.pair(SPEC, At.WAIT, NOTHING),
-            "signal begun[0] to rank 1 on lane comm of rank 0 is waited for by nobody; let rank 1"
-                + " wait for it or leave it out"),
+            "signal begun[0] to rank 1 on lane comm of rank 0 is not waited for; let rank 1"
+                + " wait for it or remove it"),
         refusal("deadlock", right.with(1, late), "deadlock: "),
         refusal(
             "race",
@@ -101,10 +101,10 @@ class OwnScheduleRefusedTest {
                 At.OWN,
                 (o, p) ->
                     p.gemm(o.math, 0, o.input.on(1), o.weight.on(1), o.output.on(1, o.rows(1)))),
-            "gemm to output@1[13..25] on lane math of rank 1 needs weight@1[0..7] prepared, which"
-                + " nothing did in this iteration; prepare it before",
-            "gemm to output@1[0..12] on lane math of rank 1 needs weight@1[0..7] prepared, which"
-                + " nothing did in this iteration; prepare it before"));
+            "gemm to output@1[13..25] on lane math of rank 1 needs weight@1[0..7] prepared, but no"
+                + " step prepared it in this iteration; prepare it first",
+            "gemm to output@1[0..12] on lane math of rank 1 needs weight@1[0..7] prepared, but no"
+                + " step prepared it in this iteration; prepare it first"));
   }
 
   @ParameterizedTest(name = "{0}")
@@ -144,7 +144,7 @@ class OwnScheduleRefusedTest {
                         OwnSchedule.build(world, world.rank() == 0 ? wrong : right, false).close()))
         .isInstanceOf(BraidException.class)
         .isNotInstanceOf(GroupAborted.class)
-        .hasMessageContaining("is waited for by nobody");
+        .hasMessageContaining("is not waited for");
   }
 
   @Test
@@ -197,7 +197,7 @@ class OwnScheduleRefusedTest {
         });
   }
 
-  /// A schedule whose buffers and ports are as said; its steps do not matter.
+  /// Returns a schedule with the given buffers and ports; its steps do not matter.
   private static Schedule withInput(Optional<Buffer> input, boolean given) {
     var plan = Schedule.on(SPEC, 2);
     plan.local(Part.WEIGHT);
@@ -284,7 +284,7 @@ class OwnScheduleRefusedTest {
                 + " ranks)");
     plan.local(Part.WEIGHT);
     assertThatThrownBy(() -> plan.symmetric(Part.WEIGHT))
-        .hasMessage("buffer `weight` is there already; take another name");
+        .hasMessage("buffer `weight` exists already; choose another name");
     assertThatThrownBy(() -> plan.lane(" ", Lane.Role.COMPUTE))
         .hasMessage("a lane needs a name but has none; give it one, such as lane");
     assertThatThrownBy(
@@ -308,7 +308,7 @@ class OwnScheduleRefusedTest {
     assertThat(plan.steps(p -> p.copy(math, 0, input.on(0), copy.on(0))).findings())
         .containsExactly(
             "copy of input@0[0..9] to copy@0[0..9] on lane math of rank 0: input@0[0..9] is stored"
-                + " by columns and copy@0[0..9] is not; copy between buffers that are stored alike");
+                + " by columns and copy@0[0..9] is not; copy between buffers of one layout");
     assertThat(plan.steps(p -> p.gemm(math, 0, narrow.on(0), weight.on(0), out.on(0))).findings())
         .containsExactly(
             "gemm to out@0[0..9] on lane math of rank 0: narrow@0[0..9] is bf16 but weight@0[0..8]"
@@ -318,7 +318,7 @@ class OwnScheduleRefusedTest {
         new Finish(false, false, Optional.of(line), Optional.empty(), Optional.empty(), false);
     assertThat(plan.steps(p -> p.reduce(math, 0, List.of(out.on(0)), out.on(0), finish)).findings())
         .containsExactly(
-            "sum to out@0[0..9] on lane math of rank 0: beside out@0[0..9] in fp32, line must be fp32"
+            "sum to out@0[0..9] on lane math of rank 0: for out@0[0..9] in fp32, line must be fp32"
                 + " but is bf16");
   }
 }

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Schedules that no planner made, run as pipelines.
+/// Hand-written schedules, run as pipelines.
 class OwnScheduleTest {
   private static final GemmSpec SPEC = GemmSpec.allGatherGemm(26, 9, 8);
   private static final GemmSpec SUMS = GemmSpec.gemmReduceScatter(10, 6, 9);

@@ -164,7 +164,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// A rank's rows are columns of what its tensor holds.
+  /// A rank's rows are columns of its tensor.
   @ParameterizedTest
   @MethodSource("waysToGather")
   void anInputStoredByColumnsMayBeTheCallers(
@@ -225,7 +225,7 @@ class OwnTensorsTest {
         for (int i = 0; i < sum.length; i++) {
           sum[i] += bias[i % bias.length];
         }
-        // The output is the GELU of it, which integers do not hold; verify() compares that.
+        // The output is its GELU, which integers cannot represent; verify() compares that.
         expected.put(Part.PRE_ACTIVATION, sum);
       }
       case GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE -> {
@@ -295,7 +295,8 @@ class OwnTensorsTest {
     return stacked;
   }
 
-  /// Parts of different sizes: local tensors of each rank's own, symmetric ones of the largest.
+  /// Parts of different sizes: local tensors of each rank's own size, symmetric ones of the largest
+  /// size.
   @Test
   void unevenPartsAreBoundToo() {
     var spec = GemmSpec.allGatherGemm(7, 5, 4).gatheredInput();
@@ -319,8 +320,8 @@ class OwnTensorsTest {
         });
   }
 
-  /// Peers fetch the input: a symmetric tensor is fetched from where it is, a local one is copied
-  /// first, and the profile shows it.
+  /// Peers fetch the input: a symmetric tensor in place, a local one after a copy, which the
+  /// profile shows.
   @Test
   void aCopyIsMadeOnlyWherePeersReachTheTensorAndIsVisible() {
     var spec = GemmSpec.allGatherGemm(8, 6, 4);
@@ -380,7 +381,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// A symmetric tensor cannot have a shape for each rank: the remedy says what can be given.
+  /// A symmetric tensor has one shape on all ranks: the remedy names the tensors that fit.
   @Test
   void theRemedyFitsTensorsThatAreTheSameOnAllRanks() {
     LocalRanks.run(
@@ -439,7 +440,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// A weight gradient is added to a tensor of the caller's, of a type of its own.
+  /// A weight gradient is added to a tensor of the caller, of its own type.
   @Test
   void f4AGradientAccumulatesIntoTheCallersTensor() {
     var spec =
@@ -508,7 +509,7 @@ class OwnTensorsTest {
       if (plain.steps(1).stream().anyMatch(steps.get(i)::equals)) {
         continue;
       }
-      // A lane that adds may wait for the copying lane anyway.
+      // A lane that adds may wait for the copying lane for another reason.
       boolean wait =
           steps.get(i) instanceof Step.After after && after.lane().role() == Lane.Role.COMPUTE;
       boolean copy = steps.get(i) instanceof Step.Copy;
@@ -596,7 +597,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// Ranks that give different tensors get an error, each of them.
+  /// Ranks that pass different tensors all get an error.
   @Test
   void ranksMustGiveTheSameParts() {
     var spec = GemmSpec.allGatherGemm(8, 6, 4);

@@ -8,9 +8,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What every pipeline keeps on ranks of every kind.
+/// The contract of every pipeline, on ranks of every kind.
 abstract class PipelineContract {
-  /// Checks all the cases on that many ranks.
+  /// Checks all cases on a number of ranks.
   abstract void check(int ranks, List<PipelineCase> cases) throws Exception;
 
   @ParameterizedTest

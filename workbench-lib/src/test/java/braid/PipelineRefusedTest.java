@@ -9,7 +9,7 @@ import braid.model.GemmSpec;
 import braid.model.Overlap;
 import org.junit.jupiter.api.Test;
 
-/// What pipelines refuse, and how it is said.
+/// Calls that pipelines refuse, and their messages.
 class PipelineRefusedTest {
   private static final GemmSpec SPEC = GemmSpec.allGatherGemm(24, 16, 8);
 
@@ -170,13 +170,13 @@ class PipelineRefusedTest {
             pipe.input().fill(1);
             pipe.weight().fill(3);
             pipe.run();
-            // 24 / 3; the amax is of what is not divided.
+            // 24 / 3; the amax is taken before the division.
             assertThat(pipe.output().toFloats()).containsOnly(8);
             assertThat(pipe.amax()).isEqualTo(24);
             pipe.verify();
             pipe.scales(2, 0.5f, 0.05f);
             pipe.run();
-            // 480 is more than the type holds.
+            // 480 exceeds the range of the type.
             assertThat(pipe.output().toFloats()).containsOnly(448);
             assertThat(pipe.amax()).isEqualTo(24);
             pipe.verify();

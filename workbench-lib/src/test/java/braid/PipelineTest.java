@@ -115,11 +115,11 @@ class PipelineTest {
                 .containsEntry("link", "100MB/s,50us")
                 .containsEntry("memory", "native")
                 .containsEntry("method", method.toString());
-            // All rows are multiplied once an iteration, by this rank's columns.
+            // All rows are multiplied once per iteration, by this rank's columns.
             int columns = Math.toIntExact(pipe.weight().shape().get(1));
             assertThat(sumOf(profile, Stage.GEMM, Span::flops))
                 .isEqualTo(iterations * 2L * SPEC.m() * columns * SPEC.k());
-            // All other ranks' rows come over the link once an iteration; nobody moves its own.
+            // All other ranks' rows come over the link once per iteration; no rank moves its own.
             long rowsOfRank = (long) iterations * SPEC.m() / 3 * SPEC.k() * Float.BYTES;
             assertThat(sumOf(profile, Stage.COPY, Span::bytes)).isEqualTo(2 * rowsOfRank);
             assertThat(sumOf(profile, Stage.LOCAL, Span::bytes)).isZero();
@@ -129,7 +129,7 @@ class PipelineTest {
                 .extracting(Span::stream)
                 .as("the rank has a column of its own")
                 .isSubsetOf("comm", "gemm-0", "gemm-1");
-            // Each copy takes at least what the link takes, and lies within its iteration.
+            // Each copy takes at least the time of the link, and is within its iteration.
             assertThat(profile.spans())
                 .filteredOn(span -> span.stage() == Stage.COPY && span.chunk() >= 0)
                 .isNotEmpty();
@@ -142,7 +142,7 @@ class PipelineTest {
     return profile.spans().stream().filter(span -> span.stage() == stage).mapToLong(what).sum();
   }
 
-  /// Each rank's rows are columns of what is stored, and parts are of two sizes.
+  /// Each rank's rows are stored as columns, and parts have two sizes.
   @Test
   void anInputStoredByColumnsIsGatheredByColumns() {
     int m = 11;
@@ -287,7 +287,7 @@ class PipelineTest {
         });
   }
 
-  /// Replaying must not freeze what may change between runs, and must not lay out anew.
+  /// Replay must honor changes between runs, and must not lay out again.
   @Test
   void aReplayedRunTakesNewInputsAndScales() {
     LocalRanks.run(
@@ -309,7 +309,7 @@ class PipelineTest {
         });
   }
 
-  /// The kernel knows how far each thread stands back.
+  /// The kernel reports the nice value of each thread.
   @Test
   void priorityDecidesWhoseThreadsStandBack() {
     LocalRanks.run(

@@ -9,9 +9,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 
-/// The contract on ranks that are processes.
+/// The contract on ranks as processes.
 class ProcessRanksCollectivesTest extends CollectivesContract {
-  /// Every so many cases: a process is slower to check one, and its code is the same.
+  /// Sampling interval of cases: processes check slower, and run the same code.
   private static final int SAMPLED = 5;
 
   @Override
@@ -29,7 +29,7 @@ class ProcessRanksCollectivesTest extends CollectivesContract {
     }
   }
 
-  /// What each process does.
+  /// Body of each process.
   static final class OnRank {
     private OnRank() {}
 

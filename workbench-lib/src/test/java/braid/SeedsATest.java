@@ -273,7 +273,7 @@ class SeedsATest {
           assertThatThrownBy(() -> allocate(world, "x", 2, world.rank() == 2 ? 4 : 3))
               .hasMessage(
                   "allocate `x` in group `world`: ranks must agree but ranks 0, 1, 3 have 2x3 fp32"
-                      + " native, rank 2 has 2x4 fp32 native; give the same on every rank");
+                      + " native, rank 2 has 2x4 fp32 native; pass the same value on every rank");
           try (var x = allocate(world, "x", 2, 3)) {
             assertThat(x.local().toFloats()).containsOnly(0);
           }
@@ -347,7 +347,7 @@ class SeedsATest {
         .isNotEmpty()
         .containsOnly(
             "allocate `y` in group `world`: tensors must be closed in the same order on every rank"
-                + " but rank 0 has memory 0 once more, rank 1 has new memory 1; close the same"
+                + " but rank 0 has pooled memory 0, rank 1 has new memory 1; close the same"
                 + " ones before it");
   }
 

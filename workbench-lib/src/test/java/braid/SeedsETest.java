@@ -16,7 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-/// What a row-parallel linear layer in chunks taught: each test is named after its row of
+/// Lessons of a row-parallel linear layer in chunks: each test is named after its row of
 /// docs/capabilities.md.
 class SeedsETest {
   private static final Link SLOW = Link.parse("4MB/s,50us");
@@ -93,8 +93,8 @@ class SeedsETest {
         });
   }
 
-  /// Sequential, and overlapped over either transport. Beside each other means that the GEMM ends
-  /// although a peer has not begun, so its all-gather cannot have ended.
+  /// Sequential, and overlapped over either transport. Overlapped means that the GEMM ends although
+  /// a peer has not begun, so its all-gather cannot have ended.
   @Test
   void e4AGemmRunsBesideAnAllGatherOverEitherTransportAndNotInTheReference() {
     var spec = GemmSpec.besideAllGather(64, 64, 64, 20_000);
@@ -104,7 +104,7 @@ class SeedsETest {
     }
   }
 
-  /// Nanoseconds, which come from sums and differences: less than one is none.
+  /// Overlapped nanoseconds are sums and differences: less than one counts as none.
   private static double overlappedInUnfused(ProcessGroup world, GemmSpec spec) {
     try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.unfused()).build()) {
       pipe.verify();

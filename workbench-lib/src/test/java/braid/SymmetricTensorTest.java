@@ -88,7 +88,7 @@ class SymmetricTensorTest {
         .isInstanceOf(BraidException.class)
         .hasMessage(
             "allocate `x` in group `world`: ranks must agree but rank 0 has 2 fp32 native,"
-                + " rank 1 has 3 fp32 native; give the same on every rank");
+                + " rank 1 has 3 fp32 native; pass the same value on every rank");
   }
 
   @Test

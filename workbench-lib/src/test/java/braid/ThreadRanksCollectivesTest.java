@@ -20,7 +20,7 @@ import java.util.SplittableRandom;
 import java.util.concurrent.ThreadLocalRandom;
 import org.junit.jupiter.api.Test;
 
-/// The contract on ranks that are threads: all of it.
+/// The whole contract on ranks as threads.
 class ThreadRanksCollectivesTest extends CollectivesContract {
   private static final int SEQUENCES = 100;
   private static final int CALLS = 8;
@@ -36,7 +36,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
     check(3, CollectiveCase.supported(CollectiveCase.large(), Capabilities.hostCollectives()));
   }
 
-  /// Two groups of one world at once, neither of them whole.
+  /// Two groups of one world at once, each with only some of its ranks.
   @Test
   void groupsOfSomeRanks() {
     LocalRanks.run(
@@ -49,7 +49,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
         });
   }
 
-  /// A failure says the seed; give it here to see it again: `-Dbraid.seed=…`.
+  /// A failure prints the seed; `-Dbraid.seed=…` repeats it.
   @Test
   void randomSequences() {
     long seed = Long.getLong("braid.seed", ThreadLocalRandom.current().nextLong());
@@ -69,8 +69,8 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
     }
   }
 
-  /// Calls on the same three tensors in random order, at random times, with what ring messages and
-  /// barriers come between; every rank plays what all ranks' tensors hold.
+  /// Calls on the same three tensors in random order, at random times, with ring messages and
+  /// barriers between them; every rank computes the contents of all ranks' tensors.
   private static void sequence(ProcessGroup group, SplittableRandom random) {
     var dtype = any(List.of(DType.values()), random);
     var comm = any(List.of(Way.COPY_ENGINE, Way.ONE_WORKER, Way.TWO_WORKERS), random).of(group);
@@ -144,7 +144,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
     return SymmetricTensor.on(group).shape(rows, 3).dtype(dtype).allocate();
   }
 
-  /// What all ranks' tensors hold by plain loops, of which this rank's are compared.
+  /// Contents of all ranks' tensors by plain loops; this rank's are compared.
   private static final class Played {
     private final ProcessGroup group;
     private final DType dtype;

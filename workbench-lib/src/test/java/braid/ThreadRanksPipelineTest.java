@@ -5,14 +5,14 @@ import braid.internal.selftest.PipelineCases;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// The contract on ranks that are threads: all of it.
+/// The whole contract on ranks as threads.
 class ThreadRanksPipelineTest extends PipelineContract {
   @Override
   void check(int ranks, List<PipelineCase> cases) {
     LocalRanks.run(ranks, world -> cases.forEach(each -> Contract.hold(each, world)));
   }
 
-  /// Two groups of one world at once, neither of them whole.
+  /// Two groups of one world at once, each with only some of its ranks.
   @Test
   void groupsOfSomeRanks() {
     LocalRanks.run(

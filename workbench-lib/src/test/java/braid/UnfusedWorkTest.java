@@ -29,8 +29,8 @@ class UnfusedWorkTest {
   private static final int K = 6;
   private static final int BESIDE = 30;
 
-  /// What an iteration of a rank comes to: bytes moved within the rank, sent or fetched, read and
-  /// written by sums, and multiplications.
+  /// Work of an iteration of a rank: bytes moved within the rank, sent or fetched, read and written
+  /// by sums, and multiplications.
   private record Work(long local, long copied, long summed, long flops) {
     static Work of(Profile profile) {
       return new Work(
@@ -95,7 +95,7 @@ class UnfusedWorkTest {
         });
   }
 
-  /// Three ranks, of each the bytes that a collective of that many moves, and no more.
+  /// Three ranks; each moves exactly the bytes of the collective.
   @Test
   void onThreeRanksNothingIsMovedTwice() {
     int ranks = 3;
@@ -109,20 +109,20 @@ class UnfusedWorkTest {
           var gathered = GemmSpec.allGatherGemm(M, N, K);
           assertThat(work(world, gathered, Overlap.unfused()))
               .isEqualTo(new Work(0, input / ranks * others, 0, flops));
-          // Handing out the gathered input takes a copy of this rank's rows, whatever the method.
+          // Returning the gathered input takes a copy of this rank's rows, with every method.
           for (var how : List.of(Overlap.unfused(), Overlap.pipelined(2), Overlap.ring())) {
             assertThat(work(world, gathered.gatheredInput(), how).local()).isEqualTo(input / ranks);
             assertThat(work(world, gathered.gatheredInput().transposedInput(), how))
                 .isEqualTo(work(world, gathered.gatheredInput(), how));
           }
-          // A sum of each rank's third, read from all and written once.
+          // A sum of each rank's third, read from all ranks and written once.
           long sum = output / ranks * (ranks + 1);
           assertThat(work(world, GemmSpec.gemmReduceScatter(M, N, K).bias(), Overlap.unfused()))
               .isEqualTo(new Work(0, output / ranks * others, sum, flops));
           var reduced = GemmSpec.gemmAllReduce(M, N, K);
           assertThat(work(world, reduced, Overlap.unfused()))
               .isEqualTo(new Work(0, 2 * output / ranks * others, sum, flops));
-          // What is done to the sum takes one pass over all rows, as behind a library's all-reduce.
+          // Work on the sum takes one pass over all rows, like after a library's all-reduce.
           for (var more : List.of(Feature.BIAS, Feature.ACCUMULATE, Feature.GELU)) {
             assertThat(
                     work(world, PipelineCases.with(reduced, EnumSet.of(more)), Overlap.unfused()))
@@ -131,7 +131,7 @@ class UnfusedWorkTest {
         });
   }
 
-  /// A widened weight is widened once an iteration.
+  /// A weight is widened once per iteration.
   @Test
   void theWeightIsWidenedOnce() {
     LocalRanks.run(

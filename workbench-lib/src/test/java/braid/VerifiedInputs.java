@@ -10,26 +10,26 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 
-/// Inputs of every rank for verification, by a seed, so that each rank knows the others' too; and
-/// plain sums of them in fp64.
+/// Inputs of every rank for verification, generated from a seed, so that each rank knows the
+/// others'; and plain sums of them in fp64.
 record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
   static final float INPUT_SCALE = 0.3f;
   static final float WEIGHT_SCALE = 1;
 
-  /// Of outputs in FP8; none of a power of two, so that it rounds.
+  /// Scale of FP8 outputs; not a power of two, so that it rounds.
   static final float OUTPUT_SCALE = 0.7f;
 
-  /// What numbers are like.
+  /// Distributions of the numbers.
   enum Kind {
     GAUSSIAN,
-    /// Sizes over 20 binades, element by element.
+    /// Magnitudes over 20 binades, per element.
     WIDE,
-    /// Products that come to almost nothing, one after the other or by halves.
+    /// Products that almost cancel, one by one or by halves.
     CANCELLING,
-    /// As pipelines are built with.
+    /// The inputs of a new pipeline.
     SMALL_INTEGERS,
     LARGER_INTEGERS,
-    /// One value each, whose roundings do not average out.
+    /// Constant factors, whose roundings do not average out.
     CONSTANT,
     /// Sums near the largest fp16 number, and beyond.
     NEAR_OVERFLOW,
@@ -37,7 +37,7 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     SPECIAL
   }
 
-  /// A rank's left and right side, as they are multiplied.
+  /// A rank's left and right factor.
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   record Sides(float[][] left, float[][] right) {}
 
@@ -49,7 +49,7 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     return new SplittableRandom(seed + 1_000L * rank + what);
   }
 
-  /// What that rank holds, rounded to the type.
+  /// Returns a rank's factors, rounded to the type.
   Sides held(int rank) {
     var random = random(rank, 1);
     var sizes = sizes(rank);
@@ -116,7 +116,7 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     return values;
   }
 
-  /// Fills what a run of that rank reads and adds to.
+  /// Fills the tensors that a run of a rank reads and adds to.
   void fill(Pipeline pipe) {
     int rank = pipe.group().rank();
     var sides = held(rank);
@@ -126,7 +126,7 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
       pipe.bias().copyFrom(line(0, 2, pipe.bias()));
     }
     if (spec.has(Feature.ACCUMULATE)) {
-      // An all-reduce adds to what all ranks have alike.
+      // An all-reduce adds to an output that is equal on all ranks.
       int alike = spec.pattern() == Pattern.GEMM_ALL_REDUCE ? 0 : rank;
       pipe.output().copyFrom(line(alike, 3, pipe.output()));
     }
@@ -135,7 +135,7 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     }
   }
 
-  /// What that rank brings to the communication beside the multiplication.
+  /// Returns a rank's data for the communication beside the multiplication.
   float[] beside(int rank) {
     boolean gathers = spec.pattern() == Pattern.GEMM_BESIDE_ALL_GATHER;
     int total = Math.toIntExact(spec.besideElements());
@@ -166,8 +166,8 @@ record VerifiedInputs(GemmSpec spec, int ranks, Kind kind, long seed) {
     return spec.dtype().isFp8() ? INPUT_SCALE * WEIGHT_SCALE : 1;
   }
 
-  /// What rank `of` adds to the output of rank `on`: products of the depths from `first` to before
-  /// `end`, or their sizes.
+  /// Returns the contribution of rank `of` to the output of rank `on`: products of the depths from
+  /// `first` to before `end`, or their magnitudes.
   double[] products(int of, int on, int first, int end, boolean absolute) {
     boolean gathers = spec.pattern() == Pattern.ALL_GATHER_GEMM;
     var left = gathers ? gathered() : held(of).left();

@@ -24,9 +24,9 @@ import java.util.concurrent.atomic.LongAdder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Verification is held to both of its promises: every right result passes, and planted errors are
-/// found. Errors are planted by plain loops in fp64, between the run and the comparison. A failure
-/// says its seed; `-Dbraid.seed=…` runs it again.
+/// Verification accepts every correct result and finds planted errors. Errors are planted by plain
+/// loops in fp64, between the run and the comparison. A failure prints its seed; `-Dbraid.seed=…`
+/// repeats it.
 @Timeout(400)
 class VerifyRandomTest {
   private static final long SEED =
@@ -37,11 +37,11 @@ class VerifyRandomTest {
 
   private static final List<Kind> KINDS = List.of(Kind.values());
 
-  /// Inputs whose outputs are all finite, as a rule.
+  /// Inputs whose outputs are usually all finite.
   private static final List<Kind> PLANTED_INTO =
       List.of(Kind.GAUSSIAN, Kind.WIDE, Kind.CANCELLING, Kind.SMALL_INTEGERS, Kind.LARGER_INTEGERS);
 
-  /// Which errors are planted.
+  /// Kinds of planted errors.
   private enum Planted {
     STEP_DROPPED,
     OLD_CHUNK,
@@ -50,7 +50,7 @@ class VerifyRandomTest {
     FOUR_ULP
   }
 
-  /// How many were planted, and found.
+  /// Numbers of errors planted and found.
   private record Tally(LongAdder planted, LongAdder found) {
     Tally() {
       this(new LongAdder(), new LongAdder());
@@ -68,7 +68,7 @@ class VerifyRandomTest {
 
   private record Verified(PipelineCase pipeline, List<Kind> kinds, long seed) {}
 
-  /// Every pattern, method and type, each with a random rest.
+  /// Returns a case per pattern, method and type, otherwise random.
   private static List<Verified> cases(int ranks, SplittableRandom random) {
     var cases = new ArrayList<Verified>();
     var programs = new Programs(ranks, Capabilities.host(), List.of(), List.of(DType.values()));
@@ -202,8 +202,8 @@ class VerifyRandomTest {
         .isEqualTo(4L * specs.size() * 3 * DType.values().length * KINDS.size());
   }
 
-  /// Plain loops that add up every product in its turn are right too. With constant inputs their
-  /// roundings all point the same way, in every element.
+  /// Plain loops that add all products in order are correct too. With constant inputs their
+  /// roundings all have the same sign, in every element.
   @Test
   void sumsOfConstantsAreRightInAnotherOrderToo() {
     var off = new LongAdder();
@@ -230,7 +230,7 @@ class VerifyRandomTest {
             }
           }
         });
-    // By more than three standard deviations of a random walk.
+    // More than three standard deviations of a random walk.
     assertThat(off.sum()).isPositive();
   }
 
@@ -278,8 +278,8 @@ class VerifyRandomTest {
     }
   }
 
-  /// Whether that error was found on all ranks; nothing where there is no such error, or the output
-  /// is the same with it.
+  /// Returns whether an error was found on all ranks; empty if it is not possible or does not
+  /// change the output.
   private static Optional<Boolean> plant(Pipeline pipe, VerifiedInputs inputs, Planted planted) {
     var spec = pipe.spec();
     var world = pipe.group();
@@ -338,7 +338,7 @@ class VerifyRandomTest {
     return planting ? Optional.of(found) : Optional.empty();
   }
 
-  /// |A| · |B|, of all ranks where they are added up.
+  /// Returns |A| · |B|, summed over all ranks if the pattern sums them.
   private static double[] sizes(VerifiedInputs inputs, int victim) {
     int first = inputs.spec().pattern().reduces() ? 0 : victim;
     int last = inputs.spec().pattern().reduces() ? inputs.ranks() - 1 : victim;
@@ -354,15 +354,15 @@ class VerifyRandomTest {
     return sizes;
   }
 
-  /// What a run has left, to be changed.
+  /// The output of a run, to be modified.
   private static final class Output {
     private final Pipeline pipe;
     private final DType dtype;
 
-    /// Of what comes before the activation.
+    /// Type of the values before the activation.
     private final DType kept;
 
-    /// By which an output is stored.
+    /// Scale of the stored output.
     private final float outScale;
 
     private final boolean activated;
@@ -420,7 +420,7 @@ class VerifyRandomTest {
       set(i, values[i] + (random.nextBoolean() ? 4 : -4) * ulp);
     }
 
-    /// Whether anything is another number now.
+    /// Writes the output. Returns whether any number changed.
     boolean write() {
       boolean changed = !Arrays.equals(result, pipe.output().toFloats());
       pipe.output().copyFrom(result);

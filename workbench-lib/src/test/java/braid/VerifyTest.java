@@ -17,9 +17,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What verification lets pass, what it finds, and what it says of it.
+/// Results that verification accepts, errors that it finds, and its messages.
 class VerifyTest {
-  /// What is planted after the run, on rank 0.
+  /// An error planted after the run, on rank 0.
   private interface Planted {
     void into(Tensor output);
   }
@@ -80,7 +80,8 @@ class VerifyTest {
         });
   }
 
-  /// Of what is more than the type holds, the largest number is stored, and nothing else is right.
+  /// Values beyond the range of the type are stored as the largest number; any other value is
+  /// wrong.
   @ParameterizedTest
   @EnumSource(names = {"FP8_E4M3", "FP8_E5M2"})
   void anFp8OutputMaySaturate(DType output) {
@@ -92,7 +93,7 @@ class VerifyTest {
               List.of(GemmSpec.allGatherGemm(6, 4, 64), GemmSpec.gemmReduceScatter(6, 4, 128))) {
             var narrow = spec.dtype(DType.FP8_E4M3).output(output).bias();
             try (var pipe = Pipeline.on(world).gemm(narrow).scales(0.3f, 0.7f, 1e-6f).build()) {
-              // Their products are no integers, so that results have intervals.
+              // Products that are not integers, so that results have intervals.
               pipe.input().fill(1.125f);
               pipe.weight().fill(-0.4375f);
               pipe.bias().fill(0);
@@ -101,7 +102,7 @@ class VerifyTest {
               assertThatThrownBy(() -> verify(pipe, wrong -> wrong.set(-0.75f * largest, 0, 1)))
                   .isInstanceOf(VerificationFailed.class)
                   .hasMessageContaining("must be -%s ".formatted(largest));
-              // The scale that makes 390 of the largest result.
+              // The scale that turns the largest result into 390.
               pipe.scales(0.3f, 0.7f, pipe.amax() / 390);
               pipe.verify();
               assertThat(pipe.output().toFloats()).containsOnly(-384);
@@ -110,7 +111,7 @@ class VerifyTest {
         });
   }
 
-  /// Inputs ten times as large have bounds as many times as large as their outputs.
+  /// Bounds scale with the outputs: inputs ten times as large.
   @ParameterizedTest
   @ValueSource(floats = {1, 10})
   void boundsGrowWithTheOutputs(float by) {
@@ -212,7 +213,7 @@ class VerifyTest {
         });
   }
 
-  /// Each value is within its bound, but all are off to one side.
+  /// Each value is within its bound, but all deviate in one direction.
   @Test
   void aSmallErrorOfAllValuesIsSeen() {
     LocalRanks.run(
@@ -221,7 +222,7 @@ class VerifyTest {
           var spec = GemmSpec.allGatherGemm(64, 64, 256);
           try (var pipe = pipeline(world, spec, Overlap.pipelined(2), Kind.GAUSSIAN, 5)) {
             var inputs = new VerifiedInputs(spec, 2, Kind.GAUSSIAN, 5);
-            // Of 12 standard deviations that a single value may be off.
+            // A single value may deviate by 12 standard deviations.
             for (double deviations : new double[] {2, 7}) {
               Planted planted =
                   output -> {

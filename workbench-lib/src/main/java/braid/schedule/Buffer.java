@@ -5,11 +5,11 @@ import braid.model.DType;
 import java.util.Collections;
 import java.util.List;
 
-/// An array that every rank has, as steps name it: rows of numbers without gaps, or columns of them
-/// where it is `transposed`. Two buffers of a schedule never share memory.
+/// A named array of every rank, which steps refer to: contiguous rows of numbers, or contiguous
+/// columns if `transposed`. Two buffers of a schedule never share memory.
 ///
-/// @param shapes of each rank's own, by rank
-/// @param symmetric whether other ranks reach it
+/// @param shapes shape per rank
+/// @param symmetric true if other ranks can access it
 public record Buffer(
     String name, DType dtype, List<Shape> shapes, boolean symmetric, boolean transposed) {
   /// Rows and columns of one rank's array.
@@ -34,14 +34,14 @@ public record Buffer(
     shapes = List.copyOf(shapes);
   }
 
-  /// An array of the same shape on every rank.
+  /// Returns a buffer of the same shape on every rank.
   public static Buffer of(
       String name, DType dtype, int ranks, long rows, long columns, boolean symmetric) {
     return new Buffer(
         name, dtype, Collections.nCopies(ranks, new Shape(rows, columns)), symmetric, false);
   }
 
-  /// Rows that a rank has of it.
+  /// Returns the rows of one rank's array.
   public long rows(int rank) {
     return shapes.get(rank).rows();
   }
@@ -50,12 +50,13 @@ public record Buffer(
     return shapes.get(rank).columns();
   }
 
-  /// Bytes that a rank needs for it.
+  /// Returns the bytes of one rank's array.
   public long bytes(int rank) {
     return rows(rank) * columns(rank) * dtype.bytes();
   }
 
-  /// The largest of any rank's: symmetric memory has room for as much on each.
+  /// Returns the bytes of the largest rank's array: symmetric memory has the same size on every
+  /// rank.
   public long mostBytes() {
     long most = 0;
     for (int rank = 0; rank < shapes.size(); rank++) {
@@ -64,12 +65,12 @@ public record Buffer(
     return most;
   }
 
-  /// All of it on that rank.
+  /// Returns all rows of a rank.
   public Region on(int rank) {
     return new Region(this, rank, 0, rows(rank));
   }
 
-  /// Those rows of it on that rank.
+  /// Returns some rows of a rank.
   public Region on(int rank, Slice rows) {
     return new Region(this, rank, rows.start(), rows.length());
   }

@@ -2,17 +2,17 @@ package braid.schedule;
 
 import java.util.List;
 
-/// Holds a schedule to what makes it right on every machine, whatever the speed of its ranks. Each
-/// part takes for granted that those before it found nothing:
+/// Checks that a schedule is correct on every machine, whatever the speed of its ranks. Each check
+/// assumes that the ones before it found nothing:
 ///
-/// 1. [Wiring]: steps use what is declared, in sizes that fit; waits and signals match.
+/// 1. [Wiring]: steps use declared names, in matching sizes; waits and signals match.
 /// 2. [Order]: no ranks wait for each other.
 /// 3. [Races]: steps that use the same rows are ordered, also across two iterations.
-/// 4. [Flow]: every output row gets the value that the goal asks for.
+/// 4. [Flow]: every output row gets the value that the goal requires.
 final class Check {
   private Check() {}
 
-  /// One line for each mistake.
+  /// Returns one line for each mistake.
   static List<String> findings(Schedule schedule) {
     var wiring = new Wiring(schedule);
     if (!wiring.findings().isEmpty()) {

@@ -4,20 +4,20 @@ import java.util.List;
 
 /// The rows of each rank's part, and the chunks in which they travel.
 ///
-/// @param total rows of all parts
-/// @param boundaries rows at which parts, or the whole, are cut, from 0 to the end of the largest;
-///   none to cut evenly
-/// @param ofWhole whether the whole is cut and each chunk divided among the parts; else each part
-///   is cut
+/// @param total number of rows of all parts
+/// @param boundaries rows at which each part, or the whole, is cut, from 0 to the end of the
+///   largest; empty to cut evenly
+/// @param ofWhole true if the whole is cut and each chunk divided among the parts; false if each
+///   part is cut
 record Chunks(long total, int parts, int count, List<Integer> boundaries, boolean ofWhole) {
-  /// Rows of a part that travel in that chunk; there may be none.
+  /// Returns the rows of a part in a chunk; may be empty.
   Slice rows(int part, int chunk) {
     return ofWhole
         ? cut(new Slice(0, total), chunk).part(parts, part)
         : cut(Slice.of(total, parts, part), chunk);
   }
 
-  /// Rows of all parts in that chunk of the whole.
+  /// Returns the rows of all parts in a chunk of the whole.
   Slice all(int chunk) {
     return cut(new Slice(0, total), chunk);
   }
@@ -31,12 +31,13 @@ record Chunks(long total, int parts, int count, List<Integer> boundaries, boolea
     return new Slice(range.start() + start, end - start);
   }
 
-  /// A part whose rows follow each other.
+  /// Returns the rows of a part that is contiguous.
   Slice part(int part) {
     return Slice.of(total, parts, part);
   }
 
-  /// Rows of a part before that chunk's, where a part's rows are kept without gaps.
+  /// Returns the number of a part's rows before a chunk, in memory that holds the part
+  /// contiguously.
   long offset(int part, int chunk) {
     long rows = 0;
     for (int before = 0; before < chunk; before++) {
@@ -45,12 +46,12 @@ record Chunks(long total, int parts, int count, List<Integer> boundaries, boolea
     return rows;
   }
 
-  /// Whether a part has rows.
+  /// Returns whether a part has rows.
   boolean has(int part) {
     return offset(part, count) > 0;
   }
 
-  /// Rows of the largest part.
+  /// Returns the number of rows of the largest part.
   long longest() {
     long longest = 0;
     for (int part = 0; part < parts; part++) {

@@ -2,7 +2,7 @@ package braid.schedule;
 
 import java.util.Locale;
 
-/// A collective by itself.
+/// A standalone collective operation.
 public enum Collective {
   ALL_GATHER,
   REDUCE_SCATTER,

@@ -5,23 +5,23 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// Plans a collective by itself. Every rank fetches the elements it is to have out of the others'
-/// tensors and writes only its own; or it writes into the others' tensors; or a library does it.
+/// Plans a standalone collective. Every rank fetches elements from its peers' tensors and writes
+/// only its own; or it pushes into its peers' tensors; or a library runs it.
 ///
-/// | flag | raised by | waited for by | means |
+/// | flag | raised by | waited for by | meaning |
 /// |---|---|---|---|
-/// | begun | each rank, to a peer that reads its tensors or writes to them | that peer, before it does | its `x` is written, its `y` may be |
-/// | summed | the rank that adds up a part, to all others | the others, before they fetch it | the sum is there, and all its parts have been read |
-/// | read | the reader, to the source | the source, at the end | its tensors are read no more |
-/// | landed | the writer, to the rank it wrote to | that rank, at the end | it is there |
+/// | begun | each rank, to a peer that accesses its tensors | that peer, before its access | its `x` is ready, its `y` may be written |
+/// | summed | the rank that sums a part, to all others | the others, before they fetch it | the sum is ready, and all its inputs have been read |
+/// | read | the reader, to the source | the source, at the end | its tensors are no longer read |
+/// | landed | the writer, to the target rank | the target rank, at the end | the data has arrived |
 ///
-/// All collectives have the same flags, so those of a group share their words.
+/// All collectives use the same flags, so those of a group share their words.
 final class CollectivePlanner {
-  /// Sums go in chunks of so many bytes: the next chunk is fetched while this one is added, and
-  /// memory for it does not grow with the tensor.
+  /// Chunk size of sums: the next chunk is fetched while the current one is added, and the inbox
+  /// does not grow with the tensor.
   static final long CHUNK_BYTES = 1 << 20;
 
-  /// Chunks that have room at once: one that comes and one that is added up.
+  /// Number of chunks that the inbox holds: one is fetched while the other is added.
   static final int ROOMS = 2;
 
   static final List<String> FLAGS = List.of("begun", "summed", "read", "landed");
@@ -63,7 +63,7 @@ final class CollectivePlanner {
               case ALL_REDUCE, ALL_TO_ALL -> builder.symmetric("y", spec.dtype(), elements, 1);
               case BROADCAST, BARRIER -> x;
             };
-    // Only sums need it.
+    // Only sums need an inbox.
     boolean sums =
         spec.collective() == Collective.REDUCE_SCATTER
             || spec.collective() == Collective.ALL_REDUCE;
@@ -83,17 +83,17 @@ final class CollectivePlanner {
     return planner.builder.steps(program -> planner.new OfRank(program).write());
   }
 
-  /// Elements of a chunk of a sum.
+  /// Returns the number of elements of a chunk of a sum.
   private long chunk() {
     return CHUNK_BYTES / spec.dtype().bytes();
   }
 
-  /// A rank's elements of a tensor of that many.
+  /// Returns a rank's part of a tensor.
   private Slice part(Buffer of, int rank) {
     return Slice.of(of.rows(rank), ranks, rank);
   }
 
-  /// The place of a rank's `x` in a gathered `y`.
+  /// Returns the elements of a gathered `y` that hold a rank's `x`.
   private Slice slot(int rank) {
     return new Slice(rank * spec.elements(), spec.elements());
   }
@@ -107,7 +107,7 @@ final class CollectivePlanner {
     OfRank(Program program) {
       this.program = program;
       this.rank = program.rank();
-      // The next one first, so that not all ranks deal with the same.
+      // Starts with the next rank, so that not all ranks access the same one.
       this.peers = IntStream.range(1, ranks).mapToObj(i -> (rank + i) % ranks).toList();
     }
 
@@ -169,22 +169,22 @@ final class CollectivePlanner {
       }
     }
 
-    /// Each rank adds up a part, the others fetch it from there. Where `x` is `y`, a part is only
-    /// overwritten once its sum is there, and so once its owner has read it everywhere.
+    /// Each rank sums one part, and the others fetch it from there. If `x` is `y`, a part is
+    /// overwritten only after its sum is ready, hence after its owner has read it on all ranks.
     private void twoShot() {
       var mine = part(x, rank);
       reduce(mine, mine);
-      // On the lane that adds: behind the sum.
+      // On the adding lane, after the sum.
       peers.forEach(peer -> program.signal(adder, Step.NO_CHUNK, summed, rank, peer));
       for (int peer : peers) {
         program.await(comm, Step.NO_CHUNK, summed, peer, peer);
-        var its = part(y, peer);
-        program.copy(comm, Step.NO_CHUNK, y.on(peer, its), y.on(rank, its));
+        var slice = part(y, peer);
+        program.copy(comm, Step.NO_CHUNK, y.on(peer, slice), y.on(rank, slice));
       }
       finish();
     }
 
-    /// Each rank adds up everything. Where `x` is `y`, nothing is overwritten before every rank has
+    /// Each rank sums everything. If `x` is `y`, it is overwritten only after every rank has
     /// fetched all of it.
     private void oneShot() {
       var all = new Slice(0, spec.elements());
@@ -207,7 +207,7 @@ final class CollectivePlanner {
       }
     }
 
-    /// Only the root waits for all.
+    /// Fetches the root's `x`. Only the root waits for all ranks.
     private void broadcast() {
       int root = spec.root();
       if (rank == root) {
@@ -220,7 +220,8 @@ final class CollectivePlanner {
       }
     }
 
-    /// Adds up all ranks' `some` of `x`, in the order of the ranks, in fp32, and rounds once.
+    /// Sums the elements `some` of all ranks' `x`, in the order of the ranks, in fp32, and rounds
+    /// once.
     private void reduce(Slice some, Slice target) {
       if (ranks == 1) {
         keepOwn(x.on(rank, some), y.on(rank, target));
@@ -241,7 +242,7 @@ final class CollectivePlanner {
       }
     }
 
-    /// Chunks of those elements, in their order.
+    /// Returns the chunks of some elements, in order.
     private List<Slice> pieces(Slice some) {
       var pieces = new ArrayList<Slice>();
       for (long skipped = 0; skipped < some.length(); skipped += chunk()) {
@@ -263,8 +264,8 @@ final class CollectivePlanner {
       program.reduce(adder, chunk, parts(chunk, piece, sum), sum, Finish.NONE);
     }
 
-    /// All ranks' parts of a chunk, in the order of the ranks. This rank's own is moved out of the
-    /// way where the sum is written over it.
+    /// Returns all ranks' parts of a chunk, in the order of the ranks. This rank's own part is
+    /// copied to the inbox if the sum overwrites it.
     private List<Region> parts(int chunk, Slice piece, Region sum) {
       var mine = x.on(rank, piece);
       boolean moved = mine.equals(sum);
@@ -282,7 +283,7 @@ final class CollectivePlanner {
       return inbox.on(rank, new Slice(room * chunk(), length));
     }
 
-    /// A rank says when its own tensors may be written, and a writer when it has.
+    /// Each rank signals that its tensors may be written; a writer signals that it has written.
     private void push() {
       switch (spec.collective()) {
         case ALL_GATHER -> {
@@ -308,7 +309,7 @@ final class CollectivePlanner {
           }
         }
         case REDUCE_SCATTER, ALL_REDUCE, BARRIER ->
-            throw new IllegalStateException("nothing is added up by pushing");
+            throw new IllegalStateException("sums cannot be computed by pushing");
       }
     }
 
@@ -319,7 +320,7 @@ final class CollectivePlanner {
     }
 
     private void call() {
-      if (spec.library().meetsBefore()) {
+      if (spec.needs().meetsBefore()) {
         meet();
       }
       program.call(
@@ -329,8 +330,8 @@ final class CollectivePlanner {
               x.on(rank),
               y.on(rank),
               spec.root(),
-              spec.library().hostWaits()));
-      if (spec.library().meetsAfter()) {
+              spec.needs().hostWaits()));
+      if (spec.needs().meetsAfter()) {
         peers.forEach(peer -> program.signal(comm, Step.NO_CHUNK, landed, rank, peer));
         awaitAll(landed);
       }

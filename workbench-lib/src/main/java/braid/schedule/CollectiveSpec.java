@@ -5,15 +5,15 @@ import braid.model.CollectiveWay;
 import braid.model.DType;
 import java.util.List;
 
-/// A collective by itself, and how it is made.
+/// A standalone collective: its problem and its mechanism.
 ///
-/// @param elements of `x` on each rank
-/// @param root of a broadcast; 0 for others
-/// @param inPlace whether `y` is `x`
-/// @param algorithm of an all-reduce by copies; ignored otherwise
-/// @param way copies that fetch, copies that write, or a library
+/// @param elements number of elements of `x` per rank
+/// @param root rank of a broadcast; 0 for other collectives
+/// @param inPlace true if `y` is `x`
+/// @param algorithm for an all-reduce by copies; ignored otherwise
+/// @param way mechanism: copies that fetch, copies that write, or a library
 /// @param workers compute units that copy; 0 for copy engines
-/// @param library needs of a library's call; [Library#NONE] for copies
+/// @param needs synchronization around a library call; [LibraryNeeds#NONE] for copies
 public record CollectiveSpec(
     Collective collective,
     DType dtype,
@@ -23,35 +23,35 @@ public record CollectiveSpec(
     AllReduce algorithm,
     CollectiveWay way,
     int workers,
-    Library library) {
-  /// Signals around a library's call.
+    LibraryNeeds needs) {
+  /// Synchronization around a library call.
   ///
-  /// @param meetsBefore whether ranks wait for all others before the call
-  /// @param hostWaits whether the host waits until they have come
-  /// @param meetsAfter whether ranks wait for all others behind the call
-  public record Library(boolean meetsBefore, boolean hostWaits, boolean meetsAfter) {
-    public static final Library NONE = new Library(false, false, false);
+  /// @param meetsBefore true if ranks wait for all others before the call
+  /// @param hostWaits true if the host waits for them too
+  /// @param meetsAfter true if ranks wait for all others after the call
+  public record LibraryNeeds(boolean meetsBefore, boolean hostWaits, boolean meetsAfter) {
+    public static final LibraryNeeds NONE = new LibraryNeeds(false, false, false);
   }
 
-  /// Words that every rank needs for the signals of any collective.
+  /// Returns the number of signal words per rank, enough for any collective.
   public static int words(int ranks) {
     return CollectivePlanner.FLAGS.size() * ranks;
   }
 
-  /// Lanes of collectives made in that way, the same for all of them.
+  /// Returns the lanes of a mechanism, the same for all collectives.
   public static List<Lane> lanes(CollectiveWay way, int workers) {
     return List.of(
         new Lane("comm", Lane.Role.COMMUNICATION, false, way.transport(), workers, 0),
         Lane.of("reduce", Lane.Role.COMPLETION));
   }
 
-  /// The largest `x` of a one-shot all-reduce in place, in bytes: all ranks' must be fetched before
-  /// any is overwritten.
+  /// Returns the largest `x` of a one-shot all-reduce in place, in bytes: the parts of all ranks
+  /// are fetched before any is overwritten.
   public static long largestOneShotInPlace() {
     return CollectivePlanner.CHUNK_BYTES * CollectivePlanner.ROOMS;
   }
 
-  /// Bytes of the memory in which a rank adds up.
+  /// Returns the bytes of the memory in which a rank computes sums.
   public static long inboxBytes(int ranks) {
     return CollectivePlanner.CHUNK_BYTES * CollectivePlanner.ROOMS * ranks;
   }

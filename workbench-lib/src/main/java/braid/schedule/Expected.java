@@ -14,8 +14,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/// Values of the made ports by the goal of a schedule, from the unfused code of [GemmSpec] and the
-/// definition of each collective; nothing is taken from a planner.
+/// Expected values of the made ports of a schedule, from the unfused code of [GemmSpec] and the
+/// definition of each collective; independent of the planners.
 final class Expected {
   private final int ranks;
   private final List<Output> outputs = new ArrayList<>();
@@ -24,14 +24,14 @@ final class Expected {
   /// Rows of a made port and their value.
   record Output(Region rows, Value value) {}
 
-  /// A rank's rows of a port, at their place among those of all ranks.
-  private record Held(Region region, long start) {
+  /// A rank's rows of a port, with their position among the rows of all ranks.
+  private record PortRows(Region region, long start) {
     Slice rows() {
       return new Slice(start, region.rows());
     }
 
-    /// These rows as a value of others of the same place.
-    Value seenBy(Held other) {
+    /// Returns these rows as a value of other rows at the same position.
+    Value seenBy(PortRows other) {
       return new Rows(
           region.buffer().name(),
           region.rank(),
@@ -39,7 +39,7 @@ final class Expected {
           Origin.GIVEN);
     }
 
-    /// The part of it at that place.
+    /// Returns the region at some of the positions.
     Region at(Slice rows) {
       return new Region(
           region.buffer(), region.rank(), region.row() + rows.start() - start, rows.length());
@@ -50,7 +50,7 @@ final class Expected {
     this.ranks = ranks;
   }
 
-  /// The values that the goal of a schedule asks for.
+  /// Returns the values that the goal of a schedule requires.
   static Expected of(Schedule schedule) {
     var expected = new Expected(schedule.ranks());
     switch (schedule.goal()) {
@@ -62,14 +62,14 @@ final class Expected {
     return expected;
   }
 
-  /// The result of a collective of regions `x` in regions `y`, by rank.
+  /// Returns the result of a collective of regions `x` in regions `y`, by rank.
   static Expected of(Collective collective, int root, List<Region> x, List<Region> y) {
     var expected = new Expected(x.size());
     expected.collected(collective, root, x, y);
     return expected;
   }
 
-  /// Empty where nothing is known of a port.
+  /// Returns the expected outputs; empty if the ports do not match the goal.
   List<Output> outputs() {
     return findings.isEmpty() ? outputs : List.of();
   }
@@ -80,30 +80,31 @@ final class Expected {
 
   private void gemm(GemmSpec spec, Schedule schedule) {
     var shares = IntStream.range(0, ranks).mapToObj(rank -> Shares.of(spec, ranks, rank)).toList();
-    var input = new ArrayList<Held>();
-    var output = new ArrayList<Held>();
-    var beside = new ArrayList<Held>();
-    var besideOutput = new ArrayList<Held>();
-    var gathered = new ArrayList<Held>();
+    var input = new ArrayList<PortRows>();
+    var output = new ArrayList<PortRows>();
+    var beside = new ArrayList<PortRows>();
+    var besideOutput = new ArrayList<PortRows>();
+    var gathered = new ArrayList<PortRows>();
     for (int rank = 0; rank < ranks; rank++) {
-      var its = shares.get(rank);
-      held(schedule, Part.INPUT, rank, its.input(), its.inner().length()).ifPresent(input::add);
-      held(schedule, Part.OUTPUT, rank, its.output(), its.columns().length())
+      var share = shares.get(rank);
+      portRows(schedule, Part.INPUT, rank, share.input(), share.inner().length())
+          .ifPresent(input::add);
+      portRows(schedule, Part.OUTPUT, rank, share.output(), share.columns().length())
           .ifPresent(output::add);
       var all = new Slice(0, spec.besideElements());
       var part = all.part(ranks, rank);
       switch (spec.pattern()) {
         case GEMM_BESIDE_ALL_GATHER -> {
-          held(schedule, Part.BESIDE_INPUT, rank, part, 1).ifPresent(beside::add);
-          held(schedule, Part.BESIDE_OUTPUT, rank, all, 1).ifPresent(besideOutput::add);
+          portRows(schedule, Part.BESIDE_INPUT, rank, part, 1).ifPresent(beside::add);
+          portRows(schedule, Part.BESIDE_OUTPUT, rank, all, 1).ifPresent(besideOutput::add);
         }
         case GEMM_BESIDE_REDUCE_SCATTER -> {
-          held(schedule, Part.BESIDE_INPUT, rank, all, 1).ifPresent(beside::add);
-          held(schedule, Part.BESIDE_OUTPUT, rank, part, 1).ifPresent(besideOutput::add);
+          portRows(schedule, Part.BESIDE_INPUT, rank, all, 1).ifPresent(beside::add);
+          portRows(schedule, Part.BESIDE_OUTPUT, rank, part, 1).ifPresent(besideOutput::add);
         }
         case ALL_GATHER_GEMM, GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE -> {
           if (spec.has(Feature.GATHERED_INPUT)) {
-            held(schedule, Part.GATHERED_INPUT, rank, new Slice(0, spec.m()), spec.k())
+            portRows(schedule, Part.GATHERED_INPUT, rank, new Slice(0, spec.m()), spec.k())
                 .ifPresent(gathered::add);
           }
         }
@@ -111,14 +112,14 @@ final class Expected {
     }
     var weights = new ArrayList<List<Factor>>();
     for (int rank = 0; rank < ranks; rank++) {
-      var its = shares.get(rank);
-      held(schedule, Part.WEIGHT, rank, its.inner(), its.columns().length())
-          .ifPresent(held -> weights.add(factors(held.region())));
+      var share = shares.get(rank);
+      portRows(schedule, Part.WEIGHT, rank, share.inner(), share.columns().length())
+          .ifPresent(portRows -> weights.add(factors(portRows.region())));
       if (spec.has(Feature.BIAS)) {
-        held(schedule, Part.BIAS, rank, new Slice(0, 1), its.columns().length());
+        portRows(schedule, Part.BIAS, rank, new Slice(0, 1), share.columns().length());
       }
       if (spec.has(Feature.GELU)) {
-        held(schedule, Part.PRE_ACTIVATION, rank, its.output(), its.columns().length());
+        portRows(schedule, Part.PRE_ACTIVATION, rank, share.output(), share.columns().length());
       }
     }
     if (!findings.isEmpty()) {
@@ -171,7 +172,7 @@ final class Expected {
             new Rows(weight.buffer().name(), weight.rank(), weight.row(), Origin.GIVEN)));
   }
 
-  private void finish(Schedule schedule, GemmSpec spec, Held out, Slice rows, Value product) {
+  private void finish(Schedule schedule, GemmSpec spec, PortRows out, Slice rows, Value product) {
     int rank = out.region().rank();
     var terms = new ArrayList<Value>();
     terms.add(product);
@@ -185,7 +186,7 @@ final class Expected {
     }
     var value = Value.sum(terms);
     if (spec.has(Feature.GELU)) {
-      var kept = new Held(region(schedule, Part.PRE_ACTIVATION, rank), out.start());
+      var kept = new PortRows(region(schedule, Part.PRE_ACTIVATION, rank), out.start());
       outputs.add(new Output(kept.at(rows), value.moved(out.region().row() - kept.region().row())));
       value = new Gelu(value);
     }
@@ -221,22 +222,22 @@ final class Expected {
     }
   }
 
-  private static List<Held> whole(List<Region> regions) {
-    return regions.stream().map(region -> new Held(region, 0)).toList();
+  private static List<PortRows> whole(List<Region> regions) {
+    return regions.stream().map(region -> new PortRows(region, 0)).toList();
   }
 
-  private static List<Held> consecutive(List<Region> regions) {
-    var held = new ArrayList<Held>();
+  private static List<PortRows> consecutive(List<Region> regions) {
+    var portRows = new ArrayList<PortRows>();
     long start = 0;
     for (var region : regions) {
-      held.add(new Held(region, start));
+      portRows.add(new PortRows(region, start));
       start += region.rows();
     }
-    return held;
+    return portRows;
   }
 
-  /// Each of `from` at its place in each of `into`.
-  private void gather(List<Held> from, List<Held> into) {
+  /// Expects each of `from` at its position in each of `into`.
+  private void gather(List<PortRows> from, List<PortRows> into) {
     for (var out : into) {
       if (covered("gathered", from.stream().mapToLong(in -> in.rows().length()).sum(), out)) {
         from.forEach(in -> outputs.add(new Output(out.at(in.rows()), in.seenBy(out))));
@@ -244,13 +245,13 @@ final class Expected {
     }
   }
 
-  /// The sum of all of `from` in each of `into`.
-  private void add(List<Held> from, List<Held> into) {
+  /// Expects the sum of all of `from` in each of `into`.
+  private void add(List<PortRows> from, List<PortRows> into) {
     for (var out : into) {
       for (var in : from) {
         if (in.rows().end() < out.rows().end()) {
           findings.add(
-              "%s has no rows for rows %d..%d of the sum in %s; give all ranks as many"
+              "%s has no rows for rows %d..%d of the sum in %s; give all ranks the same number of rows"
                   .formatted(in.region(), in.rows().end(), out.rows().end() - 1, out.region()));
           return;
         }
@@ -268,15 +269,15 @@ final class Expected {
         var part = from.slice().part(ranks, to);
         parts.add(new Region(from.buffer(), from.rank(), part.start(), part.length()));
       }
-      gather(consecutive(parts), List.of(new Held(into, 0)));
+      gather(consecutive(parts), List.of(new PortRows(into, 0)));
     }
   }
 
-  private boolean covered(String what, long rows, Held out) {
+  private boolean covered(String verb, long rows, PortRows out) {
     if (rows != out.rows().length()) {
       findings.add(
-          "%s has %d rows but %d are %s; give it as many"
-              .formatted(out.region(), out.rows().length(), rows, what));
+          "%s has %d rows but %d are %s; give it %d rows"
+              .formatted(out.region(), out.rows().length(), rows, verb, rows));
       return false;
     }
     return true;
@@ -286,12 +287,13 @@ final class Expected {
     return schedule.port(part.port()).orElseThrow().on(rank);
   }
 
-  private Optional<Held> held(Schedule schedule, Part part, int rank, Slice rows, long columns) {
+  private Optional<PortRows> portRows(
+      Schedule schedule, Part part, int rank, Slice rows, long columns) {
     var port = schedule.port(part.port());
     if (port.isEmpty()) {
       if (rank == 0) {
         findings.add(
-            "the goal, %s, needs a %s port `%s` but there is none; add it to the builder"
+            "the goal, %s, needs a %s port `%s` but the schedule has none; add it to the builder"
                 .formatted(schedule.goal(), part.given() ? "given" : "made", part.port()));
       }
       return Optional.empty();
@@ -304,6 +306,6 @@ final class Expected {
                   part.port(), rank, rows.length(), columns, region.rows(), region.columns()));
       return Optional.empty();
     }
-    return Optional.of(new Held(region, rows.start()));
+    return Optional.of(new PortRows(region, rows.start()));
   }
 }

@@ -13,11 +13,10 @@ import java.util.Optional;
 /// if (rescaled) value *= 1 / output scale; // of an FP8 output
 /// ```
 ///
-/// @param bias one number per column of the output
-/// @param preActivation has the output's rows and columns Bias and pre-activation are of the
-///   output's [braid.model.DType#sumType].
-///
-/// @param amax one number that only grows; several lanes may raise it at once
+/// @param bias one number per column of the output, in its [braid.model.DType#sumType]
+/// @param preActivation values of the output's rows and columns before the GELU, in its
+///   [braid.model.DType#sumType]
+/// @param amax one number that only grows; several lanes may raise it concurrently
 public record Finish(
     boolean scaled,
     boolean accumulate,
@@ -25,7 +24,7 @@ public record Finish(
     Optional<Buffer> preActivation,
     Optional<Buffer> amax,
     boolean rescaled) {
-  /// Work on a result that is not stored in FP8.
+  /// Creates work on a result that is not stored in FP8.
   public Finish(
       boolean scaled,
       boolean accumulate,
@@ -35,11 +34,11 @@ public record Finish(
     this(scaled, accumulate, bias, preActivation, amax, false);
   }
 
-  /// The result as it is.
+  /// Leaves the result unchanged.
   public static final Finish NONE =
       new Finish(false, false, Optional.empty(), Optional.empty(), Optional.empty());
 
-  /// The result, scaled.
+  /// Scales the result.
   public static final Finish SCALED =
       new Finish(true, false, Optional.empty(), Optional.empty(), Optional.empty());
 

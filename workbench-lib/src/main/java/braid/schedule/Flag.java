@@ -2,8 +2,8 @@ package braid.schedule;
 
 import braid.model.BraidException;
 
-/// Words on every rank that other ranks raise and the rank itself waits for. In one iteration one
-/// signal raises a word; a lane that waited for it need not wait again.
+/// Signal words on every rank, raised by other ranks and waited for by the rank itself. One signal
+/// raises a word in an iteration; a lane that has waited for it does not wait again.
 public record Flag(String name, int words) {
   public Flag {
     if (words < 1) {

@@ -31,8 +31,9 @@ import java.util.SequencedSet;
 import java.util.TreeMap;
 import java.util.function.UnaryOperator;
 
-/// Runs an iteration with expressions instead of numbers, and compares the outputs with what the
-/// goal asks for. The order of steps that have none does not matter once there are no races.
+/// Runs an iteration with expressions instead of numbers, and compares the outputs with the values
+/// that the goal requires. Without races the result does not depend on the order of unordered
+/// steps.
 final class Flow {
   private static final int CALLER = -1;
 
@@ -56,8 +57,8 @@ final class Flow {
   List<String> findings() {
     var expected = Expected.of(wiring.schedule());
     findings.addAll(expected.findings());
-    begin(true, Origin.GIVEN);
-    begin(false, Origin.BEFORE);
+    fill(true, Origin.GIVEN);
+    fill(false, Origin.BEFORE);
     for (int event : order.sorted()) {
       if (order.isStep(event) && order.iteration(event) == 0) {
         run(order.number(event));
@@ -74,9 +75,9 @@ final class Flow {
     return List.copyOf(findings);
   }
 
-  /// Fills ports with their values before the iteration. What is given and made in one place is
+  /// Fills ports with their values before the iteration. Rows that are both given and made count as
   /// given.
-  private void begin(boolean given, Origin origin) {
+  private void fill(boolean given, Origin origin) {
     for (var port : wiring.schedule().ports()) {
       if (port.given() == given) {
         for (var region : port.regions()) {
@@ -96,7 +97,7 @@ final class Flow {
     return memory.computeIfAbsent(Array.of(region), _ -> new TreeMap<>());
   }
 
-  /// Pieces of those rows that have a value.
+  /// Returns the pieces of a region that have a value.
   private List<Piece> known(Region region) {
     var pieces = pieces(region);
     var rows = region.slice();
@@ -143,9 +144,9 @@ final class Flow {
     }
   }
 
-  /// Values of rows, all of which must have been written or given.
+  /// Returns the values of a region, all of which must have been written or given.
   ///
-  /// @param outputs whether outputs may be read as they were before the iteration
+  /// @param outputs true if outputs may be read as they were before the iteration
   private List<Piece> read(int number, Region region, boolean outputs) {
     var all = new ArrayList<Piece>();
     long from = region.row();
@@ -162,7 +163,7 @@ final class Flow {
     unknown += addUnknown(region, from, region.slice().end(), all);
     if (unknown > 0) {
       findings.add(
-          "%s reads %s, of which nothing wrote %d rows in this iteration; write them before"
+          "%s reads %s, but %d of its rows were not written in this iteration; write them first"
               .formatted(wiring.name(number), region, unknown));
     }
     return all;
@@ -175,14 +176,14 @@ final class Flow {
     return to - from;
   }
 
-  /// Writes values; `reads` says that the step has read what it writes over.
+  /// Writes values; `reads` is true if the step has read the values that it overwrites.
   private void write(int number, Region region, List<Piece> values, boolean reads) {
     for (var old : known(region)) {
       boolean caller = old.writer() == CALLER;
       if (caller && old.value() instanceof Rows rows && rows.origin() == Origin.GIVEN) {
         if (!isMade(region, old.rows())) {
           findings.add(
-              "%s writes over %s, which the caller gives; write it to a buffer of its own"
+              "%s overwrites %s, which the caller gives; write to another buffer"
                   .formatted(wiring.name(number), region));
         }
       } else if (!caller
@@ -190,7 +191,7 @@ final class Flow {
           && !old.value().equals(Value.Sum.ZERO)
           && isMade(region, old.rows())) {
         findings.add(
-            "%s writes over %s, which %s wrote; write each output row once, or accumulate"
+            "%s overwrites %s, which %s wrote; write each output row once, or accumulate"
                 .formatted(wiring.name(number), region, wiring.name(old.writer())));
       }
     }
@@ -217,7 +218,7 @@ final class Flow {
                       write(
                           number,
                           move.to(),
-                          moved(read(number, move.from(), adds()), move.from(), move.to()),
+                          moved(read(number, move.from(), readsOutputs()), move.from(), move.to()),
                           false));
       case Gemm gemm -> multiply(number, gemm);
       case Reduce reduce -> {
@@ -244,13 +245,13 @@ final class Flow {
     }
   }
 
-  /// Whether outputs go into the result as they were before the iteration.
-  private boolean adds() {
+  /// Returns whether the result includes outputs as they were before the iteration.
+  private boolean readsOutputs() {
     return wiring.schedule().goal() instanceof Goal.Gemm gemm
         && gemm.spec().has(GemmSpec.Feature.ACCUMULATE);
   }
 
-  /// Values of rows as other rows have them after a copy.
+  /// Returns the values of rows after a copy to other rows.
   private static List<Piece> moved(List<Piece> pieces, Region from, Region to) {
     return pieces.stream().map(piece -> piece.shifted(to.row() - from.row())).toList();
   }
@@ -269,12 +270,12 @@ final class Flow {
     }
   }
 
-  /// The prepared form of a weight; rows that follow each other in one array become one factor.
+  /// Returns the prepared form of a weight; consecutive rows of one array become one factor.
   private List<Factor> factors(int number, Region weight) {
     var operand = Prepare.operand(weight);
     if (!gaps(operand).isEmpty()) {
       findings.add(
-          "%s needs %s prepared, which nothing did in this iteration; prepare it before"
+          "%s needs %s prepared, but no step prepared it in this iteration; prepare it first"
               .formatted(wiring.name(number), weight));
       return List.of(new Factor(weight.slice(), named(operand, Origin.UNKNOWN)));
     }
@@ -292,7 +293,7 @@ final class Flow {
 
   private void finish(int number, Finish finish, Region out, List<Piece> values, boolean inPlace) {
     var terms = new ArrayList<List<Piece>>();
-    terms.add(finish.scaled() ? changed(values, Value::scaled) : values);
+    terms.add(finish.scaled() ? mapped(values, Value::scaled) : values);
     if (finish.accumulate()) {
       terms.add(read(number, out, true));
     }
@@ -307,10 +308,10 @@ final class Flow {
     if (finish.preActivation().isPresent()) {
       var kept = finish.preActivation().get().on(out.rank(), out.slice());
       write(number, kept, done, false);
-      done = changed(done, Gelu::new);
+      done = mapped(done, Gelu::new);
     }
     if (finish.rescaled()) {
-      done = changed(done, Rescaled::new);
+      done = mapped(done, Rescaled::new);
     }
     write(number, out, done, inPlace || finish.accumulate());
     finish
@@ -319,32 +320,33 @@ final class Flow {
             amax -> {
               if (!gaps(amax.on(out.rank())).isEmpty()) {
                 findings.add(
-                    "%s raises %s, which nothing set to zero in this iteration; clear it before"
+                    "%s raises %s, but no step set it to zero in this iteration; clear it first"
                         .formatted(wiring.name(number), amax.on(out.rank())));
               }
             });
   }
 
-  private static List<Piece> changed(List<Piece> pieces, UnaryOperator<Value> change) {
+  private static List<Piece> mapped(List<Piece> pieces, UnaryOperator<Value> change) {
     return pieces.stream()
         .map(piece -> new Piece(piece.rows(), change.apply(piece.value()), piece.writer()))
         .toList();
   }
 
-  /// Runs a library call of all ranks: what is expected of a collective of their regions.
+  /// Runs a library call of all ranks: writes the result expected of a collective of their regions.
   private void call(int[] meeting) {
     var calls =
         Arrays.stream(meeting).mapToObj(number -> (LibraryCall) wiring.step(number)).toList();
-    var made =
+    var expected =
         Expected.of(
             calls.getFirst().collective(),
             calls.getFirst().root(),
             calls.stream().map(LibraryCall::x).toList(),
             calls.stream().map(LibraryCall::y).toList());
-    made.findings()
+    expected
+        .findings()
         .forEach(line -> findings.add("%s: %s".formatted(wiring.name(meeting[0]), line)));
     var values = new ArrayList<List<Piece>>();
-    for (var output : made.outputs()) {
+    for (var output : expected.outputs()) {
       var out = output.rows();
       var terms = new ArrayList<List<Piece>>();
       output
@@ -361,7 +363,7 @@ final class Flow {
       values.add(Value.sum(terms, meeting[out.rank()]));
     }
     for (int i = 0; i < values.size(); i++) {
-      var out = made.outputs().get(i).rows();
+      var out = expected.outputs().get(i).rows();
       write(meeting[out.rank()], out, values.get(i), true);
     }
   }
@@ -374,22 +376,22 @@ final class Flow {
     }
   }
 
-  /// Whether it is an output that no step has written.
+  /// Returns whether a piece is an output that no step has written.
   private static boolean isBefore(Piece piece) {
     return piece.writer() == CALLER
         && piece.value() instanceof Rows rows
         && rows.origin() == Origin.BEFORE;
   }
 
-  private void compare(Region rows, Value wanted) {
+  private void compare(Region rows, Value expected) {
     for (var piece : known(rows)) {
-      if (!isBefore(piece) && piece.value().isKnown() && !piece.value().equals(wanted)) {
+      if (!isBefore(piece) && piece.value().isKnown() && !piece.value().equals(expected)) {
         findings.add(
             "%s, written by %s, %s"
                 .formatted(
                     at(rows, piece),
                     piece.writer() == CALLER ? "the caller" : wiring.name(piece.writer()),
-                    piece.value().difference(wanted, piece.rows())));
+                    piece.value().difference(expected, piece.rows())));
       }
     }
   }

@@ -11,17 +11,18 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 
-/// All-gather→GEMM, and a GEMM beside an all-gather of other data. Every rank fetches: its peers'
-/// rows lie in symmetric memory, and it copies them, each to its place among all rows. Rows are
-/// multiplied as they arrive, its own from where they are.
+/// Plans all-gather→GEMM, and a GEMM beside an all-gather of other data. Every rank fetches its
+/// peers' rows from symmetric memory into its buffer of all rows. Rows are multiplied as they
+/// arrive; a rank's own rows are multiplied in place.
 final class GatherPlanner {
-  /// How a rank's own rows come to be among all rows.
+  /// Placement of a rank's own rows in the buffer of all rows.
   private enum Own {
-    /// They do not: nobody reads them there.
+    /// Not in it, because no step reads them there.
     LEFT_OUT,
-    /// By a copy within the rank.
+    /// Copied within the rank.
     COPIED,
-    /// They are there from the start: each rank's rows lie in their place in a buffer of all rows.
+    /// In it from the start: the caller writes each rank's rows to their position in the buffer of
+    /// all rows.
     IN_PLACE
   }
 
@@ -37,22 +38,22 @@ final class GatherPlanner {
   private final Buffer whole;
   private final Buffer input;
 
-  GatherPlanner(Schedule.Builder builder, GemmSpec spec, Overlap how, int ranks) {
+  GatherPlanner(Schedule.Builder builder, GemmSpec spec, Overlap overlap, int ranks) {
     this.builder = builder;
-    this.gemm = new Multiplication(builder, spec, how, ranks, how.symmetricOutput());
+    this.gemm = new Multiplication(builder, spec, overlap, ranks, overlap.symmetricOutput());
     this.beside = spec.pattern().beside();
-    this.method = how.method();
+    this.method = overlap.method();
     this.own =
         beside || spec.has(Feature.GATHERED_INPUT)
             ? Own.COPIED
             : method != Method.UNFUSED
                 ? Own.LEFT_OUT
-                // A rank's rows of what is stored by columns are not in one piece among all rows,
-                // and what its caller writes is.
+                // A rank's rows of a transposed buffer are not contiguous among all rows,
+                // but the caller's input is.
                 : spec.has(Feature.TRANSPOSED_INPUT) && ranks > 1 ? Own.COPIED : Own.IN_PLACE;
-    this.chunks = GemmPlanner.chunks(spec, how, ranks);
+    this.chunks = GemmPlanner.chunks(spec, overlap, ranks);
     boolean byColumns = !beside && spec.has(Feature.TRANSPOSED_INPUT);
-    this.handshake = new Handshake(builder, ranks, how.splits());
+    this.handshake = new Handshake(builder, ranks, overlap.splits());
     long columns = beside ? 1 : spec.k();
     var in = beside ? Part.BESIDE_INPUT.port() : Part.INPUT.port();
     var out = beside ? Part.BESIDE_OUTPUT.port() : Part.GATHERED_INPUT.port();
@@ -77,7 +78,7 @@ final class GatherPlanner {
                       ranks, rank -> new Shape(chunks.part(rank).length(), columns)),
                   true,
                   byColumns));
-      // In a ring the next rank fetches from here.
+      // In a ring the next rank fetches from this buffer.
       whole = builder.add(all.apply(method == Method.RING));
     }
     builder.given(in, rank -> shard(rank, chunks.part(rank)));
@@ -93,7 +94,7 @@ final class GatherPlanner {
     return builder.steps(program -> new OfRank(program).write());
   }
 
-  /// Those rows of a rank, where that rank has them.
+  /// Returns rows of a rank in its own buffer.
   private Region shard(int source, Slice rows) {
     return shards.on(
         source, own == Own.IN_PLACE ? rows : rows.shifted(-chunks.part(source).start()));
@@ -110,7 +111,7 @@ final class GatherPlanner {
     OfRank(Program program) {
       this.program = program;
       this.rank = program.rank();
-      this.neighbors = new Neighbors(rank, program.ranks(), gemm.how.order());
+      this.neighbors = new Neighbors(rank, program.ranks(), gemm.overlap.order());
       this.peers = neighbors.peers();
       this.signals = handshake.of(program);
     }
@@ -124,15 +125,15 @@ final class GatherPlanner {
         case UNFUSED -> unfused();
       }
       if (beside && method != Method.UNFUSED) {
-        gemm.besides(program, input);
+        gemm.multiplyBeside(program, input);
       }
     }
 
-    /// The collective in chunks: chunk c is the c-th part of every rank's rows. Own rows are there
-    /// already and are multiplied first; the peers' rows of a chunk when all of them have landed.
+    /// The collective in chunks: chunk c is the c-th part of every rank's rows. A rank's own rows
+    /// are multiplied first; the peers' rows of a chunk when all of them have arrived.
     ///
-    /// More chunks make the first copy and the last multiplication shorter, which have no company,
-    /// until the fixed cost of each (latency, smaller multiplications) is more.
+    /// More chunks shorten the first copy and the last multiplication, which overlap with nothing,
+    /// until the fixed cost per chunk (latency, smaller multiplications) outweighs the gain.
     ///
     /// Rank 0 of 4, `allGatherGemm`, `pipelined(4)`:
     ///
@@ -154,8 +155,8 @@ final class GatherPlanner {
       end();
     }
 
-    /// Peer by peer, each peer's rows in chunks. The pieces come from one peer at a time, which
-    /// wants links between each pair.
+    /// Peer by peer, each peer's rows in chunks. Pieces come from one peer at a time, which needs a
+    /// link between each pair of ranks.
     ///
     /// Rank 0 of 4, `allGatherGemm`, `direct()`:
     ///
@@ -180,8 +181,8 @@ final class GatherPlanner {
       end();
     }
 
-    /// Round the ring: each rank fetches from its predecessor what that one has, first its own
-    /// rows, then what it fetched itself. Only links between neighbors are used.
+    /// Around the ring: each rank fetches from its predecessor, first the predecessor's own rows,
+    /// then the rows that it has fetched itself. Only links between neighbors are used.
     ///
     /// Rank 0 of 4, `allGatherGemm`, `ring()`:
     ///
@@ -225,7 +226,7 @@ final class GatherPlanner {
       }
     }
 
-    /// All of the communication, then all of the multiplication.
+    /// First all communication, then the whole multiplication.
     ///
     /// Rank 0 of 4, `allGatherGemm`, `unfused()`:
     ///
@@ -274,7 +275,7 @@ final class GatherPlanner {
       }
     }
 
-    /// Multiplies rows that have come once the copies given so far are done.
+    /// Multiplies arrived rows after the copies enqueued so far are done.
     private void arrived(int piece, List<Slice> rows) {
       if (beside || rows.stream().allMatch(Slice::isEmpty)) {
         return;

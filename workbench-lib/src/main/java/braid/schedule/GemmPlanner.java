@@ -7,47 +7,47 @@ import braid.model.Overlap;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/// Plans a problem and its tuning.
+/// Plans the schedule of a problem and its tuning.
 final class GemmPlanner {
   private GemmPlanner() {}
 
-  static Schedule plan(GemmSpec spec, Overlap how, int ranks) {
-    var builder = Schedule.on(new Goal.Gemm(spec, Optional.of(how)), ranks);
+  static Schedule plan(GemmSpec spec, Overlap overlap, int ranks) {
+    var builder = Schedule.on(new Goal.Gemm(spec, Optional.of(overlap)), ranks);
     return switch (spec.pattern()) {
       case ALL_GATHER_GEMM, GEMM_BESIDE_ALL_GATHER ->
-          new GatherPlanner(builder, spec, how, ranks).plan();
+          new GatherPlanner(builder, spec, overlap, ranks).plan();
       case GEMM_REDUCE_SCATTER, GEMM_BESIDE_REDUCE_SCATTER ->
-          new ScatterPlanner(builder, spec, how, ranks).plan();
+          new ScatterPlanner(builder, spec, overlap, ranks).plan();
       case GEMM_ALL_REDUCE ->
-          OneShotPlanner.plans(how, ranks)
-              ? new OneShotPlanner(builder, spec, how, ranks).plan()
-              : new ScatterPlanner(builder, spec, how, ranks).plan();
+          OneShotPlanner.plans(overlap, ranks)
+              ? new OneShotPlanner(builder, spec, overlap, ranks).plan()
+              : new ScatterPlanner(builder, spec, overlap, ranks).plan();
     };
   }
 
-  /// The chunks in which a problem's communication travels.
-  static Chunks chunks(GemmSpec spec, Overlap how, int ranks) {
+  /// Returns the chunks of a problem's communication.
+  static Chunks chunks(GemmSpec spec, Overlap overlap, int ranks) {
     boolean all = spec.pattern() == Pattern.GEMM_ALL_REDUCE;
     return new Chunks(
         spec.pattern().beside() ? spec.besideElements() : spec.m(),
-        all && OneShotPlanner.plans(how, ranks) ? 1 : ranks,
-        how.splits(),
-        how.boundaries(),
-        // A ring passes on whole parts; else a chunk is rows in one piece, and so one gemm.
-        all && how.method() != Method.RING);
+        all && OneShotPlanner.plans(overlap, ranks) ? 1 : ranks,
+        overlap.splits(),
+        overlap.boundaries(),
+        // A ring passes on whole parts; otherwise a chunk is contiguous rows, and so one gemm.
+        all && overlap.method() != Method.RING);
   }
 
-  /// The piece that made a row of a part, for messages.
-  static String origin(GemmSpec spec, Overlap how, int ranks, Part part, int rank, long row) {
+  /// Names the piece that produced a row of a part, for messages.
+  static String origin(GemmSpec spec, Overlap overlap, int ranks, Part part, int rank, long row) {
     if (spec.pattern().beside() && part != Part.BESIDE_OUTPUT) {
       var all = new Slice(0, spec.m());
-      return IntStream.range(0, how.splits())
-          .filter(piece -> all.part(how.splits(), piece).contains(row))
+      return IntStream.range(0, overlap.splits())
+          .filter(piece -> all.part(overlap.splits(), piece).contains(row))
           .mapToObj(piece -> "piece " + piece)
           .findFirst()
           .orElseThrow(() -> new IllegalArgumentException("no piece has row " + row));
     }
-    var chunks = chunks(spec, how, ranks);
+    var chunks = chunks(spec, overlap, ranks);
     boolean scattered =
         spec.pattern() == Pattern.GEMM_REDUCE_SCATTER
             || spec.pattern() == Pattern.GEMM_BESIDE_REDUCE_SCATTER;

@@ -4,21 +4,22 @@ import braid.model.GemmSpec;
 import braid.model.Overlap;
 import java.util.Optional;
 
-/// The result that a schedule is for, as far as it is known: the check compares with it.
+/// The result that a schedule must produce, as far as it is known; [Schedule#check] compares with
+/// it.
 public sealed interface Goal {
-  /// The unfused code of the problem.
+  /// The result of the problem's unfused code.
   ///
   /// @param overlap the tuning that the schedule was planned by; empty for a user's own schedule
   record Gemm(GemmSpec spec, Optional<Overlap> overlap) implements Goal {
     @Override
     public String toString() {
-      return overlap.map(how -> spec + ", " + how).orElseGet(spec::toString);
+      return overlap.map(tuning -> spec + ", " + tuning).orElseGet(spec::toString);
     }
   }
 
-  /// A collective's result.
+  /// The result of a collective.
   ///
-  /// @param root of a broadcast; 0 for others
+  /// @param root rank of a broadcast; 0 for other collectives
   record Collected(Collective collective, int root) implements Goal {
     @Override
     public String toString() {
@@ -26,9 +27,9 @@ public sealed interface Goal {
     }
   }
 
-  /// Nothing is known but that every output row is written.
+  /// An unknown result: only checks that every output row is written.
   ///
-  /// @param name of the schedule
+  /// @param name name of the schedule
   record Unstated(String name) implements Goal {
     @Override
     public String toString() {

@@ -1,22 +1,21 @@
 package braid.schedule;
 
-/// The signals between the ranks of a planned schedule. Each is a word of the rank that waits for
-/// it:
+/// Signals between the ranks of a planned schedule. Each is a word of the rank that waits for it:
 ///
-/// | flag | raised by | waited for by | means |
+/// | flag | raised by | waited for by | meaning |
 /// |---|---|---|---|
-/// | begun | each rank, to the ranks that wait for it | a peer that reads its input or writes into its memory | its input of this iteration is written; the results of the last one are no longer needed |
-/// | read | the reader, to the source | the source, at the end of the iteration | its memory is needed no more |
-/// | landed, of a part and chunk | the rank that wrote it or has it | the rank that goes on with it | it is there |
-/// | spread, of a part and chunk | the rank that wrote it | the rank that goes on with it | the sum is there |
+/// | begun | each rank, to the ranks that wait for it | a peer that reads its input or writes into its memory | its input of this iteration is ready; the results of the previous one are no longer needed |
+/// | read | the reader, to the source | the source, at the end of the iteration | its memory is no longer read |
+/// | landed, of a part and chunk | the rank that wrote or holds it | the rank that uses it next | the data has arrived |
+/// | spread, of a part and chunk | the rank that wrote it | the rank that uses it next | the sum has arrived |
 ///
-/// Every exchange keeps two rules, which hold two ranks that exchange data at most one iteration
+/// Every exchange keeps two rules, so that ranks that exchange data are at most one iteration
 /// apart:
 ///
-/// 1. A rank touches a peer's memory in an iteration only behind a signal that the peer raised in
-///    it: before, the memory may still be in use by the peer's caller, or by an earlier owner.
+/// 1. A rank accesses a peer's memory in an iteration only after a signal that the peer raised in
+///    that iteration: before it, the peer's caller or an earlier owner may still use the memory.
 /// 2. A rank does not end an iteration before every peer that reads its memory has signaled that it
-///    is done. A rank that writes to its peers ends behind its own copies.
+///    is done. A rank that writes to its peers ends after its own copies.
 final class Handshake {
   private final Flag begun;
   private final Flag read;
@@ -24,7 +23,7 @@ final class Handshake {
   private final Flag spread;
   private final int chunks;
 
-  /// The flags of an exchange of as many parts as there are ranks, in that many chunks.
+  /// Adds the flags of an exchange with one part per rank, in `chunks` chunks each.
   Handshake(Schedule.Builder builder, int ranks, int chunks) {
     this.chunks = chunks;
     this.begun = builder.flag("begun", ranks);
@@ -33,7 +32,7 @@ final class Handshake {
     this.spread = builder.flag("spread", ranks * chunks);
   }
 
-  /// The signals of one rank.
+  /// Returns the signals of one rank.
   OfRank of(Program program) {
     return new OfRank(program);
   }
@@ -45,42 +44,42 @@ final class Handshake {
       this.program = program;
     }
 
-    /// Matches [#awaitBegun] on that rank.
+    /// Matches [#awaitBegun] on the peer.
     void begin(Lane lane, int peer) {
       program.signal(lane, Step.NO_CHUNK, begun, program.rank(), peer);
     }
 
-    /// Matches [#begin] on that rank.
+    /// Matches [#begin] on the peer.
     void awaitBegun(Lane lane, int peer) {
       program.await(lane, Step.NO_CHUNK, begun, peer, peer);
     }
 
-    /// Matches [#awaitRead] on that rank.
+    /// Matches [#awaitRead] on the peer.
     void read(Lane lane, int source) {
       program.signal(lane, Step.NO_CHUNK, read, program.rank(), source);
     }
 
-    /// Matches [#read] on that rank.
+    /// Matches [#read] on the peer.
     void awaitRead(Lane lane, int reader) {
       program.await(lane, Step.NO_CHUNK, read, reader, reader);
     }
 
-    /// Matches [#awaitLanded] on that rank.
+    /// Matches [#awaitLanded] on the peer.
     void landed(Lane lane, int to, int part, int chunk) {
       program.signal(lane, chunk, landed, part * chunks + chunk, to);
     }
 
-    /// Matches [#landed] on `from`, the rank that had or wrote it.
+    /// Matches [#landed] on `from`, the rank that held or wrote the data.
     void awaitLanded(Lane lane, int part, int chunk, int from) {
       program.await(lane, chunk, landed, part * chunks + chunk, from);
     }
 
-    /// Matches [#awaitSpread] on that rank.
+    /// Matches [#awaitSpread] on the peer.
     void spread(Lane lane, int to, int part, int chunk) {
       program.signal(lane, chunk, spread, part * chunks + chunk, to);
     }
 
-    /// Matches [#spread] on `from`, the rank that wrote it.
+    /// Matches [#spread] on `from`, the rank that wrote the sum.
     void awaitSpread(Lane lane, int part, int chunk, int from) {
       program.await(lane, chunk, spread, part * chunks + chunk, from);
     }

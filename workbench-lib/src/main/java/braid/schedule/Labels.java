@@ -11,15 +11,15 @@ import java.util.TreeSet;
 import java.util.function.IntFunction;
 
 /// Short names of one rank's steps, such as `fetch 1`, `send 0 @2`, `gemm own`. `@2` is the rank at
-/// the other end of a copy, or the one that gets the result. Where some rows of a rank are its own
-/// and others come from or go to other ranks, `own` names the multiplication of its own.
+/// the other end of a copy, or the one that gets a result. `own` marks the multiplication of a
+/// rank's own rows, if others of its rows come from or go to other ranks.
 final class Labels {
   private final int rank;
 
   /// Moves between this rank and others.
   private final List<Step.Move> moves;
 
-  /// The ranks that get a multiplication's result, where it is clear whose rows it works on.
+  /// The ranks that get a multiplication's result.
   private final IdentityHashMap<Step.Gemm, Set<Integer>> receivers = new IdentityHashMap<>();
 
   private final Set<Step.Gemm> own = Collections.newSetFromMap(new IdentityHashMap<>());
@@ -27,24 +27,24 @@ final class Labels {
   private Labels(Schedule schedule, int rank, List<Step.Move> moves) {
     this.rank = rank;
     this.moves = moves;
-    boolean some = false;
+    boolean hasOthers = false;
     for (var step : schedule.steps(rank)) {
       if (step instanceof Step.Gemm gemm) {
-        var its = receivers(gemm);
-        receivers.put(gemm, its);
-        if (its.isEmpty() && !isFilled(gemm)) {
+        var ranks = receivers(gemm);
+        receivers.put(gemm, ranks);
+        if (ranks.isEmpty() && !isFilled(gemm)) {
           own.add(gemm);
         } else {
-          some = true;
+          hasOthers = true;
         }
       }
     }
-    if (!some) {
+    if (!hasOthers) {
       own.clear();
     }
   }
 
-  /// Returns the labels of one of those ranks.
+  /// Returns the labels of each of the ranks.
   static IntFunction<Labels> of(Schedule schedule, List<Integer> ranks) {
     var moves = new HashMap<Integer, List<Step.Move>>();
     ranks.forEach(rank -> moves.put(rank, new ArrayList<>()));
@@ -88,7 +88,7 @@ final class Labels {
     return copy.moves().stream().allMatch(move -> move.to().rank() == rank) ? "fetch" : "send";
   }
 
-  /// Whether it moves bytes within one rank only.
+  /// Returns whether all moves are within one rank.
   static boolean isLocal(Step.Copy copy) {
     return copy.moves().stream().allMatch(Step.Move::isLocal);
   }

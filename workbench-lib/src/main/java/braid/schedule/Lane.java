@@ -4,19 +4,20 @@ import braid.model.BraidException;
 import braid.model.Overlap;
 import braid.model.Transport;
 
-/// A queue of each rank whose steps run one after the other, beside those of other lanes: a stream.
+/// A queue of each rank, executed by a stream: its steps run in order, concurrently with those of
+/// other lanes.
 ///
-/// @param yielding whether other lanes of the rank go first
-/// @param transport of its copies between ranks
-/// @param workers compute units of the transport; 0 for copy engines
-/// @param reserved compute units that its multiplications leave to other lanes
+/// @param yielding true if other lanes of the rank have priority
+/// @param transport transport of its copies between ranks
+/// @param workers number of compute units of the transport; 0 for copy engines
+/// @param reserved number of compute units that its multiplications leave to other lanes
 public record Lane(
     String name, Role role, boolean yielding, Transport transport, int workers, int reserved) {
-  /// The kind of work that a lane is for.
+  /// The kind of work of a lane.
   public enum Role {
     /// Copies between ranks and signals.
     COMMUNICATION,
-    /// Sums and copies of what was communicated.
+    /// Sums and copies of communicated data.
     COMPLETION,
     /// Multiplications.
     COMPUTE
@@ -42,7 +43,7 @@ public record Lane(
     }
   }
 
-  /// A lane for computing, or for copies by a copy engine.
+  /// Returns a lane for computation, or for copies by a copy engine.
   public static Lane of(String name, Role role) {
     return new Lane(name, role, false, Transport.COPY_ENGINE, 0, 0);
   }

@@ -10,11 +10,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// The multiplication of a planned schedule: the buffers that every pattern has, and the lanes on
-/// which its pieces take turns.
+/// The multiplication of a planned schedule: the buffers that every pattern has, and the lanes
+/// between which its pieces alternate.
 final class Multiplication {
   final GemmSpec spec;
-  final Overlap how;
+  final Overlap overlap;
   final int ranks;
   final Buffer output;
   private final Schedule.Builder builder;
@@ -24,12 +24,16 @@ final class Multiplication {
   private final Optional<Buffer> amax;
   private final List<Lane> lanes = new ArrayList<>();
 
-  /// @param symmetricOutput whether other ranks write into the output
+  /// @param symmetricOutput true if other ranks write into the output
   Multiplication(
-      Schedule.Builder builder, GemmSpec spec, Overlap how, int ranks, boolean symmetricOutput) {
+      Schedule.Builder builder,
+      GemmSpec spec,
+      Overlap overlap,
+      int ranks,
+      boolean symmetricOutput) {
     this.builder = builder;
     this.spec = spec;
-    this.how = how;
+    this.overlap = overlap;
     this.ranks = ranks;
     weight = builder.local(Part.WEIGHT);
     output = symmetricOutput ? builder.symmetric(Part.OUTPUT) : builder.local(Part.OUTPUT);
@@ -45,46 +49,46 @@ final class Multiplication {
     return spec.has(feature) ? Optional.of(builder.local(part)) : Optional.empty();
   }
 
-  /// Ends the list of lanes with those that multiply; those that communicate come before.
+  /// Adds the multiplying lanes, after those that communicate.
   void openLanes() {
-    for (int i = 0; i < how.streams(); i++) {
+    for (int i = 0; i < overlap.streams(); i++) {
       lanes.add(
           builder.add(
               new Lane(
                   "gemm-" + i,
                   Lane.Role.COMPUTE,
-                  how.priority() == Priority.COMMUNICATION,
+                  overlap.priority() == Priority.COMMUNICATION,
                   Transport.COPY_ENGINE,
                   0,
-                  how.workers())));
+                  overlap.workers())));
     }
   }
 
-  /// A lane that communicates.
+  /// Adds a lane that communicates.
   Lane communication(String name) {
     return builder.add(
         new Lane(
             name,
             Lane.Role.COMMUNICATION,
-            how.priority() == Priority.GEMM,
-            how.transport(),
-            how.workers(),
+            overlap.priority() == Priority.GEMM,
+            overlap.transport(),
+            overlap.workers(),
             0));
   }
 
-  /// A lane that ends what was communicated: it goes first where communication does.
+  /// Adds a lane that completes communicated data: it has the priority of communication.
   Lane completion(String name) {
     return builder.add(
         new Lane(
             name,
             Lane.Role.COMPLETION,
-            how.priority() == Priority.GEMM,
+            overlap.priority() == Priority.GEMM,
             Transport.COPY_ENGINE,
             0,
             0));
   }
 
-  /// Begins an iteration: the weight may have changed.
+  /// Begins an iteration: prepares the weight, which may have changed.
   void begin(Program program) {
     var first = lanes.getFirst();
     amax.ifPresent(buffer -> program.zero(first, Step.NO_CHUNK, buffer.on(program.rank())));
@@ -97,7 +101,8 @@ final class Multiplication {
     }
   }
 
-  /// The lane whose turn it is: a later piece may begin while an earlier one ends.
+  /// Returns the lane of a piece; lanes alternate, so that a piece may begin while the previous one
+  /// ends.
   Lane turn(int piece) {
     return lanes.get(piece % lanes.size());
   }
@@ -106,9 +111,9 @@ final class Multiplication {
     return weight.on(rank);
   }
 
-  /// Work on a result.
+  /// Returns the work on a result.
   ///
-  /// @param scaled whether the sum is scaled already
+  /// @param scaled true if the sum is scaled already
   Finish finish(boolean scaled) {
     return new Finish(
         !scaled,
@@ -119,7 +124,7 @@ final class Multiplication {
         spec.outputDtype().isFp8());
   }
 
-  /// Whether ranks do more to a sum than store it.
+  /// Returns whether ranks do more with a sum than store it.
   static boolean finishes(GemmSpec spec) {
     return spec.has(Feature.ACCUMULATE)
         || spec.has(Feature.BIAS)
@@ -127,15 +132,15 @@ final class Multiplication {
         || spec.outputDtype().isFp8();
   }
 
-  /// Multiplies in pieces beside a collective of other data, or in one piece.
-  void besides(Program program, Buffer input) {
+  /// Multiplies all rows, in pieces, beside a collective of other data.
+  void multiplyBeside(Program program, Buffer input) {
     var all = new Slice(0, spec.m());
-    for (int piece = 0; piece < how.splits(); piece++) {
-      multiply(program, piece, input, all.part(how.splits(), piece), finish(false));
+    for (int piece = 0; piece < overlap.splits(); piece++) {
+      multiply(program, piece, input, all.part(overlap.splits(), piece), finish(false));
     }
   }
 
-  /// Multiplies those rows of the input into the same rows of the output.
+  /// Multiplies rows of the input into the same rows of the output.
   void multiply(Program program, int piece, Buffer input, Slice rows, Finish finish) {
     int rank = program.rank();
     program.gemm(

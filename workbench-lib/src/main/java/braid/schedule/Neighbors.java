@@ -5,10 +5,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// The other ranks as one rank sees them: the order in which it deals with them, and its place in a
+/// The peers of a rank: the order in which it exchanges data with them, and its position in the
 /// ring.
 public record Neighbors(int rank, int ranks, ChunkOrder order) {
-  /// The other ranks, in the order in which this one deals with them.
+  /// Returns the other ranks, in the order in which this one exchanges data with them.
   public List<Integer> peers() {
     var peers = new ArrayList<Integer>();
     for (int i = 1; i < ranks; i++) {
@@ -22,23 +22,23 @@ public record Neighbors(int rank, int ranks, ChunkOrder order) {
     return peers;
   }
 
-  /// The successor in the ring; with [ChunkOrder#PREVIOUS_FIRST] the ring turns backwards.
+  /// Returns the successor in the ring; with [ChunkOrder#PREVIOUS_FIRST] the ring turns backwards.
   public int next() {
     return Math.floorMod(rank + direction(), ranks);
   }
 
-  /// The predecessor in the ring.
+  /// Returns the predecessor in the ring.
   public int previous() {
     return back(1);
   }
 
-  /// The rank that many steps back in the ring.
+  /// Returns the rank `steps` steps back in the ring.
   public int back(int steps) {
     return Math.floorMod(rank - steps * direction(), ranks);
   }
 
-  /// The ranks in the order in which a ring adds their parts of this rank's sum: it begins behind
-  /// the owner and ends with it.
+  /// Returns the ranks in the order in which a ring adds their parts of this rank's sum: from the
+  /// owner's successor around to the owner.
   public List<Integer> ringAddingOrder() {
     return IntStream.rangeClosed(1, ranks)
         .map(i -> Math.floorMod(rank + i * direction(), ranks))

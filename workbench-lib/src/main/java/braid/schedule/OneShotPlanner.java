@@ -8,8 +8,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// GEMM→all-reduce in one step: every rank fetches all others' partial sums and adds up all rows
-/// itself. It moves more bytes than reduce-scatter and all-gather, and waits only once.
+/// Plans GEMM→all-reduce in one step: every rank fetches all others' partial sums and sums all rows
+/// itself. This moves more bytes than reduce-scatter and all-gather, and waits only once.
 ///
 /// Rank 0 of 4, `gemmAllReduce`, `direct(2)`:
 ///
@@ -33,19 +33,19 @@ final class OneShotPlanner {
   private final Lane comm;
   private final Lane adder;
 
-  /// Whether an all-reduce of that tuning is one of this kind: the direct method, and a rank
-  /// without others.
-  static boolean plans(Overlap how, int ranks) {
-    return how.method() == Method.DIRECT || ranks == 1;
+  /// Returns whether an all-reduce is planned in one shot: with the direct method, or on a single
+  /// rank.
+  static boolean plans(Overlap overlap, int ranks) {
+    return overlap.method() == Method.DIRECT || ranks == 1;
   }
 
-  OneShotPlanner(Schedule.Builder builder, GemmSpec spec, Overlap how, int ranks) {
+  OneShotPlanner(Schedule.Builder builder, GemmSpec spec, Overlap overlap, int ranks) {
     this.builder = builder;
-    this.gemm = new Multiplication(builder, spec, how, ranks, how.symmetricOutput());
-    this.chunks = GemmPlanner.chunks(spec, how, ranks);
+    this.gemm = new Multiplication(builder, spec, overlap, ranks, overlap.symmetricOutput());
+    this.chunks = GemmPlanner.chunks(spec, overlap, ranks);
     this.input = builder.local(Part.INPUT);
     this.partials = builder.symmetric("partial", spec.sumDtype(), spec.m(), spec.n());
-    this.handshake = new Handshake(builder, ranks, how.splits());
+    this.handshake = new Handshake(builder, ranks, overlap.splits());
     this.inbox = builder.local("inbox", spec.sumDtype(), (long) ranks * spec.m(), spec.n());
     this.announcer = gemm.completion("announce");
     this.comm = gemm.communication("comm");
@@ -60,9 +60,9 @@ final class OneShotPlanner {
   private void write(Program program) {
     int rank = program.rank();
     var signals = handshake.of(program);
-    var peers = new Neighbors(rank, program.ranks(), gemm.how.order()).peers();
+    var peers = new Neighbors(rank, program.ranks(), gemm.overlap.order()).peers();
     gemm.begin(program);
-    var made = new ArrayList<Integer>();
+    var multiplied = new ArrayList<Integer>();
     for (int chunk = 0; chunk < chunks.count(); chunk++) {
       var rows = chunks.rows(0, chunk);
       program.gemm(
@@ -72,13 +72,13 @@ final class OneShotPlanner {
           gemm.weight(rank),
           partials.on(rank, rows),
           Finish.SCALED);
-      made.add(program.mark(gemm.turn(chunk), chunk));
+      multiplied.add(program.mark(gemm.turn(chunk), chunk));
     }
     for (int chunk = 0; chunk < chunks.count(); chunk++) {
       int at = chunk;
       var rows = chunks.rows(0, chunk);
       if (!peers.isEmpty()) {
-        program.after(announcer, chunk, made.get(chunk));
+        program.after(announcer, chunk, multiplied.get(chunk));
         peers.forEach(peer -> signals.landed(announcer, peer, rank, at));
         peers.forEach(peer -> signals.awaitLanded(comm, peer, at, peer));
         program.copy(
@@ -88,7 +88,7 @@ final class OneShotPlanner {
                 .map(peer -> new Move(partials.on(peer, rows), inbox(rank, peer, rows)))
                 .toList());
       }
-      program.after(adder, chunk, made.get(chunk));
+      program.after(adder, chunk, multiplied.get(chunk));
       if (!peers.isEmpty()) {
         program.after(adder, chunk, program.mark(comm, chunk));
       }
@@ -99,7 +99,7 @@ final class OneShotPlanner {
     peers.forEach(peer -> signals.awaitRead(comm, peer));
   }
 
-  /// All ranks' partial sums of those rows, in the order of the ranks.
+  /// Returns all ranks' partial sums of some rows, in the order of the ranks.
   private List<Region> parts(Program program, Slice rows) {
     int rank = program.rank();
     return IntStream.range(0, program.ranks())

@@ -8,8 +8,8 @@ import java.util.Arrays;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// The order of two iterations that are in flight at once. Events are the steps of both, what the
-/// caller does on each rank before, between and after them, and the points at which library calls
+/// The order of two consecutive iterations in flight. Events are the steps of both, the caller's
+/// accesses on each rank before, between and after them, and the points at which library calls
 /// meet:
 ///
 /// ```
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// rank 1   caller ─┬─ lane ──┴──────┬─ caller ─── ...
 /// ```
 ///
-/// Nothing holds ranks together but signals and library calls.
+/// Only signals and library calls synchronize ranks.
 final class Order {
   static final int ITERATIONS = 2;
 
@@ -32,8 +32,8 @@ final class Order {
   private final int lanes;
   private final int[][] before;
 
-  /// By event, others that the host waits for before it gives the event to its lane.
-  private final int[] @Nullable [] held;
+  /// By event, the events that the host waits for before it enqueues the event.
+  private final int[] @Nullable [] hostWaits;
 
   private final int[] laneOf;
   private final int[] place;
@@ -49,7 +49,7 @@ final class Order {
     int events =
         ITERATIONS * size + (ITERATIONS + 1) * ranks + ITERATIONS * wiring.meetings().size();
     this.before = new int[events][];
-    this.held = new int[events][];
+    this.hostWaits = new int[events][];
     this.laneOf = new int[events];
     this.place = new int[events];
     this.clocks = new int[events][];
@@ -67,11 +67,11 @@ final class Order {
       }
     }
     if (sort()) {
-      tick();
+      setClocks();
     }
   }
 
-  /// Which ranks would wait for each other, and at which steps.
+  /// Describes a cycle of ranks that wait for each other, with their steps.
   Optional<String> deadlock() {
     return Optional.ofNullable(deadlock);
   }
@@ -80,7 +80,7 @@ final class Order {
     return iteration * size + number;
   }
 
-  /// The caller of a rank before that iteration.
+  /// Returns the event of a rank's caller before an iteration.
   int caller(int iteration, int rank) {
     return ITERATIONS * size + iteration * ranks + rank;
   }
@@ -109,18 +109,18 @@ final class Order {
     return isStep(event) ? wiring.rank(number(event)) : (event - ITERATIONS * size) % ranks;
   }
 
-  /// Events, each behind all that are ordered before it.
+  /// Returns the events, each after all that are ordered before it.
   int[] sorted() {
     return sorted;
   }
 
-  /// The meeting of the first iteration that this event is; negative for others.
+  /// Returns the index of a meeting of the first iteration; negative for other events.
   int meetingAt(int event) {
     int meeting = event - meeting(0, 0);
     return meeting < wiring.meetings().size() ? meeting : NONE;
   }
 
-  /// Whether one event ends before the other begins, whatever the ranks' speed.
+  /// Returns whether one event ends before the other begins, whatever the ranks' speed.
   boolean isBefore(int one, int other) {
     int lane = laneOf[one];
     return lane == laneOf[other]
@@ -139,7 +139,7 @@ final class Order {
       laneOf[begin] = ranks * lanes + rank;
       place[begin] = iteration + 1;
       Arrays.fill(last, begin);
-      var holds = new ArrayList<Integer>();
+      var waits = new ArrayList<Integer>();
       for (int number = wiring.first(rank); number < wiring.first(rank + 1); number++) {
         int event = step(iteration, number);
         int lane = wiring.lane(number);
@@ -151,9 +151,10 @@ final class Order {
                 : meeting != NONE
                     ? new int[] {last[lane], meeting(iteration, meeting)}
                     : new int[] {last[lane]};
-        held[event] = holds.isEmpty() ? null : holds.stream().mapToInt(Integer::intValue).toArray();
+        hostWaits[event] =
+            waits.isEmpty() ? null : waits.stream().mapToInt(Integer::intValue).toArray();
         if (wiring.step(number) instanceof LibraryCall call && call.hostWaits()) {
-          holds.add(last[lane]);
+          waits.add(last[lane]);
         }
         laneOf[event] = rank * lanes + lane;
         place[event] = ++places[lane];
@@ -204,12 +205,12 @@ final class Order {
     if (index < direct) {
       return before[event][index];
     }
-    var more = held[event];
-    return more != null && index - direct < more.length ? more[index - direct] : NONE;
+    var waited = hostWaits[event];
+    return waited != null && index - direct < waited.length ? waited[index - direct] : NONE;
   }
 
-  /// Describes the end of a path, of which each event waits for the one after it and the last one
-  /// for `first`.
+  /// Describes the cycle at the end of a path: each event waits for the next, and the last one for
+  /// `first`.
   private String describe(int[] path, int first) {
     var cycle = new ArrayList<String>();
     int begin = 0;
@@ -229,15 +230,15 @@ final class Order {
                   "rank %d waits on lane %s for mark %d"
                       .formatted(rank(event), after.lane(), after.mark());
               case LibraryCall call when before[event][1] == target ->
-                  "rank %d waits on lane %s for all ranks to come to %s"
+                  "rank %d waits on lane %s for all ranks to reach %s"
                       .formatted(rank(event), call.lane(), call.text());
               case Step step ->
-                  "rank %d gives lane %s its %s only behind a library call that the host waits for"
-                      .formatted(rank(event), step.lane(), step.text());
+                  "rank %d enqueues %s on lane %s only after a library call that the host waits for"
+                      .formatted(rank(event), step.text(), step.lane());
             });
       }
     }
-    return "deadlock: %s; each comes only behind the next, and the last behind the first"
+    return "deadlock: %s; each waits for the next, and the last for the first"
         .formatted(String.join("; ", cycle));
   }
 
@@ -245,15 +246,15 @@ final class Order {
     return before[event][0] == other;
   }
 
-  /// Counts how far each lane has come before each event.
-  private void tick() {
+  /// Computes each event's vector clock: the latest place on each lane that is ordered before it.
+  private void setClocks() {
     for (int event : sorted) {
       var others = before[event];
       if (others.length == 0) {
         clocks[event] = NO_CLOCK;
         continue;
       }
-      // A lane's own place need not be in its clock.
+      // A clock may omit the place on the event's own lane.
       boolean sameLane = laneOf[others[0]] == laneOf[event];
       boolean nothingNew = sameLane;
       for (int i = 1; i < others.length && nothingNew; i++) {
@@ -265,9 +266,9 @@ final class Order {
       }
       var clock = new int[ranks * (lanes + 1)];
       for (int other : others) {
-        var its = clocks[other];
-        for (int lane = 0; lane < its.length; lane++) {
-          clock[lane] = Math.max(clock[lane], its[lane]);
+        var earlier = clocks[other];
+        for (int lane = 0; lane < earlier.length; lane++) {
+          clock[lane] = Math.max(clock[lane], earlier[lane]);
         }
         if (laneOf[other] != NONE) {
           clock[laneOf[other]] = Math.max(clock[laneOf[other]], place[other]);

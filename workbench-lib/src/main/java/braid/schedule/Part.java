@@ -8,29 +8,29 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
 
-/// Tensors of a problem: the names of its schedule's ports.
+/// Tensors of a problem, and the names of its schedule's ports.
 public enum Part {
   /// This rank's part of the input.
   INPUT,
   /// This rank's part of the weight.
   WEIGHT,
-  /// A number for each of this rank's columns.
+  /// One number per column of this rank's part of the output.
   BIAS,
-  /// This rank's part of what is communicated beside the multiplication.
+  /// This rank's part of the data communicated beside the multiplication.
   BESIDE_INPUT,
   /// This rank's part of the output.
   OUTPUT,
-  /// The values that the output is the GELU of.
+  /// The values before the GELU of the output.
   PRE_ACTIVATION,
   /// The input of all ranks.
   GATHERED_INPUT,
   /// The result of the communication beside the multiplication.
   BESIDE_OUTPUT;
 
-  /// The buffer of the largest size of any number of an FP8 output; it is no port.
+  /// Name of the buffer with the largest magnitude of an FP8 output, which is not a port.
   public static final String AMAX = "amax";
 
-  /// Whether it is a line of numbers and no matrix.
+  /// Returns whether it is a vector, not a matrix.
   public boolean isLine() {
     return switch (this) {
       case BIAS, BESIDE_INPUT, BESIDE_OUTPUT -> true;
@@ -38,7 +38,7 @@ public enum Part {
     };
   }
 
-  /// Whether users write it and runs read it.
+  /// Returns whether users write it and runs read it.
   public boolean given() {
     return switch (this) {
       case INPUT, WEIGHT, BIAS, BESIDE_INPUT -> true;
@@ -46,7 +46,7 @@ public enum Part {
     };
   }
 
-  /// The array that holds each rank's part of that problem.
+  /// Returns the buffer that holds each rank's part of a problem.
   Buffer buffer(GemmSpec spec, int ranks, boolean symmetric) {
     return new Buffer(
         port(),
@@ -57,7 +57,7 @@ public enum Part {
             || (this == WEIGHT && spec.has(Feature.TRANSPOSED_WEIGHT)));
   }
 
-  /// The sizes of a rank's tensor of that problem, as it is stored.
+  /// Returns the shape of a rank's tensor of a problem, as stored.
   public List<Long> sizes(GemmSpec spec, int ranks, int rank) {
     var buffer = buffer(spec, ranks, false);
     long rows = buffer.rows(rank);
@@ -68,14 +68,14 @@ public enum Part {
     return buffer.transposed() ? List.of(columns, rows) : List.of(rows, columns);
   }
 
-  /// The type of its numbers in that problem.
+  /// Returns the type of its numbers in a problem.
   public DType dtype(GemmSpec spec) {
     return switch (this) {
       case INPUT, GATHERED_INPUT -> spec.dtype();
       case WEIGHT -> spec.weightDtype();
       case OUTPUT -> spec.outputDtype();
       case PRE_ACTIVATION, BIAS -> spec.sumDtype();
-      // Sums are of the type that results have.
+      // Sums have the type of results.
       case BESIDE_INPUT, BESIDE_OUTPUT ->
           spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
               ? spec.dtype()
@@ -84,28 +84,28 @@ public enum Part {
   }
 
   private Shape shape(GemmSpec spec, int ranks, int rank) {
-    var its = Shares.of(spec, ranks, rank);
+    var share = Shares.of(spec, ranks, rank);
     long beside = spec.besideElements();
-    // The side of the communication beside the multiplication that has all of it.
+    // The part that holds all data communicated beside the multiplication.
     var whole =
         spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER ? BESIDE_OUTPUT : BESIDE_INPUT;
     return switch (this) {
-      case INPUT -> new Shape(its.input().length(), its.inner().length());
-      case WEIGHT -> new Shape(its.inner().length(), its.columns().length());
-      case BIAS -> new Shape(1, its.columns().length());
-      case OUTPUT, PRE_ACTIVATION -> new Shape(its.output().length(), its.columns().length());
+      case INPUT -> new Shape(share.input().length(), share.inner().length());
+      case WEIGHT -> new Shape(share.inner().length(), share.columns().length());
+      case BIAS -> new Shape(1, share.columns().length());
+      case OUTPUT, PRE_ACTIVATION -> new Shape(share.output().length(), share.columns().length());
       case GATHERED_INPUT -> new Shape(spec.m(), spec.k());
       case BESIDE_INPUT, BESIDE_OUTPUT ->
           new Shape(this == whole ? beside : Slice.of(beside, ranks, rank).length(), 1);
     };
   }
 
-  /// The name of its port and buffer.
+  /// Returns the name of its port and buffer.
   public String port() {
     return toString();
   }
 
-  /// As users call it.
+  /// Returns its name for users.
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT).replace('_', ' ');

@@ -18,18 +18,18 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/// The steps of one rank while they are written down, in the order in which the rank gives them to
-/// its lanes. Steps without rows are left out, and marks and waits that hold nothing.
+/// Collects the steps of one rank, in the order in which the rank enqueues them on its lanes. Omits
+/// steps without rows, and marks and waits without effect.
 public final class Program {
   private final int rank;
   private final int ranks;
   private final List<Step> steps = new ArrayList<>();
   private final Set<Passed> passed = new HashSet<>();
 
-  /// Lanes that have steps.
+  /// Lanes with steps.
   private final Set<Lane> begun = new HashSet<>();
 
-  /// Marks of lanes that had done nothing before.
+  /// Marks of lanes without earlier steps.
   private final Set<Integer> idle = new HashSet<>();
 
   private int marks;
@@ -55,10 +55,10 @@ public final class Program {
     return copy(lane, chunk, List.of(new Move(from, to)));
   }
 
-  /// Copies regions that do not need each other.
+  /// Copies independent regions.
   public Program copy(Lane lane, int chunk, List<Move> moves) {
-    var some = moves.stream().filter(move -> !move.from().isEmpty()).toList();
-    return some.isEmpty() ? this : add(new Copy(lane, chunk, some));
+    var nonEmpty = moves.stream().filter(move -> !move.from().isEmpty()).toList();
+    return nonEmpty.isEmpty() ? this : add(new Copy(lane, chunk, nonEmpty));
   }
 
   /// Multiplies rows of the input by the weight.
@@ -67,15 +67,15 @@ public final class Program {
     return gemm(lane, chunk, List.of(new Tile(input, output)), weight, finish);
   }
 
-  /// Multiplies rows of the input by the weight, and stores the result as it is.
+  /// Multiplies rows of the input by the weight, and stores the result unchanged.
   public Program gemm(Lane lane, int chunk, Region input, Region weight, Region output) {
     return gemm(lane, chunk, input, weight, output, Finish.NONE);
   }
 
   /// Multiplies several pieces of rows by the weight.
   public Program gemm(Lane lane, int chunk, List<Tile> tiles, Region weight, Finish finish) {
-    var some = tiles.stream().filter(tile -> !tile.output().isEmpty()).toList();
-    return some.isEmpty() ? this : add(new Gemm(lane, chunk, some, weight, finish));
+    var nonEmpty = tiles.stream().filter(tile -> !tile.output().isEmpty()).toList();
+    return nonEmpty.isEmpty() ? this : add(new Gemm(lane, chunk, nonEmpty, weight, finish));
   }
 
   public Program reduce(Lane lane, int chunk, List<Region> parts, Region output, Finish finish) {
@@ -86,7 +86,7 @@ public final class Program {
     return target.isEmpty() ? this : add(new Zero(lane, chunk, target));
   }
 
-  /// Makes a weight ready for multiplications.
+  /// Prepares a weight for multiplications.
   public Program prepare(Lane lane, Region weight) {
     return add(new Prepare(lane, weight));
   }
@@ -117,7 +117,7 @@ public final class Program {
         : this;
   }
 
-  /// Marks the point that the lane has come to; [#after] waits for it.
+  /// Marks the current point of the lane; [#after] waits for it.
   public int mark(Lane lane, int chunk) {
     if (!begun.contains(lane)) {
       idle.add(marks);
@@ -133,7 +133,7 @@ public final class Program {
         : add(new After(lane, chunk, mark));
   }
 
-  /// Waits for all that another lane was given so far.
+  /// Waits for all steps of another lane so far.
   public Program after(Lane lane, int chunk, Lane earlier) {
     return after(lane, chunk, mark(earlier, chunk));
   }
@@ -144,7 +144,7 @@ public final class Program {
     return this;
   }
 
-  /// The steps, without marks that nobody waits for and waits for marks that nothing follows.
+  /// Returns the steps, without marks that no step waits for and waits that no step follows.
   List<Step> steps() {
     var kept = new ArrayList<Step>();
     var followed = new HashSet<Lane>();
@@ -163,7 +163,7 @@ public final class Program {
     return numbered(kept);
   }
 
-  /// The steps with their marks numbered without gaps.
+  /// Returns the steps with consecutive mark numbers.
   static List<Step> numbered(List<Step> steps) {
     var numbers = new HashMap<Integer, Integer>();
     var all = new ArrayList<Step>();

@@ -14,15 +14,15 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Finds events that use the same rows, one of them writing, and have no order. The words of flags
-/// are held to the same rule: a recorded iteration raises a word to one of two values, so the next
-/// iteration may not raise it before it was seen.
+/// Finds unordered events that use the same rows, at least one of them writing. The same rule
+/// applies to the words of flags: a recorded iteration raises a word to one of two values, so the
+/// next iteration must not raise it before it was read.
 final class Races {
   private final Wiring wiring;
   private final Order order;
   private final Map<Memory, List<Touch>> touches = new LinkedHashMap<>();
 
-  /// By the two steps: what is found of one iteration is not repeated of the next.
+  /// By the two steps, so that a finding of one iteration is not repeated for the next.
   private final Map<List<Integer>, String> findings = new LinkedHashMap<>();
 
   /// One rank's array, or one of its flags.
@@ -44,7 +44,7 @@ final class Races {
         int event = order.step(iteration, number);
         accesses.forEach(access -> touch(event, access, ""));
         switch (wiring.step(number)) {
-          // Collectives by themselves count the steps in their words and are never recorded.
+          // Standalone collectives write step numbers to their words and are never recorded.
           case Step _ when wiring.schedule().goal() instanceof Goal.Collected -> {}
           case Signal signal -> touch(event, signal.to(), signal.flag(), signal.index(), Use.WRITE);
           case Wait wait -> touch(event, wiring.rank(number), wait.flag(), wait.index(), Use.READ);
@@ -59,7 +59,7 @@ final class Races {
         }
       }
     }
-    // Between iterations other work of the rank may have any of its memory.
+    // Between iterations other work of the rank may use all of its memory.
     for (var buffer : wiring.schedule().buffers()) {
       for (int rank = 0; rank < wiring.schedule().ranks(); rank++) {
         for (int iteration = 0; iteration <= Order.ITERATIONS; iteration++) {
@@ -94,7 +94,7 @@ final class Races {
         .add(new Touch(event, use, index, index + 1, ""));
   }
 
-  /// Compares touches that overlap, by their first rows.
+  /// Compares overlapping touches, in the order of their first rows.
   private void sweep(Memory memory, List<Touch> all) {
     all.sort(Comparator.comparingLong(Touch::start));
     var active = new EnumMap<Use, List<Touch>>(Use.class);
@@ -127,10 +127,10 @@ final class Races {
         List.of(key(first.event()), key(second.event())),
         "race on %s: %s and %s have no order; %s"
             .formatted(
-                where(
+                location(
                     memory, Math.max(one.start(), other.start()), Math.min(one.end(), other.end())),
-                who(first),
-                who(second),
+                describe(first),
+                describe(second),
                 remedy(first.event(), second.event())));
   }
 
@@ -138,13 +138,13 @@ final class Races {
     return order.isStep(event) ? order.number(event) : -1 - order.rank(event);
   }
 
-  private static String where(Memory memory, long start, long end) {
+  private static String location(Memory memory, long start, long end) {
     return memory.words()
         ? "signal %s[%d] of rank %d".formatted(memory.name(), start, memory.rank())
         : "%s of rank %d, rows %d..%d".formatted(memory.name(), memory.rank(), start, end - 1);
   }
 
-  private String who(Touch touch) {
+  private String describe(Touch touch) {
     int event = touch.event();
     return order.isStep(event)
         ? "%s (iteration %d)".formatted(wiring.name(order.number(event)), order.iteration(event))
@@ -155,7 +155,7 @@ final class Races {
   private static String when(int iteration) {
     return iteration < Order.ITERATIONS
         ? "before iteration " + iteration
-        : "behind iteration " + (iteration - 1);
+        : "after iteration " + (iteration - 1);
   }
 
   private String remedy(int first, int second) {
@@ -163,26 +163,27 @@ final class Races {
     int to = order.rank(second);
     if (from == to) {
       return order.isStep(first) && order.isStep(second)
-          ? "let lane %s wait for a mark of lane %s behind the first"
+          ? "let lane %s wait for a mark of lane %s after the first step"
               .formatted(lane(second), lane(first))
-          : "end the iteration behind it";
+          : "end the iteration after it";
     }
     if (order.isCaller(first)) {
       return "let rank %d wait for a signal that rank %d raises in the iteration"
           .formatted(to, from);
     }
     return order.isCaller(second)
-        ? "let rank %d end its iteration behind a signal that rank %d raises behind its step"
+        ? "let rank %d end its iteration after a signal that rank %d raises after its step"
             .formatted(to, from)
-        : "let rank %d wait for a signal that rank %d raises behind the first".formatted(to, from);
+        : "let rank %d wait for a signal that rank %d raises after the first step"
+            .formatted(to, from);
   }
 
   private Lane lane(int event) {
     return wiring.step(order.number(event)).lane();
   }
 
-  /// The parts of one step have no order either. A sum may be where one of its parts is, row by
-  /// row.
+  /// Finds races between the accesses of one step, which are unordered. A sum may overwrite one of
+  /// its parts, row by row.
   private void within(int number, List<Access> accesses) {
     var step = wiring.step(number);
     if (step instanceof LibraryCall) {
@@ -200,7 +201,7 @@ final class Races {
             && !(other.use() == Use.READ && one.region().equals(other.region()) && inPlace(step))) {
           findings.putIfAbsent(
               List.of(number, number),
-              "race within %s: it uses %s and %s, which overlap, at once; make it two steps"
+              "race within %s: it uses %s and %s, which overlap, concurrently; split it into two steps"
                   .formatted(wiring.name(number), one.region(), other.region()));
         }
       }

@@ -39,7 +39,7 @@ public record Region(Buffer buffer, int rank, long row, long rows) {
         && slice().overlaps(other.slice());
   }
 
-  /// Such as `input@1[0..63]`.
+  /// Formats it, such as `input@1[0..63]`.
   @Override
   public String toString() {
     return isEmpty()

@@ -9,16 +9,14 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// GEMM→reduce-scatter, GEMM→all-reduce in two shots, and a GEMM beside a reduce-scatter of other
-/// data. Every rank has partial sums of all rows; each row's owner gets its sum. Each rank sends:
-/// it copies its part of a sum into the owner's inbox, where every rank has its own room, and the
-/// owner adds up what has come. Sums are of the ranks in ascending order, whatever the method, but
-/// for the ring, which adds on the way. Partial sums of an FP8 output are BF16: its owner rounds
-/// the finished sum.
+/// Plans GEMM→reduce-scatter, GEMM→all-reduce in two shots, and a GEMM beside a reduce-scatter of
+/// other data. Every rank has partial sums of all rows; each row's owner gets its sum. Each rank
+/// pushes: it copies its partial sums into the owner's inbox, which has a slot per rank, and the
+/// owner adds them. All methods add in ascending order of ranks, except the ring, which adds at
+/// each hop. Partial sums of an FP8 output are BF16: the owner rounds the finished sum.
 ///
-/// In an all-reduce owners then send their sums to all. They send sums and nothing more: bias,
-/// activation and adding to the output are each rank's own work, on the same rounded sum that one
-/// shot comes to.
+/// In an all-reduce, owners then send their sums to all ranks. They send only sums: bias,
+/// activation and accumulation are each rank's own work, on the same rounded sum as in one shot.
 final class ScatterPlanner {
   private static final int NONE = -1;
 
@@ -33,14 +31,14 @@ final class ScatterPlanner {
   private final Buffer running;
   private final Buffer inbox;
 
-  /// Rows of an inbox for each source.
+  /// Rows of an inbox slot.
   private final long room;
 
   private final Lane comm;
   private final Lane adder;
   private final Buffer sums;
 
-  /// Whether sums are added up and sent where the output is.
+  /// True if sums are computed in the output and sent from there.
   private final boolean inOutput;
 
   private final Optional<Spread> spread;
@@ -48,22 +46,22 @@ final class ScatterPlanner {
   /// Lanes of the second half of an all-reduce.
   private record Spread(Lane comm, Lane finisher) {}
 
-  ScatterPlanner(Schedule.Builder builder, GemmSpec spec, Overlap how, int ranks) {
+  ScatterPlanner(Schedule.Builder builder, GemmSpec spec, Overlap overlap, int ranks) {
     this.builder = builder;
     this.pattern = spec.pattern();
-    this.method = how.method();
+    this.method = overlap.method();
     boolean beside = pattern.beside();
     boolean all = pattern == Pattern.GEMM_ALL_REDUCE;
-    // The best unfused all-reduce leaves its result where it belongs and copies nothing afterwards.
+    // The best unfused all-reduce computes its result in the output, without a copy afterwards.
     this.gemm =
         new Multiplication(
             builder,
             spec,
-            how,
+            overlap,
             ranks,
-            how.symmetricOutput()
+            overlap.symmetricOutput()
                 || (all && method == Method.UNFUSED && !Multiplication.finishes(spec)));
-    this.chunks = GemmPlanner.chunks(spec, how, ranks);
+    this.chunks = GemmPlanner.chunks(spec, overlap, ranks);
     var dtype = spec.sumDtype();
     long columns = beside ? 1 : spec.n();
     this.input = builder.local(Part.INPUT);
@@ -71,18 +69,18 @@ final class ScatterPlanner {
         beside
             ? builder.local(Part.BESIDE_INPUT)
             : builder.local("partial", dtype, chunks.total(), columns);
-    // The caller's own data stay as they are.
+    // The caller's own data stay unchanged.
     this.running =
         beside && method == Method.RING
             ? builder.local("running", dtype, chunks.total(), columns)
             : partial;
-    this.handshake = new Handshake(builder, ranks, how.splits());
+    this.handshake = new Handshake(builder, ranks, overlap.splits());
     this.room = chunks.longest();
     this.inbox = builder.symmetric("inbox", dtype, ranks * room, columns);
     if (beside) {
       sums = builder.local(Part.BESIDE_OUTPUT);
     } else if (all) {
-      // Owners still send a sum while its rank finishes it: not in one place.
+      // Owners still send a sum while they finish it, so it is kept apart from the output.
       sums =
           gemm.output.symmetric() && !Multiplication.finishes(spec)
               ? gemm.output
@@ -122,7 +120,7 @@ final class ScatterPlanner {
       this.program = program;
       this.rank = program.rank();
       this.ranks = program.ranks();
-      this.neighbors = new Neighbors(rank, ranks, gemm.how.order());
+      this.neighbors = new Neighbors(rank, ranks, gemm.overlap.order());
       this.peers = neighbors.peers();
       this.signals = handshake.of(program);
     }
@@ -130,7 +128,7 @@ final class ScatterPlanner {
     void write() {
       gemm.begin(program);
       if (method != Method.RING) {
-        // A peer writes here what it sends this rank as an owner.
+        // Peers write into this rank's inbox only if it owns rows.
         if (chunks.has(rank)) {
           peers.forEach(peer -> signals.begin(comm, peer));
         }
@@ -145,11 +143,11 @@ final class ScatterPlanner {
       }
       spread.ifPresent(this::receive);
       if (pattern.beside() && method != Method.UNFUSED) {
-        gemm.besides(program, input);
+        gemm.multiplyBeside(program, input);
       }
     }
 
-    /// Chunk by chunk; of each, the peers' rows first.
+    /// Chunk by chunk, the peers' rows of each first.
     ///
     /// Rank 0 of 3, `gemmReduceScatter`, `pipelined(2)`:
     ///
@@ -169,7 +167,7 @@ final class ScatterPlanner {
       }
     }
 
-    /// Owner by owner, this rank last: what others wait for comes first.
+    /// Owner by owner, this rank last, because its peers wait for the others.
     ///
     /// Rank 0 of 4, `gemmReduceScatter`, `direct()`:
     ///
@@ -192,7 +190,7 @@ final class ScatterPlanner {
       }
     }
 
-    /// All of the multiplication, then all of the communication.
+    /// First the whole multiplication, then all communication.
     ///
     /// Rank 0 of 4, `gemmReduceScatter`, `unfused()`:
     ///
@@ -210,9 +208,9 @@ final class ScatterPlanner {
       collect(0, 0);
     }
 
-    /// Round the ring: the sum of an owner's rows starts behind it, each rank adds its part and
-    /// sends it on, and the owner comes last. Only links between neighbors are used, and every hop
-    /// rounds the sum to the type sent.
+    /// Around the ring: the sum of an owner's rows starts at its successor, each rank adds its part
+    /// and passes it on, and the owner adds last. Only links between neighbors are used, and every
+    /// hop rounds the sum to the type sent.
     ///
     /// Rank 0 of 4, `gemmReduceScatter`, `ring()`:
     ///
@@ -237,20 +235,20 @@ final class ScatterPlanner {
     }
 
     private void hop(int piece, int step, int owner, int chunk, Slice rows) {
-      int made = make(piece, chunk, rows);
+      int multiplied = multiply(piece, chunk, rows);
       var parts = new ArrayList<Region>();
       parts.add(partial.on(rank, rows));
       if (step > 0) {
-        after(adder, chunk, made);
+        after(adder, chunk, multiplied);
         signals.awaitLanded(adder, owner, chunk, neighbors.previous());
         parts.add(inbox(rank, step - 1, owner, chunk));
       }
       if (step == ranks - 1) {
-        finish(chunk, rows, made, parts);
+        finish(chunk, rows, multiplied, parts);
         return;
       }
       var sent = step > 0 ? running : partial;
-      int ready = made;
+      int ready = multiplied;
       if (step > 0) {
         program.reduce(adder, chunk, parts, running.on(rank, rows), Finish.NONE);
         ready = program.mark(adder, chunk);
@@ -261,26 +259,26 @@ final class ScatterPlanner {
       signals.landed(comm, neighbors.next(), owner, chunk);
     }
 
-    /// Sends a chunk's rows to their owner once they are made.
+    /// Sends a chunk's rows to their owner after they are multiplied.
     private void send(int piece, int chunk, int owner) {
       var rows = chunks.rows(owner, chunk);
       if (rows.isEmpty()) {
         return;
       }
-      int made = make(piece, chunk, rows);
+      int multiplied = multiply(piece, chunk, rows);
       signals.awaitBegun(comm, owner);
-      after(comm, chunk, made);
+      after(comm, chunk, multiplied);
       program.copy(comm, chunk, partial.on(rank, rows), inbox(owner, rank, owner, chunk));
       signals.landed(comm, owner, rank, chunk);
     }
 
-    /// Adds up this rank's rows of a chunk once all have come.
+    /// Sums this rank's rows of a chunk after all partial sums have arrived.
     private void collect(int piece, int chunk) {
       var rows = chunks.rows(rank, chunk);
       if (rows.isEmpty()) {
         return;
       }
-      int made = make(piece, chunk, rows);
+      int multiplied = multiply(piece, chunk, rows);
       var parts = new ArrayList<Region>();
       for (int source = 0; source < ranks; source++) {
         if (source == rank) {
@@ -290,30 +288,31 @@ final class ScatterPlanner {
           parts.add(inbox(rank, source, rank, chunk));
         }
       }
-      finish(chunk, rows, made, parts);
+      finish(chunk, rows, multiplied, parts);
     }
 
-    /// Makes partial sums and returns the mark behind them; data beside are there from the start.
-    private int make(int piece, int chunk, Slice rows) {
+    /// Multiplies partial sums and returns the mark after them; [#NONE] for other data, which are
+    /// ready from the start.
+    private int multiply(int piece, int chunk, Slice rows) {
       if (pattern.beside()) {
         return NONE;
       }
-      // Unfused it is all rows; a chunk of an all-reduce is all owners' rows of it.
-      var some =
+      // Unfused multiplies all rows at once; a chunk of an all-reduce has rows of all owners.
+      var needed =
           method == Method.UNFUSED
               ? new Slice(0, gemm.spec.m())
               : pattern == Pattern.GEMM_ALL_REDUCE && method == Method.PIPELINED
                   ? chunks.all(chunk)
                   : rows;
-      if (!some.equals(lastRows)) {
+      if (!needed.equals(lastRows)) {
         program.gemm(
             gemm.turn(piece),
             piece,
-            input.on(rank, some),
+            input.on(rank, needed),
             gemm.weight(rank),
-            partial.on(rank, some),
+            partial.on(rank, needed),
             Finish.SCALED);
-        lastRows = some;
+        lastRows = needed;
         lastMark = program.mark(gemm.turn(piece), piece);
       }
       return lastMark;
@@ -325,8 +324,8 @@ final class ScatterPlanner {
       }
     }
 
-    private void finish(int chunk, Slice rows, int made, List<Region> parts) {
-      after(adder, chunk, made);
+    private void finish(int chunk, Slice rows, int multiplied, List<Region> parts) {
+      after(adder, chunk, multiplied);
       switch (pattern) {
         case GEMM_ALL_REDUCE -> {
           program.reduce(
@@ -359,7 +358,7 @@ final class ScatterPlanner {
       }
     }
 
-    /// Sends this rank's sums of a chunk to all, or to the next in the ring.
+    /// Sends this rank's sums of a chunk to all ranks, or to the successor in the ring.
     ///
     /// Rank 0 of 3, `gemmAllReduce`, `pipelined(2)`:
     ///
@@ -408,12 +407,12 @@ final class ScatterPlanner {
     }
 
     private void pass(Spread on, int chunk, int owner, Slice rows, int to) {
-      // A sum has parts of all ranks, so all of them have begun.
+      // A sum contains parts of all ranks, so all of them have begun.
       program.copy(on.comm(), chunk, sums.on(rank, rows), sums.on(to, rows));
       signals.spread(on.comm(), to, owner, chunk);
     }
 
-    /// Sums of the other owners, as they come.
+    /// Receives the sums of the other owners, as they arrive.
     private void receive(Spread on) {
       if (method == Method.RING) {
         passOn(on);
@@ -450,7 +449,7 @@ final class ScatterPlanner {
       }
     }
 
-    /// Makes the output of sums that are there.
+    /// Computes the output from sums that have arrived.
     private void output(Spread on, int chunk, Slice rows) {
       if (inOutput) {
         return;
@@ -464,7 +463,7 @@ final class ScatterPlanner {
       }
     }
 
-    /// Room for rows of a chunk in that rank's inbox.
+    /// Returns the rows of a chunk in a slot of a rank's inbox.
     private Region inbox(int of, int slot, int owner, int chunk) {
       return inbox.on(
           of,

@@ -23,18 +23,17 @@ import java.util.stream.IntStream;
 import java.util.zip.CRC32C;
 
 /// One iteration of an exchange among ranks: the buffers, flags and lanes that every rank has, and
-/// the steps of every rank. It is immutable, knows nothing of a backend, and is repeated as often
-/// as wanted.
+/// the steps of every rank. Immutable, independent of the backend, and repeatable.
 ///
-/// The steps of a lane run in their order, a [Step.Mark] before its [Step.After], a [Step.Signal]
-/// before its [Step.Wait]; nothing else is ordered. A rank's iteration ends when all its lanes have
-/// come to their ends, and its next one begins behind that. Between the two the caller may write
-/// given ports and read the others.
+/// The steps of a lane run in order, a [Step.Mark] before its [Step.After], a [Step.Signal] before
+/// its [Step.Wait]; all other steps are unordered. A rank's iteration ends when all its lanes have
+/// ended, and its next one begins after that. Between the two the caller may write given ports and
+/// read the others.
 public final class Schedule implements Displayable {
-  /// Ranks that a timeline draws at most.
+  /// Largest number of ranks that a timeline draws.
   public static final int DRAWN_RANKS = 8;
 
-  /// Lines of an exception of [#check].
+  /// Largest number of lines in an exception of [#check].
   public static final int MOST_LINES = 20;
 
   private final Goal goal;
@@ -57,12 +56,12 @@ public final class Schedule implements Displayable {
     this.steps = new AtomicReferenceArray<>(ranks);
   }
 
-  /// The schedule of that problem and tuning.
+  /// Returns the schedule of a problem and its tuning.
   public static Schedule of(GemmSpec spec, Overlap overlap, int ranks) {
     return GemmPlanner.plan(spec, overlap, ranks);
   }
 
-  /// The schedule of a collective by itself, from `x` to `y`.
+  /// Returns the schedule of a standalone collective, from `x` to `y`.
   public static Schedule of(CollectiveSpec spec, int ranks) {
     return CollectivePlanner.plan(spec, ranks);
   }
@@ -72,7 +71,7 @@ public final class Schedule implements Displayable {
     return new Builder(new Goal.Unstated(name), ranks);
   }
 
-  /// Begins a schedule of your own for that problem.
+  /// Begins a schedule of your own for a problem.
   public static Builder on(GemmSpec spec, int ranks) {
     return new Builder(new Goal.Gemm(spec, Optional.empty()), ranks);
   }
@@ -92,28 +91,28 @@ public final class Schedule implements Displayable {
 
     private Builder(Goal goal, int ranks) {
       if (ranks < 1) {
-        throw new BraidException("a schedule must be of 1 or more ranks but was of " + ranks);
+        throw new BraidException("a schedule must have 1 or more ranks but has " + ranks);
       }
       this.goal = goal;
       this.ranks = ranks;
     }
 
-    /// A buffer of one shape on all ranks, which only its own rank reaches.
+    /// Adds a buffer of one shape on all ranks, private to each rank.
     public Buffer local(String name, DType dtype, long rows, long columns) {
       return add(Buffer.of(name, dtype, ranks, rows, columns, false));
     }
 
-    /// A buffer of one shape on all ranks, which all of them reach.
+    /// Adds a buffer of one shape on all ranks, accessible to all of them.
     public Buffer symmetric(String name, DType dtype, long rows, long columns) {
       return add(Buffer.of(name, dtype, ranks, rows, columns, true));
     }
 
-    /// A part of the problem, which only its own rank reaches: a buffer of its shape, and its port.
+    /// Adds a part of the problem, private to each rank: a buffer of its shape, and its port.
     public Buffer local(Part part) {
       return part(part, false);
     }
 
-    /// A part of the problem, which all ranks reach: a buffer of its shape, and its port.
+    /// Adds a part of the problem, accessible to all ranks: a buffer of its shape, and its port.
     public Buffer symmetric(Part part) {
       return part(part, true);
     }
@@ -129,7 +128,7 @@ public final class Schedule implements Displayable {
       return buffer;
     }
 
-    /// A buffer of a shape for each rank.
+    /// Adds a buffer with one shape per rank.
     public Buffer add(Buffer buffer) {
       if (buffer.shapes().size() != ranks) {
         throw new BraidException(
@@ -141,7 +140,7 @@ public final class Schedule implements Displayable {
       return buffer;
     }
 
-    /// Shapes by rank.
+    /// Returns the shapes by rank.
     static List<Shape> shapes(int ranks, IntFunction<Shape> shape) {
       return IntStream.range(0, ranks).mapToObj(shape).toList();
     }
@@ -163,12 +162,12 @@ public final class Schedule implements Displayable {
       return lane;
     }
 
-    /// Regions, by rank, that the caller writes before an iteration.
+    /// Adds a port of regions, by rank, that the caller writes before an iteration.
     public Builder given(String name, IntFunction<Region> regions) {
       return port(name, true, regions);
     }
 
-    /// Regions, by rank, that an iteration writes for the caller.
+    /// Adds a port of regions, by rank, that an iteration writes for the caller.
     public Builder made(String name, IntFunction<Region> regions) {
       return port(name, false, regions);
     }
@@ -179,18 +178,19 @@ public final class Schedule implements Displayable {
       return this;
     }
 
-    private static void named(String what, String name, List<String> others) {
+    private static void named(String kind, String name, List<String> others) {
       if (name.isBlank()) {
         throw new BraidException(
-            "a %s needs a name but has none; give it one, such as %s".formatted(what, what));
+            "a %s needs a name but has none; give it one, such as %s".formatted(kind, kind));
       }
       if (new HashSet<>(others).contains(name)) {
         throw new BraidException(
-            "%s `%s` is there already; take another name".formatted(what, name));
+            "%s `%s` exists already; choose another name".formatted(kind, name));
       }
     }
 
-    /// Ends it with the steps of every rank. They are written down when they are asked for, once.
+    /// Builds the schedule with the steps of every rank. The planner runs once per rank, on first
+    /// use.
     public Schedule steps(Consumer<Program> planner) {
       return new Schedule(
           this,
@@ -230,44 +230,44 @@ public final class Schedule implements Displayable {
     return ports.stream().filter(port -> port.name().equals(name)).findFirst();
   }
 
-  /// The steps of a rank, in the order in which it gives them to its lanes.
+  /// Returns the steps of a rank, in the order in which it enqueues them on its lanes.
   public List<Step> steps(int rank) {
-    var known = steps.get(rank);
-    if (known == null) {
-      known = planner.apply(rank);
-      steps.set(rank, known);
+    var cached = steps.get(rank);
+    if (cached == null) {
+      cached = planner.apply(rank);
+      steps.set(rank, cached);
     }
-    return known;
+    return cached;
   }
 
-  /// The piece of communication or multiplication that made a row of a part on that rank, for
-  /// messages.
+  /// Names the piece of communication or multiplication that produced a row of a part on a rank,
+  /// for messages.
   public String origin(Part part, int rank, long row) {
     return goal instanceof Goal.Gemm gemm && gemm.overlap().isPresent()
         ? GemmPlanner.origin(gemm.spec(), gemm.overlap().get(), ranks, part, rank, row)
         : "row " + row;
   }
 
-  /// The steps of a rank without keeping them: those of all ranks of a large schedule take much
-  /// room.
+  /// Returns the steps of a rank without caching them: those of all ranks of a large schedule take
+  /// much memory.
   List<Step> written(int rank) {
-    var known = steps.get(rank);
-    return known == null ? planner.apply(rank) : known;
+    var cached = steps.get(rank);
+    return cached == null ? planner.apply(rank) : cached;
   }
 
-  /// Predicts one iteration of all ranks on that machine, without running anything: see
-  /// [#simulate(Machine, int)].
+  /// Predicts one iteration of all ranks on a machine, without running it: see [#simulate(Machine,
+  /// int)].
   public ProfileSet simulate(Machine machine) {
     return simulate(machine, 1);
   }
 
-  /// Predicts iterations of all ranks on that machine, one after the other on each rank, as a
-  /// pipeline's profile shows them. The same schedule and machine give the same times.
+  /// Predicts consecutive iterations of all ranks on a machine, as a pipeline's profile shows them.
+  /// Deterministic: the same schedule and machine return the same times.
   public ProfileSet simulate(Machine machine, int iterations) {
     return SimulatedRun.of(this, machine, iterations);
   }
 
-  /// This schedule with other steps on that rank: what a mutation test needs.
+  /// Returns this schedule with other steps on one rank, for mutation tests.
   public Schedule with(int rank, List<Step> other) {
     var builder = new Builder(goal, ranks);
     builder.buffers.addAll(buffers);
@@ -277,8 +277,8 @@ public final class Schedule implements Displayable {
     return new Schedule(builder, each -> each == rank ? List.copyOf(other) : steps(each));
   }
 
-  /// This schedule with those parts in private buffers of the caller: copies at the beginning and
-  /// the end of an iteration move them to and from the buffers that the steps use.
+  /// Returns this schedule with some parts in private buffers of the caller: copies at the
+  /// beginning and the end of an iteration move them to and from the buffers that the steps use.
   public Schedule staged(Set<Part> parts) {
     if (parts.isEmpty()) {
       return this;
@@ -299,9 +299,9 @@ public final class Schedule implements Displayable {
     return new Schedule(builder, staging::steps);
   }
 
-  /// The mistakes in it, in one line each; empty for a schedule that is right on every machine.
-  /// Mistakes of one kind hide those of later kinds: steps that do not match, then deadlocks, then
-  /// races, then wrong outputs.
+  /// Returns the mistakes in it, in one line each; empty for a schedule that is correct on every
+  /// machine. Mistakes of one kind hide those of later kinds: steps that do not match, then
+  /// deadlocks, then races, then wrong outputs.
   public List<String> findings() {
     return Check.findings(this);
   }
@@ -321,7 +321,7 @@ public final class Schedule implements Displayable {
             + (found.size() > MOST_LINES ? "\n..." : ""));
   }
 
-  /// A short text that differs, in all likelihood, between schedules that are not equal.
+  /// Returns a checksum, which differs, in all likelihood, between schedules that are not equal.
   public String fingerprint() {
     var sum = new CRC32C();
     buffers.forEach(
@@ -368,8 +368,8 @@ public final class Schedule implements Displayable {
     return Objects.hash(goal.toString(), ranks, lanes);
   }
 
-  /// The order of the steps of all ranks, drawn as text: a row for each lane, time to the right. Of
-  /// more than [#DRAWN_RANKS] ranks the first are drawn.
+  /// Draws the order of the steps of all ranks as text: one row per lane, time to the right. Only
+  /// the first [#DRAWN_RANKS] ranks are drawn.
   public String timeline() {
     return timeline(Timeline.of(this));
   }
@@ -383,7 +383,7 @@ public final class Schedule implements Displayable {
                 .formatted(DRAWN_RANKS, ranks - 1, ranks - 1);
   }
 
-  /// The order of one rank's steps, drawn as text.
+  /// Draws the order of one rank's steps as text.
   public String timeline(int rank) {
     if (rank < 0 || rank >= ranks) {
       throw new BraidException(
@@ -396,7 +396,7 @@ public final class Schedule implements Displayable {
     return IntStream.range(0, Math.min(ranks, DRAWN_RANKS)).boxed().toList();
   }
 
-  /// The timeline, as text and as a picture.
+  /// Returns the timeline, as text and as a picture.
   @Override
   public MimeBundle display() {
     var timeline = Timeline.of(this);

@@ -4,10 +4,10 @@ import braid.model.GemmSpec;
 
 /// One rank's share of a problem.
 ///
-/// @param input rows of the input that the rank holds
-/// @param inner depth that the rank multiplies over
-/// @param columns of the weight and the output that are the rank's
-/// @param output rows of the output that are the rank's
+/// @param input the rank's rows of the input
+/// @param inner the rank's part of the depth (k)
+/// @param columns the rank's columns of the weight and the output
+/// @param output the rank's rows of the output
 public record Shares(Slice input, Slice inner, Slice columns, Slice output) {
   public static Shares of(GemmSpec spec, int ranks, int rank) {
     var m = new Slice(0, spec.m());

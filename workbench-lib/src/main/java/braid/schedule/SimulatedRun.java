@@ -30,8 +30,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// A schedule as operations that take time on a machine, and the profiles that come of them. Steps
-/// are written rank by rank and not kept: what remains of them is a few bytes each.
+/// Converts a schedule to timed operations on a machine, simulates them, and returns the profiles.
+/// Steps are planned rank by rank and not cached, so that each takes only a few bytes.
 final class SimulatedRun {
   private final Schedule schedule;
   private final Machine machine;
@@ -72,7 +72,7 @@ final class SimulatedRun {
     for (int rank = 0; rank < schedule.ranks(); rank++) {
       operations.add(operations(rank));
     }
-    var ran =
+    var results =
         new Simulation(
                 machine,
                 new Simulation.Input(lanes, work, words, operations),
@@ -83,13 +83,13 @@ final class SimulatedRun {
     var columns = configuration();
     var profiles = new ArrayList<Profile>();
     for (int rank = 0; rank < schedule.ranks(); rank++) {
-      var spans = ran.get(rank).spans();
+      var spans = results.get(rank).spans();
       spans.sort(Comparator.comparingLong(braid.model.Span::startNanos));
       profiles.add(
           new Profile(
               new Place(rank, schedule.ranks()),
               columns,
-              ran.get(rank).iterationNanos(),
+              results.get(rank).iterationNanos(),
               spans,
               0));
       spans.clear();
@@ -102,7 +102,7 @@ final class SimulatedRun {
     switch (schedule.goal()) {
       case Goal.Gemm gemm -> {
         columns.putAll(gemm.spec().columns());
-        gemm.overlap().ifPresent(how -> columns.putAll(how.columns()));
+        gemm.overlap().ifPresent(overlap -> columns.putAll(overlap.columns()));
       }
       case Goal.Collected collected -> columns.put("collective", collected.toString());
       case Goal.Unstated unstated -> columns.put("schedule", unstated.name());
@@ -129,7 +129,7 @@ final class SimulatedRun {
             .formatted(rank, step.lane(), number, step.text(), why));
   }
 
-  /// The operations of one rank.
+  /// Returns the operations of one rank.
   private Operations operations(int rank) {
     var into = new Operations(schedule.lanes().size());
     int number = 0;
@@ -159,7 +159,7 @@ final class SimulatedRun {
                   rank,
                   call,
                   number,
-                  "what a library does is not simulated; take copies, as over(COPY_ENGINE) does");
+                  "library calls are not simulated; use copies, such as over(COPY_ENGINE)");
         };
     var as = into.step(lane, number, step.chunk(), Math.round(launch * launchShare));
     switch (step) {
@@ -206,7 +206,7 @@ final class SimulatedRun {
   private static void requireOwn(int rank, int number, Copy copy, Move move) {
     if (move.from().rank() != rank && move.to().rank() != rank) {
       throw wrong(
-          rank, copy, number, "a rank must copy from or to itself; leave it to one of both");
+          rank, copy, number, "a rank must copy from or to itself; let one of the two ranks copy");
     }
   }
 
@@ -216,7 +216,7 @@ final class SimulatedRun {
           rank,
           step,
           number,
-          "ranks are 0..%d but it names %d".formatted(schedule.ranks() - 1, peer));
+          "the peer must be rank 0..%d but was %d".formatted(schedule.ranks() - 1, peer));
     }
     return peer;
   }
@@ -235,11 +235,11 @@ final class SimulatedRun {
     return first + index;
   }
 
-  private int number(Work some) {
+  private int number(Work kind) {
     return numbers.computeIfAbsent(
-        some,
+        kind,
         _ -> {
-          work.add(some);
+          work.add(kind);
           return work.size() - 1;
         });
   }
@@ -277,7 +277,7 @@ final class SimulatedRun {
     return number(new Work(Stage.GEMM, free, nanos, 0, Math.round(2 * rows * n * k)));
   }
 
-  /// How long work on a result takes besides making it.
+  /// Returns the time of the work on a result after its computation.
   private double finishNanos(Finish finish, Region output) {
     int passes =
         (finish.accumulate() ? 2 : 0)

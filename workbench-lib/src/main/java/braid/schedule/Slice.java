@@ -2,8 +2,8 @@ package braid.schedule;
 
 /// Consecutive rows or elements: `length` of them from `start` on.
 public record Slice(long start, long length) {
-  /// The balanced part number `index` of `total`: the first `total % parts` parts have one more
-  /// than the others.
+  /// Returns part `index` of `parts` balanced parts of `total`: the first `total % parts` parts
+  /// have one more than the others.
   public static Slice of(long total, int parts, int index) {
     long shortest = total / parts;
     long longer = total % parts;
@@ -11,7 +11,7 @@ public record Slice(long start, long length) {
         index * shortest + Math.min(index, longer), shortest + (index < longer ? 1 : 0));
   }
 
-  /// The first place after it.
+  /// Returns the end, exclusive.
   public long end() {
     return start + length;
   }
@@ -28,7 +28,7 @@ public record Slice(long start, long length) {
     return start < other.end() && other.start < end();
   }
 
-  /// A balanced part of this range.
+  /// Returns a balanced part of this range.
   public Slice part(int parts, int index) {
     return of(length, parts, index).shifted(start);
   }

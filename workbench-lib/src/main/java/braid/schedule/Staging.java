@@ -29,7 +29,7 @@ final class Staging {
     return parts.stream().anyMatch(part -> part.port().equals(port.name()));
   }
 
-  /// The buffer of the caller that stands for a port.
+  /// Returns the caller's buffer of a port.
   static Buffer buffer(Port port) {
     var of = port.regions().getFirst().buffer();
     return new Buffer(
@@ -40,7 +40,7 @@ final class Staging {
         of.transposed());
   }
 
-  /// The steps of a rank with the copies around them.
+  /// Returns the steps of a rank with the copies around them.
   List<Step> steps(int rank) {
     var inner = schedule.steps(rank);
     var copier = schedule.lanes().getFirst();
@@ -68,7 +68,7 @@ final class Staging {
     return Program.numbered(all);
   }
 
-  /// The other lanes that use those regions, or signal peers that may.
+  /// Returns the other lanes that use the regions, or that signal peers which may use them.
   private static Set<Lane> lanes(List<Step> steps, List<Region> regions, Lane copier) {
     boolean reached = regions.stream().anyMatch(region -> region.buffer().symmetric());
     var lanes = new LinkedHashSet<Lane>();
@@ -91,17 +91,17 @@ final class Staging {
       if (!stages(port) || used.isEmpty()) {
         continue;
       }
-      var own = buffer(port).on(rank);
+      var callers = buffer(port).on(rank);
       if (in && (port.given() || accumulates(port))) {
-        moves.add(new Step.Move(own, used));
+        moves.add(new Step.Move(callers, used));
       } else if (!in && !port.given()) {
-        moves.add(new Step.Move(used, own));
+        moves.add(new Step.Move(used, callers));
       }
     }
     return moves;
   }
 
-  /// Whether an iteration adds to what the port held before.
+  /// Returns whether an iteration adds to a port's earlier values.
   private boolean accumulates(Port port) {
     return port.name().equals(Part.OUTPUT.port())
         && schedule.goal() instanceof Goal.Gemm gemm

@@ -3,8 +3,8 @@ package braid.schedule;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Something that one rank does on one of its lanes in every iteration. A step names regions, lanes
-/// and words, and nothing of a backend. `chunk` is [#NO_CHUNK] for steps of no chunk.
+/// A step of one rank on one of its lanes, in every iteration. It refers to regions, lanes and
+/// words, independent of the backend. `chunk` is [#NO_CHUNK] for steps without a chunk.
 public sealed interface Step {
   int NO_CHUNK = -1;
 
@@ -12,12 +12,12 @@ public sealed interface Step {
 
   int chunk();
 
-  /// Regions that it reads and writes.
+  /// Returns the regions that it reads and writes.
   ///
-  /// @param rank that does it
+  /// @param rank the rank that executes it
   List<Access> accesses(int rank);
 
-  /// A few words for messages and spans, such as `wait for begun from rank 1`.
+  /// Describes it for messages and spans, such as `wait for begun from rank 1`.
   default String text() {
     return switch (this) {
       case Copy copy ->
@@ -45,7 +45,7 @@ public sealed interface Step {
     public enum Use {
       READ,
       WRITE,
-      /// Reads and writes with one atomic operation, whose order does not matter: an amax.
+      /// Reads and writes with one atomic operation in any order: an amax.
       RAISE;
 
       public boolean conflicts(Use other) {
@@ -62,8 +62,7 @@ public sealed interface Step {
     }
   }
 
-  /// Copies regions to others of the same size. The moves do not need each other and may be on
-  /// their way at once.
+  /// Copies regions to others of the same size. The moves are independent and may run concurrently.
   record Copy(Lane lane, int chunk, List<Move> moves) implements Step {
     public Copy {
       moves = List.copyOf(moves);
@@ -78,16 +77,16 @@ public sealed interface Step {
     }
   }
 
-  /// One region's way to another.
+  /// A copy of one region to another.
   record Move(Region from, Region to) {
-    /// Whether no link has to do with it.
+    /// Returns whether it is within one rank, without a link.
     public boolean isLocal() {
       return from.rank() == to.rank();
     }
   }
 
-  /// Multiplies rows of the input by the weight, into rows of the output. Several tiles are one
-  /// multiplication each, or one of them together.
+  /// Multiplies rows of the input by the weight, into rows of the output. Several tiles run as one
+  /// multiplication each, or batched as one.
   record Gemm(Lane lane, int chunk, List<Tile> tiles, Region weight, Finish finish)
       implements Step {
     public Gemm {
@@ -107,11 +106,11 @@ public sealed interface Step {
     }
   }
 
-  /// Rows of a multiplication.
+  /// Input and output rows of a multiplication.
   record Tile(Region input, Region output) {}
 
-  /// Adds up regions of one size, in their order and in fp32. What finishes the sum gets it rounded
-  /// to the first part's type, as a collective would return it.
+  /// Sums regions of one size, in order and in fp32. The finish applies to the sum rounded to the
+  /// first part's type, as a collective would return it.
   record Reduce(Lane lane, int chunk, List<Region> parts, Region output, Finish finish)
       implements Step {
     public Reduce {
@@ -135,12 +134,12 @@ public sealed interface Step {
     }
   }
 
-  /// Makes a weight ready for multiplications after it has changed. A backend may keep another form
-  /// of it: the host widens narrow types once an iteration instead of once a chunk.
+  /// Prepares a weight for multiplications after it has changed. A backend may convert it: the host
+  /// widens narrow types once per iteration instead of once per chunk.
   record Prepare(Lane lane, Region weight) implements Step {
     private static final String OPERAND = " (prepared)";
 
-    /// The prepared form of a weight, which multiplications read.
+    /// Returns the prepared form of a weight, which multiplications read.
     public static Region operand(Region weight) {
       var of = weight.buffer();
       return new Region(
@@ -161,11 +160,11 @@ public sealed interface Step {
     }
   }
 
-  /// A collective that a library makes, with this rank's parts of `x` and `y`. All ranks make their
-  /// library calls in the same order.
+  /// A collective by a library, with this rank's parts of `x` and `y`. All ranks make their library
+  /// calls in the same order.
   ///
-  /// @param root of a broadcast; 0 for others
-  /// @param hostWaits whether the host waits for the lane before it makes the call
+  /// @param root rank of a broadcast; 0 for other collectives
+  /// @param hostWaits true if the host waits for the lane before the call
   record LibraryCall(
       Lane lane, Collective collective, Region x, Region y, int root, boolean hostWaits)
       implements Step {
@@ -180,9 +179,9 @@ public sealed interface Step {
     }
   }
 
-  /// Raises a word of another rank, behind all earlier steps of the lane.
+  /// Raises a word of another rank, after all earlier steps of the lane.
   record Signal(Lane lane, int chunk, Flag flag, int index, int to) implements Step {
-    /// Such as `landed[3]`.
+    /// Returns the word, such as `landed[3]`.
     String word() {
       return "%s[%d]".formatted(flag, index);
     }
@@ -193,9 +192,9 @@ public sealed interface Step {
     }
   }
 
-  /// Holds the lane until this rank's word was raised in this iteration, by rank `from`.
+  /// Blocks the lane until rank `from` has raised this rank's word in this iteration.
   record Wait(Lane lane, int chunk, Flag flag, int index, int from) implements Step {
-    /// Such as `landed[3]`; the raiser's rank is left out where it is the index.
+    /// Returns the word, such as `landed[3]`; without the index if it is the raising rank.
     public String word() {
       return index == from ? flag.name() : "%s[%d]".formatted(flag, index);
     }
@@ -206,9 +205,9 @@ public sealed interface Step {
     }
   }
 
-  /// The point at which all earlier steps of the lane are done.
+  /// Marks the point at which all earlier steps of the lane are done.
   ///
-  /// @param number of the mark, of this rank's own; marks are numbered in their order
+  /// @param number number of the mark among those of this rank, in order
   record Mark(Lane lane, int chunk, int number) implements Step {
     @Override
     public List<Access> accesses(int rank) {
@@ -216,7 +215,7 @@ public sealed interface Step {
     }
   }
 
-  /// Holds the lane until another lane of the rank has come to a mark.
+  /// Blocks the lane until another lane of the rank has reached a mark.
   record After(Lane lane, int chunk, int mark) implements Step {
     @Override
     public List<Access> accesses(int rank) {

@@ -11,15 +11,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// The order of a schedule's steps as times: each step starts as soon as what it waits for is over.
-/// Copies, multiplications, sums and library calls take one unit of time, all other steps none. A
-/// step that waits for something that never happens [never starts][#NEVER].
+/// The order of a schedule's steps as times: each step starts as soon as its dependencies are
+/// complete. Copies, multiplications, sums and library calls take one unit of time, all other steps
+/// none. A step whose dependencies never complete [never starts][#NEVER].
 final class Timeline {
   static final int NEVER = Integer.MAX_VALUE;
 
-  /// A step at its time.
+  /// A step with its time.
   ///
-  /// @param start in units of time; for steps that wait, the time at which they have waited
+  /// @param start start in units of time; for steps that wait, the time at which the wait ends
   record Placed(int rank, Step step, int start) {
     boolean isWork() {
       return Timeline.isWork(step);
@@ -34,7 +34,7 @@ final class Timeline {
     }
   }
 
-  /// Something that lanes wait for: a raised word, a mark, or a library call.
+  /// A condition that lanes wait for: a raised word, a mark, or a library call.
   private record Event(int rank, String name, int number, int from) {
     static Event raised(int by, Step.Signal signal) {
       return new Event(signal.to(), signal.flag().name(), signal.index(), by);
@@ -48,20 +48,20 @@ final class Timeline {
       return new Event(rank, "", number, rank);
     }
 
-    /// A library call that all ranks have come to; they are numbered by rank.
+    /// Returns the event that all ranks have reached their library call `number`.
     static Event call(Step.LibraryCall call, int number) {
       return new Event(-1, call.collective() + " of " + call.root(), number, -1);
     }
   }
 
-  /// The steps of a lane that have no time yet.
+  /// The steps of a lane without a time yet.
   private static final class Queue {
     final int rank;
     final List<Integer> steps = new ArrayList<>();
     int next;
     int time;
 
-    /// Whether the lane has come to the library call that it is at.
+    /// True if the lane has reached the library call that it waits in.
     boolean called;
 
     Queue(int rank) {
@@ -71,8 +71,8 @@ final class Timeline {
 
   private final Schedule schedule;
   private final int[][] starts;
-  private final Map<Event, Integer> happened = new HashMap<>();
-  private final Map<Event, List<Queue>> held = new HashMap<>();
+  private final Map<Event, Integer> completed = new HashMap<>();
+  private final Map<Event, List<Queue>> blocked = new HashMap<>();
   private final Map<Event, List<Integer>> callers = new HashMap<>();
   private final Deque<Queue> ready = new ArrayDeque<>();
 
@@ -83,7 +83,7 @@ final class Timeline {
 
   static Timeline of(Schedule schedule) {
     var timeline = new Timeline(schedule);
-    timeline.place();
+    timeline.simulate();
     return timeline;
   }
 
@@ -95,7 +95,7 @@ final class Timeline {
     };
   }
 
-  /// The steps of a rank, in its order.
+  /// Returns the steps of a rank, in order.
   List<Placed> steps(int rank) {
     var steps = schedule.steps(rank);
     var placed = new ArrayList<Placed>(steps.size());
@@ -105,7 +105,7 @@ final class Timeline {
     return placed;
   }
 
-  /// The steps of a rank by lane, for lanes that have any.
+  /// Returns the steps of a rank by lane, for lanes with steps.
   Map<Lane, List<Placed>> lanes(int rank) {
     var lanes = new LinkedHashMap<Lane, List<Placed>>();
     schedule.lanes().forEach(lane -> lanes.put(lane, new ArrayList<>()));
@@ -116,15 +116,15 @@ final class Timeline {
     return lanes;
   }
 
-  /// A wait and the signal that ends it.
+  /// A signal and the wait that it ends.
   record Arrow(Placed from, Placed to) {
-    /// Whether the lane may have stood still until the signal came.
+    /// Returns whether the lane may have been idle until the signal arrived.
     boolean isAwaited() {
       return to.start() > 0 && from.start() == to.start();
     }
   }
 
-  /// The signals between some ranks that are waited for, in the order of the waits.
+  /// Returns the signals between some ranks that are waited for, in the order of the waits.
   List<Arrow> arrows(List<Integer> ranks) {
     var signals = new HashMap<Event, Placed>();
     for (int rank : ranks) {
@@ -148,7 +148,7 @@ final class Timeline {
     return arrows;
   }
 
-  private void place() {
+  private void simulate() {
     for (int rank = 0; rank < starts.length; rank++) {
       var steps = schedule.steps(rank);
       starts[rank] = new int[steps.size()];
@@ -165,7 +165,7 @@ final class Timeline {
     }
   }
 
-  /// Goes on with a lane until it waits for something that has not happened.
+  /// Advances a lane until it waits for an event that is not complete.
   private void run(Queue queue) {
     var steps = schedule.steps(queue.rank);
     for (; queue.next < queue.steps.size(); queue.next++) {
@@ -173,9 +173,9 @@ final class Timeline {
       var step = steps.get(index);
       var awaited = awaited(queue, index, step);
       if (awaited.isPresent()) {
-        var time = happened.get(awaited.get());
+        var time = completed.get(awaited.get());
         if (time == null) {
-          held.computeIfAbsent(awaited.get(), _ -> new ArrayList<>()).add(queue);
+          blocked.computeIfAbsent(awaited.get(), _ -> new ArrayList<>()).add(queue);
           return;
         }
         queue.time = Math.max(queue.time, time);
@@ -184,8 +184,8 @@ final class Timeline {
       queue.called = false;
       queue.time += isWork(step) ? 1 : 0;
       switch (step) {
-        case Step.Signal signal -> happens(Event.raised(queue.rank, signal), queue.time);
-        case Step.Mark mark -> happens(Event.mark(queue.rank, mark.number()), queue.time);
+        case Step.Signal signal -> complete(Event.raised(queue.rank, signal), queue.time);
+        case Step.Mark mark -> complete(Event.mark(queue.rank, mark.number()), queue.time);
         default -> {}
       }
     }
@@ -200,7 +200,7 @@ final class Timeline {
     };
   }
 
-  /// A library call starts on all ranks once all have come to it.
+  /// Returns the event of a library call, which starts on all ranks after all have reached it.
   private Event called(Queue queue, int index, Step.LibraryCall call) {
     var earlier = schedule.steps(queue.rank).subList(0, index);
     var event =
@@ -210,16 +210,16 @@ final class Timeline {
       var times = callers.computeIfAbsent(event, _ -> new ArrayList<>());
       times.add(queue.time);
       if (times.size() == schedule.ranks()) {
-        happens(event, Collections.max(times));
+        complete(event, Collections.max(times));
       }
     }
     return event;
   }
 
-  private void happens(Event event, int time) {
-    if (happened.putIfAbsent(event, time) == null) {
-      ready.addAll(held.getOrDefault(event, List.of()));
-      held.remove(event);
+  private void complete(Event event, int time) {
+    if (completed.putIfAbsent(event, time) == null) {
+      ready.addAll(blocked.getOrDefault(event, List.of()));
+      blocked.remove(event);
     }
   }
 }

@@ -12,10 +12,10 @@ import java.util.Objects;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// A timeline as SVG: rows by rank and lane, a cell for each step, an arrow from each signal to its
-/// wait. It has a background of its own, so that it can be read in light and dark notebooks.
+/// A timeline as SVG: rows by rank and lane, one cell per step, an arrow from each signal to its
+/// wait. It paints its own background, so that it is readable in light and dark notebooks.
 final class TimelineDrawing {
-  /// As wide as charts.
+  /// The width of charts.
   private static final int WIDTH_PX = 860;
 
   private static final int ROW_PX = 20;
@@ -27,7 +27,7 @@ final class TimelineDrawing {
   private static final int WIDEST_UNIT_PX = 104;
   private static final int NARROWEST_UNIT_PX = 3;
 
-  /// Of small letters, estimated generously.
+  /// Width of a small letter, estimated generously.
   private static final double LETTER_PX = 6.4;
 
   private static final int MOST_ARROWS = 96;
@@ -46,7 +46,7 @@ final class TimelineDrawing {
   private final Map<Integer, Map<Lane, Row>> byLane = new HashMap<>();
   private final Set<Stage> stages = EnumSet.noneOf(Stage.class);
 
-  /// Remarks on how to read it.
+  /// Notes on how to read the drawing.
   private final Set<String> notes = new LinkedHashSet<>();
 
   private final int end;
@@ -93,7 +93,7 @@ final class TimelineDrawing {
     return new TimelineDrawing(schedule, timeline, shown).draw();
   }
 
-  /// The kind of a step that is drawn as a cell; null for the others.
+  /// Returns the kind of a step that is drawn as a cell; null for others.
   private static @Nullable Stage stage(Step step) {
     return switch (step) {
       case Step.Gemm _ -> Stage.GEMM;
@@ -110,14 +110,14 @@ final class TimelineDrawing {
   }
 
   private String draw() {
-    ground();
+    background();
     var arrows = arrows();
-    // Pale ones behind the cells, so that labels stay readable.
+    // Pale arrows behind the cells, so that labels remain readable.
     arrows.stream().filter(arrow -> !arrow.isAwaited()).forEach(this::arrow);
     var labels = Labels.of(schedule, shown);
     for (int rank : shown) {
-      var its = labels.apply(rank);
-      rows.stream().filter(row -> row.rank == rank).forEach(row -> cells(row, its));
+      var rankLabels = labels.apply(rank);
+      rows.stream().filter(row -> row.rank == rank).forEach(row -> cells(row, rankLabels));
     }
     arrows.stream().filter(Timeline.Arrow::isAwaited).forEach(this::arrow);
     var body = svg.toString();
@@ -154,8 +154,8 @@ final class TimelineDrawing {
     return "Order of one iteration on " + (ranks == 1 ? "1 rank" : ranks + " ranks");
   }
 
-  /// Bands of ranks, names of lanes, lines between units of time.
-  private void ground() {
+  /// Draws bands of ranks, names of lanes, and lines between units of time.
+  private void background() {
     for (var row : rows) {
       double top = top(row);
       if (row.rank % 2 == 1) {
@@ -176,7 +176,7 @@ final class TimelineDrawing {
     }
     if (units > end && end > 0) {
       text(x(end + 1), HEAD_PX - 3, 9, QUIET_INK, "", "never");
-      notes.add("steps behind ? never start");
+      notes.add("steps after ? never start");
     }
   }
 
@@ -211,7 +211,7 @@ final class TimelineDrawing {
             .formatted(px(x), px(top(row) + 2), px(width), rowPx - 4, color(stage), more));
   }
 
-  /// The label of a cell, or its chunk, or nothing: as much as fits.
+  /// Draws the label of a cell, or its chunk, or nothing, whichever fits.
   private void label(Row row, int unit, String ink, String label, int chunk) {
     var number = chunk == Step.NO_CHUNK ? "" : String.valueOf(chunk);
     boolean whole = label.length() * LETTER_PX < unitPx - 4;
@@ -229,7 +229,8 @@ final class TimelineDrawing {
     }
   }
 
-  /// The arrows to draw: those that a lane may have stood still for first, where they are too many.
+  /// Returns the arrows to draw; if there are too many, only those that a lane may have been idle
+  /// for.
   private List<Timeline.Arrow> arrows() {
     var all = timeline.arrows(shown).stream().filter(arrow -> arrow.to().starts()).toList();
     var drawn = all;
@@ -342,7 +343,7 @@ final class TimelineDrawing {
     return stage == Stage.COPY ? INK : "#FFFFFF";
   }
 
-  /// A coordinate with at most one decimal place.
+  /// Formats a coordinate with at most one decimal place.
   private static String px(double value) {
     long tenths = Math.round(value * 10);
     return tenths % 10 == 0

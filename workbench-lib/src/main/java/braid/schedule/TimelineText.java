@@ -10,7 +10,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 
-/// A timeline as text: a row for each lane, and under it the signals that the lane waits for.
+/// A timeline as text: one row per lane, and below it the signals that the lane waits for.
 ///
 /// ```
 /// comm    > fetch 1  | fetch 2 >
@@ -18,16 +18,16 @@ import java.util.stream.Collectors;
 /// gemm-0  | gemm own | gemm 1  | gemm 2 |
 /// ```
 ///
-/// `|` begins and ends a step; `>` does the same where the lane signals to other ranks. `^` names
-/// signals that the step above it waits for, or the end of the lane. Steps that never start follow
-/// at the end, between `?`.
+/// `|` begins and ends a step; `>` also marks a signal to other ranks. `^` names signals that the
+/// step above it, or the end of the lane, waits for. Steps that never start follow at the end,
+/// between `?`.
 final class TimelineText {
-  /// A comment has room for so many beside its margin.
+  /// Width that fits into a comment.
   static final int WIDTH_COLUMNS = 92;
 
   private static final String CUT = "...";
 
-  /// Room around labels: with and without blanks.
+  /// Padding around labels: with and without blanks.
   private static final int[] PADDINGS = {1, 0};
 
   private static final int NARROWEST = 2;
@@ -38,10 +38,10 @@ final class TimelineText {
   /// The first unit of time after all steps that start.
   private int end;
 
-  /// Units of time and, behind them, places of steps that never start.
+  /// Number of units of time, including the places of steps that never start.
   private int units;
 
-  /// A rank's lane.
+  /// One lane of a rank.
   private static final class Row {
     final int rank;
     final String name;
@@ -74,7 +74,7 @@ final class TimelineText {
     }
   }
 
-  /// The timelines of those ranks, one under the other on one axis.
+  /// Returns the timelines of the shown ranks, one below the other on one axis.
   static String of(Schedule schedule, Timeline timeline, List<Integer> shown, boolean headed) {
     return new TimelineText(schedule, timeline, shown).text(headed);
   }
@@ -162,11 +162,11 @@ final class TimelineText {
       lines.add(axis.line(row));
       lines.addAll(axis.carets(row));
     }
-    lines.addAll(axis.leftOut(rows));
+    lines.addAll(axis.omitted(rows));
     return String.join("\n", lines);
   }
 
-  /// Places of the units of time in a line. Units from `cut` to before `resumed` are left out.
+  /// Positions of the units of time in a line. Units from `cut` to before `resumed` are omitted.
   private record Axis(int names, int padding, List<Integer> widths, int cut, int resumed) {
     static Axis of(List<Row> rows, int units, int names) {
       int least = PADDINGS[PADDINGS.length - 1];
@@ -195,7 +195,7 @@ final class TimelineText {
       return padding == 0 ? cell.label.replace(" @", "@") : cell.label;
     }
 
-    /// Leaves out units in the middle, so that it fits.
+    /// Omits units in the middle, so that the line fits.
     private Axis shortened() {
       int room = WIDTH_COLUMNS - names - CUT.length() - 4;
       int head = 0;
@@ -216,12 +216,12 @@ final class TimelineText {
       return unit < cut || unit >= resumed;
     }
 
-    /// Whether the bar before that unit is there.
+    /// Returns whether the bar before a unit is shown.
     private boolean showsBar(int unit) {
       return unit <= cut || unit >= resumed;
     }
 
-    /// The place of the bar before that unit.
+    /// Returns the position of the bar before a unit.
     private int place(int unit) {
       int place = names;
       for (int before = 0; before < unit; before++) {
@@ -261,7 +261,7 @@ final class TimelineText {
       return lines.stream().map(line -> line.toString().stripTrailing()).toList();
     }
 
-    /// Puts it into the first line with room; to the left of the caret where it is too long.
+    /// Puts the text into the first line with room; to the left of the caret if it is too long.
     private static void caret(List<StringBuilder> lines, int place, String text) {
       boolean left = place + 2 + text.length() > WIDTH_COLUMNS;
       var shown = left ? text + " ^" : "^ " + text;
@@ -281,8 +281,8 @@ final class TimelineText {
       line.replace(from, from + text.length(), text);
     }
 
-    /// How much is left out; nothing where all is shown.
-    List<String> leftOut(List<Row> rows) {
+    /// Describes the omitted units; empty if all are shown.
+    List<String> omitted(List<Row> rows) {
       if (cut == resumed) {
         return List.of();
       }

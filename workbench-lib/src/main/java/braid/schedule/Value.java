@@ -8,47 +8,47 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 
-/// The value of a row as an expression of rows that were there before the iteration. A source is
-/// named by its distance from the row that has the value, so that consecutive rows have one value,
-/// and rows that are off by one do not.
+/// The value of a row as an expression of rows before the iteration. A source row is identified by
+/// its distance from the row with the value, so that consecutive rows have equal values, and rows
+/// that are off by one do not.
 sealed interface Value {
-  /// The source of a row.
+  /// The origin of a source row.
   enum Origin {
-    /// The caller wrote it.
+    /// Written by the caller.
     GIVEN,
     /// An output as it was before the iteration.
     BEFORE,
-    /// Nobody wrote it.
+    /// Not written.
     UNKNOWN
   }
 
-  /// The row of a buffer that is `shift` rows behind the one that has the value.
+  /// The row of a buffer that is `shift` rows after the row with the value.
   record Rows(String buffer, int rank, long shift, Origin origin) implements Value {}
 
-  /// The same row for all: a bias.
+  /// The same row for all rows: a bias.
   record Repeated(Value row) implements Value {}
 
   /// A row times a weight.
   ///
-  /// @param scales how often it was scaled; [#UNSCALED] where nothing is to be
+  /// @param scales number of times it was scaled; [#UNSCALED] if it must not be
   record Product(Value row, List<Factor> weight, int scales) implements Value {
     static final int UNSCALED = -1;
   }
 
-  /// Rows of a weight, counted from its first.
+  /// Rows of a weight, relative to its first row.
   record Factor(Slice rows, Value value) {}
 
-  /// Values added up, in any order, and how often each.
+  /// A sum of values in any order, with the count of each.
   record Sum(Map<Value, Integer> terms) implements Value {
     static final Sum ZERO = new Sum(Map.of());
   }
 
   record Gelu(Value of) implements Value {}
 
-  /// Divided by the scale of an FP8 output.
+  /// A value divided by the scale of an FP8 output.
   record Rescaled(Value of) implements Value {}
 
-  /// Adds up, into one sum.
+  /// Returns the sum of values, flattened into one.
   static Value sum(List<Value> values) {
     if (values.size() == 1) {
       return values.getFirst();
@@ -70,7 +70,7 @@ sealed interface Value {
     return this instanceof Sum sum ? sum.terms() : Map.of(this, 1);
   }
 
-  /// The same value as a row that is `by` rows before has it.
+  /// Returns the value for a row that is `by` rows before.
   default Value moved(long by) {
     if (by == 0) {
       return this;
@@ -90,7 +90,7 @@ sealed interface Value {
     };
   }
 
-  /// Times the scales of its operands.
+  /// Returns the value multiplied by the scales of its operands.
   default Value scaled() {
     return switch (this) {
       case Product product when product.scales() != Product.UNSCALED ->
@@ -104,7 +104,7 @@ sealed interface Value {
     };
   }
 
-  /// Whether all of it was written or given.
+  /// Returns whether all of it was written or given.
   default boolean isKnown() {
     return switch (this) {
       case Rows rows -> rows.origin() != Origin.UNKNOWN;
@@ -118,7 +118,7 @@ sealed interface Value {
     };
   }
 
-  /// Such as `input@1[0..3] x weight@1[0..7]`, for those rows.
+  /// Formats the value of some rows, such as `input@1[0..3] x weight@1[0..7]`.
   default String text(Slice at) {
     return switch (this) {
       case Rows rows ->
@@ -156,28 +156,28 @@ sealed interface Value {
         .collect(Collectors.joining(" + "));
   }
 
-  /// The terms that it lacks or has too much of, compared with another value of those rows.
-  default String difference(Value wanted, Slice at) {
-    if (this instanceof Rescaled own && wanted instanceof Rescaled other) {
+  /// Describes the missing and extra terms compared with the expected value of the same rows.
+  default String difference(Value expected, Slice at) {
+    if (this instanceof Rescaled own && expected instanceof Rescaled other) {
       return own.of().difference(other.of(), at);
     }
-    if (wanted instanceof Rescaled other && equals(other.of())) {
+    if (expected instanceof Rescaled other && equals(other.of())) {
       return "is not divided by the output's scale";
     }
-    if (this instanceof Rescaled own && own.of().equals(wanted)) {
+    if (this instanceof Rescaled own && own.of().equals(expected)) {
       return "is divided by the output's scale once too often";
     }
-    if (this instanceof Gelu own && wanted instanceof Gelu other) {
+    if (this instanceof Gelu own && expected instanceof Gelu other) {
       return own.of().difference(other.of(), at);
     }
-    if (wanted instanceof Gelu other && equals(other.of())) {
+    if (expected instanceof Gelu other && equals(other.of())) {
       return "lacks its gelu";
     }
-    if (this instanceof Gelu own && own.of().equals(wanted)) {
+    if (this instanceof Gelu own && own.of().equals(expected)) {
       return "has a gelu too much";
     }
-    var missing = less(wanted.terms(), terms());
-    var extra = less(terms(), wanted.terms());
+    var missing = less(expected.terms(), terms());
+    var extra = less(terms(), expected.terms());
     if (extra.isEmpty()) {
       return "lacks " + text(missing, at);
     }
@@ -199,21 +199,21 @@ sealed interface Value {
     return rest;
   }
 
-  /// Rows that have one value, and the step that wrote it.
+  /// Rows with one value, and the step that wrote it.
   record Piece(Slice rows, Value value, int writer) {
-    /// The part of it within those rows.
+    /// Returns the part within other rows.
     Piece within(Slice other) {
       long start = Math.max(rows.start(), other.start());
       return new Piece(new Slice(start, Math.min(rows.end(), other.end()) - start), value, writer);
     }
 
-    /// The same rows where they lie `by` rows farther on.
+    /// Returns the same rows moved by `by` rows.
     Piece shifted(long by) {
       return new Piece(rows.shifted(by), value.moved(-by), writer);
     }
   }
 
-  /// Values of several lists of pieces of the same rows, added up where they overlap.
+  /// Sums several lists of pieces of the same rows, where they overlap.
   static List<Piece> sum(List<List<Piece>> all, int writer) {
     var cuts = new TreeSet<Long>();
     all.forEach(

@@ -20,9 +20,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/// The steps of all ranks in one numbering, and what releases what: the signal of each wait, the
-/// mark of each after, the library calls that meet. Every step is held to what the schedule
-/// declares on the way.
+/// Numbers the steps of all ranks, and matches each wait with its signal, each after with its mark,
+/// and the library calls of all ranks. Also checks every step against the schedule's declarations.
 final class Wiring {
   static final int NONE = -1;
 
@@ -36,10 +35,10 @@ final class Wiring {
   private final int[] releasedBy;
   private final int[] meetingOf;
 
-  /// A word of a rank.
+  /// A signal word of a rank.
   private record Word(int rank, String flag, int index) {}
 
-  /// Steps that raise a word and that wait for it.
+  /// Steps that raise a word, and steps that wait for it.
   private record Users(List<Integer> signals, List<Integer> waits) {}
 
   Wiring(Schedule schedule) {
@@ -86,7 +85,7 @@ final class Wiring {
     return rankOf[number];
   }
 
-  /// The number of a rank's first step; of `ranks`, that of all steps.
+  /// Returns the number of a rank's first step; for `ranks`, the number of all steps.
   int first(int rank) {
     return firsts[rank];
   }
@@ -95,22 +94,22 @@ final class Wiring {
     return lanes.getOrDefault(steps.get(number).lane(), NONE);
   }
 
-  /// The signal of a wait or the mark of an after; [#NONE] for other steps.
+  /// Returns the signal of a wait or the mark of an after; [#NONE] for other steps.
   int releasedBy(int number) {
     return releasedBy[number];
   }
 
-  /// The place of a library call among those of its rank; [#NONE] for other steps.
+  /// Returns the index of a library call among those of its rank; [#NONE] for other steps.
   int meetingOf(int number) {
     return meetingOf[number];
   }
 
-  /// Library calls that meet, each by rank.
+  /// Returns the meetings of library calls, each by rank.
   List<int[]> meetings() {
     return meetings;
   }
 
-  /// Such as `copy of input@1[0..3] to inbox@2[0..3] on lane comm of rank 1`.
+  /// Names a step, such as `copy of input@1[0..3] to inbox@2[0..3] on lane comm of rank 1`.
   String name(int number) {
     return "%s on lane %s of rank %d"
         .formatted(steps.get(number).text(), steps.get(number).lane(), rankOf[number]);
@@ -145,7 +144,7 @@ final class Wiring {
       for (var region : regions(step)) {
         if (!declares(buffers, region.buffer())) {
           finding(
-              "%s: the schedule has no buffer %s like that; add it to the builder",
+              "%s: the schedule declares no such buffer %s; add it to the builder",
               name(number), region.buffer());
         } else if (region.rank() != rankOf[number] && !region.buffer().symmetric()) {
           finding(
@@ -163,7 +162,7 @@ final class Wiring {
 
   private List<Region> regions(Step step) {
     return switch (step) {
-      // Their other accesses are to a form of the weight that the backend keeps.
+      // Other accesses are to a form of the weight that the backend keeps.
       case Prepare prepare -> List.of(prepare.weight());
       case Gemm gemm -> {
         var own = Prepare.operand(gemm.weight()).buffer().name();
@@ -176,7 +175,7 @@ final class Wiring {
     };
   }
 
-  /// Whether the regions of a step go together in rows, columns and type.
+  /// Returns whether the regions of a step match in rows, columns and type.
   private boolean sizesFit(int number) {
     int before = findings.size();
     switch (steps.get(number)) {
@@ -194,7 +193,7 @@ final class Wiring {
                     sameColumns(number, move.from(), move.to());
                     if (move.from().buffer().transposed() != move.to().buffer().transposed()) {
                       finding(
-                          "%s: %s is stored by columns and %s is not; copy between buffers that are stored alike",
+                          "%s: %s is stored by columns and %s is not; copy between buffers of one layout",
                           name(number),
                           move.from().buffer().transposed() ? move.from() : move.to(),
                           move.from().buffer().transposed() ? move.to() : move.from());
@@ -244,7 +243,7 @@ final class Wiring {
     return findings.size() == before;
   }
 
-  /// Whether numbers of those types are multiplied: of one type, or as the problem has them.
+  /// Returns whether numbers of two types can be multiplied: of one type, or as in the problem.
   private boolean multiply(DType input, DType weight) {
     return input == weight
         || (schedule.goal() instanceof Goal.Gemm(GemmSpec spec, var _)
@@ -259,7 +258,7 @@ final class Wiring {
         .ifPresent(
             bias -> {
               sameColumns(number, bias.on(rank), output);
-              besides(number, bias, output);
+              sumTypeFits(number, bias, output);
               if (bias.rows(rank) != 1) {
                 finding("%s: a bias has 1 row but %s has %d", name(number), bias, bias.rows(rank));
               }
@@ -276,16 +275,16 @@ final class Wiring {
                   output.buffer().on(rank),
                   output.buffer().rows(rank));
               sameColumns(number, kept.on(rank), output);
-              besides(number, kept, output);
+              sumTypeFits(number, kept, output);
             });
   }
 
-  private void besides(int number, Buffer buffer, Region output) {
-    var right = output.buffer().dtype().sumType();
-    if (buffer.dtype() != right) {
+  private void sumTypeFits(int number, Buffer buffer, Region output) {
+    var expected = output.buffer().dtype().sumType();
+    if (buffer.dtype() != expected) {
       finding(
-          "%s: beside %s in %s, %s must be %s but is %s",
-          name(number), output, output.buffer().dtype(), buffer, right, buffer.dtype());
+          "%s: for %s in %s, %s must be %s but is %s",
+          name(number), output, output.buffer().dtype(), buffer, expected, buffer.dtype());
     }
   }
 
@@ -309,7 +308,7 @@ final class Wiring {
           case Mark mark -> {
             var other = seen.put(mark.number(), number);
             if (other != null) {
-              finding("%s: %s has that number; take another", name(number), name(other));
+              finding("%s: %s has the same number; use another", name(number), name(other));
             }
           }
           case After after -> {
@@ -334,12 +333,12 @@ final class Wiring {
       int rank = rankOf[number];
       switch (steps.get(number)) {
         case Signal signal -> {
-          if (wordIsThere(number, signal.flag(), signal.index(), signal.to())) {
+          if (wordExists(number, signal.flag(), signal.index(), signal.to())) {
             users(words, signal.to(), signal.flag(), signal.index()).signals().add(number);
           }
         }
         case Wait wait -> {
-          if (wordIsThere(number, wait.flag(), wait.index(), wait.from())) {
+          if (wordExists(number, wait.flag(), wait.index(), wait.from())) {
             users(words, rank, wait.flag(), wait.index()).waits().add(number);
           }
         }
@@ -354,7 +353,7 @@ final class Wiring {
         new Word(rank, flag.name(), index), _ -> new Users(new ArrayList<>(), new ArrayList<>()));
   }
 
-  private boolean wordIsThere(int number, Flag flag, int index, int other) {
+  private boolean wordExists(int number, Flag flag, int index, int other) {
     int before = findings.size();
     if (!schedule.flags().contains(flag)) {
       finding("%s: the schedule has no such flag; add it to the builder", name(number));
@@ -393,8 +392,7 @@ final class Wiring {
     int signal = users.signals().getFirst();
     if (users.waits().isEmpty()) {
       finding(
-          "%s is waited for by nobody; let rank %d wait for it or leave it out",
-          name(signal), word.rank());
+          "%s is not waited for; let rank %d wait for it or remove it", name(signal), word.rank());
     }
     for (int wait : users.waits()) {
       if (((Wait) steps.get(wait)).from() == rankOf[signal]) {
@@ -407,17 +405,17 @@ final class Wiring {
     }
   }
 
-  /// Library calls meet by their place among those of each rank.
+  /// Matches library calls by their index among those of each rank.
   private void matchCalls() {
     var calls = new ArrayList<List<Integer>>();
     for (int rank = 0; rank < schedule.ranks(); rank++) {
-      var its = new ArrayList<Integer>();
+      var libraryCalls = new ArrayList<Integer>();
       for (int number = firsts[rank]; number < firsts[rank + 1]; number++) {
         if (steps.get(number) instanceof LibraryCall) {
-          its.add(number);
+          libraryCalls.add(number);
         }
       }
-      calls.add(its);
+      calls.add(libraryCalls);
     }
     int most = calls.stream().mapToInt(List::size).max().orElse(0);
     for (int place = 0; place < most; place++) {

@@ -1,6 +1,6 @@
-/// Schedules as data: which rank copies, multiplies, adds and signals, in which order. A planner
-/// makes a [braid.schedule.Schedule] from a problem; backends execute it, and it is checked, drawn
-/// and simulated without running anything.
+/// Schedules as data: the copies, multiplications, sums and signals of every rank, in order. A
+/// planner builds a [braid.schedule.Schedule] from a problem; backends execute it, and it is
+/// checked, drawn and simulated without running it.
 @NullMarked
 package braid.schedule;
 

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.model.AllReduce;
 import braid.model.CollectiveWay;
 import braid.model.DType;
-import braid.schedule.CollectiveSpec.Library;
+import braid.schedule.CollectiveSpec.LibraryNeeds;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -13,13 +13,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Collectives by themselves pass the check: at all rank counts, by copies that fetch, copies that
-/// write, and library calls with and without meetings.
+/// Standalone collectives pass the check: on all numbers of ranks, by copies that fetch, copies
+/// that write, and library calls with and without meetings.
 class CollectiveSchedulesTest {
   private static final Set<Collective> SUMS =
       Set.of(Collective.REDUCE_SCATTER, Collective.ALL_REDUCE);
 
-  /// Parts of a megabyte and more go in chunks.
+  /// Parts of a megabyte or more are split into chunks.
   private static final long[] SIZES = {1, 7, 48, 700_001};
 
   private static List<CollectiveSpec> specs(int ranks) {
@@ -27,27 +27,28 @@ class CollectiveSchedulesTest {
     for (var collective : Collective.values()) {
       for (long size : ranks > 4 ? new long[] {1, 48} : SIZES) {
         long elements = collective == Collective.ALL_REDUCE ? size : size * ranks;
-        specs.add(spec(collective, elements, CollectiveWay.COPY_ENGINE, Library.NONE));
+        specs.add(spec(collective, elements, CollectiveWay.COPY_ENGINE, LibraryNeeds.NONE));
         if (collective == Collective.ALL_REDUCE) {
           specs.add(oneShot(elements, false));
         }
         if (!SUMS.contains(collective)) {
-          specs.add(spec(collective, elements, CollectiveWay.PUSHING, Library.NONE));
+          specs.add(spec(collective, elements, CollectiveWay.PUSHING, LibraryNeeds.NONE));
         }
-        specs.add(spec(collective, elements, CollectiveWay.NCCL, Library.NONE));
-        specs.add(spec(collective, elements, CollectiveWay.NCCL, new Library(true, true, false)));
+        specs.add(spec(collective, elements, CollectiveWay.NCCL, LibraryNeeds.NONE));
         specs.add(
-            spec(collective, elements, CollectiveWay.NVSHMEM, new Library(true, false, true)));
+            spec(collective, elements, CollectiveWay.NCCL, new LibraryNeeds(true, true, false)));
+        specs.add(
+            spec(collective, elements, CollectiveWay.NVSHMEM, new LibraryNeeds(true, false, true)));
       }
     }
     return specs;
   }
 
   private static CollectiveSpec spec(
-      Collective collective, long elements, CollectiveWay way, Library library) {
+      Collective collective, long elements, CollectiveWay way, LibraryNeeds needs) {
     boolean inPlace = collective == Collective.BROADCAST || collective == Collective.BARRIER;
     return new CollectiveSpec(
-        collective, DType.FP32, elements, 0, inPlace, AllReduce.TWO_SHOT, way, 0, library);
+        collective, DType.FP32, elements, 0, inPlace, AllReduce.TWO_SHOT, way, 0, needs);
   }
 
   private static CollectiveSpec oneShot(long elements, boolean inPlace) {
@@ -60,7 +61,7 @@ class CollectiveSchedulesTest {
         AllReduce.ONE_SHOT,
         CollectiveWay.WORKERS,
         2,
-        Library.NONE);
+        LibraryNeeds.NONE);
   }
 
   @ParameterizedTest
@@ -85,12 +86,12 @@ class CollectiveSchedulesTest {
               AllReduce.TWO_SHOT,
               CollectiveWay.COPY_ENGINE,
               0,
-              Library.NONE);
+              LibraryNeeds.NONE);
       assertThat(Schedule.of(spec, ranks).findings()).as("%s on %d ranks", spec, ranks).isEmpty();
     }
   }
 
-  /// In one chunk, and in as many as have room.
+  /// In one chunk, and in the largest number of chunks that fit the inbox.
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
   void aOneShotSumInPlacePasses(int ranks) {
@@ -113,11 +114,13 @@ class CollectiveSchedulesTest {
   @Test
   void aOneShotSumTakesOneRoundOfFetchesAndATwoShotSumTwo() {
     assertThat(fetched(oneShot(48, false), 4)).isEqualTo(3 * 48);
-    assertThat(fetched(spec(Collective.ALL_REDUCE, 48, CollectiveWay.COPY_ENGINE, Library.NONE), 4))
+    assertThat(
+            fetched(
+                spec(Collective.ALL_REDUCE, 48, CollectiveWay.COPY_ENGINE, LibraryNeeds.NONE), 4))
         .isEqualTo(2 * 3 * 12);
   }
 
-  /// Elements that rank 0 copies out of other ranks' tensors.
+  /// Returns the number of elements that rank 0 copies from other ranks' tensors.
   private static long fetched(CollectiveSpec spec, int ranks) {
     return Schedule.of(spec, ranks).steps(0).stream()
         .filter(Step.Copy.class::isInstance)
@@ -141,7 +144,7 @@ class CollectiveSchedulesTest {
               AllReduce.TWO_SHOT,
               way,
               0,
-              Library.NONE);
+              LibraryNeeds.NONE);
       assertThat(Schedule.of(spec, 3).findings()).as("%s", spec).isEmpty();
     }
   }

@@ -17,15 +17,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Every timeline that a comment or a page shows is the generated one. The test writes the files as
-/// they should be to `target/timelines`; to regenerate them, run it and copy them from there.
+/// Compares every timeline in comments and pages with the generated one. The test writes the
+/// regenerated files to `target/timelines`; to update them, run it and copy them from there.
 class GeneratedTimelinesTest {
   private static final Path PLANNERS = Path.of("src/main/java/braid/schedule");
   private static final Path PAGE = Path.of("../docs/schedules.md");
   private static final Path PICTURE = Path.of("../docs/schedule.svg");
   private static final Path REGENERATED = Path.of("target/timelines");
 
-  /// Such as "Rank 0 of 4, `allGatherGemm`, `pipelined(2)`:" and the block behind it.
+  /// Matches "Rank 0 of 4, `allGatherGemm`, `pipelined(2)`:" and the block after it.
   private static final Pattern EXAMPLE =
       Pattern.compile(
           "(?<margin>[ /]*)Rank (?<rank>\\d+) of (?<ranks>\\d+), `(?<spec>\\w+)`, "
@@ -68,7 +68,7 @@ class GeneratedTimelinesTest {
     var generated = examples.replaceAll(found -> Matcher.quoteReplacement(regenerated(found)));
     Files.createDirectories(REGENERATED);
     Files.writeString(REGENERATED.resolve(file.getFileName()), generated);
-    // A bar in a block that has no example above it would be drawn by hand.
+    // A bar in a block without an example above it would be drawn by hand.
     assertThat(examples.replaceAll("").lines())
         .noneMatch(line -> line.matches("[ /]*[\\w-]+ +[|>] .*"));
     assertThat(EXAMPLE.matcher(text).results()).as("timelines of " + file).isNotEmpty();

@@ -14,9 +14,9 @@ import java.util.Map;
 import java.util.Objects;
 
 /// The order of a schedule by brute force: all pairs of events of two iterations, by reachability.
-/// It shares no code with the check. Two schedules of the same steps are equivalent if every two
-/// uses of the same rows, or of the same word, of which one writes, have the same order in both:
-/// every run of one then computes what every run of the other does.
+/// Shares no code with the check. Two schedules of the same steps are equivalent if any two
+/// conflicting uses of the same rows or word have the same order in both: then all their runs
+/// compute the same.
 final class Interleaving {
   private static final int ITERATIONS = 2;
 
@@ -27,7 +27,7 @@ final class Interleaving {
   /// By event, all events before it; empty if the schedule does not match or ends in a deadlock.
   private final List<BitSet> reached = new ArrayList<>();
 
-  /// Events by step and iteration. Steps are told apart by identity.
+  /// Events by step and iteration. Steps are distinguished by identity.
   private final List<Map<Step, Integer>> events = new ArrayList<>();
 
   private final List<List<Integer>> callers = new ArrayList<>();
@@ -42,30 +42,30 @@ final class Interleaving {
       events.add(new IdentityHashMap<>());
     }
     for (int rank = 0; rank < schedule.ranks(); rank++) {
-      lanesOf(rank);
+      addLanes(rank);
     }
     for (var of : events) {
-      signalsOf(of);
+      addSignals(of);
     }
     if (matches) {
       reach();
     }
   }
 
-  /// Whether every wait has one signal and no ranks wait for each other.
+  /// Returns whether every wait has one signal and no ranks wait for each other.
   boolean runs() {
     return matches;
   }
 
-  private int event(List<Integer> those) {
-    before.add(new ArrayList<>(those));
+  private int event(List<Integer> predecessors) {
+    before.add(new ArrayList<>(predecessors));
     return before.size() - 1;
   }
 
-  private void lanesOf(int rank) {
-    var own = new ArrayList<Integer>();
+  private void addLanes(int rank) {
+    var callersOfRank = new ArrayList<Integer>();
     int caller = event(List.of());
-    own.add(caller);
+    callersOfRank.add(caller);
     for (var of : events) {
       var last = new HashMap<String, Integer>();
       var marks = new HashMap<Integer, Integer>();
@@ -87,12 +87,12 @@ final class Interleaving {
       int end = event(List.copyOf(last.values()));
       before.get(end).add(caller);
       caller = end;
-      own.add(caller);
+      callersOfRank.add(caller);
     }
-    callers.add(own);
+    callers.add(callersOfRank);
   }
 
-  private void signalsOf(Map<Step, Integer> of) {
+  private void addSignals(Map<Step, Integer> of) {
     var raised = new HashMap<String, Integer>();
     var awaited = new HashMap<String, List<Integer>>();
     for (int rank = 0; rank < steps.size(); rank++) {
@@ -118,7 +118,7 @@ final class Interleaving {
     }
   }
 
-  /// Adds what is before each event until nothing is added; an event before itself is a deadlock.
+  /// Computes the events before each event as a fixed point; an event before itself is a deadlock.
   private void reach() {
     for (var direct : before) {
       var set = new BitSet();
@@ -146,7 +146,7 @@ final class Interleaving {
   /// Two uses of the same rows, the first before the second.
   record Pair(Object first, int iteration, Object second, int secondIteration) {}
 
-  /// Every ordered pair of conflicting uses.
+  /// Returns every ordered pair of conflicting uses.
   List<Pair> conflicts() {
     var uses = new HashMap<String, List<Use>>();
     for (int rank = 0; rank < steps.size(); rank++) {
@@ -158,16 +158,16 @@ final class Interleaving {
         }
       }
       for (int iteration = 0; iteration <= ITERATIONS; iteration++) {
-        // Between iterations a rank's memory is its caller's.
+        // Between iterations a rank's memory belongs to its caller.
         for (var buffer : schedule.buffers()) {
           use(uses, new Use(rank, iteration, rank, new Access(buffer.on(rank), Access.Use.WRITE)));
         }
       }
     }
     var pairs = new ArrayList<Pair>();
-    for (var together : uses.values()) {
-      for (var one : together) {
-        for (var other : together) {
+    for (var sameBuffer : uses.values()) {
+      for (var one : sameBuffer) {
+        for (var other : sameBuffer) {
           if (one.access().use().conflicts(other.access().use())
               && one.access().region().overlaps(other.access().region())
               && isBefore(one, other)) {
@@ -201,8 +201,8 @@ final class Interleaving {
         : callers.get((Integer) of).get(iteration);
   }
 
-  /// Whether every one of those pairs, of another schedule of the same steps, is ordered so here,
-  /// and a word is raised again only behind everyone who waits for it.
+  /// Returns whether this schedule orders all pairs of another schedule of the same steps in the
+  /// same way, and raises a word again only after all of its waits.
   boolean keeps(List<Pair> pairs) {
     return matches
         && pairs.stream()

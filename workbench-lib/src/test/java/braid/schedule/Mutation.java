@@ -15,7 +15,7 @@ import java.util.stream.IntStream;
 
 /// A mistake planted into a schedule.
 ///
-/// @param of the step that it is about
+/// @param of the affected step
 record Mutation(Kind kind, Step of, String text, Schedule schedule) {
   enum Kind {
     REMOVED,
@@ -30,7 +30,7 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
     }
   }
 
-  /// One of that kind at a random place; empty if the place has none.
+  /// Returns a mutation of a kind at a random place; empty if the place allows none.
   static Optional<Mutation> of(Schedule schedule, Kind kind, Random random) {
     int rank = random.nextInt(schedule.ranks());
     var steps = new ArrayList<>(schedule.steps(rank));
@@ -57,7 +57,7 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
         if (!(step instanceof Signal signal) || schedule.ranks() == 1) {
           return Optional.empty();
         }
-        // It may be the rank itself.
+        // May be the rank itself.
         int to = (signal.to() + 1 + random.nextInt(schedule.ranks() - 1)) % schedule.ranks();
         steps.set(at, new Signal(signal.lane(), signal.chunk(), signal.flag(), signal.index(), to));
       }
@@ -65,7 +65,7 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
         if (!(step instanceof Signal signal)) {
           return Optional.empty();
         }
-        // It may be behind the last word.
+        // May be beyond the last word.
         int index =
             (signal.index() + 1 + random.nextInt(signal.flag().words()))
                 % (signal.flag().words() + 1);
@@ -144,7 +144,7 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
         : Optional.of(region.buffer().on(region.rank(), region.slice().shifted(by)));
   }
 
-  /// Whether every step that uses rows is there as it was.
+  /// Returns whether all steps that use rows are unchanged.
   boolean keepsData() {
     return kind != Kind.SHIFTED && (kind != Kind.REMOVED || of.accesses(0).isEmpty());
   }

@@ -13,11 +13,11 @@ import java.util.List;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 
-/// Problems and tunings whose schedules the check is held to.
+/// Problems and tunings whose schedules the tests check.
 final class ScheduleCases {
   static final int MOST_RANKS = 16;
 
-  /// Of more ranks there are fewer cases, but for every way.
+  /// Up to this number of ranks all cases are tested; beyond it fewer, but of every way.
   private static final int ALL_CASES_RANKS = 6;
 
   private ScheduleCases() {}
@@ -34,7 +34,7 @@ final class ScheduleCases {
     }
   }
 
-  /// A pattern and a method that can be had together.
+  /// A pattern and a method that support each other.
   record Way(Pattern pattern, Method method) {}
 
   static List<Way> ways() {
@@ -66,7 +66,7 @@ final class ScheduleCases {
     };
   }
 
-  /// Every case of a way on so many ranks.
+  /// Returns all cases of a way on a number of ranks.
   static List<Case> of(Way way, int ranks) {
     var cases = new ArrayList<Case>();
     var even = spec(way.pattern(), 64 * ranks, 16 * ranks, 8 * ranks, 64L * ranks);

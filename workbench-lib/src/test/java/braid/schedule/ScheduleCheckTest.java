@@ -7,7 +7,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Every schedule that is planned passes the check.
+/// Every planned schedule passes the check.
 final class ScheduleCheckTest {
   static Stream<ScheduleCases.Way> ways() {
     return ScheduleCases.ways().stream();

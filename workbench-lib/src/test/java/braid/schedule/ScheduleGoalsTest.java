@@ -10,8 +10,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// The check of collectives: schedules of plain copies and sums pass, and fail where a rank takes
-/// its neighbor's part; a library's calls pass in one order and fail in two.
+/// Checks of collectives: schedules of plain copies and sums pass, and fail if a rank uses its
+/// neighbor's part; library calls pass in one order and fail in two.
 final class ScheduleGoalsTest {
   private static final int RANKS = 3;
   private static final int PART = 2;
@@ -29,9 +29,9 @@ final class ScheduleGoalsTest {
     return of.on(rank, new Slice((long) part * PART, PART));
   }
 
-  /// Every rank fetches what it needs, in parts of [#PART] rows.
+  /// Returns a schedule in which every rank fetches its data, in parts of [#PART] rows.
   ///
-  /// @param mistaken whether rank 2 takes another part for the first one
+  /// @param mistaken true if rank 2 uses a wrong first part
   private static Schedule plain(Collective collective, boolean mistaken) {
     var builder =
         Schedule.on(
@@ -89,7 +89,8 @@ final class ScheduleGoalsTest {
         .contains(" instead of x@");
   }
 
-  /// Two calls of a library on one lane; `turned` has rank 1 make them in the other order.
+  /// Returns a schedule of two library calls on one lane; with `turned` rank 1 makes them in
+  /// reverse order.
   private static Schedule byLibrary(Collective collective, boolean turned) {
     var builder =
         Schedule.on(
@@ -123,7 +124,8 @@ final class ScheduleGoalsTest {
                 + " library on lane comm of rank 1; let all ranks make the same calls in one order");
   }
 
-  /// Rank 0 gives its signal to a lane behind a call; a host that waits there gives it too late.
+  /// Returns a schedule in which rank 0 enqueues its signal after a call; too late if the host
+  /// waits for the call.
   private static Schedule heldByHost(boolean hostWaits) {
     var builder = Schedule.on("held", 2);
     var spare = builder.symmetric("spare", DType.FP32, 1, 1);
@@ -153,8 +155,8 @@ final class ScheduleGoalsTest {
     assertThat(heldByHost(true).findings())
         .containsExactly(
             "deadlock: rank 0 waits on lane comm for signal ready from rank 1; rank 1 waits on lane"
-                + " comm for signal ready from rank 0; rank 0 gives lane side its signal ready[0] to"
-                + " rank 1 only behind a library call that the host waits for; each comes only"
-                + " behind the next, and the last behind the first");
+                + " comm for signal ready from rank 0; rank 0 enqueues signal ready[0] to rank 1 on"
+                + " lane side only after a library call that the host waits for; each waits for"
+                + " the next, and the last for the first");
   }
 }

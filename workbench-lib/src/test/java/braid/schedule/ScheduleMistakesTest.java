@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Small schedules with one mistake each, and the line that says so. Ranks 0 and 1 gather: each
+/// Small schedules with one mistake each, and the line that reports it. Ranks 0 and 1 gather: each
 /// copies its own rows and fetches the other's.
 final class ScheduleMistakesTest {
   private static final int ROWS = 4;
@@ -46,7 +46,7 @@ final class ScheduleMistakesTest {
     return y.on(rank, new Slice((1L - rank) * ROWS, ROWS));
   }
 
-  /// A right schedule, with other steps at one point.
+  /// Returns a correct schedule, with other steps at one point.
   private Schedule gather(At point, Consumer<Program> instead) {
     return builder.steps(
         program -> {
@@ -84,7 +84,7 @@ final class ScheduleMistakesTest {
     }
   }
 
-  /// On rank 1 other steps than at that point, on rank 0 the right ones.
+  /// Returns a schedule with other steps at one point of rank 1; rank 0 is correct.
   private Schedule onRank1(At point, Consumer<Program> instead) {
     return gather(
         point,
@@ -122,10 +122,10 @@ final class ScheduleMistakesTest {
     var all = new ArrayList<Arguments>();
     Case add = (name, schedule, line) -> all.add(Arguments.of(name, schedule, line));
     add.of(
-        "signal that nobody waits for",
+        "signal that no rank waits for",
         onRank1(At.WAIT_READY, p -> p.copy(side, NONE, spare.on(1), spare.on(1))),
-        "signal ready[0] to rank 1 on lane comm of rank 0 is waited for by nobody; let "
-            + "rank 1 wait for it or leave it out");
+        "signal ready[0] to rank 1 on lane comm of rank 0 is not waited for; let "
+            + "rank 1 wait for it or remove it");
     add.of(
         "wait that no step raises",
         onRank1(At.SIGNAL_READY, _ -> {}),
@@ -164,8 +164,8 @@ final class ScheduleMistakesTest {
         "buffer that is not declared",
         onRank1(
             At.END, p -> p.zero(comm, NONE, Buffer.of("extra", DType.FP32, 2, 1, 1, false).on(1))),
-        "clearing extra@1[0..0] on lane comm of rank 1: the schedule has no buffer extra "
-            + "like that; add it to the builder");
+        "clearing extra@1[0..0] on lane comm of rank 1: the schedule declares no such buffer "
+            + "extra; add it to the builder");
     add.of(
         "flag that is not declared",
         onRank1(At.END, p -> p.signal(comm, NONE, new Flag("extra", 1), 0, 0)),
@@ -189,8 +189,8 @@ final class ScheduleMistakesTest {
                 p.await(comm, NONE, ready, 1 - p.rank(), 1 - p.rank())
                     .signal(comm, NONE, ready, p.rank(), 1 - p.rank())),
         "deadlock: rank 0 waits on lane comm for signal ready from rank 1; rank 1 waits "
-            + "on lane comm for signal ready from rank 0; each comes only behind the next, and "
-            + "the last behind the first");
+            + "on lane comm for signal ready from rank 0; each waits for the next, and "
+            + "the last for the first");
     add.of(
         "read before the other rank is ready",
         onRank1(At.WAIT_READY, p -> p.await(side, NONE, ready, 0, 0)),
@@ -203,22 +203,22 @@ final class ScheduleMistakesTest {
         readEarly(),
         "race on x of rank 0, rows 0..3: copy of x@0[0..3] to y@1[0..3] on lane comm of "
             + "rank 1 (iteration 0) and the caller's use of `in` on rank 0 before iteration 1 "
-            + "have no order; let rank 0 end its iteration behind a signal that rank 1 raises "
-            + "behind its step");
+            + "have no order; let rank 0 end its iteration after a signal that rank 1 raises "
+            + "after its step");
     add.of(
         "two lanes without a mark",
         onRank1(At.END, p -> p.copy(side, NONE, fetched(1), spare.on(1))),
         "race on y of rank 1, rows 0..3: copy of x@0[0..3] to y@1[0..3] on lane comm of "
             + "rank 1 (iteration 0) and copy of y@1[0..3] to spare@1[0..3] on lane side of rank "
-            + "1 (iteration 0) have no order; let lane side wait for a mark of lane comm behind "
-            + "the first");
+            + "1 (iteration 0) have no order; let lane side wait for a mark of lane comm after "
+            + "the first step");
     add.of(
         "word raised before it was seen",
         wordRaisedAgain(),
         "race on signal ready[0] of rank 1: wait for ready from rank 0 on lane comm of "
             + "rank 1 (iteration 0) and signal ready[0] to rank 1 on lane comm of rank 0 "
             + "(iteration 1) have no order; let rank 0 wait for a signal that rank 1 raises "
-            + "behind the first");
+            + "after the first step");
     add.of(
         "moves of one copy that overlap",
         onRank1(
@@ -231,7 +231,7 @@ final class ScheduleMistakesTest {
                         new Move(x.on(1), own(1)),
                         new Move(x.on(1, new Slice(0, 1)), y.on(1, new Slice(7, 1)))))),
         "race within copy of x@1[0..3] to y@1[4..7] and 1 more on lane comm of rank 1: it "
-            + "uses y@1[4..7] and y@1[7..7], which overlap, at once; make it two steps");
+            + "uses y@1[4..7] and y@1[7..7], which overlap, concurrently; split it into two steps");
     add.of(
         "output that is never written",
         onRank1(
@@ -241,23 +241,23 @@ final class ScheduleMistakesTest {
     add.of(
         "output that is written twice",
         onRank1(At.END, p -> p.copy(comm, NONE, x.on(1), own(1))),
-        "copy of x@1[0..3] to y@1[4..7] on lane comm of rank 1 writes over y@1[4..7], "
+        "copy of x@1[0..3] to y@1[4..7] on lane comm of rank 1 overwrites y@1[4..7], "
             + "which copy of x@1[0..3] to y@1[4..7] on lane comm of rank 1 wrote; write each "
             + "output row once, or accumulate");
     add.of(
-        "rows that nobody wrote",
+        "rows that no step wrote",
         onRank1(At.COPY_OWN, p -> p.copy(comm, NONE, spare.on(1), own(1))),
         "copy of spare@1[0..3] to y@1[4..7] on lane comm of rank 1 reads spare@1[0..3], "
-            + "of which nothing wrote 4 rows in this iteration; write them before");
+            + "but 4 of its rows were not written in this iteration; write them first");
     add.of(
         "given rows written over",
         onRank1(At.END, p -> p.zero(comm, NONE, x.on(1, new Slice(0, 1)))),
-        "clearing x@1[0..0] on lane comm of rank 1 writes over x@1[0..0], which the "
-            + "caller gives; write it to a buffer of its own");
+        "clearing x@1[0..0] on lane comm of rank 1 overwrites x@1[0..0], which the "
+            + "caller gives; write to another buffer");
     return all;
   }
 
-  /// Rank 1 says that it has read before it has.
+  /// Returns a schedule in which rank 1 signals `read` before it has read.
   private Schedule readEarly() {
     return builder.steps(
         p -> {
@@ -274,7 +274,7 @@ final class ScheduleMistakesTest {
     void of(String name, Schedule schedule, String line);
   }
 
-  /// Rank 1 waits for nothing of rank 0 in an iteration, so rank 0 may raise its word twice.
+  /// Returns a schedule in which rank 0 never waits for rank 1, so it may raise its word twice.
   private Schedule wordRaisedAgain() {
     return builder.steps(
         p -> {
@@ -383,14 +383,14 @@ final class ScheduleMistakesTest {
         Step.Prepare.class,
         _ -> Optional.empty(),
         "gemm to partial@1[0..1] on lane gemm-0 of rank 1 needs weight@1[0..1] prepared, "
-            + "which nothing did in this iteration; prepare it before");
+            + "but no step prepared it in this iteration; prepare it first");
     add.of(
         "largest value not cleared",
         gather.dtype(DType.FP8_E4M3),
         Step.Zero.class,
         _ -> Optional.empty(),
-        "gemm to output@1[4..7] on lane gemm-0 of rank 1 raises amax@1[0..0], which "
-            + "nothing set to zero in this iteration; clear it before");
+        "gemm to output@1[4..7] on lane gemm-0 of rank 1 raises amax@1[0..0], but "
+            + "no step set it to zero in this iteration; clear it first");
     add.of(
         "output not scaled",
         gather.dtype(DType.FP8_E4M3),
@@ -465,7 +465,8 @@ final class ScheduleMistakesTest {
     return region.buffer().on(region.rank(), region.slice().shifted(1));
   }
 
-  /// The schedule of two ranks in two chunks, with the first such step of rank 1 changed.
+  /// Returns the schedule of two ranks in two chunks, with the first step of a type on rank 1
+  /// changed.
   private static Schedule planned(
       GemmSpec spec, Class<? extends Step> which, Function<Step, Optional<Step>> change) {
     var schedule = Schedule.of(spec, Overlap.pipelined(2), 2);

@@ -11,9 +11,9 @@ import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/// The check finds mistakes planted into planned schedules. Two steps of a lane that may be in
-/// either order are no mistake when swapped: [Interleaving] tells these, and the check must pass
-/// them.
+/// The check finds mistakes planted into planned schedules. Swapping two steps of a lane that may
+/// run in either order is no mistake: [Interleaving] identifies these swaps, and the check must
+/// accept them.
 final class ScheduleMutationTest {
   private static final int MUTATIONS = 2_000;
   private static final int MOST_RANKS = 5;
@@ -44,7 +44,7 @@ final class ScheduleMutationTest {
       }
     }
     assertThat(falseAlarms).isEmpty();
-    assertThat(redundant).as("steps that planners could leave out").isEmpty();
+    assertThat(redundant).as("steps that planners could omit").isEmpty();
     assertThat(missed.size())
         .as("%s", missed)
         .isLessThanOrEqualTo((int) (MUTATIONS * (1 - LEAST_FOUND)));
@@ -80,7 +80,8 @@ final class ScheduleMutationTest {
     return true;
   }
 
-  /// The reference beside a collective multiplies behind it though it needs nothing of it.
+  /// Returns whether the mutation removes the wait of an unfused multiplication for the collective
+  /// beside it, which it does not depend on.
   private static boolean isSerialOnPurpose(ScheduleCases.Case of, Mutation mutation) {
     return of.spec().pattern().beside()
         && of.how().method() == Method.UNFUSED

@@ -24,8 +24,8 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Times are computed by hand from a machine of round numbers: 1 byte a nanosecond over each link,
-/// 1 GFLOPS, and nothing else costs anything unless a test says so.
+/// Simulated times equal times computed by hand, on a machine of round numbers: 1 byte per
+/// nanosecond over each link, 1 GFLOPS, and no other costs by default.
 class SimulatedRunTest {
   private static final double GFLOPS = 1;
   private static final long LATENCY = 700;
@@ -67,7 +67,7 @@ class SimulatedRunTest {
     return set.profiles().get(rank).spans().stream().filter(s -> s.stage() == stage).toList();
   }
 
-  /// Rank 1 fetches rows of rank 0, and that is all.
+  /// Returns a schedule in which rank 1 fetches rows of rank 0.
   private static Schedule oneCopy() {
     var builder = Schedule.on("one copy", 2);
     var from = builder.symmetric("from", DType.FP32, 100, 5);
@@ -95,10 +95,10 @@ class SimulatedRunTest {
   @Test
   void fixedCostsAreAddedWhereTheyArise() {
     var costs = new Machine.Costs(10, 20, 30, 40, 1, 5, 6, 7, 8, 9, 11, 13);
-    // Launch, begin, latency, bytes; the serial one oversleeps; and the host learns of the end.
+    // Launch, step, latency, bytes; on a serial link oversleep; and synchronize.
     assertThat(only(oneCopy().simulate(machine(LINK, false, 1, costs))))
         .isEqualTo(10 + 5 + LATENCY + 2000 + 13);
-    // There the link is ready when the copy is given, not when the thread begins.
+    // The serial link starts when the copy is enqueued, not when the thread begins.
     assertThat(only(oneCopy().simulate(machine(LINK, true, 1, costs))))
         .isEqualTo(10 + LATENCY + 2000 + 11 + 13);
   }
@@ -107,7 +107,7 @@ class SimulatedRunTest {
   void aSignalTakesItsCostAndItsWayAndAnEventItsOwn() {
     var builder = Schedule.on("signal and mark", 2);
     var flag = builder.flag("ready", 2);
-    var some = builder.local("some", DType.FP32, 100, 5);
+    var zeroed = builder.local("some", DType.FP32, 100, 5);
     var comm = builder.lane("comm", Lane.Role.COMMUNICATION);
     var compute = builder.lane("compute", Lane.Role.COMPUTE);
     var schedule =
@@ -118,12 +118,12 @@ class SimulatedRunTest {
               } else {
                 program.await(comm, 0, flag, 0, 0);
                 program.after(compute, 0, program.mark(comm, 0));
-                program.zero(compute, 0, some.on(1));
+                program.zero(compute, 0, zeroed.on(1));
               }
             });
     var costs = new Machine.Costs(0, 0, 0, 0, 1, 0, 60, 700, 8000, 90, 0, 0);
     var set = schedule.simulate(machine(LINK, false, 1, costs));
-    // 2,000 bytes at 2 bytes a nanosecond.
+    // 2,000 bytes at 2 bytes per nanosecond.
     assertThat(only(set)).isEqualTo(60 + 700 + 90 + 1000);
     assertThat(spans(set, 0, Stage.SIGNAL)).singleElement().returns(60L, Span::nanos);
     assertThat(spans(set, 1, Stage.WAIT))
@@ -131,8 +131,8 @@ class SimulatedRunTest {
         .containsExactlyInAnyOrder(850L, 760L);
   }
 
-  /// Both ranks: own rows first, then a chunk of the peer's after the other. A rank multiplies a
-  /// chunk when it has come and the one before is done.
+  /// Both ranks multiply their own rows first, then the peer's chunks in order. A rank multiplies a
+  /// chunk when it has arrived and the previous one is done.
   @Test
   void pipelinedAllGatherGemmTakesTheLongerOfBoth() {
     int m = 64;
@@ -164,8 +164,8 @@ class SimulatedRunTest {
         .isEqualTo(LINK.nanos(4 * 32 * 32) + Math.round(spec.flops() / 2 / GFLOPS));
   }
 
-  /// The data that goes round takes a step for each other rank, and multiplying is hidden behind it
-  /// but for the last piece.
+  /// Data takes one step per other rank around the ring, and hides all multiplications except the
+  /// last.
   @Test
   void aRingTakesAStepForEachOtherRank() {
     for (int ranks : new int[] {2, 3, 8}) {
@@ -182,7 +182,7 @@ class SimulatedRunTest {
     }
   }
 
-  /// Two ranks push into a third.
+  /// Returns a schedule in which two ranks push into a third.
   private static Schedule twoIntoOne() {
     var builder = Schedule.on("two into one", 3);
     var from = builder.local("from", DType.FP32, 100, 5);
@@ -200,7 +200,7 @@ class SimulatedRunTest {
   @Test
   void twoCopiesIntoOneRankShareWhatItMayReceive() {
     assertThat(only(twoIntoOne().simulate(sharing()))).isEqualTo(LATENCY + 2 * 2000);
-    // The host backend's link is that of whoever copies.
+    // The host backend's link belongs to the copying rank.
     assertThat(only(twoIntoOne().simulate(serial()))).isEqualTo(LATENCY + 2000);
   }
 
@@ -229,8 +229,8 @@ class SimulatedRunTest {
   }
 
   /// A gemm beside an all-gather by 3 of 4 units has 1 unit left, and so takes 4 times as long.
-  /// Beside copy engines it misses 1 unit of 4 while the rank's own 4,000 bytes are copied, for
-  /// 2,000 ns.
+  /// Beside copy engines it lacks 1 unit of 4 for 2,000 ns, while the rank's own 4,000 bytes are
+  /// copied.
   @Test
   void workersTakeTheirUnitsFromTheGemm() {
     var spec = GemmSpec.besideAllGather(16, 16, 16, 2000);
@@ -243,7 +243,7 @@ class SimulatedRunTest {
     assertThat(spans(workers, 0, Stage.GEMM)).singleElement().returns(4 * alone, Span::nanos);
   }
 
-  /// A multiplication that yields gets a quarter of what a sum gets: 1 unit divided 0.2 to 0.8.
+  /// A yielding multiplication gets a quarter of a sum's share: 1 unit is divided 0.2 to 0.8.
   @Test
   void lanesShareUnitsByTheirWeights() {
     var builder = Schedule.on("sum beside gemm", 1);
@@ -261,7 +261,8 @@ class SimulatedRunTest {
                     .reduce(adds, 0, List.of(a.on(0), b.on(0)), d.on(0), Finish.NONE)
                     .gemm(multiplies, 0, a.on(0), b.on(0), c.on(0), Finish.NONE));
     var set = schedule.simulate(sharing());
-    // 1,200 bytes at 4 a nanosecond, at 0.8 of a unit: 375; the gemm has done 75 of 2,000 then.
+    // 1,200 bytes at 4 bytes per nanosecond and 0.8 units: 375; by then the gemm has done 75 of
+    // 2,000.
     assertThat(spans(set, 0, Stage.REDUCE)).singleElement().returns(375L, Span::nanos);
     assertThat(only(set)).isEqualTo(375 + 2000 - 75);
   }
@@ -354,7 +355,7 @@ class SimulatedRunTest {
         .isInstanceOf(BraidException.class)
         .hasMessageMatching(
             "rank 1, lane comm, step \\d+ \\(wait for read from rank 0\\): no rank raises it in"
-                + " iteration 0; add the signal or leave out the wait");
+                + " iteration 0; add the signal or remove the wait");
   }
 
   @Test
@@ -372,8 +373,8 @@ class SimulatedRunTest {
     assertThatThrownBy(() -> schedule.simulate(sharing()))
         .isInstanceOf(BraidException.class)
         .hasMessage(
-            "rank 0, lane comm, step 0 (wait for ready from rank 1): what it waits for waits for this"
-                + " lane in the end; signal or mark before waiting");
+            "rank 0, lane comm, step 0 (wait for ready from rank 1): deadlock: the lanes that it waits"
+                + " for also wait for it; signal or mark before waiting");
   }
 
   @Test
@@ -385,7 +386,7 @@ class SimulatedRunTest {
     assertThatThrownBy(() -> schedule.simulate(sharing()))
         .isInstanceOf(BraidException.class)
         .hasMessage(
-            "rank 0, lane comm, step 0 (wait for mark 7): no lane makes it; add the mark or leave out the"
+            "rank 0, lane comm, step 0 (wait for mark 7): no lane sets it; add the mark or remove the"
                 + " wait");
   }
 
@@ -396,7 +397,7 @@ class SimulatedRunTest {
     var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
     var outside = Lane.of("outside", Lane.Role.COMPUTE);
     refused(builder, new Step.Signal(lane, 0, flag, 5, 1), "flag ready has words 0..1");
-    refused(builder, new Step.Signal(lane, 0, flag, 0, 2), "ranks are 0..1 but it names 2");
+    refused(builder, new Step.Signal(lane, 0, flag, 0, 2), "the peer must be rank 0..1 but was 2");
     refused(
         builder, new Step.Signal(lane, 0, new Flag("x", 9), 0, 1), "the schedule has no flag x");
     refused(builder, new Step.Mark(outside, 0, 0), "the schedule has no such lane");

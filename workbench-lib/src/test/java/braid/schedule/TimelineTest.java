@@ -20,7 +20,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.xml.sax.InputSource;
 
-/// Timelines show every step once, in an order that can be, and end on any schedule.
+/// Timelines show every step once, in a possible order, and terminate for any schedule.
 class TimelineTest {
   private static final List<GemmSpec> SPECS =
       List.of(
@@ -38,7 +38,7 @@ class TimelineTest {
           Overlap.ring(2),
           Overlap.unfused());
 
-  /// Two ranks: each copies, signals, and the other adds up.
+  /// Returns a schedule of two ranks: each copies and signals, and the other sums.
   private static Schedule pair(boolean signaled) {
     var builder = Schedule.on("a pair", 2);
     var data = builder.symmetric("data", DType.FP32, 4, 4);
@@ -123,13 +123,13 @@ class TimelineTest {
         .containsExactly(2, Timeline.NEVER);
   }
 
-  /// Holds times to what they mean, step by step.
+  /// Checks the times of all steps against their dependencies.
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 5})
   void noStepStartsBeforeItMay(int ranks) {
     for (var spec : SPECS) {
-      for (var how : OVERLAPS) {
-        var schedule = Schedule.of(spec, how, ranks);
+      for (var overlap : OVERLAPS) {
+        var schedule = Schedule.of(spec, overlap, ranks);
         var timeline = Timeline.of(schedule);
         for (int rank = 0; rank < ranks; rank++) {
           assertThat(timeline.steps(rank)).allMatch(Timeline.Placed::starts);
@@ -172,9 +172,9 @@ class TimelineTest {
   @Test
   void linesAreNoLongerThanAPageAndAscii() {
     for (var spec : SPECS) {
-      for (var how : OVERLAPS) {
+      for (var overlap : OVERLAPS) {
         for (int ranks : new int[] {1, 2, 4, 12}) {
-          var schedule = Schedule.of(spec, how, ranks);
+          var schedule = Schedule.of(spec, overlap, ranks);
           assertThat(schedule.timeline().lines())
               .as("%s", schedule)
               .allMatch(line -> line.length() <= 92 && line.matches("[ -~]*"));
@@ -202,7 +202,7 @@ class TimelineTest {
         .hasMessage("the rank of a timeline must be 0..1 but was 2");
   }
 
-  /// Any step may be missing and any two swapped: it still ends and shows the same steps.
+  /// Any step may be missing or moved: the timeline still terminates and shows all steps.
   @Test
   void wrongSchedulesAreDrawnToo() throws Exception {
     long seed = Long.getLong("braid.seed", System.nanoTime());
@@ -213,9 +213,9 @@ class TimelineTest {
           Schedule.of(spec, OVERLAPS.get(random.nextInt(OVERLAPS.size())), 2 + random.nextInt(3));
       int rank = random.nextInt(schedule.ranks());
       var steps = new ArrayList<>(schedule.steps(rank));
-      var taken = steps.remove(random.nextInt(steps.size()));
+      var removed = steps.remove(random.nextInt(steps.size()));
       if (random.nextBoolean()) {
-        steps.add(random.nextInt(steps.size() + 1), taken);
+        steps.add(random.nextInt(steps.size() + 1), removed);
       }
       var wrong = schedule.with(rank, steps);
       assertThat(wrong.timeline()).as("-Dbraid.seed=%d", seed).contains("rank " + rank);
@@ -227,8 +227,8 @@ class TimelineTest {
   @ValueSource(ints = {1, 2, 4})
   void picturesShowEveryStepAndSignal(int ranks) throws Exception {
     for (var spec : SPECS) {
-      for (var how : OVERLAPS) {
-        everyStepIsDrawn(Schedule.of(spec, how, ranks));
+      for (var overlap : OVERLAPS) {
+        everyStepIsDrawn(Schedule.of(spec, overlap, ranks));
       }
     }
   }
@@ -252,11 +252,11 @@ class TimelineTest {
     }
     // The first rectangle is the background.
     assertThat(document.getElementsByTagName("rect").getLength()).isEqualTo(1 + cells);
-    var told = Pattern.compile("(\\d+) of (\\d+) signals are drawn").matcher(svg);
+    var counts = Pattern.compile("(\\d+) of (\\d+) signals are drawn").matcher(svg);
     int arrows = document.getElementsByTagName("circle").getLength();
-    if (told.find()) {
-      assertThat(arrows).isEqualTo(Integer.parseInt(told.group(1)));
-      assertThat(waits).isEqualTo(Integer.parseInt(told.group(2)));
+    if (counts.find()) {
+      assertThat(arrows).isEqualTo(Integer.parseInt(counts.group(1)));
+      assertThat(waits).isEqualTo(Integer.parseInt(counts.group(2)));
     } else {
       assertThat(arrows).isEqualTo(waits);
     }

@@ -14,19 +14,19 @@ import org.jspecify.annotations.Nullable;
 /// @param algorithm of an all-reduce
 public record CollectiveCall(
     Collective collective,
-    CollectiveRoute over,
+    CollectiveRoute route,
     @Nullable ReachableTensor x,
     @Nullable ReachableTensor y,
     int root,
     AllReduce algorithm) {
-  public static CollectiveCall barrier(CollectiveRoute over) {
-    return new CollectiveCall(Collective.BARRIER, over, null, null, 0, AllReduce.TWO_SHOT);
+  public static CollectiveCall barrier(CollectiveRoute route) {
+    return new CollectiveCall(Collective.BARRIER, route, null, null, 0, AllReduce.TWO_SHOT);
   }
 
-  CollectiveSpec spec(CollectiveSpec.Library library, int rank) {
+  CollectiveSpec spec(CollectiveSpec.LibraryNeeds needs, int rank) {
     return x == null || y == null
         ? new CollectiveSpec(
-            collective, DType.FP32, 0, 0, true, algorithm, over.way(), over.workers(), library)
+            collective, DType.FP32, 0, 0, true, algorithm, route.way(), route.workers(), needs)
         : new CollectiveSpec(
             collective,
             x.dtype(),
@@ -34,12 +34,12 @@ public record CollectiveCall(
             root,
             x.on(rank).equals(y.on(rank)),
             algorithm,
-            over.way(),
-            over.workers(),
-            library);
+            route.way(),
+            route.workers(),
+            needs);
   }
 
-  /// The request to a library; none for a barrier.
+  /// The request to a library; null for a barrier.
   @Nullable Request request(int rank) {
     return x == null || y == null
         ? null

@@ -34,58 +34,58 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// What a group keeps for its collectives, and the order in which this rank makes them. It is set
-/// up once; a collective then costs no meeting, only the signals between those that read from each
+/// Runs the collectives and messages of this rank on a group, in order. The ranks set it up once.
+/// After that a collective needs no rendezvous, only signals between ranks that read from each
 /// other.
 public final class CollectiveEngine implements AutoCloseable {
   private static final String SET_UP = "set up collectives";
   private static final String NONE = "";
 
-  /// More calls than a program repeats; beyond them all are prepared anew.
+  /// More calls than a program repeats; beyond that number all are prepared again.
   private static final int MOST_PREPARED = 256;
 
-  private final CollectiveGroup setting;
+  private final CollectiveGroup group;
 
-  /// Ranks number their collectives, so there must be an order.
-  private final ReentrantLock one = new ReentrantLock();
+  /// Held during a call: ranks number their collectives, so calls need an order.
+  private final ReentrantLock lock = new ReentrantLock();
 
   private final Map<CollectiveRoute, Map<Lane, Stream>> streams = new HashMap<>();
 
-  /// Schedules by all that they depend on.
+  /// Schedules by everything that they depend on.
   private final Map<CollectiveSpec, Schedule> schedules = new HashMap<>();
 
   private final Map<CollectiveCall, Prepared> prepared = new ConcurrentHashMap<>();
 
   private final Map<Library, LibraryCollectives> libraries = new EnumMap<>(Library.class);
 
-  /// Messages of this rank to itself that it has not received, in their order.
-  private final Deque<Kept> kept = new ArrayDeque<>();
+  /// Messages of this rank to itself that it has not received, in order.
+  private final Deque<SelfMessage> selfMessages = new ArrayDeque<>();
 
-  /// Memory in which this rank adds up.
+  /// Memory in which this rank computes sums.
   private @Nullable PrivateMemory inbox;
 
-  private @Nullable CollectiveState ground;
-  private @Nullable Throwable broken;
+  private @Nullable CollectiveState state;
+  private @Nullable Throwable failure;
 
-  /// In which all ranks have last agreed that they have the same ground.
+  /// The round in which all ranks last agreed that they share the same state.
   private int agreedRound;
 
   private int epoch;
   private int step;
   private int iteration;
 
-  public CollectiveEngine(CollectiveGroup setting) {
-    this.setting = setting;
+  public CollectiveEngine(CollectiveGroup group) {
+    this.group = group;
   }
 
-  /// Makes sure that all ranks have set up the same. They meet for it at their first call, and once
-  /// more after a failure: it may have struck while only some had it.
+  /// Ensures that all ranks share the same state. They meet at their first call, and again after a
+  /// failure, which may have left only some of them with it.
   public void setUp() {
     var _ =
         inTurn(
             () -> SET_UP,
             () -> {
-              if (ground == null || broken != null || agreedRound != round()) {
+              if (state == null || failure != null || agreedRound != round()) {
                 agree();
               }
               return Optional.empty();
@@ -93,76 +93,78 @@ public final class CollectiveEngine implements AutoCloseable {
   }
 
   private void agree() {
-    var said =
+    var names =
         meet(SET_UP, usable().map(CollectiveState::name).orElse(NONE)).stream().distinct().toList();
-    if (said.size() > 1 || said.contains(NONE)) {
+    if (names.size() > 1 || names.contains(NONE)) {
       free();
-      ground = CollectiveState.of(setting, setting.rendezvous().get());
+      state = CollectiveState.of(group, group.rendezvous().get());
       begin(epoch);
     }
     agreedRound = round();
   }
 
   private int round() {
-    return setting.calls().round();
+    return group.calls().round();
   }
 
   private List<String> meet(String label, String value) {
-    return setting
+    return group
         .calls()
-        .meet(Call.of(label), () -> setting.rendezvous().get().exchange(label, value));
+        .meet(Call.of(label), () -> group.rendezvous().get().exchange(label, value));
   }
 
   private Optional<CollectiveState> usable() {
-    return broken == null ? Optional.ofNullable(ground) : Optional.empty();
+    return failure == null ? Optional.ofNullable(state) : Optional.empty();
   }
 
-  /// A collective with its tensors, kept for the next call that is equal.
+  /// A collective with its tensors, cached for equal calls.
   private static final class Prepared {
-    private final Call call;
+    private final Call groupCall;
     private final NvtxRange range;
     private @Nullable Executable compiled;
 
-    Prepared(Call call) {
-      this.call = call;
-      this.range = NvtxRange.named(() -> "braid " + call);
+    Prepared(Call groupCall) {
+      this.groupCall = groupCall;
+      this.range = NvtxRange.named(() -> "braid " + groupCall);
     }
   }
 
-  /// Makes a collective, to its end on this rank. All ranks make it together.
+  /// Runs a collective until it has ended on this rank. All ranks call it together.
   ///
-  /// @param needsAll whether this rank waits for every other
-  /// @param call what all ranks must say alike; asked for once
-  public void make(CollectiveCall wanted, boolean needsAll, Supplier<Call> call) {
-    if (agreedRound != round() && ground != null) {
+  /// @param needsAll true if this rank waits for every other rank
+  /// @param groupCall must be equal on all ranks; evaluated once
+  public void make(CollectiveCall call, boolean needsAll, Supplier<Call> groupCall) {
+    if (agreedRound != round() && state != null) {
       setUp();
     }
-    var made = prepared.computeIfAbsent(wanted, _ -> new Prepared(call.get()));
+    var entry = prepared.computeIfAbsent(call, _ -> new Prepared(groupCall.get()));
     var _ =
         exclusively(
-            made.call::name,
-            made.range::open,
-            here -> {
-              setting.calls().enter(made.call);
+            entry.groupCall::name,
+            entry.range::open,
+            state -> {
+              group.calls().enter(entry.groupCall);
               step++;
               if (needsAll) {
-                here.mailbox().stand(new WaitState(WaitState.Kind.COLLECTIVE, epoch, 0, step));
+                state
+                    .mailbox()
+                    .publish(new WaitState(WaitState.Operation.COLLECTIVE, epoch, 0, step));
               }
-              var on = on(wanted.over());
-              on.values().forEach(stream -> stream.turn(iteration, step));
-              Supplier<String> what = () -> in(made.call.name());
-              launch(made, here, wanted, what);
-              on.values().forEach(stream -> stream.synchronize(what));
-              here.mailbox().stand(WaitState.NOWHERE);
+              var lanes = lanes(call.route());
+              lanes.values().forEach(stream -> stream.turn(iteration, step));
+              Supplier<String> label = () -> in(entry.groupCall.name());
+              launch(entry, state, call, label);
+              lanes.values().forEach(stream -> stream.synchronize(label));
+              state.mailbox().publish(WaitState.NONE);
               if (prepared.size() > MOST_PREPARED) {
-                Closing.all(prepared()::poll);
+                Closing.all(takePrepared()::poll);
               }
               return Optional.empty();
             });
   }
 
-  /// All that is compiled, to be closed; nothing is prepared any more.
-  private Deque<AutoCloseable> prepared() {
+  /// Empties the cache and returns everything compiled, for closing.
+  private Deque<AutoCloseable> takePrepared() {
     var compiled = new ArrayDeque<AutoCloseable>();
     for (var each : prepared.values()) {
       if (each.compiled != null) {
@@ -173,79 +175,79 @@ public final class CollectiveEngine implements AutoCloseable {
     return compiled;
   }
 
-  /// Gives the work of a call to its streams. It is compiled once, but not where a library makes
-  /// it: what that needs before a call changes with its calls.
+  /// Enqueues a call on its streams. It is compiled once, except for library calls, whose needs
+  /// before a call change from call to call.
   private void launch(
-      Prepared made, CollectiveState here, CollectiveCall wanted, Supplier<String> what) {
-    var over = wanted.over();
-    if (over.way().library().isPresent()) {
-      executor(here, wanted, what).layOut();
+      Prepared entry, CollectiveState state, CollectiveCall call, Supplier<String> label) {
+    var route = call.route();
+    if (route.way().library().isPresent()) {
+      executor(state, call, label).layOut();
       return;
     }
-    var compiled = made.compiled;
+    var compiled = entry.compiled;
     if (compiled == null) {
-      var executor = executor(here, wanted, what);
-      compiled = setting.backend().compile(streams(over), executor::layOut, false);
-      made.compiled = compiled;
+      var executor = executor(state, call, label);
+      compiled = group.backend().compile(streams(route), executor::layOut, false);
+      entry.compiled = compiled;
     }
     compiled.launch();
   }
 
-  private Executor executor(CollectiveState here, CollectiveCall wanted, Supplier<String> what) {
-    var place = setting.place();
-    var by =
-        wanted.collective() == Collective.BARRIER
+  private Executor executor(CollectiveState state, CollectiveCall call, Supplier<String> label) {
+    var place = group.place();
+    var library =
+        call.collective() == Collective.BARRIER
             ? null
-            : wanted.over().way().library().map(this::library).orElse(null);
-    var request = by == null ? null : wanted.request(place.rank());
-    var needs = CollectiveSpec.Library.NONE;
-    if (by != null && request != null) {
-      var before = by.before(request);
+            : call.route().way().library().map(this::library).orElse(null);
+    var request = library == null ? null : call.request(place.rank());
+    var needs = CollectiveSpec.LibraryNeeds.NONE;
+    if (library != null && request != null) {
+      var before = library.before(request);
       needs =
-          new CollectiveSpec.Library(
-              before != Before.NOTHING, before == Before.COME_ON_HOST, by.endsUnsaid());
+          new CollectiveSpec.LibraryNeeds(
+              before != Before.NOTHING, before == Before.COME_ON_HOST, library.endsUnsaid());
     }
     if (schedules.size() >= MOST_PREPARED) {
       schedules.clear();
     }
     var schedule =
         schedules.computeIfAbsent(
-            wanted.spec(needs, place.rank()), spec -> Schedule.of(spec, place.size()));
-    var bound =
+            call.spec(needs, place.rank()), spec -> Schedule.of(spec, place.size()));
+    var resources =
         new CollectiveResources(
             place.size(),
-            wanted.x(),
-            wanted.y(),
-            on(wanted.over()),
-            here.words(),
+            call.x(),
+            call.y(),
+            lanes(call.route()),
+            state.signals(),
             this::inbox,
-            by,
+            library,
             request);
-    return new Executor(schedule, place.rank(), bound, Scales.NONE, what);
+    return new Executor(schedule, place.rank(), resources, Scales.NONE, label);
   }
 
   private MemorySegment inbox() {
     var memory = inbox;
     if (memory == null) {
-      memory = setting.backend().allocate(CollectiveSpec.inboxBytes(setting.place().size()));
+      memory = group.backend().allocate(CollectiveSpec.inboxBytes(group.place().size()));
       inbox = memory;
     }
     return memory.segment();
   }
 
-  /// Sets that library up where it is not yet; all ranks do it together. Where one of them cannot
-  /// have it, all are told, and the collectives go on as before.
+  /// Sets up a library on all ranks together, once. If it is missing on one rank, this fails on all
+  /// ranks, and collectives remain usable as before.
   public void setUp(Library which) {
-    Supplier<String> what = () -> "set up collectives by " + which;
+    Supplier<String> label = () -> "set up collectives by " + which;
     check(
-        what.get(),
+        label.get(),
         exclusively(
-            what,
+            label,
             _ -> {
               if (libraries.containsKey(which)) {
                 return Optional.empty();
               }
-              var missing = missing(what.get(), which);
+              var missing = missing(label.get(), which);
               if (missing.isEmpty()) {
                 var _ = library(which);
               }
@@ -254,178 +256,180 @@ public final class CollectiveEngine implements AutoCloseable {
   }
 
   private Optional<Refusal> missing(String label, Library which) {
-    var said = meet(label, setting.backend().missing(which).orElse(NONE));
-    return IntStream.range(0, said.size())
-        .filter(rank -> !said.get(rank).isEmpty())
-        .mapToObj(rank -> new Refusal("rank %d: %s".formatted(rank, said.get(rank))))
+    var reasons = meet(label, group.backend().missing(which).orElse(NONE));
+    return IntStream.range(0, reasons.size())
+        .filter(rank -> !reasons.get(rank).isEmpty())
+        .mapToObj(rank -> new Refusal("rank %d: %s".formatted(rank, reasons.get(rank))))
         .findFirst();
   }
 
   private LibraryCollectives library(Library which) {
     var existing = libraries.get(which);
     if (existing == null) {
-      existing = setting.backend().library(which, setting.rendezvous());
+      existing = group.backend().library(which, group.rendezvous());
       libraries.put(which, existing);
     }
     return existing;
   }
 
-  /// A message's tensor and the rank that it is for.
-  public record Message(MessageHeader letter, int peer, ReachableTensor from) {}
+  /// A message to send: its tensor and the receiving rank.
+  public record Message(MessageHeader header, int peer, ReachableTensor from) {}
 
-  /// A message of this rank to itself, from when it is sent until it is received.
-  private record Kept(MessageHeader letter, PrivateMemory memory) {}
+  /// A message of this rank to itself that was sent but not yet received.
+  private record SelfMessage(MessageHeader header, PrivateMemory memory) {}
 
-  /// Where a message is received into, and how what was sent is found by its identity.
+  /// A message to receive: the tensor it is copied into, the sending rank, and a lookup of tensors
+  /// by identity.
   public record Landing(
-      MessageHeader letter,
+      MessageHeader header,
       int peer,
       ReachableTensor into,
       Function<String, Optional<ReachableTensor>> tensors) {}
 
-  /// Sends that and waits until it is read. A message of a rank to itself is copied at once, since
-  /// the rank could not receive it while it waits.
-  public void send(CollectiveRoute over, Message out) {
-    var what = "send of %s to rank %d".formatted(out.letter(), out.peer());
+  /// Sends a message and waits until it is read. A message of a rank to itself is copied at once,
+  /// because the rank cannot receive while it waits.
+  public void send(CollectiveRoute route, Message out) {
+    var label = "send of %s to rank %d".formatted(out.header(), out.peer());
     check(
-        what,
+        label,
         exclusively(
-            () -> what,
-            here -> {
-              post(here, over, out);
-              return awaitRead(here, out);
+            () -> label,
+            state -> {
+              post(state, route, out);
+              return awaitRead(state, out);
             }));
   }
 
-  private void post(CollectiveState here, CollectiveRoute over, Message out) {
+  private void post(CollectiveState state, CollectiveRoute route, Message out) {
     if (!isOwn(out.peer())) {
-      here.courier().post(out.letter(), out.peer());
+      state.messages().post(out.header(), out.peer());
       return;
     }
     var source = out.from().on(out.peer());
-    var memory = setting.backend().allocate(source.byteSize());
-    kept.add(new Kept(out.letter(), memory));
-    copyOwn(over, out.letter(), source, memory.segment());
+    var memory = group.backend().allocate(source.byteSize());
+    selfMessages.add(new SelfMessage(out.header(), memory));
+    copyOwn(route, out.header(), source, memory.segment());
   }
 
-  private Optional<Refusal> awaitRead(CollectiveState here, Message out) {
+  private Optional<Refusal> awaitRead(CollectiveState state, Message out) {
     return isOwn(out.peer())
         ? Optional.empty()
-        : here.courier().awaitRead(out.letter(), out.peer(), step);
+        : state.messages().awaitRead(out.header(), out.peer(), step);
   }
 
-  private Optional<Refusal> receiveOwn(CollectiveRoute over, Landing in) {
-    var sent = kept.poll();
+  private Optional<Refusal> receiveOwn(CollectiveRoute route, Landing in) {
+    var sent = selfMessages.poll();
     if (sent == null) {
       return Optional.of(
           new Refusal("this rank has sent nothing to itself; send before it receives"));
     }
     try (var memory = sent.memory()) {
-      if (!sent.letter().fits(in.letter())) {
-        return Optional.of(Messages.misfit(in.peer(), sent.letter()));
+      if (!sent.header().fits(in.header())) {
+        return Optional.of(Messages.mismatch(in.peer(), sent.header()));
       }
-      copyOwn(over, in.letter(), memory.segment(), in.into().on(in.peer()));
+      copyOwn(route, in.header(), memory.segment(), in.into().on(in.peer()));
       return Optional.empty();
     }
   }
 
   private void copyOwn(
-      CollectiveRoute over, MessageHeader letter, MemorySegment from, MemorySegment to) {
-    var stream = communication(over);
+      CollectiveRoute route, MessageHeader header, MemorySegment from, MemorySegment to) {
+    var stream = communication(route);
     stream.turn(iteration, step);
-    Supplier<String> what = () -> in("%s from this rank itself".formatted(letter));
-    stream.copyLocal(Work.of(what), from, to);
-    stream.synchronize(what);
+    Supplier<String> label = () -> in("%s from this rank itself".formatted(header));
+    stream.copyLocal(Work.of(label), from, to);
+    stream.synchronize(label);
   }
 
   private boolean isOwn(int rank) {
-    return rank == setting.place().rank();
+    return rank == group.place().rank();
   }
 
-  /// Waits for what that rank sends next, and copies it.
-  public void receive(CollectiveRoute over, Landing in) {
-    var what = "receive into %s from rank %d".formatted(in.letter(), in.peer());
-    check(what, exclusively(() -> what, here -> receive(here, over, in)));
+  /// Waits for the next message from a rank and copies it.
+  public void receive(CollectiveRoute route, Landing in) {
+    var label = "receive into %s from rank %d".formatted(in.header(), in.peer());
+    check(label, exclusively(() -> label, state -> receive(state, route, in)));
   }
 
-  /// Both at once, so that ranks may do it in a circle.
-  public void sendReceive(CollectiveRoute over, Message out, Landing in) {
-    var what =
+  /// Sends and receives at the same time, so that ranks may exchange messages in a ring.
+  public void sendReceive(CollectiveRoute route, Message out, Landing in) {
+    var label =
         "sendReceive of %s to rank %d and into %s from rank %d"
-            .formatted(out.letter(), out.peer(), in.letter(), in.peer());
+            .formatted(out.header(), out.peer(), in.header(), in.peer());
     check(
-        what,
+        label,
         exclusively(
-            () -> what,
-            here -> {
-              post(here, over, out);
-              var refused = receive(here, over, in);
-              var notTaken = awaitRead(here, out);
+            () -> label,
+            state -> {
+              post(state, route, out);
+              var refused = receive(state, route, in);
+              var notTaken = awaitRead(state, out);
               return refused.isPresent() ? refused : notTaken;
             }));
   }
 
-  private Optional<Refusal> receive(CollectiveState here, CollectiveRoute over, Landing in) {
+  private Optional<Refusal> receive(CollectiveState state, CollectiveRoute route, Landing in) {
     if (isOwn(in.peer())) {
-      return receiveOwn(over, in);
+      return receiveOwn(route, in);
     }
-    return here.courier()
+    return state
+        .messages()
         .receive(
-            in.letter(),
+            in.header(),
             in.peer(),
             step,
             sent -> {
               var source = in.tensors().apply(sent.identity());
               if (source.isEmpty()) {
                 return Optional.of(
-                    "%s is closed on rank %d; close it when it has been received"
-                        .formatted(sent, setting.place().rank()));
+                    "%s is closed on rank %d; close it after it was received"
+                        .formatted(sent, group.place().rank()));
               }
-              copy(source.get(), in, over);
+              copy(source.get(), in, route);
               return Optional.empty();
             });
   }
 
-  private void copy(ReachableTensor source, Landing in, CollectiveRoute over) {
-    var stream = communication(over);
+  private void copy(ReachableTensor source, Landing in, CollectiveRoute route) {
+    var stream = communication(route);
     stream.turn(iteration, step);
-    Supplier<String> what = () -> in("%s from rank %d".formatted(in.letter(), in.peer()));
-    stream.copy(Work.of(what), source.on(in.peer()), in.into().on(setting.place().rank()));
-    stream.synchronize(what);
+    Supplier<String> label = () -> in("%s from rank %d".formatted(in.header(), in.peer()));
+    stream.copy(Work.of(label), source.on(in.peer()), in.into().on(group.place().rank()));
+    stream.synchronize(label);
   }
 
-  private void check(String what, Optional<Refusal> refusal) {
+  private void check(String label, Optional<Refusal> refusal) {
     if (refusal.isPresent()) {
-      throw new BraidException("%s: %s".formatted(in(what), refusal.get().why()));
+      throw new BraidException("%s: %s".formatted(in(label), refusal.get().why()));
     }
   }
 
-  private String in(String what) {
-    return "%s in group `%s`".formatted(what, setting.group());
+  private String in(String label) {
+    return "%s in group `%s`".formatted(label, group.name());
   }
 
-  /// What fails in it leaves ranks at different steps, so nothing runs after it; a message that
-  /// does not fit is none of that, since both its ranks know.
+  /// Runs `body` under the lock. An exception leaves ranks at different steps, so all later calls
+  /// fail; a refused message does not, because both of its ranks get the refusal.
   private Optional<Refusal> exclusively(
-      Supplier<String> what, Function<CollectiveState, Optional<Refusal>> body) {
-    return exclusively(what, () -> NvtxRange.open(() -> "braid " + what.get()), body);
+      Supplier<String> label, Function<CollectiveState, Optional<Refusal>> body) {
+    return exclusively(label, () -> NvtxRange.open(() -> "braid " + label.get()), body);
   }
 
-  /// @param what for messages
-  /// @param range for other profilers
+  /// @param label names the call in messages
+  /// @param range marks the call for other profilers
   private Optional<Refusal> exclusively(
-      Supplier<String> what,
+      Supplier<String> label,
       Supplier<NvtxRange> range,
       Function<CollectiveState, Optional<Refusal>> body) {
     return inTurn(
-        what,
+        label,
         () -> {
-          var here = usable().orElseThrow(() -> unusable(what.get()));
+          var state = usable().orElseThrow(() -> unusable(label.get()));
           try (var _ = range.get()) {
-            return body.apply(here);
+            return body.apply(state);
           } catch (RuntimeException | Error e) {
-            broken = e;
-            if (setting.calls().failed()) {
+            failure = e;
+            if (group.calls().failed()) {
               rest();
             }
             throw e;
@@ -433,98 +437,98 @@ public final class CollectiveEngine implements AutoCloseable {
         });
   }
 
-  /// What the streams wait for does not come where ranks called different things, and the next
-  /// round will not tell them. A library is aborted when its communicators are given up.
+  /// Aborts the waits of the streams after ranks made different calls: the signals never arrive,
+  /// and the next round does not report it. A library is aborted when it is freed.
   private synchronized void rest() {
     streams.forEach(
-        (over, each) -> {
-          if (over.way().library().isEmpty()) {
-            setting.backend().rest(List.copyOf(each.values()));
+        (route, each) -> {
+          if (route.way().library().isEmpty()) {
+            group.backend().rest(List.copyOf(each.values()));
           }
         });
   }
 
-  private BraidException unusable(String what) {
-    var why = broken;
+  private BraidException unusable(String label) {
+    var why = failure;
     if (why == null) {
       return new BraidException(
-          "%s: collectives are not set up; say Collectives.on(group) again on every rank"
-              .formatted(in(what)));
+          "%s: collectives are not set up; call Collectives.on(group) again on every rank"
+              .formatted(in(label)));
     }
     return new BraidException(
-        "%s: collectives broke off before (%s) and ranks may be at different steps; say Collectives.on(group) again on every rank"
-            .formatted(in(what), why.getMessage()),
+        "%s: an earlier collective failed (%s) and ranks may be at different steps; call Collectives.on(group) again on every rank"
+            .formatted(in(label), why.getMessage()),
         why);
   }
 
-  private Optional<Refusal> inTurn(Supplier<String> what, Supplier<Optional<Refusal>> body) {
-    if (!one.tryLock()) {
+  private Optional<Refusal> inTurn(Supplier<String> label, Supplier<Optional<Refusal>> body) {
+    if (!lock.tryLock()) {
       throw new BraidException(
-          "%s: another thread of this rank is in a collective; make them from one thread, so that all ranks make them in the same order"
-              .formatted(in(what.get())));
+          "%s: another thread of this rank is in a collective; call collectives from one thread, so that all ranks call them in the same order"
+              .formatted(in(label.get())));
     }
     try {
-      int current = setting.waits().epoch();
+      int current = group.waits().epoch();
       if (epoch != current) {
         begin(current);
       }
       return body.get();
     } finally {
-      one.unlock();
+      lock.unlock();
     }
   }
 
-  /// Counts from 0 again, as all ranks do.
-  private void begin(int current) {
-    epoch = current;
+  /// Restarts the counters in a new epoch, as on all ranks.
+  private void begin(int newEpoch) {
+    epoch = newEpoch;
     step = 0;
-    broken = null;
+    failure = null;
     Closing.all(this::unreceived);
-    var here = ground;
-    if (here != null) {
-      here.courier().beginEpoch(current);
+    var current = state;
+    if (current != null) {
+      current.messages().beginEpoch(newEpoch);
     }
   }
 
   private @Nullable PrivateMemory unreceived() {
-    var sent = kept.poll();
+    var sent = selfMessages.poll();
     return sent == null ? null : sent.memory();
   }
 
-  private synchronized Map<Lane, Stream> on(CollectiveRoute over) {
+  private synchronized Map<Lane, Stream> lanes(CollectiveRoute route) {
     return streams.computeIfAbsent(
-        over,
-        how -> {
+        route,
+        key -> {
           var opened = new LinkedHashMap<Lane, Stream>();
-          for (var lane : CollectiveSpec.lanes(how.way(), how.workers())) {
-            opened.put(lane, setting.backend().stream(lane));
+          for (var lane : CollectiveSpec.lanes(key.way(), key.workers())) {
+            opened.put(lane, group.backend().stream(lane));
           }
           return opened;
         });
   }
 
-  private Stream communication(CollectiveRoute over) {
-    return streams(over).getFirst();
+  private Stream communication(CollectiveRoute route) {
+    return streams(route).getFirst();
   }
 
-  /// The streams that collectives over that run on.
-  public List<Stream> streams(CollectiveRoute over) {
-    return List.copyOf(on(over).values());
+  /// Returns the streams of collectives over a route.
+  public List<Stream> streams(CollectiveRoute route) {
+    return List.copyOf(lanes(route).values());
   }
 
-  /// From here on work is of that iteration of a measurement.
+  /// Sets the iteration number of the work that follows.
   public void iteration(int number) {
     iteration = number;
   }
 
   private synchronized void free() {
     var all = new ArrayDeque<AutoCloseable>();
-    if (broken != null) {
-      // First: a stream on which a library waits for ranks that do not come cannot be closed.
+    if (failure != null) {
+      // First: a stream on which a library waits for missing ranks cannot be closed.
       libraries.values().forEach(each -> all.add(each::abort));
     }
     libraries.clear();
-    all.addAll(prepared());
+    all.addAll(takePrepared());
     all.add(() -> Closing.all(this::unreceived));
     streams.values().forEach(each -> all.addAll(List.copyOf(each.values()).reversed()));
     streams.clear();
@@ -533,15 +537,15 @@ public final class CollectiveEngine implements AutoCloseable {
     if (memory != null) {
       all.add(memory);
     }
-    var here = ground;
-    ground = null;
-    if (here != null) {
-      all.add(broken == null ? here : here::spoil);
+    var shared = state;
+    state = null;
+    if (shared != null) {
+      all.add(failure == null ? shared : shared::spoil);
     }
     Closing.all(all::poll);
   }
 
-  /// Frees everything of this rank. No rank waits for another.
+  /// Frees all resources of this rank, without waiting for other ranks.
   @Override
   public void close() {
     free();

@@ -10,12 +10,12 @@ import braid.model.Place;
 import java.util.List;
 import java.util.function.Supplier;
 
-/// The group that collectives are made on, as far as they need it.
+/// The group of a [CollectiveEngine]: the services that collectives need.
 ///
 /// @param ranks the members' ranks in the world
-/// @param symmetric where memory comes from that streams of all ranks reach
+/// @param symmetric allocates memory that the streams of all ranks reach
 public record CollectiveGroup(
-    String group,
+    String name,
     Place place,
     List<Integer> ranks,
     Backend backend,

@@ -16,11 +16,11 @@ import java.util.Map;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// One call of a collective: the tensors and streams that its schedule's names stand for.
+/// Memory and streams of one collective call, for the executor of its schedule.
 ///
-/// @param inbox memory of this rank for parts of a sum, made when it is first needed
-/// @param library that makes it; null where copies do
-/// @param request of the library; null where copies make it
+/// @param inbox memory of this rank for parts of a sum, allocated on first use
+/// @param library runs the call; null if copies do
+/// @param request to the library; null if copies run the call
 record CollectiveResources(
     int ranks,
     @Nullable ReachableTensor x,
@@ -40,11 +40,11 @@ record CollectiveResources(
     };
   }
 
-  private static MemorySegment part(@Nullable ReachableTensor of, int rank) {
-    if (of == null) {
+  private static MemorySegment part(@Nullable ReachableTensor tensor, int rank) {
+    if (tensor == null) {
       throw new IllegalStateException("a barrier has no tensors");
     }
-    return of.on(rank);
+    return tensor.on(rank);
   }
 
   @Override
@@ -53,13 +53,13 @@ record CollectiveResources(
   }
 
   @Override
-  public void call(Step.LibraryCall call, Stream on, Work work) {
+  public void call(Step.LibraryCall call, Stream stream, Work work) {
     if (library == null || request == null) {
-      throw new IllegalStateException("no library makes " + work);
+      throw new IllegalStateException("no library runs " + work);
     }
     if (call.hostWaits()) {
-      on.synchronize(() -> "all ranks to come to " + work);
+      stream.synchronize(() -> "all ranks to reach " + work);
     }
-    on.library(work, request.linkBytes(ranks), library.call(request));
+    stream.library(work, request.linkBytes(ranks), library.call(request));
   }
 }

@@ -2,9 +2,9 @@ package braid.internal.collective;
 
 import braid.model.CollectiveWay;
 
-/// What collectives go over.
+/// Mechanism that moves the bytes of collectives.
 ///
-/// @param workers compute units that communicate; 0 where none do, or a library decides
+/// @param workers compute units that communicate; 0 if none do, or if a library decides
 public record CollectiveRoute(CollectiveWay way, int workers) {
   @Override
   public String toString() {

@@ -6,42 +6,42 @@ import braid.internal.rank.Closing;
 import braid.internal.resource.Rendezvous;
 import braid.schedule.CollectiveSpec;
 
-/// What the ranks of a group share to make collectives, set up by all of them together. The name
-/// tells it from what they set up before or after.
-record CollectiveState(String name, Signals words, Mailbox mailbox, Messages courier)
+/// State that the ranks of a group share for collectives, set up by all of them together. The
+/// unique name distinguishes it from an earlier or later one.
+record CollectiveState(String name, Signals signals, Mailbox mailbox, Messages messages)
     implements AutoCloseable {
-  static CollectiveState of(CollectiveGroup setting, Rendezvous rendezvous) {
-    var place = setting.place();
+  static CollectiveState of(CollectiveGroup group, Rendezvous rendezvous) {
+    var place = group.place();
     int slots = CollectiveSpec.words(place.size());
-    var words =
+    var signals =
         new Signals(
-            setting.symmetric().take("signals of collectives", Signals.bytes(slots)),
-            setting.ranks(),
+            group.symmetric().take("signals of collectives", Signals.bytes(slots)),
+            group.ranks(),
             place.rank(),
             slots);
     try {
       var memory =
-          setting.backend().control("mail of collectives", Mailbox.bytes(place.size()), rendezvous);
-      setting.counters().add(Counter.RENDEZVOUS);
+          group.backend().control("mail of collectives", Mailbox.bytes(place.size()), rendezvous);
+      group.counters().add(Counter.RENDEZVOUS);
       var mailbox = new Mailbox(place, memory);
       return new CollectiveState(
           rendezvous.unique(),
-          words,
+          signals,
           mailbox,
-          new Messages(mailbox, place, setting.ranks(), setting.waits()));
+          new Messages(mailbox, place, group.ranks(), group.waits()));
     } catch (RuntimeException | Error e) {
-      words.memory().spoil();
+      signals.memory().spoil();
       throw e;
     }
   }
 
-  /// It broke off, and others may still be at it: nobody is to use its memory again.
+  /// Closes it after a failure. Other ranks may still access the memory, so it is not reused.
   void spoil() {
-    Closing.each(words.memory()::spoil, mailbox);
+    Closing.each(signals.memory()::spoil, mailbox);
   }
 
   @Override
   public void close() {
-    Closing.each(words, mailbox);
+    Closing.each(signals, mailbox);
   }
 }

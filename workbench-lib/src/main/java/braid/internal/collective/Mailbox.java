@@ -9,28 +9,27 @@ import java.lang.invoke.VarHandle;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/// Memory by which two ranks of a group agree about a message while the others do something else.
-/// Messages of a pair are numbered, from 1 in each epoch. Each rank has for every other one:
+/// Shared memory in which two ranks of a group exchange messages, independently of all other ranks.
+/// Messages of a pair are numbered, from 1 in each epoch. Each rank has one entry per peer:
 ///
-/// | what | written by | says |
+/// | field | written by | meaning |
 /// |---|---|---|
-/// | posted | the sender, in the receiver's part | that message lies ready in the sender's tensor |
-/// | letter | the sender, in its own part | what it is |
-/// | read | the receiver, in the sender's part | that message is read, or refused |
-/// | refusal | the receiver, in its own part | why that message does not fit |
+/// | posted | the sender, in the receiver's part | number of the latest message that is ready in the sender's tensor |
+/// | header | the sender, in its own part | [MessageHeader] of the latest message |
+/// | read | the receiver, in the sender's part | number of the latest message that was read or refused |
+/// | refusal | the receiver, in its own part | reason why the latest refused message does not fit |
 ///
-/// And for itself a [WaitState]: what it waits for, so that ranks that wait for each other are
-/// found.
+/// Each rank also publishes its [WaitState], so that ranks that wait for each other are detected.
 final class Mailbox implements AutoCloseable {
-  private static final long STANDING_BYTES = 64;
+  private static final long STATE_BYTES = 64;
   private static final long ENTRY_BYTES = 1024;
   private static final long POSTED = 0;
   private static final long READ = 16;
   private static final long REFUSED = 32;
-  private static final long LETTER = 64;
+  private static final long HEADER = 64;
   private static final long REFUSAL = 512;
 
-  /// What a text takes beside its bytes.
+  /// Length field in front of a text.
   private static final int LENGTH_BYTES = Integer.BYTES;
 
   private static final int REFUSAL_BYTES = (int) (ENTRY_BYTES - REFUSAL) - LENGTH_BYTES;
@@ -39,29 +38,29 @@ final class Mailbox implements AutoCloseable {
   private final Place place;
   private final SymmetricMemory memory;
 
-  /// @param memory of the host, of [#bytes] on each rank
+  /// @param memory host memory of [#bytes] per rank
   Mailbox(Place place, SymmetricMemory memory) {
     this.place = place;
     this.memory = memory;
   }
 
-  /// What a rank needs for its part.
+  /// Bytes per rank.
   static long bytes(int ranks) {
-    return STANDING_BYTES + ranks * ENTRY_BYTES;
+    return STATE_BYTES + ranks * ENTRY_BYTES;
   }
 
-  /// What that rank has for the other one.
+  /// Returns the entry that a rank has for a peer.
   private MemorySegment entry(int rank, int other) {
-    return memory.on(rank).asSlice(STANDING_BYTES + other * ENTRY_BYTES, ENTRY_BYTES);
+    return memory.on(rank).asSlice(STATE_BYTES + other * ENTRY_BYTES, ENTRY_BYTES);
   }
 
-  /// This rank's message of that number lies ready.
-  void post(int to, int epoch, int number, MessageHeader letter) {
-    write(entry(place.rank(), to), LETTER, letter.bytes(), MessageHeader.MAX_BYTES);
+  /// Announces that this rank's message `number` is ready.
+  void post(int to, int epoch, int number, MessageHeader header) {
+    write(entry(place.rank(), to), HEADER, header.bytes(), MessageHeader.MAX_BYTES);
     SignalWord.raise(entry(to, place.rank()), POSTED, epoch, number);
   }
 
-  /// Sleeps for at most that long until the message of that number lies ready.
+  /// Waits until message `number` is posted, for at most `nanos`. Returns whether it is.
   boolean awaitPosted(int from, int epoch, int number, long nanos) {
     return SignalWord.await(entry(place.rank(), from), POSTED, epoch, number, nanos);
   }
@@ -70,25 +69,25 @@ final class Mailbox implements AutoCloseable {
     return SignalWord.reached(entry(receiver, from), POSTED, epoch, number);
   }
 
-  /// What the message that lies ready is.
-  MessageHeader letter(int from) {
-    return MessageHeader.read(read(entry(from, place.rank()), LETTER, MessageHeader.MAX_BYTES));
+  /// Returns the header of the latest message from a rank.
+  MessageHeader header(int from) {
+    return MessageHeader.read(read(entry(from, place.rank()), HEADER, MessageHeader.MAX_BYTES));
   }
 
-  /// This rank has read that message.
+  /// Confirms that this rank has read message `number`.
   void acknowledge(int from, int epoch, int number) {
     SignalWord.raise(entry(from, place.rank()), READ, epoch, number);
   }
 
-  /// This rank does not take that message.
+  /// Refuses message `number`, with the reason.
   void refuse(int from, int epoch, int number, String why) {
     var mine = entry(place.rank(), from);
     write(mine, REFUSAL, why.getBytes(StandardCharsets.UTF_8), REFUSAL_BYTES);
-    WORD.setOpaque(mine, REFUSED, refused(epoch, number));
+    WORD.setOpaque(mine, REFUSED, stamp(epoch, number));
     acknowledge(from, epoch, number);
   }
 
-  /// Sleeps for at most that long until the message of that number is read or refused.
+  /// Waits until message `number` is read or refused, for at most `nanos`. Returns whether it is.
   boolean awaitRead(int to, int epoch, int number, long nanos) {
     return SignalWord.await(entry(place.rank(), to), READ, epoch, number, nanos);
   }
@@ -98,30 +97,30 @@ final class Mailbox implements AutoCloseable {
   }
 
   boolean isRefused(int to, int epoch, int number) {
-    return (long) WORD.getOpaque(entry(to, place.rank()), REFUSED) == refused(epoch, number);
+    return (long) WORD.getOpaque(entry(to, place.rank()), REFUSED) == stamp(epoch, number);
   }
 
-  /// Why the last message that was refused was.
+  /// Returns the reason of the latest refusal.
   String refusal(int to) {
     return new String(
         read(entry(to, place.rank()), REFUSAL, REFUSAL_BYTES), StandardCharsets.UTF_8);
   }
 
-  private static long refused(int epoch, int number) {
+  private static long stamp(int epoch, int number) {
     return ((long) epoch << Integer.SIZE) | number;
   }
 
-  /// From here on this rank stands there.
-  void stand(WaitState standing) {
-    WORD.setRelease(memory.on(place.rank()), 0L, standing.bits());
+  /// Publishes what this rank waits for.
+  void publish(WaitState state) {
+    WORD.setRelease(memory.on(place.rank()), 0L, state.bits());
   }
 
-  WaitState standing(int rank) {
+  WaitState state(int rank) {
     return WaitState.of((long) WORD.getAcquire(memory.on(rank), 0L));
   }
 
-  private static void write(MemorySegment entry, long offset, byte[] text, int most) {
-    int length = Math.min(text.length, most);
+  private static void write(MemorySegment entry, long offset, byte[] text, int limit) {
+    int length = Math.min(text.length, limit);
     entry.set(ValueLayout.JAVA_INT, offset, length);
     MemorySegment.copy(
         Arrays.copyOf(text, length),
@@ -132,8 +131,8 @@ final class Mailbox implements AutoCloseable {
         length);
   }
 
-  private static byte[] read(MemorySegment entry, long offset, int most) {
-    int length = Math.clamp(entry.get(ValueLayout.JAVA_INT, offset), 0, most);
+  private static byte[] read(MemorySegment entry, long offset, int limit) {
+    int length = Math.clamp(entry.get(ValueLayout.JAVA_INT, offset), 0, limit);
     var text = new byte[length];
     MemorySegment.copy(entry, ValueLayout.JAVA_BYTE, offset + LENGTH_BYTES, text, 0, length);
     return text;

@@ -3,20 +3,20 @@ package braid.internal.collective;
 import braid.model.BraidException;
 import java.nio.charset.StandardCharsets;
 
-/// What a rank says of a tensor that it sends or receives into. The `identity` is the same on all
-/// ranks, so the receiver finds its own reach of it.
+/// Description of a tensor that a rank sends or receives into. The `identity` is the same on all
+/// ranks, so that the receiver finds its own mapping of the tensor.
 public record MessageHeader(String identity, String dtype, String shape, String name) {
   private static final String SEPARATOR = "\0";
   private static final int FIELDS = 4;
 
-  /// What there is room for in a mailbox.
+  /// Bytes that a mailbox entry has for a header.
   static final int MAX_BYTES = 448 - Integer.BYTES;
 
   public MessageHeader {
     int bytes = bytes(identity, dtype, shape, name).length;
     if (bytes > MAX_BYTES) {
       throw new BraidException(
-          "what a message is must be said in %d bytes but the name, type and sizes of `%s` take %d; send it with fewer dimensions"
+          "a message header must fit in %d bytes but the name, type and shape of `%s` take %d; send it with a shorter name or fewer dimensions"
               .formatted(MAX_BYTES, name, bytes));
     }
   }
@@ -34,7 +34,7 @@ public record MessageHeader(String identity, String dtype, String shape, String 
     return String.join(SEPARATOR, fields).getBytes(StandardCharsets.UTF_8);
   }
 
-  /// Whether what is sent can be received into that.
+  /// Returns whether a tensor of this header can be received into one of the other header.
   boolean fits(MessageHeader into) {
     return dtype.equals(into.dtype) && shape.equals(into.shape);
   }

@@ -8,25 +8,25 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-/// This rank's messages to and from others, one at a time. Nothing is buffered: the receiver copies
-/// out of the sender's tensor, and the sender goes on when it has.
+/// Sends and receives messages of this rank, one at a time. Messages are not buffered: the receiver
+/// copies from the sender's tensor, and the sender continues after that.
 ///
 /// ```
 /// sender     post ─────────────────────────── await read ─ goes on
 /// receiver        await posted ─ copy ─ read ─┘
 /// ```
 final class Messages {
-  /// Copies what was sent, or says why it cannot.
+  /// Copies a message out of the sender's tensor; returns the reason if it cannot.
   @FunctionalInterface
   interface Receipt {
     Optional<String> take(MessageHeader sent);
   }
 
-  /// How a message ended that was not taken.
+  /// The outcome of a message that was refused.
   record Refusal(String why) {}
 
   private final Mailbox mailbox;
-  private final WaitCycle standstill;
+  private final WaitCycle waitCycle;
   private final Waits waits;
   private final Place place;
   private final List<Integer> ranks;
@@ -37,7 +37,7 @@ final class Messages {
   /// @param ranks the members' ranks in the world
   Messages(Mailbox mailbox, Place place, List<Integer> ranks, Waits waits) {
     this.mailbox = mailbox;
-    this.standstill = new WaitCycle(mailbox, place);
+    this.waitCycle = new WaitCycle(mailbox, place);
     this.waits = waits;
     this.place = place;
     this.ranks = ranks;
@@ -45,24 +45,24 @@ final class Messages {
     this.received = new int[place.size()];
   }
 
-  /// Messages are numbered from 1 in each epoch.
+  /// Restarts the message numbers: they begin with 1 in each epoch.
   void beginEpoch(int current) {
     epoch = current;
     Arrays.fill(sent, 0);
     Arrays.fill(received, 0);
   }
 
-  /// Lets a rank see what lies here for it.
-  void post(MessageHeader letter, int to) {
-    mailbox.post(to, epoch, ++sent[to], letter);
+  /// Posts a message to a rank.
+  void post(MessageHeader header, int to) {
+    mailbox.post(to, epoch, ++sent[to], header);
   }
 
-  /// Waits until what was posted last is read.
-  Optional<Refusal> awaitRead(MessageHeader letter, int to, int collectives) {
+  /// Waits until the latest message to a rank is read. Returns the refusal, if any.
+  Optional<Refusal> awaitRead(MessageHeader header, int to, int collectives) {
     int number = sent[to];
     await(
-        new WaitState(WaitState.Kind.SENDS, epoch, to, number),
-        () -> "rank %d to receive %s".formatted(to, letter),
+        new WaitState(WaitState.Operation.SEND, epoch, to, number),
+        () -> "rank %d to receive %s".formatted(to, header),
         nanos -> mailbox.awaitRead(to, epoch, number, nanos),
         collectives);
     return mailbox.isRefused(to, epoch, number)
@@ -70,56 +70,56 @@ final class Messages {
         : Optional.empty();
   }
 
-  /// Waits for the next message of that rank and takes it; one that does not fit is gone too, and
-  /// its sender is told.
+  /// Waits for the next message from a rank and copies it. A message that does not fit is refused:
+  /// it is consumed, and its sender gets the refusal.
   Optional<Refusal> receive(MessageHeader into, int from, int collectives, Receipt receipt) {
     int number = ++received[from];
     await(
-        new WaitState(WaitState.Kind.RECEIVES, epoch, from, number),
+        new WaitState(WaitState.Operation.RECEIVE, epoch, from, number),
         () -> "rank %d to send %s".formatted(from, into),
         nanos -> mailbox.awaitPosted(from, epoch, number, nanos),
         collectives);
-    var letter = mailbox.letter(from);
-    if (!letter.fits(into)) {
+    var header = mailbox.header(from);
+    if (!header.fits(into)) {
       mailbox.refuse(from, epoch, number, "rank %d receives into %s".formatted(place.rank(), into));
-      return Optional.of(misfit(from, letter));
+      return Optional.of(mismatch(from, header));
     }
-    var trouble = receipt.take(letter);
-    if (trouble.isPresent()) {
-      mailbox.refuse(from, epoch, number, trouble.get());
-      return Optional.of(new Refusal(trouble.get()));
+    var problem = receipt.take(header);
+    if (problem.isPresent()) {
+      mailbox.refuse(from, epoch, number, problem.get());
+      return Optional.of(new Refusal(problem.get()));
     }
     mailbox.acknowledge(from, epoch, number);
     return Optional.empty();
   }
 
-  /// What was sent has another shape or type than what it is received into.
-  static Refusal misfit(int from, MessageHeader sent) {
+  /// Returns the refusal of a message whose shape or type differs from the receiving tensor's.
+  static Refusal mismatch(int from, MessageHeader sent) {
     return new Refusal("rank %d sent %s; receive into %s".formatted(from, sent, sent.type()));
   }
 
   @FunctionalInterface
-  private interface Look {
+  private interface Attempt {
     boolean within(long nanos);
   }
 
-  private void await(WaitState standing, Supplier<String> what, Look look, int collectives) {
-    mailbox.stand(standing);
+  private void await(WaitState state, Supplier<String> what, Attempt attempt, int collectives) {
+    mailbox.publish(state);
     var _ =
         waits.<Boolean>until(
             what,
-            () -> List.of(ranks.get(standing.peer())),
+            () -> List.of(ranks.get(state.peer())),
             nanos -> {
-              if (look.within(nanos)) {
+              if (attempt.within(nanos)) {
                 return Boolean.TRUE;
               }
-              var circle = standstill.found(epoch, collectives);
-              if (circle.isPresent()) {
-                throw new BraidException(circle.get());
+              var cycle = waitCycle.find(epoch, collectives);
+              if (cycle.isPresent()) {
+                throw new BraidException(cycle.get());
               }
               return null;
             });
-    // Where the wait failed this rank goes on standing there: the others of the circle see it too.
-    mailbox.stand(WaitState.NOWHERE);
+    // A failed wait stays published, so that the other ranks of the cycle detect it too.
+    mailbox.publish(WaitState.NONE);
   }
 }

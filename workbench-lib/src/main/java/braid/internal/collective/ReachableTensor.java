@@ -6,14 +6,14 @@ import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 import java.util.function.IntFunction;
 
-/// A tensor of all ranks, as this rank reaches it.
+/// A symmetric tensor, as this rank reaches it.
 ///
-/// @param elements of each rank's part
+/// @param elements number of elements per rank
 /// @param parts each rank's part
-/// @param attachment what the kind of memory keeps with it
+/// @param attachment data that the memory kind keeps with the tensor
 public record ReachableTensor(
     DType dtype, long elements, IntFunction<MemorySegment> parts, Optional<Attachment> attachment) {
-  /// A rank's part.
+  /// Returns the part of one rank.
   MemorySegment on(int rank) {
     return parts.apply(rank).asSlice(0, elements * dtype.bytes());
   }

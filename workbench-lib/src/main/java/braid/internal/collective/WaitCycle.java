@@ -6,13 +6,13 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.stream.Collectors;
 
-/// Finds ranks that wait for each other in a circle, this one among them: such a wait never ends,
-/// and there is no reason to sit it out.
+/// Detects cycles of ranks that wait for each other, this rank among them. Such a wait never ends,
+/// so it fails at once.
 ///
-/// Each rank says what it waits for, and whether that has come is seen from the mailbox. A circle
-/// is looked at twice. What a rank said twice the same, and had not come either time, it waited for
-/// in between without a break; so between the two looks all of the circle stood at once, and then
-/// nobody in it can go on.
+/// Each rank publishes its [WaitState], and the mailbox shows whether the wait is over. A cycle is
+/// read twice. A rank with the same state in both reads, not fulfilled in either, waited without a
+/// break in between. So all ranks of the cycle waited at the same time, and none of them can
+/// continue.
 final class WaitCycle {
   private final Mailbox mailbox;
   private final Place place;
@@ -22,56 +22,56 @@ final class WaitCycle {
     this.place = place;
   }
 
-  /// What is wrong and what to do; nothing where this rank is in no circle.
+  /// Describes the cycle that this rank is in, with the remedy; empty if it is in none.
   ///
-  /// @param collectives that this rank has come to in this epoch
-  Optional<String> found(int epoch, int collectives) {
-    var first = circle(epoch, collectives);
-    return first.isEmpty() || !first.equals(circle(epoch, collectives))
+  /// @param collectives number of collectives that this rank has reached in this epoch
+  Optional<String> find(int epoch, int collectives) {
+    var first = cycle(epoch, collectives);
+    return first.isEmpty() || !first.equals(cycle(epoch, collectives))
         ? Optional.empty()
-        : Optional.of(described(first));
+        : Optional.of(describe(first));
   }
 
-  /// By rank, from this one on, where each waits for the next and the last for this; empty where
-  /// somebody does not.
-  private SequencedMap<Integer, WaitState> circle(int epoch, int collectives) {
-    var circle = new LinkedHashMap<Integer, WaitState>();
+  /// Returns the states of the cycle by rank, starting with this rank; empty if there is no cycle.
+  private SequencedMap<Integer, WaitState> cycle(int epoch, int collectives) {
+    var cycle = new LinkedHashMap<Integer, WaitState>();
     int rank = place.rank();
-    while (!circle.containsKey(rank)) {
-      var standing = mailbox.standing(rank);
-      if (!waits(rank, standing, epoch, collectives)) {
+    while (!cycle.containsKey(rank)) {
+      var state = mailbox.state(rank);
+      if (!waits(rank, state, epoch, collectives)) {
         return new LinkedHashMap<>();
       }
-      circle.put(rank, standing);
-      rank = standing.kind() == WaitState.Kind.COLLECTIVE ? place.rank() : standing.peer();
+      cycle.put(rank, state);
+      rank = state.operation() == WaitState.Operation.COLLECTIVE ? place.rank() : state.peer();
     }
-    // Others may wait for each other without this rank: they find it out themselves.
-    return rank == place.rank() ? circle : new LinkedHashMap<>();
+    // Ranks that wait for each other without this one detect their own cycle.
+    return rank == place.rank() ? cycle : new LinkedHashMap<>();
   }
 
-  private boolean waits(int rank, WaitState standing, int epoch, int collectives) {
-    int number = standing.number();
-    int peer = standing.peer();
-    return switch (standing.kind()) {
-      case NOWHERE -> false;
-      case SENDS -> standing.isOf(epoch) && !mailbox.isRead(rank, peer, epoch, number);
-      case RECEIVES -> standing.isOf(epoch) && !mailbox.isPosted(rank, peer, epoch, number);
-      // It waits for this rank where this rank has not come to it.
-      case COLLECTIVE -> standing.isOf(epoch) && number > collectives;
+  private boolean waits(int rank, WaitState state, int epoch, int collectives) {
+    int number = state.number();
+    int peer = state.peer();
+    return switch (state.operation()) {
+      case NONE -> false;
+      case SEND -> state.isOf(epoch) && !mailbox.isRead(rank, peer, epoch, number);
+      case RECEIVE -> state.isOf(epoch) && !mailbox.isPosted(rank, peer, epoch, number);
+      // The peer waits for this rank only if this rank has not reached that collective.
+      case COLLECTIVE -> state.isOf(epoch) && number > collectives;
     };
   }
 
-  private static String described(SequencedMap<Integer, WaitState> circle) {
+  private static String describe(SequencedMap<Integer, WaitState> cycle) {
     var waits =
-        circle.entrySet().stream()
+        cycle.entrySet().stream()
             .map(each -> each.getValue().text(each.getKey()))
             .collect(Collectors.joining(", "));
-    return "ranks wait for each other: %s; %s".formatted(waits, remedy(circle));
+    return "ranks wait for each other: %s; %s".formatted(waits, remedy(cycle));
   }
 
-  private static String remedy(SequencedMap<Integer, WaitState> circle) {
-    return circle.values().stream().anyMatch(each -> each.kind() == WaitState.Kind.COLLECTIVE)
+  private static String remedy(SequencedMap<Integer, WaitState> cycle) {
+    return cycle.values().stream()
+            .anyMatch(each -> each.operation() == WaitState.Operation.COLLECTIVE)
         ? "receive every message before the next collective"
-        : "let every rank say sendReceive(x, to, y, from)";
+        : "call sendReceive(x, to, y, from) on every rank";
   }
 }

@@ -1,45 +1,46 @@
 package braid.internal.collective;
 
-/// What a rank waits for, in one word, so that it is read whole.
+/// The operation that a rank waits in, packed into one word so that other ranks read it atomically.
 ///
-/// @param peer the rank waited for; of no meaning where it waits for all or for none
+/// @param peer the rank waited for; unused for [Operation#NONE] and [Operation#COLLECTIVE]
 /// @param number of the message, or of the collective
-record WaitState(Kind kind, int epoch, int peer, int number) {
-  /// For what a rank waits.
-  enum Kind {
-    /// For nobody.
-    NOWHERE(0),
-    /// For the peer to read a message.
-    SENDS(1),
-    /// For the peer to send a message.
-    RECEIVES(2),
-    /// For all others to come to a collective.
+record WaitState(Operation operation, int epoch, int peer, int number) {
+  /// Kinds of waits.
+  enum Operation {
+    /// Does not wait.
+    NONE(0),
+    /// Waits for the peer to read a message.
+    SEND(1),
+    /// Waits for the peer to send a message.
+    RECEIVE(2),
+    /// Waits for all other ranks to reach a collective.
     COLLECTIVE(3);
 
     private final int code;
 
-    Kind(int code) {
+    Operation(int code) {
       this.code = code;
     }
 
-    static Kind of(int code) {
+    static Operation of(int code) {
       return switch (code) {
-        case 0 -> NOWHERE;
-        case 1 -> SENDS;
-        case 2 -> RECEIVES;
+        case 0 -> NONE;
+        case 1 -> SEND;
+        case 2 -> RECEIVE;
         default -> COLLECTIVE;
       };
     }
   }
 
-  static final WaitState NOWHERE = new WaitState(Kind.NOWHERE, 0, 0, 0);
+  static final WaitState NONE = new WaitState(Operation.NONE, 0, 0, 0);
 
-  private static final int KIND_BITS = 2;
+  private static final int OPERATION_BITS = 2;
   private static final int EPOCH_BITS = 20;
   private static final int PEER_BITS = 12;
-  private static final int NUMBER_BITS = Long.SIZE - KIND_BITS - EPOCH_BITS - PEER_BITS;
+  private static final int NUMBER_BITS = Long.SIZE - OPERATION_BITS - EPOCH_BITS - PEER_BITS;
 
-  /// Epochs and numbers are kept as far as there is room, which tells apart all that can meet.
+  /// Truncates epoch and number to their bits, which still distinguishes all that can occur at one
+  /// time.
   WaitState {
     epoch = cut(epoch, EPOCH_BITS);
     number = cut(number, NUMBER_BITS);
@@ -50,7 +51,7 @@ record WaitState(Kind kind, int epoch, int peer, int number) {
   }
 
   long bits() {
-    long bits = kind.code;
+    long bits = operation.code;
     bits = bits << EPOCH_BITS | epoch;
     bits = bits << PEER_BITS | peer;
     return bits << NUMBER_BITS | number;
@@ -58,7 +59,7 @@ record WaitState(Kind kind, int epoch, int peer, int number) {
 
   static WaitState of(long bits) {
     return new WaitState(
-        Kind.of(field(bits, EPOCH_BITS + PEER_BITS + NUMBER_BITS, KIND_BITS)),
+        Operation.of(field(bits, EPOCH_BITS + PEER_BITS + NUMBER_BITS, OPERATION_BITS)),
         field(bits, PEER_BITS + NUMBER_BITS, EPOCH_BITS),
         field(bits, NUMBER_BITS, PEER_BITS),
         field(bits, 0, NUMBER_BITS));
@@ -72,15 +73,15 @@ record WaitState(Kind kind, int epoch, int peer, int number) {
     return epoch == cut(which, EPOCH_BITS);
   }
 
-  /// As said by that rank: "rank 1 waits for rank 2 to receive".
+  /// Describes the wait for messages: "rank 1 waits for rank 2 to receive".
   String text(int rank) {
     return "rank %d waits for %s"
         .formatted(
             rank,
-            switch (kind) {
-              case NOWHERE -> "nobody";
-              case SENDS -> "rank %d to receive".formatted(peer);
-              case RECEIVES -> "rank %d to send".formatted(peer);
+            switch (operation) {
+              case NONE -> "nothing";
+              case SEND -> "rank %d to receive".formatted(peer);
+              case RECEIVE -> "rank %d to send".formatted(peer);
               case COLLECTIVE -> "all ranks in a collective";
             });
   }

@@ -1,4 +1,4 @@
-/// Collectives by themselves: what a group's members set up once to make them, how each is laid out
+/// Standalone collectives: the state that a group's ranks set up once, the execution of each call
 /// on streams, and messages between two ranks.
 @NullMarked
 package braid.internal.collective;

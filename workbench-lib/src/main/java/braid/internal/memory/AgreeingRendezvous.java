@@ -5,8 +5,8 @@ import braid.model.Place;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A rendezvous in whose exchanges the members also hear what each of them believes the call to be,
-/// so that a difference is named rank by rank and costs no meeting of its own.
+/// A rendezvous whose exchanges also compare the members' calls, so that a difference is reported
+/// rank by rank without another exchange.
 record AgreeingRendezvous(Rendezvous rendezvous, Members members, Call call) implements Rendezvous {
   private static final char SEPARATOR = '\0';
 
@@ -25,18 +25,18 @@ record AgreeingRendezvous(Rendezvous rendezvous, Members members, Call call) imp
     return rendezvous.unique();
   }
 
-  /// The members are at the same call if its name is the same; what else they should agree about is
-  /// in its value, so the label is not looked at.
+  /// Exchanges values. Members are at the same call if its name is the same, and the call's value
+  /// holds everything else that they must agree on, so the label is ignored.
   @Override
   public List<String> exchange(String label, String value) {
-    var said = new ArrayList<String>();
+    var calls = new ArrayList<String>();
     var values = new ArrayList<String>();
     for (var each : rendezvous.exchange(call.name(), call.value() + SEPARATOR + value)) {
       int end = each.indexOf(SEPARATOR);
-      said.add(each.substring(0, end));
+      calls.add(each.substring(0, end));
       values.add(each.substring(end + 1));
     }
-    members.requireSame(call.name(), said);
+    members.requireSame(call.name(), calls);
     return values;
   }
 }

@@ -10,39 +10,38 @@ import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Memory by which the members of a group see each other's calls without meeting: for each a
-/// [CallRing], a signal for the calls in which it waits for all others, and its share of the
-/// [BufferReclaimer] of pooled buffers. It is of one epoch; the ranks' calls are numbered from its
-/// making on. Once the ranks have made different calls it serves for nothing but to tell all of
-/// them.
+/// Shared memory in which the members of a group see each other's calls without a rendezvous. Each
+/// member has a [CallRing], a signal for calls that wait for all others, and its part of the
+/// [BufferReclaimer] of pooled buffers. A board belongs to one epoch and numbers calls from its
+/// creation. Once the ranks' calls differ, it only reports the difference to all of them.
 ///
-/// Ranks that call different things where they wait in shared memory would wait for ever, since
-/// nobody sees both calls: here each sees the others'.
+/// Without it, ranks that make different calls and wait in shared memory would wait forever,
+/// because no rank sees both calls.
 final class Board implements AutoCloseable {
-  /// A cache line for a member's signal: the number of its latest call that waits for all others.
-  private static final long COME_BYTES = 64;
+  /// One cache line per member: the number of its latest call that waits for all others.
+  private static final long ARRIVAL_BYTES = 64;
 
-  private static final long COME_OFFSET = CallRing.BYTES;
-  private static final long TURNOVER_OFFSET = COME_OFFSET + COME_BYTES;
+  private static final long ARRIVAL_OFFSET = CallRing.BYTES;
+  private static final long RECLAIMER_OFFSET = ARRIVAL_OFFSET + ARRIVAL_BYTES;
 
-  /// Its words begin as zeroes in every epoch, so their epoch is a constant.
+  /// A constant, because the words of a board start as zeroes in every epoch.
   private static final int EPOCH = 1;
 
   private final Members members;
   private final int epoch;
   private final SymmetricMemory memory;
   private final List<CallRing> rings;
-  private final BufferReclaimer turnover;
+  private final BufferReclaimer reclaimer;
 
-  /// By member, up to which of this rank's calls it has made the same.
-  private final long[] compared;
+  /// By member, the number of this rank's latest call known to be the same.
+  private final long[] agreed;
 
-  /// The digests of this rank's latest calls, by number.
+  /// Digests of this rank's latest calls, by number.
   private final long[] digests = new long[CallRing.ENTRIES];
 
   private long calls;
 
-  /// Which calls differ; null as long as none do.
+  /// Message about the calls that differ; null while none do.
   private @Nullable String difference;
 
   private boolean closed;
@@ -56,31 +55,31 @@ final class Board implements AutoCloseable {
         IntStream.range(0, size)
             .mapToObj(i -> new CallRing(memory.on(i).asSlice(0, CallRing.BYTES)))
             .toList();
-    this.turnover =
+    this.reclaimer =
         new BufferReclaimer(
             members,
             IntStream.range(0, size)
-                .mapToObj(i -> memory.on(i).asSlice(TURNOVER_OFFSET, BufferReclaimer.BYTES))
+                .mapToObj(i -> memory.on(i).asSlice(RECLAIMER_OFFSET, BufferReclaimer.BYTES))
                 .toList());
-    this.compared = new long[size];
+    this.agreed = new long[size];
   }
 
-  /// What a member needs for its part.
+  /// Bytes per member.
   static long bytesPerRank() {
-    return TURNOVER_OFFSET + BufferReclaimer.BYTES;
+    return RECLAIMER_OFFSET + BufferReclaimer.BYTES;
   }
 
   int epoch() {
     return epoch;
   }
 
-  BufferReclaimer turnover() {
-    return turnover;
+  BufferReclaimer reclaimer() {
+    return reclaimer;
   }
 
-  /// This rank makes that call. Throws where another has made a different one in its place. A rank
-  /// whose waits are released makes none: its calls would look wrong to ranks that are released a
-  /// moment later.
+  /// Publishes a call of this rank. Throws if another rank made a different call at the same
+  /// position. A rank whose waits are released publishes no call, because it would look wrong to
+  /// ranks that are released a moment later.
   synchronized void enter(Waits waits, Call call) {
     if (closed || members.place().size() == 1) {
       return;
@@ -92,12 +91,12 @@ final class Board implements AutoCloseable {
     check();
   }
 
-  /// Waits until every member has made this rank's latest call, and throws on all of them where
-  /// another made a different one. So a call that takes effect after it does so on all or on none.
+  /// Waits until every member has made this rank's latest call; throws on all of them if one made a
+  /// different call. So a call that takes effect after this wait does so on all ranks or on none.
   void awaitAll(Waits waits, Call call) {
     int number = announce();
-    for (int i = 0; i < compared.length; i++) {
-      var come = come(i);
+    for (int i = 0; i < agreed.length; i++) {
+      var arrival = arrival(i);
       waits.until(
           () ->
               "%s, which %s has not called"
@@ -105,7 +104,7 @@ final class Board implements AutoCloseable {
           () -> missing(number),
           nanos -> {
             check();
-            return SignalWord.await(come, 0, EPOCH, number, nanos) ? Boolean.TRUE : null;
+            return SignalWord.await(arrival, 0, EPOCH, number, nanos) ? Boolean.TRUE : null;
           });
     }
     check();
@@ -113,36 +112,36 @@ final class Board implements AutoCloseable {
 
   private synchronized int announce() {
     int number = (int) calls;
-    SignalWord.raise(come(members.place().rank()), 0, EPOCH, number);
+    SignalWord.raise(arrival(members.place().rank()), 0, EPOCH, number);
     return number;
   }
 
-  private MemorySegment come(int member) {
-    return memory.on(member).asSlice(COME_OFFSET, COME_BYTES);
+  private MemorySegment arrival(int member) {
+    return memory.on(member).asSlice(ARRIVAL_OFFSET, ARRIVAL_BYTES);
   }
 
   private List<Integer> missing(int number) {
-    return IntStream.range(0, compared.length)
-        .filter(i -> !SignalWord.reached(come(i), 0, EPOCH, number))
+    return IntStream.range(0, agreed.length)
+        .filter(i -> !SignalWord.reached(arrival(i), 0, EPOCH, number))
         .mapToObj(members.ranks()::get)
         .toList();
   }
 
-  /// Whether the ranks have made different calls.
+  /// Returns whether the ranks have made different calls.
   synchronized boolean differs() {
     if (!closed && difference == null) {
       try {
         check();
       } catch (BraidException e) {
-        // Known from here on, and thrown by whatever looks next.
+        // Stored in `difference`, and thrown by the next check.
         return true;
       }
     }
     return difference != null;
   }
 
-  /// Throws where a member has made a different call than this rank. One that has not come as far
-  /// yet may still make the same.
+  /// Throws if a member has made a different call than this rank. A member that has not reached the
+  /// call yet may still make the same.
   synchronized void check() {
     if (closed) {
       return;
@@ -150,7 +149,7 @@ final class Board implements AutoCloseable {
     if (difference != null) {
       throw new BraidException(difference);
     }
-    for (int member = 0; member < compared.length; member++) {
+    for (int member = 0; member < agreed.length; member++) {
       if (member != members.place().rank()) {
         compare(member);
       }
@@ -158,16 +157,16 @@ final class Board implements AutoCloseable {
   }
 
   private void compare(int member) {
-    // What was written over on both sides can be compared no more.
-    compared[member] = Math.max(compared[member], calls - CallRing.ENTRIES);
-    while (compared[member] < calls) {
-      long number = compared[member] + 1;
+    // Entries that both sides have overwritten can no longer be compared.
+    agreed[member] = Math.max(agreed[member], calls - CallRing.ENTRIES);
+    while (agreed[member] < calls) {
+      long number = agreed[member] + 1;
       switch (rings.get(member).compare(number, digests[slot(number)])) {
         case NOT_YET -> {
           return;
         }
-        case SAME, GONE -> compared[member] = number;
-        case OTHER -> {
+        case EQUAL, OVERWRITTEN -> agreed[member] = number;
+        case DIFFERENT -> {
           var found = different(number);
           difference = found.getMessage();
           throw found;
@@ -177,27 +176,27 @@ final class Board implements AutoCloseable {
   }
 
   private BraidException different(long number) {
-    var said = new TreeMap<Integer, Call>();
-    for (int member = 0; member < compared.length; member++) {
+    var callsByRank = new TreeMap<Integer, Call>();
+    for (int member = 0; member < agreed.length; member++) {
       var ring = rings.get(member);
       if (!ring.changed(number)) {
         var call = ring.read(number);
         if (!ring.changed(number)) {
-          said.put(members.ranks().get(member), call);
+          callsByRank.put(members.ranks().get(member), call);
         }
       }
     }
     try {
-      members.requireSame(said);
+      members.requireSame(callsByRank);
     } catch (BraidException named) {
       return named;
     }
     return new BraidException(
         "%s: ranks must agree but their values differ beyond the first %d bytes, of %s"
             .formatted(
-                members.in(said.firstEntry().getValue().name()),
+                members.in(callsByRank.firstEntry().getValue().name()),
                 CallRing.TEXT_BYTES,
-                said.firstEntry().getValue().value()));
+                callsByRank.firstEntry().getValue().value()));
   }
 
   private static int slot(long number) {
@@ -208,7 +207,7 @@ final class Board implements AutoCloseable {
   public synchronized void close() {
     if (!closed) {
       closed = true;
-      turnover.close();
+      reclaimer.close();
       memory.close();
     }
   }

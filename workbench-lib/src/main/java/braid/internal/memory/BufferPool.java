@@ -16,27 +16,42 @@ import java.util.List;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A group's symmetric memory, which is kept when it is closed and handed out again to whoever asks
-/// for as many bytes of the same kind.
+/// Pools a group's symmetric memory: a closed buffer is kept and lent again to a request of the
+/// same size and kind.
 ///
-/// Making memory costs a meeting of all ranks; using it again costs none. So every decision (is
-/// there a buffer to use again, which, what is freed) follows from this rank's own calls, which are
-/// the same in the same order on all ranks: that includes closing. Each rank says on the board what
-/// it decided, and nothing is handed out before all have said the same: ranks that ask for
-/// different memory, or closed in another order, are told, all of them.
+/// Allocation needs a rendezvous of all ranks; reuse needs none. So every decision (which buffer is
+/// reused, which are freed) follows from this rank's own calls, including its closes, which are the
+/// same and in the same order on all ranks. Each rank publishes its decision on the board, and no
+/// buffer is lent before all ranks have published the same. If ranks request different memory, or
+/// have closed buffers in a different order, the call fails on all of them.
 ///
 /// ```
 /// rank 0   close x ── take y (buffer 0 again, waits) ─────────── clean, goes on
 /// rank 1   ...reads x of rank 0...   close x: the last, cleans ──┘   take y: buffer 0 again
 /// ```
 public final class BufferPool implements AutoCloseable {
-  /// Idle memory beyond that is freed, the longest idle first. It is a rank's part: room for the
-  /// buffers of a few pipelines, and little beside the tensors that such machines are used for.
+  /// Limit of idle memory per rank; beyond it the longest idle buffers are freed. Enough for the
+  /// buffers of a few pipelines, and little compared with the tensors of such machines.
   public static final long MAX_IDLE_BYTES_PER_RANK = 256L << 20;
 
-  /// Idle buffers beyond that are freed likewise: each is a mapping, of which a process may not
-  /// have many, and a notebook that tries many sizes asks for few of them again.
+  /// Limit of idle buffers; beyond it the longest idle are freed. Each is a mapping, of which a
+  /// process has a limited number, and a notebook that tries many sizes reuses few of them.
   public static final int MAX_IDLE_BUFFERS = 64;
+
+  /// Symmetric memory that a pool lends repeatedly. The `number` identifies it on its board and is
+  /// the same on every rank; its generation counts how often it was lent.
+  private record PooledBuffer(MemoryKind kind, SymmetricMemory memory, Board board, int number) {
+    /// The number of a buffer for which the board has none left: it is freed when it is closed.
+    static final int UNNUMBERED = -1;
+
+    boolean fits(MemoryKind requested, long bytesPerRank) {
+      return kind == requested && memory.bytesPerRank() == bytesPerRank;
+    }
+
+    void free() {
+      memory.close();
+    }
+  }
 
   private final Members members;
   private final Waits waits;
@@ -45,8 +60,8 @@ public final class BufferPool implements AutoCloseable {
   private final Supplier<? extends SymmetricMemory.Source> source;
   private final Supplier<Rendezvous> rendezvous;
 
-  /// The longest idle first.
-  private final Deque<Buffer> idle = new ArrayDeque<>();
+  /// Longest idle first.
+  private final Deque<PooledBuffer> idle = new ArrayDeque<>();
 
   private final BitSet numbers = new BitSet();
   private final int[] generations = new int[BufferReclaimer.BUFFERS];
@@ -69,49 +84,50 @@ public final class BufferPool implements AutoCloseable {
     this.rendezvous = rendezvous;
   }
 
-  /// Memory of that many bytes on every member, all zero: from the pool, where ranks wait until all
-  /// have asked and have closed it, in shared memory, or new, where all meet once. All members call
-  /// it together. Closing it gives it back; what may still be written to is spoiled instead
+  /// Returns zeroed memory of `bytesPerRank` on every member. A pooled buffer is reused after all
+  /// ranks have requested it and have closed its previous lease, which they wait for in shared
+  /// memory; new memory takes one rendezvous. All members call it together. Closing returns the
+  /// memory to the pool; memory that may still be written to is spoiled instead
   /// ([SymmetricMemory#spoil]).
   ///
-  /// The call's value must say all that decides about kind and size.
+  /// The call's value must contain everything that determines kind and size.
   public SymmetricMemory take(Call call, MemoryKind kind, long bytesPerRank) {
     var current = calls.board(call);
-    var kept = choose(current, kind, bytesPerRank);
-    agree(current, call, kept);
-    for (; kept != null; kept = choose(current, kind, bytesPerRank)) {
-      if (turnedOver(kept, call)) {
+    var reused = choose(current, kind, bytesPerRank);
+    agree(current, call, reused);
+    for (; reused != null; reused = choose(current, kind, bytesPerRank)) {
+      if (awaitReuse(reused, call)) {
         counters.add(Counter.BUFFERS_REUSED);
-        return lend(kept);
+        return lend(reused);
       }
     }
-    return lend(make(current, call, kind, bytesPerRank));
+    return lend(allocateNew(current, call, kind, bytesPerRank));
   }
 
-  private void agree(Board current, Call call, @Nullable Buffer kept) {
+  private void agree(Board current, Call call, @Nullable PooledBuffer reused) {
     try {
       calls.agree(
           current,
           call.from(
-              kept == null
-                  ? "new memory " + nextNumber()
-                  : "memory " + kept.number() + " once more"));
+              reused == null ? "new memory " + nextNumber() : "pooled memory " + reused.number()));
     } catch (RuntimeException | Error e) {
-      if (kept != null) {
-        drop(kept);
+      if (reused != null) {
+        drop(reused);
       }
       throw e;
     }
   }
 
-  /// Takes a buffer that fits out of the idle ones. It is the lowest number, not the latest, since
-  /// that is the same also where ranks closed several in another order.
-  private synchronized @Nullable Buffer choose(Board current, MemoryKind kind, long bytesPerRank) {
+  /// Removes a fitting buffer from the idle ones. It takes the lowest number, not the latest, which
+  /// is the same on ranks that closed several in a different order.
+  private synchronized @Nullable PooledBuffer choose(
+      Board current, MemoryKind kind, long bytesPerRank) {
     if (closed) {
       throw new BraidException("the memory of group `%s` is closed".formatted(members.group()));
     }
     if (!current.equals(board)) {
-      // Of an earlier round: who broke off then may not have let go, and may still be written to.
+      // Buffers of an earlier round: a rank that failed then may not have released them, and they
+      // may still be written to.
       freeIdle();
       numbers.clear();
       board = current;
@@ -120,7 +136,7 @@ public final class BufferPool implements AutoCloseable {
     var chosen =
         idle.stream()
             .filter(buffer -> buffer.fits(kind, bytesPerRank))
-            .min(Comparator.comparingInt(Buffer::number));
+            .min(Comparator.comparingInt(PooledBuffer::number));
     chosen.ifPresent(
         buffer -> {
           idle.remove(buffer);
@@ -129,10 +145,10 @@ public final class BufferPool implements AutoCloseable {
     return chosen.orElse(null);
   }
 
-  /// Waits until all members have let go of it. False, and it is freed, where it must not be used
-  /// again.
-  private boolean turnedOver(Buffer buffer, Call call) {
-    var turnover = buffer.board().turnover();
+  /// Waits until all members have released a buffer. Returns false, and frees it, if it must not be
+  /// reused.
+  private boolean awaitReuse(PooledBuffer buffer, Call call) {
+    var reclaimer = buffer.board().reclaimer();
     int generation = generation(buffer);
     var usable = false;
     try {
@@ -141,10 +157,10 @@ public final class BufferPool implements AutoCloseable {
               "%s: memory that %s still holds"
                   .formatted(
                       members.in(call.name()),
-                      Members.numbered(turnover.holders(buffer.number(), generation))),
-          () -> turnover.holders(buffer.number(), generation),
-          nanos -> turnover.over(buffer.number(), generation, nanos) ? Boolean.TRUE : null);
-      usable = !turnover.spoiled(buffer.number(), generation);
+                      Members.numbered(reclaimer.holders(buffer.number(), generation))),
+          () -> reclaimer.holders(buffer.number(), generation),
+          nanos -> reclaimer.awaitClean(buffer.number(), generation, nanos) ? Boolean.TRUE : null);
+      usable = !reclaimer.spoiled(buffer.number(), generation);
       return usable;
     } finally {
       if (!usable) {
@@ -153,22 +169,23 @@ public final class BufferPool implements AutoCloseable {
     }
   }
 
-  private Buffer make(Board current, Call call, MemoryKind kind, long bytesPerRank) {
+  private PooledBuffer allocateNew(Board current, Call call, MemoryKind kind, long bytesPerRank) {
     SymmetricMemory memory;
     try {
       memory = allocate(call, kind, bytesPerRank);
     } catch (AllocationFailed e) {
-      // All ranks were told so in the same exchange, and have the same idle buffers.
+      // The allocation failed on all ranks in the same exchange, and they have the same idle
+      // buffers.
       if (!freeIdle()) {
         throw e;
       }
-      // Memory is free only when the last rank has let go of it.
+      // The memory is free only after the last rank has released it.
       var _ = new AgreeingRendezvous(rendezvous.get(), members, call).exchange(call.name(), "");
       memory = allocate(call, kind, bytesPerRank);
     }
     counters.add(Counter.BUFFERS_ALLOCATED);
     counters.add(Counter.BYTES_ALLOCATED, bytesPerRank);
-    return new Buffer(kind, memory, current, number());
+    return new PooledBuffer(kind, memory, current, number());
   }
 
   private SymmetricMemory allocate(Call call, MemoryKind kind, long bytesPerRank) {
@@ -189,33 +206,33 @@ public final class BufferPool implements AutoCloseable {
   private synchronized int number() {
     int number = nextNumber();
     if (number >= BufferReclaimer.BUFFERS) {
-      return Buffer.UNNUMBERED;
+      return PooledBuffer.UNNUMBERED;
     }
     numbers.set(number);
     return number;
   }
 
-  private synchronized int generation(Buffer buffer) {
+  private synchronized int generation(PooledBuffer buffer) {
     return generations[buffer.number()];
   }
 
-  private synchronized SymmetricMemory lend(Buffer buffer) {
-    if (buffer.number() != Buffer.UNNUMBERED) {
+  private synchronized SymmetricMemory lend(PooledBuffer buffer) {
+    if (buffer.number() != PooledBuffer.UNNUMBERED) {
       generations[buffer.number()]++;
     }
-    return new Lease(buffer.memory(), spoiled -> giveBack(buffer, spoiled)).memory();
+    return new Lease(buffer.memory(), spoiled -> takeBack(buffer, spoiled)).memory();
   }
 
-  private void giveBack(Buffer buffer, boolean spoiled) {
-    if (buffer.number() == Buffer.UNNUMBERED || !calls.isCurrent(buffer.board())) {
+  private void takeBack(PooledBuffer buffer, boolean spoiled) {
+    if (buffer.number() == PooledBuffer.UNNUMBERED || !calls.isCurrent(buffer.board())) {
       buffer.free();
       return;
     }
     var unusable = spoiled || isClosed();
     buffer
         .board()
-        .turnover()
-        .letGo(
+        .reclaimer()
+        .release(
             buffer.number(),
             generation(buffer),
             unusable,
@@ -227,7 +244,7 @@ public final class BufferPool implements AutoCloseable {
     return closed;
   }
 
-  private synchronized void keep(Buffer buffer) {
+  private synchronized void keep(PooledBuffer buffer) {
     if (closed || !buffer.board().equals(board)) {
       buffer.free();
       return;
@@ -239,40 +256,40 @@ public final class BufferPool implements AutoCloseable {
     idle.add(buffer);
     idleBytes += buffer.memory().bytesPerRank();
     while (idleBytes > MAX_IDLE_BYTES_PER_RANK || idle.size() > MAX_IDLE_BUFFERS) {
-      var longest = idle.remove();
-      idleBytes -= longest.memory().bytesPerRank();
-      drop(longest);
+      var oldest = idle.remove();
+      idleBytes -= oldest.memory().bytesPerRank();
+      drop(oldest);
     }
   }
 
-  /// Frees a buffer whose number another may then have.
-  private synchronized void drop(Buffer buffer) {
+  /// Frees a buffer; another may then take its number.
+  private synchronized void drop(PooledBuffer buffer) {
     if (buffer.board().equals(board)) {
       numbers.clear(buffer.number());
     }
     buffer.free();
   }
 
-  /// Says whether there were any.
+  /// Frees all idle buffers. Returns whether there were any.
   private synchronized boolean freeIdle() {
     var freed = List.copyOf(idle);
     idle.clear();
     idleBytes = 0;
-    var left = new ArrayDeque<>(freed);
+    var remaining = new ArrayDeque<>(freed);
     Closing.all(
         () -> {
-          var next = left.poll();
+          var next = remaining.poll();
           return next == null ? null : () -> drop(next);
         });
     return !freed.isEmpty();
   }
 
-  /// From here on nothing is kept: what is given back is freed.
+  /// Stops pooling: returned buffers are freed from now on.
   public synchronized void retire() {
     closed = true;
   }
 
-  /// Frees what is idle; what is still lent is freed when it is closed. Twice is harmless.
+  /// Frees the idle buffers; lent ones are freed when they are closed. May be called twice.
   @Override
   public synchronized void close() {
     closed = true;

@@ -7,29 +7,29 @@ import java.lang.invoke.VarHandle;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// Who still holds a pooled buffer. A buffer has a number, and each time it is handed out that is
-/// its next generation. A rank that lets go of one says so and waits for nobody; the last to let go
-/// cleans it and says that it is clean, which is what the next generation waits for.
+/// Tracks which ranks still hold a pooled buffer. Each time a buffer is lent, its generation
+/// increases. A rank releases a generation without waiting; the last rank to release it clears the
+/// buffer and signals that it is clean, and the next generation waits for that signal.
 ///
-/// So a rank may close what others still read: nothing changes under them. And nobody can write to
-/// a buffer once it has been cleaned.
+/// Thus a rank may close a buffer that others still read: its contents do not change. No rank can
+/// write to a buffer after it was cleared.
 final class BufferReclaimer {
-  /// Buffers that a group can pool; what it holds beyond them is freed when it is closed.
+  /// Number of buffers that a group can pool; others are freed when they are closed.
   static final int BUFFERS = 256;
 
-  /// A buffer's words have a cache line.
+  /// One cache line per buffer.
   private static final int LINE_BYTES = 64;
 
   static final long BYTES = (long) BUFFERS * LINE_BYTES;
 
-  // In the first member's part, for all: the clean generation (a signal word), how many have let
-  // go, and the generation that was spoiled last. In each member's part: what it let go of.
+  // The first member's part holds the clean generation (a signal word), the number of releases, and
+  // the generation that was spoiled last. Each member's part holds the generation it released last.
   private static final long CLEAN = 0;
   private static final long COUNT = 16;
   private static final long SPOILED = 24;
-  private static final long LET_GO = 32;
+  private static final long RELEASED = 32;
 
-  /// A board is of one epoch and its words begin as zeroes, so their epoch is a constant.
+  /// A constant, because a board belongs to one epoch and its words start as zeroes.
   private static final int EPOCH = 1;
 
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
@@ -43,7 +43,7 @@ final class BufferReclaimer {
     this.parts = parts;
   }
 
-  private MemorySegment common() {
+  private MemorySegment first() {
     return parts.getFirst();
   }
 
@@ -51,42 +51,44 @@ final class BufferReclaimer {
     return (long) buffer * LINE_BYTES;
   }
 
-  /// This rank holds that generation no more; the last that lets go cleans it, unless somebody
-  /// `spoiled` it: such a generation has no next one.
-  synchronized void letGo(int buffer, int generation, boolean spoiled, Runnable clean) {
+  /// Releases a generation on this rank. The last rank to release it clears the buffer, unless a
+  /// rank `spoiled` it; a spoiled buffer is not lent again.
+  synchronized void release(int buffer, int generation, boolean spoiled, Runnable clean) {
     if (closed) {
       return;
     }
     long line = line(buffer);
     if (spoiled) {
-      WORD.setOpaque(common(), line + SPOILED, (long) generation);
+      WORD.setOpaque(first(), line + SPOILED, (long) generation);
     }
-    WORD.setRelease(parts.get(members.place().rank()), line + LET_GO, (long) generation);
-    long others = (long) WORD.getAndAdd(common(), line + COUNT, 1L);
-    // All let go of a generation before any holds the next, so the count tells the last.
+    WORD.setRelease(parts.get(members.place().rank()), line + RELEASED, (long) generation);
+    long others = (long) WORD.getAndAdd(first(), line + COUNT, 1L);
+    // All ranks release a generation before any holds the next, so the count identifies the last
+    // rank.
     if ((others + 1) % members.place().size() == 0) {
       if (!spoiled(buffer, generation)) {
         clean.run();
       }
-      SignalWord.raise(common(), line + CLEAN, EPOCH, generation);
+      SignalWord.raise(first(), line + CLEAN, EPOCH, generation);
     }
   }
 
-  /// Whether all have let go of that generation; sleeps for at most that long until they have.
-  boolean over(int buffer, int generation, long nanos) {
+  /// Waits until all ranks have released a generation, for at most `nanos`. Returns whether they
+  /// have.
+  boolean awaitClean(int buffer, int generation, long nanos) {
     return generation == 0
-        || SignalWord.await(common(), line(buffer) + CLEAN, EPOCH, generation, nanos);
+        || SignalWord.await(first(), line(buffer) + CLEAN, EPOCH, generation, nanos);
   }
 
-  /// Whether a generation that is over must have no next one. All ranks see the same.
+  /// Returns whether a released generation was spoiled. All ranks see the same.
   boolean spoiled(int buffer, int generation) {
-    return generation > 0 && (long) WORD.getOpaque(common(), line(buffer) + SPOILED) == generation;
+    return generation > 0 && (long) WORD.getOpaque(first(), line(buffer) + SPOILED) == generation;
   }
 
-  /// The ranks that still hold that generation.
+  /// Returns the ranks that still hold a generation.
   List<Integer> holders(int buffer, int generation) {
     return IntStream.range(0, parts.size())
-        .filter(i -> (long) WORD.getAcquire(parts.get(i), line(buffer) + LET_GO) < generation)
+        .filter(i -> (long) WORD.getAcquire(parts.get(i), line(buffer) + RELEASED) < generation)
         .mapToObj(members.ranks()::get)
         .toList();
   }

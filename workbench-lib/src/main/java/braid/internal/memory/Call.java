@@ -3,11 +3,11 @@ package braid.internal.memory;
 import braid.natives.Fnv;
 import java.nio.charset.StandardCharsets;
 
-/// Something that all members of a group do together, as one of them says it. The `name` is what is
-/// called ("allocate `x`"), the `value` what must be the same on all of them ("4x8 fp32 native"),
-/// the `memory` what a rank would take for it, which it knows from its own earlier calls.
+/// Describes a call that all members of a group make together. The `name` is the operation
+/// ("allocate `x`"), the `value` its arguments that must be equal on all ranks ("4x8 fp32 native"),
+/// the `memory` the buffer that this rank would use, which follows from its earlier calls.
 ///
-/// Make one and keep it where a call is made often: its bytes are ready then.
+/// Frequent calls keep and reuse one instance, because it caches its bytes.
 public final class Call {
   private static final String SEPARATOR = "\0";
   private static final int FIELDS = 3;
@@ -27,7 +27,7 @@ public final class Call {
     this.digest = Fnv.hash(text);
   }
 
-  /// A call with nothing that could differ.
+  /// A call without arguments that could differ.
   public static Call of(String name) {
     return new Call(name, "", "");
   }
@@ -36,12 +36,12 @@ public final class Call {
     return new Call(name, value, "");
   }
 
-  /// The same call, with what its memory is.
-  Call from(String what) {
-    return new Call(name, value, what);
+  /// Returns this call with its memory.
+  Call from(String memory) {
+    return new Call(name, value, memory);
   }
 
-  /// What [#bytes] were written of; the end may be missing.
+  /// Reads a call from [#bytes], which may be truncated.
   static Call read(byte[] bytes) {
     var fields = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, FIELDS);
     return new Call(
@@ -64,7 +64,7 @@ public final class Call {
     return bytes;
   }
 
-  /// Digest of the whole text: equal for equal texts, also if a board has no room for all of it.
+  /// Returns a digest of the whole text, including the part that a board truncates.
   public long digest() {
     return digest;
   }

@@ -4,9 +4,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
-/// The latest calls of one rank, in memory that the others read while it writes. An entry's stamp
-/// is the number of its call, written last; who reads looks at it before and after, so that an
-/// entry which is written over meanwhile is not taken for what it was.
+/// The latest calls of one rank, in memory that other ranks read while it writes. An entry's stamp
+/// is the number of its call, written last. Readers compare the stamp before and after, so that an
+/// entry overwritten meanwhile is not mistaken for the earlier one.
 final class CallRing {
   static final int ENTRIES = 16;
   private static final int ENTRY_BYTES = 1024;
@@ -30,7 +30,7 @@ final class CallRing {
     return number % ENTRIES * ENTRY_BYTES;
   }
 
-  /// Writes this rank's call of that number; numbers begin with 1.
+  /// Writes this rank's call; numbers begin with 1.
   void write(long number, Call call) {
     long offset = offset(number);
     STAMP.setOpaque(memory, offset, BEING_WRITTEN);
@@ -43,32 +43,32 @@ final class CallRing {
     STAMP.setRelease(memory, offset, number);
   }
 
-  /// What can be said of a call of a rank from here.
-  enum Seen {
-    /// The rank has not come to it.
+  /// Result of a comparison with another rank's call.
+  enum Comparison {
+    /// The rank has not made the call yet.
     NOT_YET,
-    /// It has the digest asked about.
-    SAME,
-    OTHER,
-    /// Later calls have taken its place.
-    GONE
+    /// The digests are equal.
+    EQUAL,
+    DIFFERENT,
+    /// A later call has replaced it.
+    OVERWRITTEN
   }
 
-  /// How that rank's call of that number compares.
-  Seen compare(long number, long digest) {
+  /// Compares the digest of a call.
+  Comparison compare(long number, long digest) {
     long offset = offset(number);
     long stamp = (long) STAMP.getAcquire(memory, offset);
     if (stamp != number) {
-      return stamp > number ? Seen.GONE : Seen.NOT_YET;
+      return stamp > number ? Comparison.OVERWRITTEN : Comparison.NOT_YET;
     }
     long other = memory.get(ValueLayout.JAVA_LONG, offset + DIGEST_OFFSET);
     if (changed(number)) {
-      return Seen.GONE;
+      return Comparison.OVERWRITTEN;
     }
-    return other == digest ? Seen.SAME : Seen.OTHER;
+    return other == digest ? Comparison.EQUAL : Comparison.DIFFERENT;
   }
 
-  /// The call of that number; what is returned is right only if it has not [#changed] since.
+  /// Reads a call; the result is valid only if the entry has not [#changed] since.
   Call read(long number) {
     long offset = offset(number);
     int length = memory.get(ValueLayout.JAVA_INT, offset + LENGTH_OFFSET);
@@ -77,7 +77,7 @@ final class CallRing {
     return Call.read(text);
   }
 
-  /// Whether the entry of that number is, or may be, no longer that.
+  /// Returns whether the entry of a call is, or may be, overwritten.
   boolean changed(long number) {
     VarHandle.loadLoadFence();
     return (long) STAMP.getAcquire(memory, offset(number)) != number;

@@ -11,80 +11,79 @@ import java.util.ArrayList;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// The calls that the members of a group make together. A rank says each before it waits for
-/// anybody; every wait of the rank then looks now and then whether the others said the same, and
-/// ends with both calls' names where they did not.
+/// Checks that the members of a group make the same calls. A rank publishes each call before it
+/// waits; every wait of the rank then checks regularly whether the others published the same call,
+/// and fails with the names of both calls if they did not.
 ///
-/// Ranks that only meet at the store are told there. The board is for those that wait in shared
-/// memory: the first call of an epoch that may do so makes it, which is one meeting, and so it is
-/// made at the same call on all ranks.
+/// A rendezvous at the store checks by itself. The [Board] is for calls that wait in shared memory:
+/// the first such call of an epoch creates it by one rendezvous, at the same call on all ranks.
 ///
-/// Ranks that made different calls all fail in them, and then begin a new round: the next call of
-/// each counts as its first. Whatever the members keep in step (numbers of meetings, pooled
-/// buffers, cached plans, steps of collectives) begins anew with it, or agrees again, as it does in
-/// a new epoch.
+/// After different calls, which fail on all ranks, a new round begins: the next call of each rank
+/// counts as its first. State that the members keep in step (numbers of meetings, pooled buffers,
+/// cached plans, steps of collectives) restarts with the round, or is agreed on again, as in a new
+/// epoch.
 public final class Calls implements AutoCloseable {
   private final Members members;
   private final Waits waits;
   private final Counters counters;
   private final Supplier<Backend> backend;
   private final Supplier<Rendezvous> rendezvous;
-  private final Runnable renewed;
+  private final Runnable onNewRound;
   private final Runnable check = this::check;
   private volatile @Nullable Board board;
 
-  /// Whether this rank's latest call failed because the ranks' calls differed.
-  private volatile boolean over;
+  /// True if this rank's latest call failed because the ranks' calls differed.
+  private volatile boolean differed;
 
   private int round;
   private int epoch;
   private boolean closed;
 
-  /// The backend is asked for when it is needed, since it may be what the rank has not made yet.
+  /// Takes a supplier of the backend, because the rank may not have created it yet.
   ///
-  /// @param renewed runs where a round begins because calls differed
+  /// @param onNewRound runs when a round begins because calls differed
   public Calls(
       Members members,
       Waits waits,
       Counters counters,
       Supplier<Backend> backend,
       Supplier<Rendezvous> rendezvous,
-      Runnable renewed) {
+      Runnable onNewRound) {
     this.members = members;
     this.waits = waits;
     this.counters = counters;
     this.backend = backend;
     this.rendezvous = rendezvous;
-    this.renewed = renewed;
+    this.onNewRound = onNewRound;
     this.epoch = waits.epoch();
   }
 
-  /// Counts the epochs, and within them the times that calls differed. Other ranks may have counted
-  /// from another number.
+  /// Returns the round: it increases with each epoch, and each time that calls differed. Other
+  /// ranks may count from another number.
   public synchronized int round() {
     int current = waits.epoch();
     if (epoch != current) {
       epoch = current;
-      over = false;
+      differed = false;
       round++;
-    } else if (over) {
-      over = false;
+    } else if (differed) {
+      differed = false;
       round++;
       replace(null);
-      renewed.run();
+      onNewRound.run();
     }
     return round;
   }
 
-  /// Says a call that may wait in shared memory, such as a run of a pipeline. Throws where another
-  /// rank has called something else in its place.
+  /// Publishes a call that may wait in shared memory, such as a run of a pipeline. Throws if
+  /// another rank made a different call.
   public void enter(Call call) {
     var current = board(call);
     failing(() -> current.enter(waits, call));
   }
 
-  /// Says a call and waits until all members have said it, without a meeting at the store: for
-  /// calls that change what the members keep in step but may wait for nobody else.
+  /// Publishes a call and waits until all members have published it, without a rendezvous at the
+  /// store. For calls that change state that the members keep in step but do not wait otherwise.
   public void agree(Call call) {
     agree(board(call), call);
   }
@@ -97,8 +96,8 @@ public final class Calls implements AutoCloseable {
         });
   }
 
-  /// Says a call that meets at the store, where the ranks are told if they differ; the board, where
-  /// there is one, is for those of them that are not there.
+  /// Publishes a call that meets at the store, which compares the calls itself. The board, if one
+  /// exists, reports to ranks that are not at the store.
   public <T> T meet(Call call, Supplier<T> meeting) {
     var _ = round();
     var current = board;
@@ -114,7 +113,7 @@ public final class Calls implements AutoCloseable {
     return values.getFirst();
   }
 
-  /// Whoever fails is told the cause where it is that the calls differ.
+  /// Runs `body`; a failure caused by different calls is reported as such.
   private void failing(Runnable body) {
     try {
       body.run();
@@ -126,22 +125,22 @@ public final class Calls implements AutoCloseable {
     }
   }
 
-  /// Hears that the call failed which this rank said last. Says whether that is because the ranks'
-  /// calls differ, as all members then hear in theirs.
+  /// Records that this rank's latest call failed. Returns whether the cause is that the ranks'
+  /// calls differ; the calls of all members then fail.
   public boolean failed() {
     var current = board;
     if (current != null && current.epoch() == waits.epoch() && current.differs()) {
-      over = true;
+      differed = true;
     }
-    return over;
+    return differed;
   }
 
-  /// Whether that board is still what the members have in common.
+  /// Returns whether a board is still the one that the members share.
   boolean isCurrent(Board which) {
-    return which.equals(board) && which.epoch() == waits.epoch() && !over;
+    return which.equals(board) && which.epoch() == waits.epoch() && !differed;
   }
 
-  /// Throws where another rank has made a different call. Every wait of the rank does this.
+  /// Throws if another rank has made a different call. Every wait of the rank calls it.
   private void check() {
     var current = board;
     if (current != null && current.epoch() == waits.epoch()) {
@@ -149,7 +148,7 @@ public final class Calls implements AutoCloseable {
     }
   }
 
-  /// The board of this epoch; the call is the one that needs it.
+  /// Returns the board of this epoch, or creates it for `call`.
   Board board(Call call) {
     var _ = round();
     var current = board;
@@ -158,14 +157,14 @@ public final class Calls implements AutoCloseable {
 
   private Board make(Call call) {
     int epoch = waits.epoch();
-    var made = new Board(members, epoch, memory(call));
-    replace(made);
-    return made;
+    var created = new Board(members, epoch, memory(call));
+    replace(created);
+    return created;
   }
 
   private SymmetricMemory memory(Call call) {
     if (members.place().size() == 1) {
-      // The backend's own memory may be none that the host can read.
+      // The host may not be able to read the backend's own memory.
       var arena = Arena.ofShared();
       return SymmetricMemory.sideBySide(
           arena.allocate(Board.bytesPerRank(), Long.BYTES),
@@ -200,7 +199,7 @@ public final class Calls implements AutoCloseable {
     }
   }
 
-  /// Ends this rank's view of the others' calls. Twice is harmless.
+  /// Ends this rank's view of the others' calls. May be called twice.
   @Override
   public synchronized void close() {
     closed = true;

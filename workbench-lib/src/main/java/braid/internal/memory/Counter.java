@@ -1,8 +1,8 @@
 package braid.internal.memory;
 
-/// What a rank counts of its work on a group.
+/// Events of a group that a rank counts.
 public enum Counter {
-  /// Meetings at the store, of whatever kind: the calls in which ranks waited for all others.
+  /// Meetings at the store of any kind: calls in which ranks waited for all others.
   MEETINGS("meetings"),
   /// Meetings that set up memory: one for each buffer, and one for the board of the group's calls.
   RENDEZVOUS("rendezvous"),
@@ -21,7 +21,7 @@ public enum Counter {
     this.text = text;
   }
 
-  /// Its name in tables.
+  /// Returns the name in tables.
   public String text() {
     return text;
   }

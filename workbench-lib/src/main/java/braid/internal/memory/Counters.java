@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.SequencedMap;
 import java.util.concurrent.atomic.AtomicLong;
 
-/// How often this rank did what costs time but is no part of an iteration. Any thread may count.
+/// Counts this rank's work that takes time outside of iterations. Thread-safe.
 public final class Counters {
   private final Map<Counter, AtomicLong> counts = new EnumMap<>(Counter.class);
 
@@ -17,18 +17,18 @@ public final class Counters {
     }
   }
 
-  public void add(Counter what) {
-    add(what, 1);
+  public void add(Counter counter) {
+    add(counter, 1);
   }
 
-  public void add(Counter what, long count) {
-    counts.computeIfAbsent(what, _ -> new AtomicLong()).addAndGet(count);
+  public void add(Counter counter, long count) {
+    counts.computeIfAbsent(counter, _ -> new AtomicLong()).addAndGet(count);
   }
 
-  /// All counts by name, those that are zero included.
+  /// Returns all counts by name, including zeros.
   public SequencedMap<String, Long> snapshot() {
     var all = new LinkedHashMap<String, Long>();
-    counts.forEach((what, count) -> all.put(what.text(), count.get()));
+    counts.forEach((counter, count) -> all.put(counter.text(), count.get()));
     return Collections.unmodifiableSequencedMap(all);
   }
 }

@@ -3,10 +3,10 @@ package braid.internal.memory;
 import braid.internal.resource.Lifetime;
 import braid.internal.resource.SymmetricMemory;
 
-/// A buffer in somebody's hands: views of memory that end when it is given back, though the memory
-/// stays mapped. Else who still had a view would read what the next one writes.
+/// A lent buffer: views of its memory that end when it is returned, though the memory stays mapped.
+/// Otherwise a stale view would read the data of the next lease.
 final class Lease {
-  /// What becomes of the buffer.
+  /// Returns the buffer to its pool.
   @FunctionalInterface
   interface End {
     void of(boolean spoiled);
@@ -15,7 +15,7 @@ final class Lease {
   private final Lifetime lifetime = new Lifetime();
   private final SymmetricMemory memory;
   private final End end;
-  private boolean over;
+  private boolean ended;
 
   Lease(SymmetricMemory buffer, End end) {
     this.memory =
@@ -29,16 +29,16 @@ final class Lease {
     this.end = end;
   }
 
-  /// The buffer from its first byte on, for as long as the lease lasts.
+  /// Returns the memory, valid until the lease ends.
   SymmetricMemory memory() {
     return memory;
   }
 
-  /// Once; it fails, and can be tried again, while native code is at work on the memory.
+  /// Ends the lease, once. Fails, and can be retried, while native code uses the memory.
   private synchronized void end(boolean spoiled) {
-    if (!over) {
+    if (!ended) {
       lifetime.close();
-      over = true;
+      ended = true;
       end.of(spoiled);
     }
   }

@@ -12,35 +12,35 @@ import java.util.TreeMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/// Who is in a group: `ranks` are their ranks in the world, which is how messages call them, and
-/// `place` is this rank's among them.
+/// Members of a group: `ranks` are their ranks in the world, as in messages; `place` is this rank's
+/// position among them.
 public record Members(String group, List<Integer> ranks, Place place) {
   public Members {
     ranks = List.copyOf(ranks);
   }
 
-  /// Throws one line that names every rank heard of, where what they say of one call differs: other
-  /// calls, other values, or other memory.
-  void requireSame(SortedMap<Integer, Call> said) {
-    var byName = by(said, Call::name);
+  /// Throws if the known calls of the ranks differ in name, value or memory; the message names the
+  /// ranks.
+  void requireSame(SortedMap<Integer, Call> calls) {
+    var byName = by(calls, Call::name);
     if (byName.size() > 1) {
       throw new BraidException(
           "all ranks of a group must make the same calls in the same order but "
               + byName.entrySet().stream()
                   .map(
-                      one ->
+                      entry ->
                           "rank %d called %s"
-                              .formatted(one.getValue().getFirst(), in(one.getKey())))
+                              .formatted(entry.getValue().getFirst(), in(entry.getKey())))
                   .limit(2)
                   .collect(Collectors.joining(" where ")));
     }
-    var byValue = by(said, Call::value);
+    var byValue = by(calls, Call::value);
     if (byValue.size() > 1) {
       throw new BraidException(
-          "%s: ranks must agree but %s; give the same on every rank"
+          "%s: ranks must agree but %s; pass the same value on every rank"
               .formatted(in(byName.firstEntry().getKey()), have(byValue)));
     }
-    var byMemory = by(said, Call::memory);
+    var byMemory = by(calls, Call::memory);
     if (byMemory.size() > 1) {
       throw new BraidException(
           "%s: tensors must be closed in the same order on every rank but %s; close the same ones before it"
@@ -48,41 +48,41 @@ public record Members(String group, List<Integer> ranks, Place place) {
     }
   }
 
-  /// Throws that line where the values, which are in the order of the ranks, differ.
+  /// Throws if the values, by rank, of one call differ.
   public void requireSame(String call, List<String> values) {
-    var said = new TreeMap<Integer, Call>();
+    var calls = new TreeMap<Integer, Call>();
     for (int i = 0; i < values.size(); i++) {
-      said.put(ranks.get(i), Call.of(call, values.get(i)));
+      calls.put(ranks.get(i), Call.of(call, values.get(i)));
     }
-    requireSame(said);
+    requireSame(calls);
   }
 
-  /// That call with the group it is made on.
+  /// Returns a call with its group, for messages.
   public String in(String call) {
     return "%s in group `%s`".formatted(call, group);
   }
 
   private static SequencedMap<String, List<Integer>> by(
-      SortedMap<Integer, Call> said, Function<Call, String> what) {
+      SortedMap<Integer, Call> calls, Function<Call, String> field) {
     var ranks = new LinkedHashMap<String, List<Integer>>();
-    said.forEach(
-        (rank, call) -> ranks.computeIfAbsent(what.apply(call), _ -> new ArrayList<>()).add(rank));
+    calls.forEach(
+        (rank, call) -> ranks.computeIfAbsent(field.apply(call), _ -> new ArrayList<>()).add(rank));
     return ranks;
   }
 
   private static String have(Map<String, List<Integer>> ranksByWhat) {
     return ranksByWhat.entrySet().stream()
         .map(
-            one ->
+            entry ->
                 "%s %s %s"
                     .formatted(
-                        numbered(one.getValue()),
-                        one.getValue().size() == 1 ? "has" : "have",
-                        one.getKey().isEmpty() ? "nothing" : one.getKey()))
+                        numbered(entry.getValue()),
+                        entry.getValue().size() == 1 ? "has" : "have",
+                        entry.getKey().isEmpty() ? "nothing" : entry.getKey()))
         .collect(Collectors.joining(", "));
   }
 
-  /// "rank 2", "ranks 0, 1".
+  /// Formats ranks for messages: "rank 2", "ranks 0, 1".
   static String numbered(List<Integer> ranks) {
     return (ranks.size() == 1 ? "rank " : "ranks ")
         + ranks.stream().map(String::valueOf).collect(Collectors.joining(", "));

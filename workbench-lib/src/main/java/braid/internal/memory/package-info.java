@@ -1,5 +1,5 @@
-/// What the members of a group hold together: pooled symmetric memory, the board on which they see
-/// each other's calls, and the count of what that took.
+/// State that the members of a group share: pooled symmetric memory, the board on which they see
+/// each other's calls, and counters of its cost.
 @NullMarked
 package braid.internal.memory;
 

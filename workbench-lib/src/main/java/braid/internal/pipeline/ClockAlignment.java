@@ -2,21 +2,22 @@ package braid.internal.pipeline;
 
 import java.util.function.LongFunction;
 
-/// How this rank's clock stands to the group's, which is rank 0's: subtract the offset from a time
-/// of this rank. Ranks of one machine read one clock, which its identity tells and a measurement
-/// has to bear out; else the measurement alone counts, and how far it could not tell is the error.
+/// Offset of this rank's clock from the group's clock, which is rank 0's: subtract it from a time
+/// of this rank. Ranks on one machine read the same clock; its identity shows that, and the
+/// measurement must confirm it. Otherwise the measurement alone counts, and its uncertainty is the
+/// error.
 ///
-/// The measurement: everybody notes the time, meets, and notes the time again. Nobody leaves a
-/// meeting before the last has come, so what rank 0 noted before it is earlier than what this rank
-/// noted after it, and the other way round. Each meeting bounds the offset from both sides; the
-/// narrowest bounds of several count.
+/// The measurement: every rank records the time, meets the others, and records the time again. No
+/// rank leaves a meeting before the last one has arrived. So rank 0's time before it is earlier
+/// than this rank's time after it, and vice versa. Each meeting bounds the offset from both sides;
+/// the narrowest bounds of several meetings count.
 public record ClockAlignment(long offsetNanos, long errorNanos) {
   private static final int MEETINGS = 8;
   private static final long UNKNOWN = -1;
 
-  /// All members call it together.
+  /// Measures the alignment. All members call it together.
   ///
-  /// @param gather every member's number, by rank, on every member
+  /// @param gather exchanges one number per member; returns them by rank, on every member
   public static ClockAlignment measure(int rank, LongFunction<long[]> gather) {
     long clock = HostClock.identity().orElse(UNKNOWN);
     boolean shared = gather.apply(clock)[0] == clock && clock != UNKNOWN;
@@ -33,13 +34,13 @@ public record ClockAlignment(long offsetNanos, long errorNanos) {
     return rank == 0 ? new ClockAlignment(0, 0) : of(shared, least, most);
   }
 
-  /// The alignment where the offset is known to lie between the two.
+  /// Returns the alignment for an offset between two bounds.
   static ClockAlignment of(boolean shared, long least, long most) {
     boolean maybeSame = least <= 0 && most >= 0;
     if (maybeSame && shared) {
       return new ClockAlignment(0, 0);
     }
-    // A clock that may be the same is the same: there is no better guess.
+    // If the clock may be the same, 0 is the best estimate.
     if (maybeSame) {
       return new ClockAlignment(0, Math.max(-least, most));
     }

@@ -14,17 +14,18 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// All streams of a rank are joined at the end of every iteration, so within a rank an iteration
-/// starts from what it would start from if the host had synchronized in between. Between ranks
-/// nothing else is needed: no signal is given by the host, and a rank's `begun` of an iteration is
-/// raised behind the join. Handshake says how far two ranks may be apart.
+/// starts as if the host had synchronized before it. Between ranks no further synchronization is
+/// needed: the host raises no signals, and a rank raises `begun` of an iteration after the join.
+/// `Handshake` limits how far two ranks may be apart.
 public final class Flight implements AutoCloseable {
   private static final int LEAST_IN_FLIGHT = 2;
   private static final long LONG_NANOS = 100_000_000;
 
   private final Sequence sequence;
-  private final Supplier<String> what;
+  private final Supplier<String> label;
 
-  /// The end of iteration i is entry i + 1, modulo their number; the start of the first is entry 0.
+  /// Entry 0 is the start of the first iteration, entry i + 1 (modulo the length) the end of
+  /// iteration i.
   private final Stamp[] stamps = new Stamp[Executable.MOST_IN_FLIGHT + 1];
 
   private final long[] nanos;
@@ -32,11 +33,11 @@ public final class Flight implements AutoCloseable {
   private int launched;
   private int ended;
 
-  /// @param iterations that will be launched
-  /// @param what they are, for messages
-  public Flight(Sequence sequence, int iterations, Supplier<String> what) {
+  /// @param iterations number of iterations that will be launched
+  /// @param label names the iterations in messages
+  public Flight(Sequence sequence, int iterations, Supplier<String> label) {
     this.sequence = sequence;
-    this.what = what;
+    this.label = label;
     this.nanos = new long[iterations];
     var first = sequence.first();
     for (int i = 0; i < stamps.length; i++) {
@@ -44,8 +45,8 @@ public final class Flight implements AutoCloseable {
     }
   }
 
-  /// Enqueues the next iteration behind those in flight; where there are as many as may be, waits
-  /// for the first of them to end. Returns whether it was a replay.
+  /// Enqueues the next iteration behind those in flight; if the maximum is in flight, waits for the
+  /// first of them to end. Returns whether it was replayed.
   public boolean launch() {
     while (launched - ended >= most()) {
       awaitFirst();
@@ -61,31 +62,31 @@ public final class Flight implements AutoCloseable {
     return replayed;
   }
 
-  /// Two are enough for the device never to wait for the host, more make up for its hiccups. Until
-  /// iterations are known to be short there are no more than two, since all that are enqueued have
-  /// to end after a failure.
+  /// Returns the maximum number of iterations in flight. Two suffice to keep the device from
+  /// waiting for the host; more absorb delays of the host. Until iterations are known to be short
+  /// the maximum is two, because all enqueued iterations must end after a failure.
   private int most() {
     return ended == 0 || nanos[ended - 1] > LONG_NANOS ? LEAST_IN_FLIGHT : sequence.mostInFlight();
   }
 
-  /// How many have ended.
+  /// Returns the number of iterations that have ended.
   public int ended() {
     return ended;
   }
 
-  /// Waits for all that were launched. Returns the nanoseconds between the ends of consecutive
-  /// iterations; the first is from before the first iteration.
+  /// Waits for all launched iterations. Returns the nanoseconds between the ends of consecutive
+  /// iterations; the first counts from the start of the first iteration.
   public long[] finish() {
     while (ended < launched) {
       awaitFirst();
     }
-    sequence.synchronize(what);
+    sequence.synchronize(label);
     return nanos.clone();
   }
 
   private void awaitFirst() {
-    // A stamp is of the first stream, which may only wait for another.
-    stamp(ended + 1).await(() -> sequence.waitingFor().orElseGet(what));
+    // The stamp is on the first stream, which may itself wait for another stream.
+    stamp(ended + 1).await(() -> sequence.waitingFor().orElseGet(label));
     nanos[ended] = stamp(ended + 1).nanosSince(stamp(ended));
     ended++;
     sequence.settled(launched - ended);

@@ -7,16 +7,16 @@ import java.nio.file.Path;
 import java.util.OptionalLong;
 import java.util.zip.CRC32C;
 
-/// Whose clock `System.nanoTime` reads. On Linux it is the kernel's monotonic clock: one for all
-/// processes of one boot and one time namespace.
+/// Identifies the clock that `System.nanoTime` reads. On Linux this is the kernel's monotonic
+/// clock, shared by all processes of one boot and one time namespace.
 final class HostClock {
   private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
   private static final Path NAMESPACE = Path.of("/proc/self/ns/time");
 
   private HostClock() {}
 
-  /// A number that processes have in common where they read one clock; empty where that cannot be
-  /// told.
+  /// Returns a number that is equal in processes that read the same clock; empty if it cannot be
+  /// determined.
   static OptionalLong identity() {
     return identity(BOOT, NAMESPACE);
   }

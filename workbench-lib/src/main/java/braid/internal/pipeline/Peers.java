@@ -3,8 +3,8 @@ package braid.internal.pipeline;
 import braid.model.Place;
 import java.util.function.DoubleFunction;
 
-/// The group of a pipeline, as far as plain work needs it.
+/// The operations of a pipeline's group that [PlainCollectives] and [Reference] need.
 ///
-/// @param barrier waits until every member has come there
-/// @param gather every member's number, by rank, on every member
+/// @param barrier waits until every member has reached it
+/// @param gather exchanges one number per member; returns them by rank, on every member
 public record Peers(Place place, Runnable barrier, DoubleFunction<double[]> gather) {}

@@ -23,10 +23,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Multiplications and collectives in the plainest way: one after the other, whole, with a barrier
-/// before and after. Slow, and short enough to be seen to be right. Sums are kept in fp32 and
-/// returned in the type in which ranks send their parts. Roundings and their order are those of the
-/// method: a ring rounds the sum at every hop.
+/// Reference multiplications and collectives: sequential, unsplit, with a barrier before and after.
+/// Slow, and simple enough to be verified by reading. Sums are computed in fp32 and returned in the
+/// type in which ranks send their parts. Roundings and their order are those of the method: a ring
+/// rounds the sum at every hop.
 final class PlainCollectives implements AutoCloseable {
   private static final Work WORK = Work.of(() -> "the reference");
 
@@ -36,17 +36,17 @@ final class PlainCollectives implements AutoCloseable {
   private final Backend backend;
   private final SymmetricSource symmetric;
   private final Stream stream;
-  private final Deque<AutoCloseable> made = new ArrayDeque<>();
+  private final Deque<AutoCloseable> resources = new ArrayDeque<>();
   private final Map<Long, SymmetricMemory> summed = new HashMap<>();
 
-  /// One rank's part of a matrix.
+  /// Rows of one rank's part of a matrix.
   private record Rows(int start, int rows) {
     int end() {
       return start + rows;
     }
   }
 
-  /// @param plan whose roundings are kept
+  /// @param plan determines the roundings
   PlainCollectives(Peers peers, Plan plan, SymmetricSource symmetric) {
     this.peers = peers;
     this.place = peers.place();
@@ -56,7 +56,7 @@ final class PlainCollectives implements AutoCloseable {
     this.stream = keep(backend.stream(Lane.of("reference", Lane.Role.COMPUTE)));
   }
 
-  /// `a · b`, scaled, in fp32.
+  /// Returns `a · b`, scaled, in fp32.
   Matrix times(Matrix a, Matrix b, float scale) {
     var product = matrix(DType.FP32, a.rows(), b.columns());
     var operand = keep(backend.operand(b, a.dtype()));
@@ -66,85 +66,87 @@ final class PlainCollectives implements AutoCloseable {
     return product;
   }
 
-  /// All ranks' rows, of `total`, in the order of the ranks.
-  Matrix allGather(Matrix mine, int total) {
-    var shared = shared("all-gather", mine.dtype(), longest(total), mine.columns());
-    keep(mine, like(mine, shared.on(place.rank()), mine.rows()));
+  /// Returns the `total` rows of all ranks, in the order of the ranks.
+  Matrix allGather(Matrix local, int total) {
+    var shared = shared("all-gather", local.dtype(), longest(total), local.columns());
+    copyLocal(local, like(local, shared.on(place.rank()), local.rows()));
     peers.barrier().run();
-    var room = matrix(mine.dtype(), total, mine.columns());
-    var whole = like(mine, room.segment(), total);
+    var room = matrix(local.dtype(), total, local.columns());
+    var whole = like(local, room.segment(), total);
     for (int rank = 0; rank < place.size(); rank++) {
-      var of = part(total, rank);
-      keep(like(mine, shared.on(rank), of.rows()), whole.rows(of.start(), of.rows()));
+      var slice = part(total, rank);
+      copyLocal(
+          like(local, shared.on(rank), slice.rows()), whole.rows(slice.start(), slice.rows()));
     }
     peers.barrier().run();
     return whole;
   }
 
-  /// So many rows without gaps in that memory, stored by rows or by columns as a matrix is.
+  /// Returns contiguous rows in `memory`, stored by rows or by columns like `as`.
   private static Matrix like(Matrix as, MemorySegment memory, int rows) {
     return as.transposed()
         ? Matrix.transposed(memory, as.dtype(), rows, as.columns())
         : Matrix.of(memory, as.dtype(), rows, as.columns());
   }
 
-  /// The sum of all ranks' matrices. Each travels rounded to that type.
-  Matrix allReduce(Matrix mine, DType travelling) {
-    return sum(mine, travelling, 0, place.size());
+  /// Returns the sum of all ranks' matrices, each rounded to type `travelling` first.
+  Matrix allReduce(Matrix local, DType travelling) {
+    return sum(local, travelling, 0, place.size());
   }
 
-  /// This rank's rows of that sum.
-  Matrix reduceScatter(Matrix mine, DType travelling) {
-    return sum(mine, travelling, place.rank(), place.rank() + 1);
+  /// Returns this rank's rows of that sum.
+  Matrix reduceScatter(Matrix local, DType travelling) {
+    return sum(local, travelling, place.rank(), place.rank() + 1);
   }
 
-  /// The rows of those owners, the first and those before the last.
-  private Matrix sum(Matrix mine, DType travelling, int firstOwner, int lastOwner) {
-    int rows = mine.rows();
-    int columns = mine.columns();
-    // Asked for again and again with the same size.
+  /// Returns the sum's rows of owners `firstOwner` to before `lastOwner`.
+  private Matrix sum(Matrix local, DType travelling, int firstOwner, int lastOwner) {
+    int rows = local.rows();
+    int columns = local.columns();
+    // Cached, because calls repeat with the same size.
     var shared =
         summed.computeIfAbsent(
             (long) rows * columns * travelling.bytes(),
             bytes -> keep(symmetric.take("the reference's sum", bytes)));
-    copy(mine, on(shared, place.rank(), travelling, rows, columns));
+    copy(local, on(shared, place.rank(), travelling, rows, columns));
     peers.barrier().run();
     int first = part(rows, firstOwner).start();
     var sum = matrix(travelling, part(rows, lastOwner - 1).end() - first, columns);
     for (int owner = firstOwner; owner < lastOwner; owner++) {
-      var of = part(rows, owner);
+      var slice = part(rows, owner);
       var parts = new ArrayList<Matrix>();
       for (int rank : plan.addingOrder(owner)) {
-        parts.add(on(shared, rank, travelling, rows, columns).rows(of.start(), of.rows()));
+        parts.add(on(shared, rank, travelling, rows, columns).rows(slice.start(), slice.rows()));
       }
-      add(parts, sum.rows(of.start() - first, of.rows()));
+      add(parts, sum.rows(slice.start() - first, slice.rows()));
     }
     synchronize();
     peers.barrier().run();
     return sum;
   }
 
-  /// Adds in fp32, in that order. A ring rounds each sum that it sends on.
+  /// Adds in fp32, in the order of `parts`. A ring rounds each sum that it passes on.
   private void add(List<Matrix> parts, Matrix sum) {
-    var left = new ArrayDeque<>(parts);
+    var pending = new ArrayDeque<>(parts);
     if (plan.isRing()) {
-      while (left.size() > 2) {
+      while (pending.size() > 2) {
         var sentOn = matrix(parts.getFirst().dtype(), sum.rows(), sum.columns());
-        stream.reduce(WORK, new Reduction(List.of(left.pop(), left.pop()), sentOn, Epilogue.NONE));
-        left.push(sentOn);
+        stream.reduce(
+            WORK, new Reduction(List.of(pending.pop(), pending.pop()), sentOn, Epilogue.NONE));
+        pending.push(sentOn);
       }
     }
-    stream.reduce(WORK, new Reduction(List.copyOf(left), sum, Epilogue.NONE));
+    stream.reduce(WORK, new Reduction(List.copyOf(pending), sum, Epilogue.NONE));
   }
 
-  /// Copies, rounding where the types differ, and finishing.
+  /// Copies, rounds if the types differ, and applies the epilogue.
   void copy(Matrix from, Matrix to, Epilogue epilogue) {
     stream.reduce(WORK, new Reduction(List.of(from), to, epilogue));
     synchronize();
   }
 
-  /// Copies as it is, within this rank.
-  void keep(Matrix from, Matrix to) {
+  /// Copies unchanged, within this rank.
+  void copyLocal(Matrix from, Matrix to) {
     stream.copyLocal(WORK, Transfer.of(from, to));
     synchronize();
   }
@@ -180,12 +182,12 @@ final class PlainCollectives implements AutoCloseable {
   }
 
   private <T extends AutoCloseable> T keep(T resource) {
-    made.push(resource);
+    resources.push(resource);
     return resource;
   }
 
   @Override
   public void close() {
-    Closing.all(made::poll);
+    Closing.all(resources::poll);
   }
 }

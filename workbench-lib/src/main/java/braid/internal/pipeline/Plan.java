@@ -47,10 +47,10 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// A schedule set up on this rank to be run again and again: its memory, its streams and its words.
-/// It only gives out work; its caller waits.
+/// A schedule set up on this rank for repeated runs: its memory, streams and signal words. It only
+/// enqueues work; the caller waits.
 public final class Plan implements AutoCloseable, Executor.Resources {
-  /// Large enough that OpenBLAS takes the path it takes for real work, and sets up for it.
+  /// Large enough that OpenBLAS uses and initializes the code path of real problems.
   private static final int WARM_UP_SIZE = 64;
 
   private final Backend backend;
@@ -58,9 +58,9 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private final GemmSpec spec;
   private final Tuning tuning;
   private final Schedule schedule;
-  private final Deque<AutoCloseable> made = new ArrayDeque<>();
+  private final Deque<AutoCloseable> resources = new ArrayDeque<>();
   private final Map<String, SymmetricMemory> shared = new HashMap<>();
-  private final Map<String, MemorySegment> own = new HashMap<>();
+  private final Map<String, MemorySegment> local = new HashMap<>();
   private final Map<String, Operand> operands = new HashMap<>();
   private final Map<Lane, Stream> lanes = new LinkedHashMap<>();
 
@@ -86,10 +86,10 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     this.schedule = planned.staged(staged(planned, bound));
   }
 
-  /// Sets up that problem and tuning. All ranks do it together; what fails leaves nothing behind.
+  /// Sets up a problem and its tuning. All ranks call it together; a failure releases everything.
   ///
   /// @param ranks the members' ranks in the world
-  /// @param bound parts that lie in memory of the caller
+  /// @param bound parts in memory of the caller
   public static Plan of(
       Backend backend,
       Place place,
@@ -109,16 +109,16 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// Parts whose buffers cannot be the caller's: peers reach them, or they are rows of a larger
-  /// one.
+  /// Returns the bound parts that must be copied, because peers access the buffer or it is part of
+  /// a larger one.
   private static Set<Part> staged(Schedule schedule, Map<Part, CallerMemory> bound) {
     var staged = EnumSet.noneOf(Part.class);
     bound.forEach(
-        (part, given) -> {
+        (part, callerMemory) -> {
           for (var region : schedule.port(part.port()).orElseThrow().regions()) {
             var buffer = region.buffer();
             if (region.rows() != buffer.rows(region.rank())
-                || (buffer.symmetric() && given.symmetric().isEmpty())) {
+                || (buffer.symmetric() && callerMemory.symmetric().isEmpty())) {
               staged.add(part);
             }
           }
@@ -127,21 +127,21 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   }
 
   private void setUp(List<Integer> ranks, SymmetricSource source) {
-    var given = new HashMap<String, CallerMemory>();
+    var callerMemory = new HashMap<String, CallerMemory>();
     bound.forEach(
         (part, memory) -> {
           var port = schedule.port(part.port()).orElseThrow();
-          given.put(port.on(place.rank()).buffer().name(), memory);
+          callerMemory.put(port.on(place.rank()).buffer().name(), memory);
         });
     for (var buffer : schedule.buffers()) {
-      var callers = given.get(buffer.name());
+      var callers = callerMemory.get(buffer.name());
       if (callers != null) {
         callers.symmetric().ifPresent(all -> shared.put(buffer.name(), all));
-        own.put(buffer.name(), callers.local().asSlice(0, buffer.bytes(place.rank())));
+        local.put(buffer.name(), callers.local().asSlice(0, buffer.bytes(place.rank())));
       } else if (buffer.symmetric()) {
         shared.put(buffer.name(), symmetric(source, buffer.name(), buffer.mostBytes()));
       } else {
-        own.put(buffer.name(), keep(backend.allocate(buffer.bytes(place.rank()))).segment());
+        local.put(buffer.name(), keep(backend.allocate(buffer.bytes(place.rank()))).segment());
       }
     }
     int words = Executor.words(schedule);
@@ -152,7 +152,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
     streams = List.copyOf(lanes.values());
     for (var port : schedule.ports()) {
-      show(port);
+      addView(port);
     }
     lanes.forEach(
         (lane, stream) -> {
@@ -177,11 +177,11 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   }
 
   private <T extends AutoCloseable> T keep(T resource) {
-    made.push(resource);
+    resources.push(resource);
     return resource;
   }
 
-  private void show(Port port) {
+  private void addView(Port port) {
     for (var part : Part.values()) {
       if (part.port().equals(port.name())) {
         views.put(part, view(port.on(place.rank()), part.isLine()));
@@ -196,8 +196,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
         : View.of(Executor.matrix(region, memory));
   }
 
-  /// The first multiplication of a process loads a library, the first of a stream takes buffers:
-  /// that is no iteration's time.
+  /// Runs one multiplication, so that no iteration includes loading the library or allocating the
+  /// stream's buffers.
   private void warmUp(Stream stream) {
     int size = WARM_UP_SIZE;
     long bytes = (long) size * size * Float.BYTES;
@@ -221,7 +221,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     if (all != null) {
       return all.on(rank);
     }
-    var mine = own.get(buffer.name());
+    var mine = local.get(buffer.name());
     if (mine == null || rank != place.rank()) {
       throw new IllegalStateException("%s on rank %d is out of reach".formatted(buffer, rank));
     }
@@ -258,7 +258,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     throw new IllegalStateException("a pipeline makes no library calls: " + work);
   }
 
-  /// A rank's output, where the schedule puts outputs into symmetric memory.
+  /// Returns a rank's output, if the schedule keeps outputs in symmetric memory.
   public Optional<View> outputOn(int rank) {
     return schedule
         .port(Part.OUTPUT.port())
@@ -267,37 +267,36 @@ public final class Plan implements AutoCloseable, Executor.Resources {
         .map(region -> view(region, false));
   }
 
-  /// This rank's numbers of that part; none where the problem has none.
+  /// Returns this rank's view of a part; empty if the problem does not have it.
   public Optional<View> view(Part part) {
     return Optional.ofNullable(views.get(part));
   }
 
-  /// Whether that part lies in memory of the caller.
+  /// Returns whether a part is in memory of the caller.
   public boolean isBound(Part part) {
     return bound.containsKey(part);
   }
 
-  /// All of them.
+  /// Returns all views.
   public Map<Part, View> views() {
     return views;
   }
 
-  /// The matrix of that part.
+  /// Returns the matrix of a part.
   Matrix matrix(Part part) {
     var region = schedule.port(part.port()).orElseThrow().on(place.rank());
     return Executor.matrix(region, memory(region.buffer(), region.rank()));
   }
 
-  /// This rank's memory that no caller writes and every iteration does, and results: all of it but
-  /// the given parts.
+  /// Returns this rank's memory that iterations write: all buffers except the given parts.
   public List<View> results() {
     return schedule.buffers().stream()
-        .flatMap(buffer -> notGiven(buffer).stream())
+        .flatMap(buffer -> computed(buffer).stream())
         .map(region -> view(region, false))
         .toList();
   }
 
-  private List<Region> notGiven(Buffer buffer) {
+  private List<Region> computed(Buffer buffer) {
     int rank = place.rank();
     var given =
         schedule.ports().stream()
@@ -305,14 +304,14 @@ public final class Plan implements AutoCloseable, Executor.Resources {
             .map(port -> port.on(rank).slice())
             .sorted(Comparator.comparingLong(Slice::start))
             .toList();
-    var left = new ArrayList<Region>();
+    var regions = new ArrayList<Region>();
     long from = 0;
     for (var slice : given) {
-      left.add(buffer.on(rank, new Slice(from, slice.start() - from)));
+      regions.add(buffer.on(rank, new Slice(from, slice.start() - from)));
       from = slice.end();
     }
-    left.add(buffer.on(rank, new Slice(from, buffer.rows(rank) - from)));
-    return left.stream().filter(region -> !region.isEmpty()).toList();
+    regions.add(buffer.on(rank, new Slice(from, buffer.rows(rank) - from)));
+    return regions.stream().filter(region -> !region.isEmpty()).toList();
   }
 
   public GemmSpec spec() {
@@ -335,41 +334,41 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return backend;
   }
 
-  /// The ranks in the order in which their parts of that owner's sum are added.
+  /// Returns the ranks in the order in which their parts of an owner's sum are added.
   List<Integer> addingOrder(int owner) {
     return ring()
-        .map(how -> new Neighbors(owner, place.size(), how.order()).ringAddingOrder())
+        .map(overlap -> new Neighbors(owner, place.size(), overlap.order()).ringAddingOrder())
         .orElseGet(() -> IntStream.range(0, place.size()).boxed().toList());
   }
 
-  /// Whether the sum is rounded at every hop. A schedule that was not planned is held to one
-  /// rounding.
+  /// Returns whether the sum is rounded at every hop. A user's own schedule is expected to round
+  /// once.
   boolean isRing() {
     return ring().isPresent();
   }
 
-  /// The tuning that a ring was planned by.
+  /// Returns the tuning if the method is a ring.
   private Optional<Overlap> ring() {
     return schedule.goal() instanceof Goal.Gemm goal
-        ? goal.overlap().filter(how -> how.method() == Method.RING)
+        ? goal.overlap().filter(overlap -> overlap.method() == Method.RING)
         : Optional.empty();
   }
 
-  /// The largest size of the output's numbers, where it is kept.
+  /// Returns the largest magnitude of the output, if it is tracked.
   public Optional<MemorySegment> amax() {
-    return Optional.ofNullable(own.get(Part.AMAX));
+    return Optional.ofNullable(local.get(Part.AMAX));
   }
 
-  /// Takes stored numbers to mean that from the next run on.
+  /// Sets the scales, effective from the next run on.
   public void scale(Scales other) {
     if (!scales.equals(other)) {
       scales = other;
-      // The compiled work has the old scales in it.
-      forget();
+      // The compiled work contains the old scales.
+      discardCompiled();
     }
   }
 
-  private void forget() {
+  private void discardCompiled() {
     var ready = compiled;
     compiled = null;
     if (ready != null) {
@@ -381,18 +380,18 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return scales;
   }
 
-  /// The piece of communication or multiplication that made that row of a part, for people.
+  /// Names the step that produced a row of a part, for messages.
   String origin(Part part, int row) {
     return schedule.origin(part, place.rank(), row);
   }
 
-  /// The steps of an epoch begin with 1.
+  /// Restarts the step count of a new epoch.
   public void beginEpoch() {
     step = 0;
   }
 
-  /// Turns to the next iteration, and readies its work where that is not ready yet. Returns whether
-  /// it is recorded already.
+  /// Advances to the next iteration, and compiles its work if that was not done yet. Returns
+  /// whether the iteration is replayed from a recording.
   public boolean turn(int iteration) {
     step++;
     streams().forEach(stream -> stream.turn(iteration, step));
@@ -404,7 +403,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return false;
   }
 
-  /// Gives out the iteration that was turned to.
+  /// Enqueues the current iteration.
   public void launch() {
     ready().launch();
   }
@@ -417,13 +416,12 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return ready;
   }
 
-  /// How many iterations may be in flight.
+  /// Returns the maximum number of iterations in flight.
   int mostInFlight() {
     return ready().mostInFlight();
   }
 
-  /// Makes the first stream wait for all others: it comes to the end of the iteration when all of
-  /// them have.
+  /// Makes the first stream wait for all others, so that it reaches the end of the iteration last.
   void join() {
     if (!ready().isWhole()) {
       var first = streams().getFirst();
@@ -435,7 +433,8 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// Makes all streams wait for that point of stream `on`; of work that is whole, the first.
+  /// Makes all streams wait for an event of stream `on`; for work compiled as a whole, only the
+  /// first.
   void follow(Work what, Event end, Stream on) {
     var all = ready().isWhole() ? streams().subList(0, 1) : streams();
     for (var stream : all) {
@@ -445,18 +444,18 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     }
   }
 
-  /// The thing that one of the streams waits for, for messages.
+  /// Returns the condition that one of the streams waits for, for messages.
   Optional<String> waitingFor() {
     return streams().stream().flatMap(stream -> stream.waitingFor().stream()).findFirst();
   }
 
-  /// All iterations but the last `inFlight` have ended.
+  /// Notifies the streams that all iterations except the last `inFlight` have ended.
   void settled(int inFlight) {
     streams().forEach(stream -> stream.settled(inFlight));
   }
 
-  /// Waits until all that was laid out is done. Communication comes first, since what it waits for
-  /// is what people want to know.
+  /// Waits until all enqueued work is done. Communication comes first, so that a failure names its
+  /// wait.
   public void synchronize(Supplier<String> description) {
     streams().forEach(stream -> stream.synchronize(description));
   }
@@ -466,27 +465,28 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return streams;
   }
 
-  /// Brings its streams to rest after a failure.
+  /// Stops its streams after a failure.
   public void rest() {
     backend.rest(streams());
   }
 
-  /// An iteration broke off: ranks may be at different steps, and one of them may still write to
-  /// the memory when another has closed it. So nobody is to use it again.
+  /// Marks the memory as not reusable after a failed iteration: ranks may be at different steps,
+  /// and one may still write to memory that another has closed.
   public void spoil() {
     spoiled = true;
   }
 
-  /// Frees everything, streams first. No rank waits for another: the peers keep their own views.
+  /// Frees all resources, streams first, without waiting for other ranks: the peers keep their own
+  /// mappings.
   @Override
   public void close() {
     if (spoiled) {
       var broken = streams();
-      made.push(() -> backend.rest(broken));
+      resources.push(() -> backend.rest(broken));
     }
-    made.push(this::forget);
+    resources.push(this::discardCompiled);
     streams = List.of();
-    Closing.all(made::poll);
+    Closing.all(resources::poll);
   }
 
   @Override

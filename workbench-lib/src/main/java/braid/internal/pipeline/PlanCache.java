@@ -7,14 +7,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Plans of a group that nobody uses at the moment. Setting one up is a meeting for each thing the
-/// ranks share; taking one from here is none. What is kept and what is dropped depends only on the
-/// order of this rank's own calls, which is the same on all ranks.
+/// Caches idle plans of a group. Setting up a plan takes a rendezvous for each shared buffer;
+/// reusing one takes none. Which plans are kept depends only on the order of this rank's own calls,
+/// which is the same on all ranks.
 public final class PlanCache implements AutoCloseable {
-  /// Kept plans hold memory and threads.
+  /// Limit of cached plans, which hold memory and threads.
   public static final int MAX_IDLE_PLANS = 8;
 
-  /// All that matters to what a plan is; its group has the cache.
+  /// Identifies equal plans within a group.
   public record Key(GemmSpec spec, Tuning tuning, MemoryKind kind) {}
 
   private record Idle(Key key, Plan plan) {}
@@ -22,9 +22,9 @@ public final class PlanCache implements AutoCloseable {
   private final List<Idle> idle = new ArrayList<>();
   private int round;
 
-  /// The plan of that key that was put here last.
+  /// Removes and returns the plan of that key that was added last.
   ///
-  /// @param currentRound of the group's calls
+  /// @param currentRound round of the group's calls
   public synchronized Optional<Plan> take(Key key, int currentRound) {
     enter(currentRound);
     for (int i = idle.size() - 1; i >= 0; i--) {
@@ -35,8 +35,8 @@ public final class PlanCache implements AutoCloseable {
     return Optional.empty();
   }
 
-  /// Keeps a plan that came to the end of all it began. The one that was put here first is closed
-  /// where there are too many.
+  /// Adds a plan whose runs have all ended. If the cache is full, the plan that was added first is
+  /// closed.
   public synchronized void put(Key key, Plan plan, int currentRound) {
     enter(currentRound);
     idle.add(new Idle(key, plan));
@@ -45,7 +45,8 @@ public final class PlanCache implements AutoCloseable {
     }
   }
 
-  /// After a failure ranks may have come to different points, and keep different plans.
+  /// Clears the cache in a new round: after a failure ranks may be at different points, and cache
+  /// different plans.
   private void enter(int currentRound) {
     if (round != currentRound) {
       round = currentRound;

@@ -4,24 +4,25 @@ import braid.internal.resource.Range;
 import braid.internal.resource.Widening;
 import braid.internal.work.Precision;
 
-/// How far two multiplications of the same numbers may be apart, element by element, as
-/// docs/verification.md derives it.
+/// Bound on the difference between two multiplications of the same numbers, per element; derived in
+/// docs/verification.md.
 ///
-/// @param depth how many products an element is the sum of
-/// @param scale what the sums are multiplied by
-/// @param integers whether inputs, and what is added to the products, are integers that lose
-///   nothing
-/// @param overflows whether inputs are finite, so that infinite sizes come of overflows
+/// @param depth number of products that an element sums
+/// @param scale factor applied to the sums
+/// @param integers true if inputs and addends are integers, whose sums are exact up to [#exactSize]
+/// @param overflows true if inputs are finite, so that infinite sizes come from overflows
 record ProductError(
     Precision precision, int depth, float scale, boolean integers, boolean overflows) {
-  /// How many standard deviations of the model a single value may be off: no random walk of that
-  /// many roundings comes there in practice, nor do blocks of correlated ones.
+  /// Allowed deviation of a single value, in standard deviations of the model. In practice neither
+  /// random walks of roundings nor blocks of correlated ones reach it.
   static final double ELEMENT_CONFIDENCE = 12;
 
-  /// The same for the RMS of very many values, if the products of each differ.
+  /// Allowed deviation of the RMS of very many values with different products, in standard
+  /// deviations.
   private static final double RMS_CONFIDENCE = 3;
 
-  /// Roundings beside those of the products' sum: of the scale, of what is added and of the bias.
+  /// Roundings besides those of the sum of products: of the scale, of the accumulated output and of
+  /// the bias.
   private static final int MORE_ROUNDINGS = 3;
 
   static ProductError of(Precision precision, int depth, float scale, Range left, Range right) {
@@ -38,24 +39,25 @@ record ProductError(
         Double.isFinite(left.largest()) && Double.isFinite(right.largest()));
   }
 
-  /// The same where those numbers are added too.
+  /// Returns the bound if numbers of that range are added too.
   ProductError and(Range addend) {
     return new ProductError(precision, depth, scale, integers && addend.integers(), overflows);
   }
 
-  /// How many standard deviations the RMS of that many values may be off. A single one is held to
-  /// what every value is.
+  /// Returns the allowed deviation of the RMS of `count` values, in standard deviations; for a
+  /// single value that of [#ELEMENT_CONFIDENCE].
   static double rmsConfidence(long count) {
     return RMS_CONFIDENCE
         + (ELEMENT_CONFIDENCE - RMS_CONFIDENCE) / Math.sqrt((double) Math.max(count, 1));
   }
 
-  /// The largest scaled size whose sums fp32 holds to the last bit; negative where none is.
+  /// Returns the largest scaled size whose sums are exact in fp32; negative if there is none.
   double exactSize() {
     return integers ? Precision.EXACT_SUM * Math.min(1.0, scale) : -1;
   }
 
-  /// What is made of the sizes of an element's row and column, multiplied.
+  /// Returns the interval's half-width as a function of the product of an element's row and column
+  /// sizes.
   Widening widening(double confidence) {
     double roundings = depth + MORE_ROUNDINGS;
     double sum = precision.addition() * Math.min(2 * roundings, confidence * Math.sqrt(roundings));

@@ -21,8 +21,8 @@ import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// The unfused result that every way of a pipeline must come to: what [GemmSpec] says of each
-/// pattern, as it is said there, with an interval around each element that holds every right value.
+/// Computes the unfused result that every tuning of a pipeline must reach: the code that [GemmSpec]
+/// shows for each pattern, with an interval around each element that contains every correct value.
 /// docs/verification.md derives the interval.
 public final class Reference implements AutoCloseable {
   private final Plan plan;
@@ -33,25 +33,27 @@ public final class Reference implements AutoCloseable {
   private final Matrix input;
   private final Matrix weight;
   private final Matrix besideInput;
-  private final Matrix before;
+  private final Matrix initialOutput;
   private final Optional<Matrix> bias;
   private @Nullable Matrix besideOutput;
   private @Nullable Matrix gathered;
   private @Nullable Products products;
   private double confidence;
 
-  /// Products of this rank, and what they may be off by; nothing where they are exact on all ranks.
-  private record Products(Matrix values, Optional<Off> off) {}
+  /// Products of this rank and their allowed deviation; empty if they are exact on all ranks.
+  private record Products(Matrix values, Optional<Deviation> deviation) {}
 
-  /// @param sizes the products of the factors' sizes
-  /// @param repetition how many times as large equal products make a standard deviation
-  private record Off(Matrix sizes, ProductError error, double repetition) {
+  /// Allowed deviation of products.
+  ///
+  /// @param sizes products of the factors' magnitudes
+  /// @param repetition factor by which equal products enlarge a standard deviation
+  private record Deviation(Matrix sizes, ProductError error, double repetition) {
     Widening widening(double confidence) {
       return error.widening(Math.min(confidence * repetition, ProductError.ELEMENT_CONFIDENCE));
     }
   }
 
-  /// What comes of products, in fp32, and the interval around it.
+  /// A result in fp32 and the interval around it.
   private record Bounded(Matrix expected, Matrix low, Matrix high) {
     static Bounded exact(Matrix values) {
       return new Bounded(values, values, values);
@@ -61,10 +63,11 @@ public final class Reference implements AutoCloseable {
       return expected.equals(low);
     }
 
-    /// Roundings and sums keep the order of numbers, so that an interval stays one.
+    /// Applies a step to the result and to both bounds: roundings and sums are monotonic, so an
+    /// interval remains one.
     Bounded map(UnaryOperator<Matrix> step) {
-      var made = step.apply(expected);
-      return isExact() ? exact(made) : new Bounded(made, step.apply(low), step.apply(high));
+      var result = step.apply(expected);
+      return isExact() ? exact(result) : new Bounded(result, step.apply(low), step.apply(high));
     }
 
     Interval interval(boolean activated, float outScale) {
@@ -83,13 +86,13 @@ public final class Reference implements AutoCloseable {
     this.weight = plan.matrix(Part.WEIGHT);
     this.besideInput = plan.view(Part.BESIDE_INPUT).map(Reference::column).orElse(weight);
     this.bias = plan.view(Part.BIAS).map(view -> wide(view.memory()));
-    // What a run adds to.
+    // The run adds to its output.
     var output = plan.matrix(Part.OUTPUT);
-    this.before = plain.matrix(spec.outputDtype(), output.rows(), output.columns());
-    plain.keep(output, before);
+    this.initialOutput = plain.matrix(spec.outputDtype(), output.rows(), output.columns());
+    plain.copyLocal(output, initialOutput);
   }
 
-  /// Keeps what a run would add to. All ranks call it, before the run that is to be compared.
+  /// Saves the output that a run adds to. All ranks call it before the run to compare.
   public static Reference before(Plan plan, Peers peers, SymmetricSource symmetric) {
     return new Reference(plan, peers, symmetric);
   }
@@ -105,9 +108,9 @@ public final class Reference implements AutoCloseable {
     return wide;
   }
 
-  /// Computes what should have come of the run and says what is wrong first; nothing where all is
-  /// right. Without a tolerance each value is held to its own bound, and all of them together to
-  /// what their RMS may be. All ranks call it.
+  /// Computes the expected result of the run and describes the first wrong value; empty if all are
+  /// right. Without a tolerance each value must be within its own bound, and all of them together
+  /// within the bound of their RMS. All ranks call it.
   public Optional<String> compare(@Nullable Tolerance given) {
     if (given != null) {
       return differences(unfused(), given);
@@ -118,7 +121,7 @@ public final class Reference implements AutoCloseable {
     if (each.isExact()) {
       return outside;
     }
-    confidence = ProductError.rmsConfidence((long) before.rows() * before.columns());
+    confidence = ProductError.rmsConfidence((long) initialOutput.rows() * initialOutput.columns());
     var together = unfused();
     return outside.or(() -> systematic(together));
   }
@@ -158,23 +161,24 @@ public final class Reference implements AutoCloseable {
     return finish(times(input, weight));
   }
 
-  /// Multiplies once, and bounds what came of it by the present confidence.
+  /// Multiplies once, and bounds the products by the current confidence.
   private Bounded times(Matrix left, Matrix right) {
-    var made = products;
-    if (made == null) {
-      made = multiply(left, right);
-      products = made;
+    var result = products;
+    if (result == null) {
+      result = multiply(left, right);
+      products = result;
     }
-    var values = made.values();
-    if (made.off().isEmpty()) {
+    var values = result.values();
+    if (result.deviation().isEmpty()) {
       return Bounded.exact(values);
     }
-    var off = made.off().get();
+    var deviation = result.deviation().get();
     var low = plain.matrix(DType.FP32, values.rows(), values.columns());
     var high = plain.matrix(DType.FP32, values.rows(), values.columns());
-    plain.keep(values, low);
-    plain.keep(values, high);
-    access.widen(low.bytes(), high.bytes(), off.sizes().bytes(), off.widening(confidence));
+    plain.copyLocal(values, low);
+    plain.copyLocal(values, high);
+    access.widen(
+        low.bytes(), high.bytes(), deviation.sizes().bytes(), deviation.widening(confidence));
     return new Bounded(values, low, high);
   }
 
@@ -194,7 +198,7 @@ public final class Reference implements AutoCloseable {
             rows,
             columns);
     double largest = scale * left.columns() * rows.largest() * columns.largest();
-    // To sums of several ranks it is added in one order.
+    // To sums of several ranks, addends are added in one order.
     if (!spec.pattern().reduces()) {
       for (var each : addends()) {
         var addend = range(each);
@@ -202,7 +206,7 @@ public final class Reference implements AutoCloseable {
         largest += addend.largest();
       }
     }
-    // All ranks bound their products or none: what they send each other is summed by all.
+    // All ranks bound their products or none does, because they sum each other's.
     boolean exact = largest <= error.exactSize();
     for (double each : peers.gather().apply(exact ? 1.0 : 0.0)) {
       exact &= each == 1;
@@ -212,7 +216,7 @@ public final class Reference implements AutoCloseable {
         exact
             ? Optional.empty()
             : Optional.of(
-                new Off(
+                new Deviation(
                     whole(plain.times(sizes(left), sizes(right), scale), true),
                     error,
                     Repetition.of(access, left, right))));
@@ -220,7 +224,7 @@ public final class Reference implements AutoCloseable {
 
   private List<Matrix> addends() {
     return Stream.concat(
-            spec.has(Feature.ACCUMULATE) ? Stream.of(before) : Stream.empty(), bias.stream())
+            spec.has(Feature.ACCUMULATE) ? Stream.of(initialOutput) : Stream.empty(), bias.stream())
         .toList();
   }
 
@@ -228,7 +232,7 @@ public final class Reference implements AutoCloseable {
     return access.range(of.dtype(), stored(of));
   }
 
-  /// The sizes of a matrix's numbers, laid out as it is.
+  /// Returns the magnitudes of a matrix's numbers, in the same layout.
   private Matrix sizes(Matrix of) {
     var sizes = plain.matrix(of.dtype(), of.rows(), of.columns());
     access.sizes(of.dtype(), stored(of), sizes.segment());
@@ -250,7 +254,7 @@ public final class Reference implements AutoCloseable {
     return whole;
   }
 
-  /// What is added up beside the multiplication: no product is in it, so it is exact.
+  /// Sums the data communicated beside the multiplication: without products, so exact.
   private Matrix reduceScatter(Matrix mine) {
     var sum = besideOutput;
     return sum == null ? plain.reduceScatter(mine, spec.sumDtype()) : sum;
@@ -264,12 +268,12 @@ public final class Reference implements AutoCloseable {
     return mine.map(each -> plain.allReduce(each, spec.sumDtype()));
   }
 
-  /// Adds the bias, and what the output held before.
+  /// Adds the bias and the initial output.
   private Bounded finish(Bounded sums) {
     return sums.map(each -> whole(each, false));
   }
 
-  /// Those sums with all that is added to them, or their sizes with its sizes.
+  /// Returns sums plus all addends, or magnitudes plus the addends' magnitudes.
   private Matrix whole(Matrix sums, boolean sizes) {
     if (addends().isEmpty() || (sizes && spec.pattern().reduces())) {
       return sums;
@@ -277,7 +281,7 @@ public final class Reference implements AutoCloseable {
     var whole = plain.matrix(DType.FP32, sums.rows(), sums.columns());
     boolean accumulates = spec.has(Feature.ACCUMULATE);
     if (accumulates) {
-      plain.copy(sizes ? sizes(before) : before, whole);
+      plain.copy(sizes ? sizes(initialOutput) : initialOutput, whole);
     }
     var line = bias.map(each -> (sizes ? sizes(each) : each).segment());
     plain.copy(
@@ -295,7 +299,7 @@ public final class Reference implements AutoCloseable {
     return rounded;
   }
 
-  /// The first value that is not within its bound.
+  /// Describes the first value that is not within its bound.
   private Optional<String> outside(Bounded result) {
     return first(Part.OUTPUT, output(result), this::origin)
         .or(
@@ -310,8 +314,8 @@ public final class Reference implements AutoCloseable {
     return result.interval(spec.has(Feature.GELU), plan.scales().stored());
   }
 
-  /// The first wrong value of what is only communicated: exact, but for sums where a tolerance is
-  /// given.
+  /// Describes the first wrong value of data that is only communicated: it must be exact, except
+  /// for sums with a given tolerance.
   private Optional<String> communicated(@Nullable Tolerance given) {
     var whole = gathered;
     if (spec.has(Feature.GATHERED_INPUT) && whole != null) {
@@ -330,7 +334,7 @@ public final class Reference implements AutoCloseable {
   }
 
   private String origin(int index) {
-    return plan.origin(Part.OUTPUT, index / before.columns());
+    return plan.origin(Part.OUTPUT, index / initialOutput.columns());
   }
 
   private String besideOrigin(int index) {
@@ -377,8 +381,8 @@ public final class Reference implements AutoCloseable {
             plan.tuning());
   }
 
-  /// The RMS of all values, where it is more than roundings explain though each value is within its
-  /// bound. GELU's input is looked at where there is one.
+  /// Describes an RMS of all values that is larger than roundings explain, though each value is
+  /// within its bound. For GELU its input is compared.
   private Optional<String> systematic(Bounded result) {
     boolean activated = spec.has(Feature.GELU);
     var part = activated ? Part.PRE_ACTIVATION : Part.OUTPUT;
@@ -388,7 +392,7 @@ public final class Reference implements AutoCloseable {
     if (judgement.squares() <= judgement.allowed()) {
       return Optional.empty();
     }
-    double count = (double) before.rows() * before.columns();
+    double count = (double) initialOutput.rows() * initialOutput.columns();
     return Optional.of(
         String.format(
             Locale.ROOT,
@@ -404,7 +408,7 @@ public final class Reference implements AutoCloseable {
             plan.tuning()));
   }
 
-  /// The first value that is not within the tolerance that was given.
+  /// Describes the first value that is not within the given tolerance.
   private Optional<String> differences(Bounded result, Tolerance tolerance) {
     var sums = result.expected();
     var kept =
@@ -419,12 +423,12 @@ public final class Reference implements AutoCloseable {
   private Optional<String> first(
       Part part, Matrix expected, Tolerance tolerance, IntFunction<String> origin) {
     var got = plan.view(part).orElseThrow();
-    var wanted = expected.bytes();
+    var expectedBytes = expected.bytes();
     int i =
         Math.toIntExact(
             access.firstDifference(
                 expected.dtype(),
-                wanted,
+                expectedBytes,
                 got.dtype(),
                 got.memory(),
                 tolerance.atol(),
@@ -435,7 +439,7 @@ public final class Reference implements AutoCloseable {
             wrong(
                 part,
                 i,
-                got.dtype().round(access.get(expected.dtype(), wanted, i)),
+                got.dtype().round(access.get(expected.dtype(), expectedBytes, i)),
                 tolerance.toString(),
                 origin));
   }

@@ -11,7 +11,7 @@ final class Repetition {
   /// About as many products as libraries add up in a register before they add to the result.
   private static final int PRODUCTS = 256;
 
-  /// Elements of the result whose products are looked at.
+  /// Number of elements of the result whose products are sampled.
   private static final int ELEMENTS = 4;
 
   private final Inspection access;
@@ -61,7 +61,7 @@ final class Repetition {
     return access.get(of.dtype(), of.segment(), stored * of.stride() + within);
   }
 
-  /// The place of one of `count` samples among `size`, spread evenly.
+  /// Returns the index of one of `count` samples spread evenly over `size`.
   private static int spread(int sample, int count, int size) {
     return (int) ((long) sample * size / count);
   }

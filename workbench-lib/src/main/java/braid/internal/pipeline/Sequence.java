@@ -8,25 +8,25 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Plans that run as one, stage after stage, the plans of a stage side by side. Stages follow each
+/// Plans that run as one: stages in order, the plans of a stage concurrently. Stages follow each
 /// other on this rank without the host:
 ///
 /// ```
-/// stage 0 | plan a       |                  begins behind the iteration before
+/// stage 0 | plan a       |                  begins after the previous iteration
 ///         | plan b |     |
-/// stage 1                | plan c |         begins when all streams of a and b have come here
+/// stage 1                | plan c |         begins when all streams of a and b have ended
 /// ```
 ///
-/// Within a rank a plan so starts from what it would start from if the host had synchronized before
-/// it; between ranks its own signals hold.
+/// Within a rank a plan starts as if the host had synchronized before it; between ranks its own
+/// signals synchronize.
 public final class Sequence {
-  private static final Work FORK = Work.of(() -> "the end of the iteration before");
-  private static final Work STAGE = Work.of(() -> "the end of the stage before");
+  private static final Work FORK = Work.of(() -> "the end of the previous iteration");
+  private static final Work STAGE = Work.of(() -> "the end of the previous stage");
 
   private final List<List<Plan>> stages;
   private final List<Plan> plans;
 
-  /// @param stages one or more of them, of one or more plans each
+  /// @param stages one or more stages of one or more plans each
   public Sequence(List<List<Plan>> stages) {
     this.stages = stages.stream().map(List::copyOf).toList();
     this.plans = this.stages.stream().flatMap(List::stream).toList();
@@ -36,12 +36,12 @@ public final class Sequence {
     return plans;
   }
 
-  /// The stream that iterations begin and end on.
+  /// Returns the stream on which iterations begin and end.
   Stream first() {
     return plans.getFirst().streams().getFirst();
   }
 
-  /// Turns to the next iteration. Returns whether all of it is recorded already.
+  /// Advances to the next iteration. Returns whether all of it is replayed.
   public boolean turn(int iteration) {
     boolean recorded = true;
     for (var plan : plans) {
@@ -50,9 +50,9 @@ public final class Sequence {
     return recorded;
   }
 
-  /// Gives out the iteration that was turned to.
+  /// Enqueues the current iteration.
   ///
-  /// @param before the end of an iteration in flight on [#first]
+  /// @param before end of the previous iteration on [#first]; null if none is in flight
   public void launch(@Nullable Event before) {
     var from = before;
     var on = first();
@@ -98,17 +98,17 @@ public final class Sequence {
     return plans.stream().mapToInt(Plan::mostInFlight).min().orElseThrow();
   }
 
-  /// The thing that one of the streams waits for, for messages.
+  /// Returns the condition that one of the streams waits for, for messages.
   Optional<String> waitingFor() {
     return plans.stream().flatMap(plan -> plan.waitingFor().stream()).findFirst();
   }
 
-  /// All iterations but the last `inFlight` have ended.
+  /// Notifies the plans that all iterations except the last `inFlight` have ended.
   void settled(int inFlight) {
     plans.forEach(plan -> plan.settled(inFlight));
   }
 
-  /// Waits until all that was laid out is done.
+  /// Waits until all enqueued work is done.
   public void synchronize(Supplier<String> description) {
     plans.forEach(plan -> plan.synchronize(description));
   }

@@ -3,7 +3,8 @@ package braid.internal.pipeline;
 import braid.model.BraidException;
 import java.util.Locale;
 
-/// How far a value may be from the reference where the user says so: `atol` + `rtol` × |reference|.
+/// Tolerance set by the user: a value may differ from the reference by `atol` + `rtol` ×
+/// |reference|.
 public record Tolerance(double atol, double rtol) {
   static final Tolerance EXACT = new Tolerance(0, 0);
 

@@ -7,9 +7,9 @@ import java.util.LinkedHashMap;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// How a problem is solved: by a planned schedule, or by a user's own.
+/// The solution of a problem: a planned schedule, or a user's own.
 ///
-/// @param replayed whether iterations are recorded once and replayed
+/// @param replayed true if iterations are recorded once and replayed
 public record Tuning(Optional<Overlap> overlap, Optional<Schedule> own, boolean replayed) {
   public static Tuning of(Overlap overlap) {
     return new Tuning(Optional.of(overlap), Optional.empty(), overlap.replayed());
@@ -23,7 +23,7 @@ public record Tuning(Optional<Overlap> overlap, Optional<Schedule> own, boolean 
     return own.orElseGet(() -> Schedule.of(spec, overlap.orElseThrow(), ranks));
   }
 
-  /// Columns of a table.
+  /// Returns the columns of a table.
   public SequencedMap<String, String> columns() {
     if (overlap.isPresent()) {
       return overlap.get().columns();

@@ -5,9 +5,9 @@ import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// Numbers of a plan as users see them: as they are stored.
+/// A part of a plan as users see it: memory, type and shape as stored.
 public record View(MemorySegment memory, DType dtype, List<Long> shape) {
-  /// A matrix without gaps.
+  /// Returns a view of a contiguous matrix.
   static View of(Matrix matrix) {
     long rows = matrix.rows();
     long columns = matrix.columns();

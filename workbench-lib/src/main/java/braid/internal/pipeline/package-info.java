@@ -1,5 +1,5 @@
-/// Problems at work: their memory and signals, the schedules that lay them out on streams, and the
-/// unfused reference that each must come to.
+/// Execution of problems: plans with their memory and signals, iterations in flight, and the
+/// unfused reference that each result must reach.
 @NullMarked
 package braid.internal.pipeline;
 

@@ -29,59 +29,59 @@ import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
-/// One rank's part of a schedule, ready to be given to its streams: regions have become memory,
-/// lanes streams and words slots. Laying it out again costs a call for each step.
+/// Enqueues one rank's steps of a schedule. The constructor resolves regions to memory, lanes to
+/// streams and words to slots, so that laying it out again costs one call per step.
 public final class Executor {
-  /// The memory and streams that a schedule's names stand for on this rank.
+  /// Maps the names of a schedule to memory and streams of this rank.
   public interface Resources {
-    /// A buffer as this rank reaches it on `rank`.
+    /// Returns the buffer of `rank` in this rank's address space.
     MemorySegment memory(Buffer buffer, int rank);
 
-    /// The streams of all lanes.
+    /// Returns the streams of all lanes.
     Map<Lane, Stream> lanes();
 
     Signals signals();
 
-    /// The prepared form of a weight.
+    /// Returns the prepared form of a weight.
     Operand operand(Region weight);
 
-    /// Puts a library's collective on a stream.
+    /// Enqueues a library's collective on a stream.
     void call(Step.LibraryCall call, Stream on, Work work);
   }
 
   private final Resources resources;
-  private final Supplier<String> what;
+  private final Supplier<String> label;
   private final Scales scales;
   private final Map<String, Integer> slots = new HashMap<>();
   private final List<Runnable> steps = new ArrayList<>();
   private Event[] marks = {};
 
-  /// @param scales of [Finish#scaled] and [Finish#rescaled]
-  /// @param what is executed, for messages
+  /// @param scales used by [Finish#scaled] and [Finish#rescaled]
+  /// @param label names the execution in messages
   public Executor(
-      Schedule schedule, int rank, Resources resources, Scales scales, Supplier<String> what) {
+      Schedule schedule, int rank, Resources resources, Scales scales, Supplier<String> label) {
     this.resources = resources;
     this.scales = scales;
-    this.what = what;
+    this.label = label;
     int slot = 0;
     for (var flag : schedule.flags()) {
       slots.put(flag.name(), slot);
       slot += flag.words();
     }
-    int count = 0;
+    int markCount = 0;
     for (var step : schedule.steps(rank)) {
       steps.add(ready(step));
-      count += step instanceof Step.Mark ? 1 : 0;
+      markCount += step instanceof Step.Mark ? 1 : 0;
     }
-    this.marks = new Event[count];
+    this.marks = new Event[markCount];
   }
 
-  /// Words that every rank needs for a schedule's flags.
+  /// Returns the number of signal words per rank for a schedule's flags.
   public static int words(Schedule schedule) {
     return schedule.flags().stream().mapToInt(Flag::words).sum();
   }
 
-  /// Gives all steps to their streams.
+  /// Enqueues all steps on their streams.
   public void layOut() {
     for (var step : steps) {
       step.run();
@@ -90,7 +90,7 @@ public final class Executor {
 
   private Runnable ready(Step step) {
     var stream = Objects.requireNonNull(resources.lanes().get(step.lane()));
-    var work = new Work(step.chunk(), () -> text(step) + " of " + what.get());
+    var work = new Work(step.chunk(), () -> text(step) + " of " + label.get());
     return switch (step) {
       case Step.Copy copy -> copy(copy, stream, work);
       case Step.Gemm gemm -> gemm(gemm, stream, work);
@@ -126,7 +126,7 @@ public final class Executor {
     };
   }
 
-  /// The words of messages, where a rank has waited for a step's end.
+  /// Names a step that a rank has waited for, in messages.
   private static String text(Step step) {
     return switch (step) {
       case Step.Wait wait -> "signal %s from rank %d".formatted(wait.word(), wait.from());
@@ -151,7 +151,7 @@ public final class Executor {
     return each.size() == 1 ? each.getFirst() : () -> each.forEach(Runnable::run);
   }
 
-  /// Rows of what is stored by columns are columns of it, and begin a pitch apart.
+  /// Returns the transfer of a move. Rows of a transposed buffer are strided columns.
   private Transfer transfer(Step.Move move) {
     return move.from().buffer().transposed()
         ? Transfer.of(matrix(move.from()), matrix(move.to()))
@@ -161,7 +161,7 @@ public final class Executor {
   private Runnable gemm(Step.Gemm gemm, Stream stream, Work work) {
     var operand = resources.operand(gemm.weight());
     var gemms =
-        Run.of(gemm.tiles()).stream()
+        TileRun.of(gemm.tiles()).stream()
             .map(
                 run ->
                     new Gemm(
@@ -192,7 +192,7 @@ public final class Executor {
     return matrix(region, resources.memory(region.buffer(), region.rank()));
   }
 
-  /// Rows of a buffer, where all of it lies in that memory.
+  /// Returns a region as a matrix; `memory` holds its whole buffer.
   public static Matrix matrix(Region region, MemorySegment memory) {
     var buffer = region.buffer();
     int rows = Math.toIntExact(region.rows());
@@ -202,7 +202,7 @@ public final class Executor {
       return Matrix.transposed(memory, buffer.dtype(), all, columns)
           .rows(Math.toIntExact(region.row()), rows);
     }
-    // To the end of the memory: further tiles of a multiplication follow.
+    // Up to the end of the memory, because further tiles of a multiplication follow.
     return Matrix.of(
         memory.asSlice(region.row() * rowBytes(region)), buffer.dtype(), rows, columns);
   }
@@ -211,7 +211,7 @@ public final class Executor {
     return bytes(region, resources.memory(region.buffer(), region.rank()));
   }
 
-  /// The bytes of a region, where all of its buffer lies in that memory.
+  /// Returns the bytes of a region; `memory` holds its whole buffer.
   public static MemorySegment bytes(Region region, MemorySegment memory) {
     if (region.buffer().transposed() && region.rows() != region.buffer().rows(region.rank())) {
       throw new IllegalStateException("rows stored by columns are not in one piece: " + region);

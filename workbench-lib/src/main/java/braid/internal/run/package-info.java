@@ -1,4 +1,4 @@
-/// Execution of schedules: one rank's steps become work of its streams.
+/// Executes schedules: enqueues one rank's steps on its streams.
 @NullMarked
 package braid.internal.run;
 

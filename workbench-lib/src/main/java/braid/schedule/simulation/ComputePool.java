@@ -3,10 +3,10 @@ package braid.schedule.simulation;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Compute units that some lanes share. Where lanes want more than there are, each gets its share
-/// by weight, and what it does takes longer.
+/// Compute units that some lanes share. If lanes demand more units than available, each gets a
+/// share by weight, and its task takes longer.
 final class ComputePool implements EventQueue.Target {
-  /// Less than what one rounding of a time leaves.
+  /// Tolerance, larger than the rounding error of one time.
   private static final double DONE_NANOS = 0.01;
 
   private final double units;
@@ -15,25 +15,25 @@ final class ComputePool implements EventQueue.Target {
   private long lastNanos;
   private int version;
 
-  /// Called when a task is done.
+  /// Notified when a task is done.
   interface Owner {
     void computed(long nanos);
   }
 
-  /// Something that keeps units busy.
+  /// Work that occupies units.
   static final class Task {
     private final double demand;
     private final double weight;
     private final Owner owner;
 
-    /// Nanoseconds that it still takes where it has all that it wants.
-    private double left;
+    /// Remaining time with all demanded units.
+    private double remainingNanos;
 
     private double speed;
-    private boolean served;
+    private boolean full;
 
     private Task(double nanos, double demand, double weight, Owner owner) {
-      this.left = nanos;
+      this.remainingNanos = nanos;
       this.demand = demand;
       this.weight = weight;
       this.owner = owner;
@@ -47,8 +47,8 @@ final class ComputePool implements EventQueue.Target {
 
   /// Begins a task.
   ///
-  /// @param nanos that it takes where it has all that it wants; infinite until [#remove]
-  /// @param demand units that it wants
+  /// @param nanos its time with all demanded units; infinite until [#remove]
+  /// @param demand number of units that it demands
   Task add(long now, double nanos, double demand, double weight, Owner owner) {
     advance(now);
     var task = new Task(nanos, demand, weight, owner);
@@ -69,7 +69,7 @@ final class ComputePool implements EventQueue.Target {
       return;
     }
     advance(nanos);
-    var done = tasks.stream().filter(task -> task.left <= DONE_NANOS).toList();
+    var done = tasks.stream().filter(task -> task.remainingNanos <= DONE_NANOS).toList();
     tasks.removeAll(done);
     share(nanos);
     done.forEach(task -> task.owner.computed(nanos));
@@ -77,26 +77,26 @@ final class ComputePool implements EventQueue.Target {
 
   private void advance(long now) {
     for (var task : tasks) {
-      task.left -= (now - lastNanos) * task.speed;
+      task.remainingNanos -= (now - lastNanos) * task.speed;
     }
     lastNanos = now;
   }
 
-  /// Gives tasks their speeds: whoever wants less than its share gets what it wants, and the others
-  /// share the rest.
+  /// Assigns speeds: tasks that demand less than their share get their demand, and the others share
+  /// the rest.
   private void share(long now) {
     version++;
     double free = units;
     double weights = 0;
     for (var task : tasks) {
-      task.served = false;
+      task.full = false;
       weights += task.weight;
     }
     for (boolean changed = true; changed; ) {
       changed = false;
       for (var task : tasks) {
-        if (!task.served && task.demand * weights <= free * task.weight) {
-          task.served = true;
+        if (!task.full && task.demand * weights <= free * task.weight) {
+          task.full = true;
           task.speed = 1;
           free -= task.demand;
           weights -= task.weight;
@@ -106,10 +106,10 @@ final class ComputePool implements EventQueue.Target {
     }
     double soonest = Double.POSITIVE_INFINITY;
     for (var task : tasks) {
-      if (!task.served) {
+      if (!task.full) {
         task.speed = free * task.weight / weights / task.demand;
       }
-      soonest = Math.min(soonest, task.left / task.speed);
+      soonest = Math.min(soonest, task.remainingNanos / task.speed);
     }
     if (soonest < Double.POSITIVE_INFINITY) {
       queue.add(now + (long) Math.ceil(Math.max(0, soonest)), this, version);

@@ -2,7 +2,8 @@ package braid.schedule.simulation;
 
 import java.util.Arrays;
 
-/// Future events in the order of time; at one time, in the order in which they were added.
+/// Future events in the order of time; events at the same time in the order in which they were
+/// added.
 final class EventQueue {
   private static final int FIRST_ROOM = 1024;
 
@@ -13,9 +14,9 @@ final class EventQueue {
   private int size;
   private long added;
 
-  /// Something that events happen to.
+  /// The receiver of events.
   interface Target {
-    /// @param tag as it was added
+    /// @param tag the tag that the event was added with
     void at(long nanos, int tag);
   }
 
@@ -44,7 +45,7 @@ final class EventQueue {
     return size == 0;
   }
 
-  /// Lets the next event happen.
+  /// Removes the next event and runs it.
   void next() {
     long at = nanos[0];
     int tag = tags[0];

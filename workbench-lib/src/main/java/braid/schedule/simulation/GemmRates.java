@@ -5,15 +5,15 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/// How fast a rank multiplies with all its compute units, at every combination of some sizes.
-/// Between them the time, not the rate, is interpolated, linearly in each size: that is exact for a
-/// time made of the operations, of packing each operand and of a fixed cost. Beyond the last size
-/// the last two go on; where there is only one, time grows with the size.
+/// Multiplication rates of a rank with all its compute units, for every combination of some sizes.
+/// Between sizes the time, not the rate, is interpolated linearly in each size: this is exact for a
+/// time composed of the operations, of packing each operand and of a fixed cost. Beyond the last
+/// size it is extrapolated from the last two; with a single size, time is proportional to the size.
 ///
-/// @param rows of input and output, ascending
-/// @param columns of weight and output, ascending
-/// @param depths over which is multiplied, ascending
-/// @param gflops billions of operations a second: by columns, then depths, then rows
+/// @param rows numbers of rows of input and output, ascending
+/// @param columns numbers of columns of weight and output, ascending
+/// @param depths depths (k), ascending
+/// @param gflops rates in GFLOPS: by columns, then depths, then rows
 public record GemmRates(
     List<Integer> rows, List<Integer> columns, List<Integer> depths, List<Double> gflops) {
   private static final int CORNERS_PER_SIZE = 2;
@@ -41,7 +41,7 @@ public record GemmRates(
     }
   }
 
-  /// The same rate at all sizes.
+  /// Returns the same rate for all sizes.
   public static GemmRates constant(double gflops) {
     return new GemmRates(List.of(1), List.of(1), List.of(1), List.of(gflops));
   }
@@ -59,12 +59,12 @@ public record GemmRates(
     return List.copyOf(sizes);
   }
 
-  /// The rate at one of the combinations, by the places of its sizes.
+  /// Returns the rate of one combination, by the indices of its sizes.
   double gflops(int row, int column, int depth) {
     return gflops.get((column * depths.size() + depth) * rows.size() + row);
   }
 
-  /// How long `m` × `k` times `k` × `n` takes.
+  /// Returns the time of `m` × `k` times `k` × `n`.
   public double nanos(double m, double n, double k) {
     var at = List.of(Corner.of(rows, m), Corner.of(columns, n), Corner.of(depths, k));
     double nanos = 0;
@@ -89,7 +89,7 @@ public record GemmRates(
     return flops / gflops(row, column, depth);
   }
 
-  /// Two neighboring sizes and how much each counts.
+  /// Two neighboring sizes and their interpolation weights.
   private record Corner(int lower, int upper, double lowerWeight, double upperWeight) {
     static Corner of(List<Integer> sizes, double size) {
       if (sizes.size() == 1) {

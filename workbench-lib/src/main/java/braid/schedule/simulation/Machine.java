@@ -15,26 +15,26 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/// The hosts that ranks run on, as far as a simulation needs them. It is written as a text of
-/// settings, see [#parse].
+/// Hosts that ranks run on, as a simulation models them. Written as a text of settings, see
+/// [#parse].
 ///
-/// @param calibrated whether its numbers were measured on such a machine
-/// @param ranksPerHost ranks from a multiple of that on share a host
+/// @param calibrated true if its numbers were measured on such a machine
+/// @param ranksPerHost number of consecutive ranks that share a host
 public record Machine(
     String name, boolean calibrated, int ranksPerHost, Links links, Compute compute, Costs costs) {
-  /// Machines that are described here, in the order in which people read of them.
+  /// Names of the built-in machines, in the order of [#names].
   private static final List<String> NAMES = List.of("h100x8", "h200x8", "h200x8x4hosts");
 
-  /// How bytes get from rank to rank.
+  /// Links between ranks.
   ///
-  /// @param inside between two ranks of a host
-  /// @param between two ranks of different hosts
-  /// @param serial whether the copies that a rank makes pass its link one after the other, as on
-  ///   the host backend; else they share what a rank may send and receive
-  /// @param engines copies that a rank may have on their way at once, but for workers'
-  /// @param bytesPerWorker bytes a second that one worker moves
-  /// @param bytesPerCore bytes a second that a compute unit moves where copies take one; infinite
-  ///   where they take none
+  /// @param inside link between two ranks of one host
+  /// @param between link between two ranks of different hosts
+  /// @param serial true if a rank's copies pass its link in order, as on the host backend; false if
+  ///   they share the bandwidth with which a rank sends and receives
+  /// @param engines number of concurrent copies per rank, except those of workers
+  /// @param bytesPerWorker bytes per second that one worker copies
+  /// @param bytesPerCore bytes per second that a compute unit copies; infinite if copies occupy
+  ///   none
   public record Links(
       Link inside,
       Link between,
@@ -49,17 +49,17 @@ public record Machine(
     }
   }
 
-  /// The means by which ranks compute.
+  /// Compute resources of ranks.
   ///
-  /// @param units compute units of a rank, such as SMs or cores
-  /// @param sharers ranks that share these units
-  /// @param yieldingShare what a yielding lane gets of a unit, where another lane gets 1
-  /// @param batched whether the tiles of a gemm are one multiplication
-  /// @param memoryUnits units that are busy while memory is copied or added up
-  /// @param copyBytes bytes a second that a copy within the rank moves
-  /// @param reduceBytes bytes a second that a sum reads and writes
-  /// @param gemm rates by type
-  /// @param widened elements a second that are converted, of types that are multiplied as fp32
+  /// @param units number of compute units of a rank, such as SMs or cores
+  /// @param sharers number of ranks that share these units
+  /// @param yieldingShare share of a unit that a yielding lane gets, relative to 1 for another lane
+  /// @param batched true if the tiles of a gemm run as one multiplication
+  /// @param memoryUnits number of units that copying or adding memory occupies
+  /// @param copyBytes bytes per second that a copy within the rank moves
+  /// @param reduceBytes bytes per second that a sum reads and writes
+  /// @param gemm multiplication rates by type
+  /// @param widened elements per second that are converted, for types that are multiplied as fp32
   public record Compute(
       int units,
       int sharers,
@@ -89,18 +89,18 @@ public record Machine(
 
   /// Fixed costs, in nanoseconds.
   ///
-  /// @param launchCopy for the host thread to enqueue a copy
-  /// @param launchCompute the same for a multiplication, a sum and what else computes
-  /// @param launchSignal the same for a signal and a wait for one
-  /// @param launchMark the same for a mark and a wait for one
-  /// @param replayedShare what of these remains where an iteration is replayed
-  /// @param step before any copy or computation begins on a lane
-  /// @param signal for which raising a word keeps the lane
-  /// @param signalInside until a waiting lane of the same host goes on
-  /// @param signalBetween until a waiting lane of another host goes on
-  /// @param event until a waiting lane of the same rank goes on
-  /// @param oversleep for which a lane sleeps on after its link is through
-  /// @param synchronize until the host thread knows that an iteration has ended
+  /// @param launchCopy time of the host thread to enqueue a copy
+  /// @param launchCompute the same for a multiplication, a sum or other computation
+  /// @param launchSignal the same for a signal or a wait for one
+  /// @param launchMark the same for a mark or a wait for one
+  /// @param replayedShare share of these costs that remains in a replayed iteration
+  /// @param step delay before a copy or computation begins on a lane
+  /// @param signal time that raising a word occupies the lane
+  /// @param signalInside delay until a waiting lane of the same host continues
+  /// @param signalBetween delay until a waiting lane of another host continues
+  /// @param event delay until a waiting lane of the same rank continues
+  /// @param oversleep time that a lane oversleeps after its link is done
+  /// @param synchronize delay until the host thread notices the end of an iteration
   public record Costs(
       long launchCopy,
       long launchCompute,
@@ -114,7 +114,7 @@ public record Machine(
       long event,
       long oversleep,
       long synchronize) {
-    /// Nothing costs anything.
+    /// No costs.
     public static final Costs NONE = new Costs(0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
 
     public Costs {
@@ -138,7 +138,7 @@ public record Machine(
       }
       if (!(replayedShare >= 0 && replayedShare <= 1)) {
         throw new BraidException(
-            "replayed launches must cost 0 to 1 of others but were %s; 1 where replaying saves nothing"
+            "replayed launches must cost 0 to 1 times other launches but were %s; use 1 if replay saves nothing"
                 .formatted(replayedShare));
       }
     }
@@ -168,17 +168,17 @@ public record Machine(
     }
   }
 
-  /// 8 × H100 SXM of one host, all connected by NVLink. Not calibrated.
+  /// Returns 8 × H100 SXM of one host, all connected by NVLink. Not calibrated.
   public static Machine h100x8() {
     return named("h100x8");
   }
 
-  /// 8 × H200 of one host, all connected by NVLink. Not calibrated.
+  /// Returns 8 × H200 of one host, all connected by NVLink. Not calibrated.
   public static Machine h200x8() {
     return named("h200x8");
   }
 
-  /// A machine that is described here: `h100x8`, `h200x8` or `h200x8x4hosts`.
+  /// Returns a built-in machine: `h100x8`, `h200x8` or `h200x8x4hosts`.
   public static Machine named(String name) {
     if (!NAMES.contains(name)) {
       throw new BraidException(
@@ -196,30 +196,31 @@ public record Machine(
     }
   }
 
-  /// Names that [#named] knows.
+  /// Returns the names that [#named] accepts.
   public static List<String> names() {
     return NAMES;
   }
 
-  /// Reads settings as [#toString] writes them: a line for each, `#` begins a comment.
+  /// Reads settings as [#toString] writes them: one per line; `#` begins a comment.
   public static Machine parse(String text) {
     return MachineText.parse(text);
   }
 
-  /// The host backend on this host, with as many ranks as the host has, measured in a few seconds
-  /// and kept in the cache folder. The link is the configured one.
+  /// Measures the host backend on this host, with the configured number of ranks per host. Takes a
+  /// few seconds; the result is stored in the cache folder. The link is the configured one.
   public static Machine ofThisHost() {
     return ofThisHost(Env.ofProcess().local().size());
   }
 
-  /// The same with that many ranks on this host: each gets its share of the cores.
+  /// Measures the host backend with a number of ranks on this host, each with its share of the
+  /// cores.
   public static Machine ofThisHost(int ranks) {
     atLeast("ranks of this host", ranks, 1);
     var env = Env.ofProcess();
     return MachineCache.of(ranks, env.cache()).withLink(env.link());
   }
 
-  /// The same with that link between all ranks.
+  /// Returns this machine with another link between all ranks.
   public Machine withLink(Link link) {
     return new Machine(
         name,
@@ -231,7 +232,7 @@ public record Machine(
         costs);
   }
 
-  /// The link between two ranks.
+  /// Returns the link between two ranks.
   Link link(int from, int to) {
     return sameHost(from, to) ? links.inside : links.between;
   }
@@ -240,7 +241,7 @@ public record Machine(
     return one / ranksPerHost == other / ranksPerHost;
   }
 
-  /// How long a multiplication takes with all units of a rank.
+  /// Returns the time of a multiplication with all units of a rank.
   public double gemmNanos(DType type, double m, double n, double k) {
     var rates = Optional.ofNullable(compute.gemm.get(type));
     double conversion = 0;
@@ -263,13 +264,13 @@ public record Machine(
             .nanos(m, n, k);
   }
 
-  /// How long elements take to be converted to or from fp32; nothing where no conversion is needed.
+  /// Returns the time to convert elements to or from fp32; 0 if no conversion is needed.
   public double conversionNanos(DType type, double elements) {
     var rate = compute.widened.get(type);
     return rate == null ? 0 : elements / rate * 1e9;
   }
 
-  /// As [#parse] reads it.
+  /// Returns the settings, as [#parse] reads them.
   @Override
   public String toString() {
     return MachineText.write(this);

@@ -9,19 +9,19 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
-/// Machines that were measured, on disk: one for each processor model, number of cores, JDK,
-/// compiler of the JVM and number of ranks.
+/// Caches measured machines on disk: one per processor model, number of cores, JDK, JIT compiler
+/// and number of ranks.
 final class MachineCache {
   private static final String FOLDER = "machines";
 
-  /// Part of a file's name: another number when the measurement changes.
+  /// Part of the file name; changes with the measurement.
   private static final int VERSION = 1;
 
   private static final Object ONE_AT_A_TIME = new Object();
 
   private MachineCache() {}
 
-  /// As it was measured before, or measured now. Of several processes one measures.
+  /// Returns the cached machine, or measures it. Only one of several processes measures.
   static Machine of(int ranks, Path cache) {
     var folder = cache.resolve(FOLDER);
     var file = folder.resolve(fileName(ranks));
@@ -30,9 +30,9 @@ final class MachineCache {
         Files.createDirectories(folder);
         try (var lock = new RandomAccessFile(folder.resolve("lock").toFile(), "rw");
             var _ = lock.getChannel().lock()) {
-          var kept = read(file);
-          if (kept != null) {
-            return kept;
+          var cached = read(file);
+          if (cached != null) {
+            return cached;
           }
           var measured = MeasuredHost.measure(ranks);
           WholeFile.write(file, measured.toString());
@@ -40,7 +40,7 @@ final class MachineCache {
         }
       } catch (IOException e) {
         throw new BraidException(
-            "what this host does cannot be kept in %s (%s); make it writable or set BRAID_CACHE"
+            "the measured machine cannot be stored in %s (%s); make it writable or set BRAID_CACHE"
                 .formatted(folder, e),
             e);
       }
@@ -53,7 +53,7 @@ final class MachineCache {
     } catch (NoSuchFileException e) {
       return null;
     } catch (BraidException e) {
-      // Damaged, or of another version: as if it were not there.
+      // Damaged, or of another version: measured again.
       return null;
     }
   }
@@ -70,7 +70,7 @@ final class MachineCache {
         .replaceAll("[^A-Za-z0-9._-]+", "_");
   }
 
-  /// The model that Linux names, or the architecture.
+  /// Returns the processor model from Linux, or the architecture.
   static String processor() {
     try (var lines = Files.lines(Path.of("/proc/cpuinfo"))) {
       return lines

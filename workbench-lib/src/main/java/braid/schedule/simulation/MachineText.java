@@ -13,7 +13,7 @@ import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// Machines as text: `setting = value`, a line each.
+/// Reads and writes machines as text: one `setting = value` per line.
 final class MachineText {
   private static final String GEMM = "gemm ";
   private static final String WIDENED = "conversion ";
@@ -159,20 +159,19 @@ final class MachineText {
       var name = setting.substring(0, equals).strip();
       if (settings.put(name, setting.substring(equals + 1).strip()) != null) {
         throw new BraidException(
-            "`%s` of a machine must be given once but was given twice; leave one out"
-                .formatted(name));
+            "`%s` of a machine must be set once but was set twice; remove one".formatted(name));
       }
     }
     return settings;
   }
 
-  /// Takes settings one by one; what is left in the end was none.
+  /// Takes settings one by one; any that remain at the end are unknown.
   private record Reader(Map<String, String> settings) {
     String take(String name) {
       var value = settings.remove(name);
       if (value == null) {
         throw new BraidException(
-            "a machine must say `%s` but does not; Machine.h200x8() prints all settings"
+            "a machine must set `%s` but does not; Machine.h200x8() prints all settings"
                 .formatted(name));
       }
       return value;
@@ -286,7 +285,7 @@ final class MachineText {
                   parse(name, pair.group(2), MachineText::decimal));
           if (before != null) {
             throw new BraidException(
-                "`%s` must give each number of rows once but gives %s twice; leave one out"
+                "`%s` must contain each number of rows once but contains %s twice; remove one"
                     .formatted(name, pair.group(1)));
           }
         }

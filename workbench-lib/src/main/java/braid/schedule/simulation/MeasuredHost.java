@@ -23,18 +23,18 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// Measures what a rank of the host backend gets of this machine: the multiplications by OpenBLAS
-/// with the threads and on the processors of one rank, copies, sums, and how long threads take to
-/// wake each other.
+/// Measures this machine as a rank of the host backend sees it: multiplications by OpenBLAS with
+/// the threads and processors of one rank, copies, sums, and the time that threads take to wake
+/// each other.
 final class MeasuredHost {
   private static final List<Integer> ROWS = List.of(1, 16, 64, 256, 1024);
   private static final List<Integer> SIZES = List.of(64, 256, 1024, 2048);
   private static final int MOST_RUNS = 1000;
   private static final long LEAST_NANOS = 50_000;
-  private static final int COMPANION_SIZE = 1024;
+  private static final int OTHER_RANKS_SIZE = 1024;
   private static final int PASSES = 8;
-  private static final int ROUND_TRIPS = 400;
-  private static final int TRIPS = 80;
+  private static final int WAKE_ROUND_TRIPS = 400;
+  private static final int SIGNAL_TRIPS = 80;
   private static final long SLEEP_NANOS = 1_000_000;
   private static final int ENTRIES = 4000;
   private static final long BYTES = 1 << 20;
@@ -43,12 +43,12 @@ final class MeasuredHost {
   private static final int ELEMENTS = 1 << 18;
   private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
 
-  /// Linux gives a thread that stepped back by 5 a weight of 335, where another has 1024.
+  /// Linux weights: 335 for a thread of nice 5, 1024 for nice 0.
   private static final double YIELDING_SHARE = 335.0 / 1024;
 
   private final int ranks;
 
-  /// Asked for before a thread keeps to some of them: it then counts as the machine's.
+  /// Read before a thread is pinned, which would reduce the number.
   private final int cores = Runtime.getRuntime().availableProcessors();
 
   private final List<Integer> processors;
@@ -62,7 +62,7 @@ final class MeasuredHost {
     this.units = Math.max(1, cores / ranks);
   }
 
-  /// Measures it now.
+  /// Measures this host.
   static Machine measure(int ranks) {
     int threadsBefore = BlasBuild.load().threads();
     try (var arena = Arena.ofShared()) {
@@ -116,12 +116,12 @@ final class MeasuredHost {
     probes.addAll(conversions.values());
     probes.addAll(List.of(copy, sum));
     var busy = new AtomicBoolean(true);
-    var companions = companions(busy);
+    var otherRanks = otherRanks(busy);
     for (int pass = 0; pass < PASSES; pass++) {
       probes.forEach(Probe::run);
     }
     busy.set(false);
-    companions.forEach(MeasuredHost::join);
+    otherRanks.forEach(MeasuredHost::join);
     var rates =
         new GemmRates(
             ROWS,
@@ -166,9 +166,10 @@ final class MeasuredHost {
             synchronizeNanos()));
   }
 
-  /// The other ranks, which multiply all the while: caches, memory and power are shared. Ranks with
-  /// several threads are measured alone, since one process has one pool of threads for all.
-  private List<Thread> companions(AtomicBoolean busy) {
+  /// Starts the other ranks, which multiply during the measurement, because caches, memory and
+  /// power are shared. Ranks with several threads are measured alone, because a process has only
+  /// one thread pool.
+  private List<Thread> otherRanks(AtomicBoolean busy) {
     var threads = new ArrayList<Thread>();
     for (int rank = 1; rank < ranks && rank < cores && units == 1; rank++) {
       threads.add(
@@ -176,7 +177,7 @@ final class MeasuredHost {
               rank,
               () -> {
                 try (var own = Arena.ofConfined()) {
-                  int size = COMPANION_SIZE;
+                  int size = OTHER_RANKS_SIZE;
                   var a = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
                   var b = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
                   var c = own.allocate(bytes(size, size), ALIGNMENT_BYTES);
@@ -192,14 +193,14 @@ final class MeasuredHost {
     return threads;
   }
 
-  /// Something that is measured in passes, in turns with others: a while in which the machine does
-  /// something else then falls on all of them, and the lower quartile of each is not touched.
+  /// A measurement in passes, interleaved with others: a disturbance of the machine then affects
+  /// all of them alike, and the lower quartile of each excludes it.
   private static final class Probe {
     private final double amount;
     private final Runnable body;
     private final List<Double> nanos = new ArrayList<>();
 
-    /// @param amount that one run does
+    /// @param amount amount of work of one run
     Probe(double amount, Runnable body) {
       this.amount = amount;
       this.body = body;
@@ -217,13 +218,13 @@ final class MeasuredHost {
       nanos.add(Math.max(1, (double) (System.nanoTime() - start) / runs));
     }
 
-    /// For each nanosecond.
+    /// Returns the amount of work per nanosecond.
     double rate() {
       return amount / nanos.stream().sorted().skip(PASSES / 4).findFirst().orElseThrow();
     }
   }
 
-  /// Every combination of sizes, in the order of [GemmRates].
+  /// Returns probes of all combinations of sizes, in the order of [GemmRates].
   private List<Probe> multiplications() {
     int most = SIZES.getLast();
     var a = new Rotation();
@@ -251,8 +252,7 @@ final class MeasuredHost {
     return (long) rows * columns * Float.BYTES;
   }
 
-  /// Memory of which every piece that is taken was not used for long, as what comes from other
-  /// ranks was not.
+  /// Memory whose pieces were not used recently, like data that arrives from other ranks.
   private final class Rotation {
     private final MemorySegment all = numbers(ROTATING_BYTES / Float.BYTES);
     private long used;
@@ -275,7 +275,7 @@ final class MeasuredHost {
     return segment;
   }
 
-  /// Both ways, each half of the elements that are counted.
+  /// Measures conversions both ways, each with half of the counted elements.
   private Probe conversion(DType type) {
     var narrow = arena.allocate((long) ELEMENTS * type.bytes(), ALIGNMENT_BYTES);
     var wide = arena.allocate((long) ELEMENTS * Float.BYTES, ALIGNMENT_BYTES);
@@ -298,7 +298,8 @@ final class MeasuredHost {
         (double) BYTES, () -> MemorySegment.copy(from.next(BYTES), 0, to.next(BYTES), 0, BYTES));
   }
 
-  /// Of two parts: the first is copied, the second added; bytes are those of both and of the sum.
+  /// Measures a sum of two parts: the first is copied, the second added; counts the bytes of both
+  /// and of the sum.
   private Probe sum() {
     var parts = new Rotation();
     var sums = new Rotation();
@@ -311,7 +312,7 @@ final class MeasuredHost {
         });
   }
 
-  /// For how long the host thread adds an entry to a queue whose thread is awake.
+  /// Measures the time of the host thread to add an entry to a queue whose thread is awake.
   private long launchNanos() {
     var queue = new LinkedBlockingQueue<Runnable>();
     var ended = new CompletableFuture<Boolean>();
@@ -337,23 +338,23 @@ final class MeasuredHost {
     }
   }
 
-  /// From completing a future to the going on of a thread of the same rank that waits for it.
+  /// Measures the time from an event until a waiting thread of the same rank continues.
   private long wakeNanos() {
-    var there = new LinkedBlockingQueue<Long>();
-    var back = new LinkedBlockingQueue<Long>();
+    var requests = new LinkedBlockingQueue<Long>();
+    var replies = new LinkedBlockingQueue<Long>();
     var answering =
         start(
             0,
             () -> {
-              for (int i = 0; i < ROUND_TRIPS; i++) {
-                back.add(taken(there));
+              for (int i = 0; i < WAKE_ROUND_TRIPS; i++) {
+                replies.add(taken(requests));
               }
             });
-    var nanos = new long[ROUND_TRIPS];
-    for (int i = 0; i < ROUND_TRIPS; i++) {
+    var nanos = new long[WAKE_ROUND_TRIPS];
+    for (int i = 0; i < WAKE_ROUND_TRIPS; i++) {
       long start = System.nanoTime();
-      there.add(start);
-      var _ = taken(back);
+      requests.add(start);
+      var _ = taken(replies);
       nanos[i] = (System.nanoTime() - start) / 2;
     }
     join(answering);
@@ -374,54 +375,56 @@ final class MeasuredHost {
     return nanos[nanos.length / 2];
   }
 
-  /// @param raise for which raising a word keeps a lane
-  /// @param pass from then to the going on of a thread of the next rank that slept on it, as long
-  ///   as lanes sleep
+  /// Times of signals.
+  ///
+  /// @param raise time that raising a word occupies a lane
+  /// @param pass time from then until a thread of the next rank that slept on the word continues
   private record Signals(long raise, long pass) {}
 
   private Signals signals() {
     var word = arena.allocate(Long.BYTES, Long.BYTES);
-    var woken = new long[TRIPS];
+    var woken = new long[SIGNAL_TRIPS];
     var waiting =
         start(
             1,
             () -> {
-              for (int i = 0; i < TRIPS; i++) {
+              for (int i = 0; i < SIGNAL_TRIPS; i++) {
                 sleepUntil(word, i + 1);
                 woken[i] = System.nanoTime();
               }
             });
-    var raises = new long[TRIPS];
-    var passes = new long[TRIPS];
-    for (int i = 0; i < TRIPS; i++) {
+    var raises = new long[SIGNAL_TRIPS];
+    var passes = new long[SIGNAL_TRIPS];
+    for (int i = 0; i < SIGNAL_TRIPS; i++) {
       spin(SLEEP_NANOS);
       passes[i] = System.nanoTime();
       raise(word, i + 1);
       raises[i] = System.nanoTime() - passes[i];
     }
     join(waiting);
-    for (int i = 0; i < TRIPS; i++) {
+    for (int i = 0; i < SIGNAL_TRIPS; i++) {
       passes[i] = woken[i] - passes[i];
     }
     long raise = median(raises);
     return new Signals(raise, Math.max(0, median(passes) - raise));
   }
 
-  /// From the end of a lane to the going on of the host thread, which keeps to no processor.
+  /// Measures the time from the end of a lane until the host thread, which is not pinned,
+  /// continues.
   private long synchronizeNanos() {
     var ends = new LinkedBlockingQueue<Long>();
-    var nanos = new long[TRIPS];
+    var nanos = new long[SIGNAL_TRIPS];
     var host =
         Thread.ofPlatform()
             .daemon()
             .start(
                 () -> {
-                  for (int i = 0; i < TRIPS; i++) {
+                  for (int i = 0; i < SIGNAL_TRIPS; i++) {
                     long ended = taken(ends);
                     nanos[i] = System.nanoTime() - ended;
                   }
                 });
-    for (int i = 0; i < TRIPS; i++) {
+    for (int i = 0; i < SIGNAL_TRIPS; i++) {
       spin(SLEEP_NANOS);
       ends.add(System.nanoTime());
     }
@@ -443,8 +446,8 @@ final class MeasuredHost {
   }
 
   private static long oversleepNanos() {
-    var nanos = new long[TRIPS];
-    for (int i = 0; i < TRIPS; i++) {
+    var nanos = new long[SIGNAL_TRIPS];
+    for (int i = 0; i < SIGNAL_TRIPS; i++) {
       long start = System.nanoTime();
       sleep(SLEEP_NANOS);
       nanos[i] = System.nanoTime() - start - SLEEP_NANOS;
@@ -452,7 +455,7 @@ final class MeasuredHost {
     return Math.max(0, median(nanos));
   }
 
-  /// Keeps a processor awake, as a lane does that works before it wakes another.
+  /// Keeps a processor awake, like a lane that works before it wakes another.
   private static void spin(long nanos) {
     for (long end = System.nanoTime() + nanos; System.nanoTime() < end; ) {
       Thread.onSpinWait();

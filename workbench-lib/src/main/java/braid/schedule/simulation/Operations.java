@@ -2,13 +2,13 @@ package braid.schedule.simulation;
 
 import java.util.Arrays;
 
-/// The work that one rank gives to its lanes in an iteration, in few bytes: a large simulation has
+/// Operations of one rank's lanes in an iteration, stored compactly, because a large simulation has
 /// millions.
 public final class Operations {
   static final byte COMPUTE = 0;
   static final byte COPY = 1;
 
-  /// A copy that starts together with the one before it.
+  /// A copy that starts together with the previous one.
   static final byte COPY_TOO = 2;
 
   static final byte SIGNAL = 3;
@@ -31,7 +31,7 @@ public final class Operations {
   static final class OfLane {
     byte[] kinds = {};
 
-    /// Numbers of the steps that they come from.
+    /// Numbers of their steps.
     int[] steps = {};
 
     int[] chunks = {};
@@ -39,10 +39,10 @@ public final class Operations {
     /// The other rank, or the number of a mark.
     int[] others = {};
 
-    /// The number of what is computed or copied, or of a word.
+    /// The number of the work, or of a word.
     int[] subjects = {};
 
-    /// When the host thread has enqueued it, since the start of the iteration.
+    /// Times at which the host thread has enqueued them, since the start of the iteration.
     long[] launched = {};
 
     int count;
@@ -82,13 +82,13 @@ public final class Operations {
       this.chunk = chunk;
     }
 
-    /// @param work number of what takes the time
+    /// @param work number of the work
     public void compute(int work) {
       add(COMPUTE, 0, work);
     }
 
-    /// @param with whether it starts together with the copy before it
-    /// @param work number of what is copied
+    /// @param with true if it starts together with the previous copy
+    /// @param work number of the copied work
     public void copy(boolean with, int from, int to, int self, int work) {
       add(with ? COPY_TOO : COPY, from == self ? 2 * to + 1 : 2 * from, work);
     }
@@ -116,13 +116,13 @@ public final class Operations {
     }
   }
 
-  /// Begins a step, which the host thread takes that long to enqueue.
+  /// Begins a step, which the host thread takes `launchNanos` to enqueue.
   public OfStep step(int lane, int number, int chunk, long launchNanos) {
     launchedNanos += launchNanos;
     return new OfStep(lane, number, chunk);
   }
 
-  /// Ends the list: no room is kept for more.
+  /// Ends the list and frees spare memory.
   public Operations done() {
     for (var lane : lanes) {
       lane.room(lane.count);
@@ -134,7 +134,7 @@ public final class Operations {
     return marks;
   }
 
-  /// For how long the host thread enqueues an iteration.
+  /// Returns the time of the host thread to enqueue an iteration.
   long launchedNanos() {
     return launchedNanos;
   }

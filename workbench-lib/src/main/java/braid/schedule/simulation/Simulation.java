@@ -10,41 +10,41 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// A discrete-event run of all ranks' operations on a machine: the same operations give the same
-/// times, to the nanosecond.
+/// Simulates all ranks' operations on a machine by discrete events. Deterministic: the same
+/// operations return the same times, to the nanosecond.
 ///
-/// Lanes go through marks, signals and waits at once, since these depend on times that are known;
-/// only what shares something (compute units, links) waits for its turn in the queue of events.
+/// Lanes process marks, signals and waits immediately, because these depend on known times; only
+/// operations on shared resources (compute units, links) go through the event queue.
 public final class Simulation {
   private static final long NEVER = -1;
   private static final int NONE = -1;
 
-  /// The resource that makes an operation take time.
+  /// The resource use of an operation.
   ///
-  /// @param units that it wants
-  /// @param nanos that it takes with these units
+  /// @param units number of compute units that it demands
+  /// @param nanos its time with these units
   public record Work(Stage stage, int units, double nanos, long bytes, long flops) {}
 
   /// A lane of every rank.
   ///
-  /// @param workers compute units that copy; 0 for copy engines
+  /// @param workers number of compute units that copy; 0 for copy engines
   public record LaneKind(String name, boolean yielding, int workers) {}
 
-  /// The subject of a simulation.
+  /// The input of a simulation.
   ///
-  /// @param words that each rank has
+  /// @param words number of signal words per rank
   /// @param operations by rank
   public record Input(
       List<LaneKind> lanes, List<Work> work, int words, List<Operations> operations) {}
 
   /// The result of one rank.
-  public record Ran(List<Long> iterationNanos, List<Span> spans) {}
+  public record RankResult(List<Long> iterationNanos, List<Span> spans) {}
 
-  /// Says where a run came to a halt.
+  /// Builds the exception of a run that cannot continue.
   @FunctionalInterface
   public interface Halt {
     /// @param step the number of the step on its rank
-    /// @param why it can never go on
+    /// @param why the reason that the step never ends
     BraidException at(int rank, int lane, int step, String why);
   }
 
@@ -76,7 +76,7 @@ public final class Simulation {
   }
 
   /// Runs all iterations of all ranks.
-  public List<Ran> run() {
+  public List<RankResult> run() {
     ranks.forEach(rank -> rank.begin(0));
     while (!queue.isEmpty()) {
       queue.next();
@@ -84,11 +84,11 @@ public final class Simulation {
     if (ranks.stream().anyMatch(rank -> rank.iteration < iterations)) {
       throw halted();
     }
-    return ranks.stream().map(rank -> new Ran(rank.iterationNanos, rank.spans)).toList();
+    return ranks.stream().map(rank -> new RankResult(rank.iterationNanos, rank.spans)).toList();
   }
 
-  /// The first lane that waits for what nobody will do, or else the first of those that wait for
-  /// each other.
+  /// Returns the exception for the first lane that waits for a missing step, or else for the first
+  /// lane in a cycle of waits.
   private BraidException halted() {
     Set<Long> coming = new HashSet<>();
     for (var rank : ranks) {
@@ -119,9 +119,9 @@ public final class Simulation {
               lane.index,
               lane.operations.steps[lane.at],
               word
-                  ? "no rank raises it in iteration %d; add the signal or leave out the wait"
+                  ? "no rank raises it in iteration %d; add the signal or remove the wait"
                       .formatted(rank.iteration)
-                  : "no lane makes it; add the mark or leave out the wait");
+                  : "no lane sets it; add the mark or remove the wait");
         }
         first = first == null ? lane : first;
       }
@@ -133,7 +133,7 @@ public final class Simulation {
         first.rank.number,
         first.index,
         first.operations.steps[first.at],
-        "what it waits for waits for this lane in the end; signal or mark before waiting");
+        "deadlock: the lanes that it waits for also wait for it; signal or mark before waiting");
   }
 
   private static long key(int rank, int number) {
@@ -147,16 +147,17 @@ public final class Simulation {
     private final ComputePool pool;
     private final Lane[] lanes;
 
-    /// When words were raised: those of even and of odd iterations, since a peer may be one ahead.
+    /// Times at which words were raised, for even and odd iterations, because a peer may be one
+    /// ahead.
     private final long[][] words = new long[2][input.words()];
 
-    /// Lanes that wait for a word: the first, which knows the next.
+    /// First lane that waits for each word; lanes link to the next.
     private final int[] parkedOnWord = new int[input.words()];
 
     private final long[] marks;
     private final int[] parkedOnMark;
 
-    /// Raises of peers that are further ahead: iteration, word, time.
+    /// Raised words of peers that are further ahead: iteration, word, time.
     private final List<long[]> early = new ArrayList<>();
 
     private final List<Long> iterationNanos = new ArrayList<>();
@@ -166,7 +167,7 @@ public final class Simulation {
     private long endNanos;
     private int lanesLeft;
 
-    /// When the link is free, where copies pass it one after the other.
+    /// Time at which the link is free, if copies pass it in order.
     private long linkFreeNanos;
 
     Rank(int number, Operations operations, ComputePool pool) {
@@ -194,7 +195,7 @@ public final class Simulation {
         lane.at = 0;
         lane.nanos = now;
         lane.readyNanos = now;
-        queue.add(now, lane, Lane.GO_ON);
+        queue.add(now, lane, Lane.ADVANCE);
       }
       if (lanes.length == 0) {
         end(now);
@@ -213,15 +214,15 @@ public final class Simulation {
       iterationNanos.add(end - startNanos);
       Arrays.fill(words[iteration % 2], NEVER);
       iteration++;
-      var due = early.stream().filter(each -> each[0] <= iteration + 1).toList();
-      early.removeAll(due);
-      due.forEach(each -> raise((int) each[0], (int) each[1], each[2]));
+      var dueNow = early.stream().filter(each -> each[0] <= iteration + 1).toList();
+      early.removeAll(dueNow);
+      dueNow.forEach(each -> raise((int) each[0], (int) each[1], each[2]));
       if (iteration < iterations) {
         begin(end);
       }
     }
 
-    /// A word of this rank is raised; lanes that wait see it at that time.
+    /// Raises a word of this rank; waiting lanes see it at `nanos`.
     void raise(int ofIteration, int word, long nanos) {
       if (ofIteration > iteration + 1) {
         early.add(new long[] {ofIteration, word, nanos});
@@ -245,7 +246,7 @@ public final class Simulation {
       for (int index = parked[on]; index != NONE; ) {
         var lane = lanes[index];
         index = lane.nextParked;
-        queue.add(Math.max(nanos, lane.nanos), lane, Lane.GO_ON);
+        queue.add(Math.max(nanos, lane.nanos), lane, Lane.ADVANCE);
       }
       parked[on] = NONE;
     }
@@ -253,7 +254,7 @@ public final class Simulation {
 
   /// One lane of one rank.
   private final class Lane implements EventQueue.Target, ComputePool.Owner, Transfers.Owner {
-    static final int GO_ON = 0;
+    static final int ADVANCE = 0;
     private static final int START = 1;
     private static final int COPIED = 2;
 
@@ -264,10 +265,10 @@ public final class Simulation {
     private final double weight;
     private int at;
 
-    /// The lane's own time: that of the next event, or later.
+    /// The lane's own time: that of its next event, or later.
     private long nanos;
 
-    /// When the lane would have been ready if it never overslept.
+    /// Time at which the lane would have been ready without oversleeping.
     private long readyNanos;
 
     private long beganNanos;
@@ -292,9 +293,9 @@ public final class Simulation {
           release(now);
           keep(beganNanos, now, Stage.COPY, at);
           go(at + 1, now, deadlineNanos);
-          goOn(now);
+          advance(now);
         }
-        default -> goOn(now);
+        default -> advance(now);
       }
     }
 
@@ -304,30 +305,30 @@ public final class Simulation {
       readyNanos = ready;
     }
 
-    /// Goes on until something has to wait for its turn.
-    private void goOn(long now) {
+    /// Advances until an operation has to wait for an event.
+    private void advance(long now) {
       var costs = machine.costs();
       while (at < operations.count) {
-        long here = Math.max(nanos, rank.startNanos + operations.launched[at]);
+        long enqueued = Math.max(nanos, rank.startNanos + operations.launched[at]);
         int other = operations.others[at];
         int subject = operations.subjects[at];
         switch (operations.kinds[at]) {
           case Operations.MARK -> {
-            rank.reached(other, here);
-            go(at + 1, here, readyNanos);
+            rank.reached(other, enqueued);
+            go(at + 1, enqueued, readyNanos);
           }
           case Operations.AFTER -> {
             long marked = rank.marks[other];
             if (marked == NEVER) {
-              park(rank.parkedOnMark, other, here);
+              park(rank.parkedOnMark, other, enqueued);
               return;
             }
-            passed(here, marked <= here ? here : marked + costs.event());
+            passed(enqueued, marked <= enqueued ? enqueued : marked + costs.event());
           }
           case Operations.SIGNAL -> {
-            long raised = here + costs.signal();
+            long raised = enqueued + costs.signal();
             if (costs.signal() > 0) {
-              keep(here, raised, Stage.SIGNAL, at);
+              keep(enqueued, raised, Stage.SIGNAL, at);
             }
             boolean inside = machine.sameHost(rank.number, other);
             ranks
@@ -341,14 +342,14 @@ public final class Simulation {
           case Operations.WAIT -> {
             long raised = rank.words[rank.iteration % 2][subject];
             if (raised == NEVER) {
-              park(rank.parkedOnWord, subject, here);
+              park(rank.parkedOnWord, subject, enqueued);
               return;
             }
-            passed(here, Math.max(here, raised));
+            passed(enqueued, Math.max(enqueued, raised));
           }
           default -> {
-            if (here + costs.step() > now) {
-              queue.add(here + costs.step(), this, START);
+            if (enqueued + costs.step() > now) {
+              queue.add(enqueued + costs.step(), this, START);
             } else {
               start(now);
             }
@@ -360,8 +361,8 @@ public final class Simulation {
       rank.ended(nanos);
     }
 
-    private void park(int[] parked, int on, long here) {
-      nanos = here;
+    private void park(int[] parked, int on, long enqueued) {
+      nanos = enqueued;
       nextParked = parked[on];
       parked[on] = index;
     }
@@ -392,7 +393,7 @@ public final class Simulation {
       }
     }
 
-    /// Starts this copy and those that go with it.
+    /// Starts this copy and those that start together with it.
     private void startTogether(long now) {
       int end = at + 1;
       while (end < operations.count && operations.kinds[end] == Operations.COPY_TOO) {
@@ -432,12 +433,12 @@ public final class Simulation {
       if (operations.kinds[at] == Operations.COMPUTE) {
         keep(beganNanos, now, input.work().get(operations.subjects[at]).stage(), at);
         go(at + 1, now, now);
-        goOn(now);
+        advance(now);
         return;
       }
       long end = now;
       if (deadlineNanos > now && kind.workers() > 0) {
-        // Workers keep their units busy until the link is through.
+        // Workers occupy their units until the link is done.
         occupied = rank.pool.add(now, Double.POSITIVE_INFINITY, kind.workers(), weight, this);
         end = deadlineNanos;
       } else if (deadlineNanos > now) {
@@ -458,7 +459,7 @@ public final class Simulation {
         next++;
       }
       go(next, now, now);
-      goOn(now);
+      advance(now);
     }
 
     private void release(long now) {

@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 
-/// Copies that are on their way at once. Each gets the least of what a copy may get: the link's
-/// bandwidth divided by the copies that leave its source, and by those that come to its target.
-/// Links inside a host and between hosts are apart.
+/// Concurrent copies. Each gets the smaller of two bandwidths: the link's divided by the copies
+/// that leave its source, and the link's divided by the copies that arrive at its target. Links
+/// inside a host and between hosts are separate.
 final class Transfers {
   private final Machine machine;
   private final EventQueue queue;
@@ -16,9 +16,9 @@ final class Transfers {
   private final int[] freeEngines;
   private final List<Deque<Flow>> waiting = new ArrayList<>();
 
-  /// Called when a copy has arrived.
+  /// Notified when a copy has arrived.
   interface Owner {
-    /// @param number of the copy, as it was started
+    /// @param number the number that the copy was started with
     void arrived(long startNanos, long nanos, int number);
   }
 
@@ -38,8 +38,8 @@ final class Transfers {
 
   /// Starts a copy, or queues it until an engine is free.
   ///
-  /// @param by rank whose engine it takes; none where it has a limit
-  /// @param limit bytes a second that whoever moves it can do; infinite for an engine
+  /// @param by rank whose engine it occupies; ignored if it has a limit
+  /// @param limit bytes per second of the workers that copy it; infinite for an engine
   void start(
       long now, int by, int from, int to, long bytes, double limit, Owner owner, int number) {
     boolean engine = Double.isInfinite(limit);
@@ -62,7 +62,7 @@ final class Transfers {
     private final double limit;
     private final Owner owner;
     private final int number;
-    private double left;
+    private double remainingBytes;
     private double bytesPerNano;
     private long startNanos;
     private long lastNanos;
@@ -76,7 +76,7 @@ final class Transfers {
       var link = machine.link(from, to);
       this.bandwidth = link.bytesPerSecond() / 1e9;
       this.latencyNanos = link.latencyNanos();
-      this.left = bytes;
+      this.remainingBytes = bytes;
       this.limit = limit / 1e9;
       this.owner = owner;
       this.number = number;
@@ -128,11 +128,12 @@ final class Transfers {
       if (next == bytesPerNano) {
         return;
       }
-      left -= Double.isInfinite(bytesPerNano) ? left : (now - lastNanos) * bytesPerNano;
+      remainingBytes -=
+          Double.isInfinite(bytesPerNano) ? remainingBytes : (now - lastNanos) * bytesPerNano;
       lastNanos = now;
       bytesPerNano = next;
       version++;
-      queue.add(now + (long) Math.ceil(Math.max(0, left / next)), this, version);
+      queue.add(now + (long) Math.ceil(Math.max(0, remainingBytes / next)), this, version);
     }
   }
 }

@@ -1,5 +1,5 @@
-/// Machines as data, and a discrete-event simulation of lanes on them. It knows operations on lanes
-/// and nothing of the schedules that they come from.
+/// Machines as data, and a discrete-event simulation of operations on their lanes, independent of
+/// schedules.
 @NullMarked
 package braid.schedule.simulation;
 

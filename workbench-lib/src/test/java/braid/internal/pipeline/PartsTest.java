@@ -20,12 +20,12 @@ class PartsTest {
   @ParameterizedTest
   @CsvSource({"10, 3, '0+4 4+3 7+3'", "2, 2, '0+1 1+1'", "7, 1, '0+7'", "5, 4, '0+2 2+1 3+1 4+1'"})
   void slicesAreBalancedAndCoverEverything(int total, int parts, String expected) {
-    var said = new StringBuilder();
+    var text = new StringBuilder();
     for (int i = 0; i < parts; i++) {
       var slice = Slice.of(total, parts, i);
-      said.append(i == 0 ? "" : " ").append(slice.start()).append('+').append(slice.length());
+      text.append(i == 0 ? "" : " ").append(slice.start()).append('+').append(slice.length());
     }
-    assertThat(said).hasToString(expected);
+    assertThat(text).hasToString(expected);
   }
 
   @Test
@@ -34,7 +34,7 @@ class PartsTest {
     assertThat(ClockAlignment.of(false, 1000, 1400)).isEqualTo(new ClockAlignment(1200, 200));
     assertThat(ClockAlignment.of(false, -1401, -1000)).isEqualTo(new ClockAlignment(-1201, 201));
     assertThat(ClockAlignment.of(true, -300, 100)).isEqualTo(new ClockAlignment(0, 0));
-    // What calls itself one clock and is seen not to be is not believed.
+    // A shared identity that the measurement contradicts is ignored.
     assertThat(ClockAlignment.of(true, 1000, 1400)).isEqualTo(new ClockAlignment(1200, 200));
   }
 
@@ -56,8 +56,8 @@ class PartsTest {
     return ProductError.of(Precision.FP32, 8, scale, left, right);
   }
 
-  /// A model's standard deviation grows with the root of the depth, and is never more than the
-  /// worst that so many roundings can do.
+  /// A model's standard deviation grows with the square root of the depth, up to the worst case of
+  /// that number of roundings.
   @Test
   void aBoundGrowsWithTheRootOfTheDepth() {
     var some = new Range(2.5, false);
@@ -81,8 +81,8 @@ class PartsTest {
     assertThat(repetition(0, _ -> 1)).isEqualTo(1);
   }
 
-  /// Of 6 x depth and depth x 5 numbers, the left ones like that in row 3 and all different in the
-  /// others, the right ones 1.
+  /// Returns the repetition of 6 x depth times depth x 5 numbers: `row` in row 3 of the left factor
+  /// and distinct numbers in its other rows, 1 in the right factor.
   private static double repetition(int depth, IntToDoubleFunction row) {
     var left = new float[6 * depth];
     var transposed = new float[6 * depth];
@@ -96,7 +96,7 @@ class PartsTest {
     var ones = new float[depth * 5];
     Arrays.fill(ones, 1);
     var right = Matrix.of(MemorySegment.ofArray(ones), DType.FP32, depth, 5);
-    var made =
+    var repetition =
         Repetition.of(
             HostAccess.HOST, Matrix.of(MemorySegment.ofArray(left), DType.FP32, 6, depth), right);
     assertThat(
@@ -104,8 +104,8 @@ class PartsTest {
                 HostAccess.HOST,
                 Matrix.transposed(MemorySegment.ofArray(transposed), DType.FP32, 6, depth),
                 right))
-        .isEqualTo(made);
-    return made;
+        .isEqualTo(repetition);
+    return repetition;
   }
 
   private static double widened(int depth, Range range) {

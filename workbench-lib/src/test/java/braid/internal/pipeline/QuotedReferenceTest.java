@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What the documentation of a pattern quotes is the code it is verified against.
+/// The documentation of each pattern quotes the code that it is verified against.
 class QuotedReferenceTest {
   private static final Path SOURCES = Path.of("src/main/java/braid");
 

@@ -21,7 +21,7 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
-/// The comparison itself: what it finds, and what it says of it.
+/// Tests the comparison: which values it finds wrong, and its messages.
 class ReferenceTest {
   private static final Overlap HOW = Overlap.pipelined(5);
 
@@ -34,7 +34,7 @@ class ReferenceTest {
 
   private record Wrong(long index, float value) {}
 
-  /// A source for a rank without others.
+  /// A memory source for a single rank.
   private record Memory(Backend backend, AtomicInteger files) implements SymmetricSource {
     @Override
     public SymmetricMemory take(String label, long bytes) {

@@ -59,13 +59,13 @@ class MachineTest {
           calibrated = no       | calibrated = perhaps   | `calibrated`: must be yes or no but was perhaps
           yielding share = 0.1  | yielding share = 2     | yielding share must be more than 0 and at most 1 but was 2.0
           event = 1us           | event = 1 day          | `event`: must be a time in ns, us or ms but was 1 day
-          event = 1us           | events = 1us           | a machine must say `event` but does not
+          event = 1us           | events = 1us           | a machine must set `event` but does not
           event = 1us           | event 1us              | a line of a machine must be `setting = value` but was `event 1us`
           link inside a host = 370GB/s,3us | link inside a host = fast | `link inside a host`: a link must be written
           memory bandwidth = 1900GB/s | memory bandwidth = 0GB/s | `memory bandwidth`: a link's bandwidth must be more than 0
-          # SMs.                | name = twice           | `name` of a machine must be given once
+          # SMs.                | name = twice           | `name` of a machine must be set once
           # SMs.                | color = green          | a machine has no setting `color`
-          256:640000            | 128:640000             | must give each number of rows once but gives 128 twice
+          256:640000            | 128:640000             | must contain each number of rows once but contains 128 twice
           256:640000            | 256:0                  | a rate must be more than 0 GFLOPS but was 0.0
           gemm bf16 n8192 k8192 | gemm bf16 large        | rates of multiplications must be named by type, columns and depth
           gemm bf16 n8192       | gemm bf17 n8192        | dtype must be one of
@@ -88,7 +88,7 @@ class MachineTest {
     }
   }
 
-  /// Packing each operand costs time by its size, and each call a fixed time.
+  /// Packing each operand takes time proportional to its size, and each call a fixed time.
   @Test
   void ratesOfAnAdditiveTimeAreInterpolatedExactly() {
     var rows = List.of(16, 256, 1024);
@@ -126,7 +126,7 @@ class MachineTest {
     assertThat(measured.calibrated()).isTrue();
     assertThat(measured.ranksPerHost()).isEqualTo(2);
     assertThat(measured.links().serial()).isTrue();
-    // A multiplication of 0.27 GFLOP takes a processor 0.1 ms to 1 s, whichever it is.
+    // A multiplication of 0.27 GFLOP takes any processor 0.1 ms to 1 s.
     assertThat(measured.gemmNanos(DType.FP32, 512, 512, 512)).isBetween(1e5, 1e9);
     var file = kept(cache);
     assertThat(Machine.parse(Files.readString(file))).isEqualTo(measured);

@@ -10,7 +10,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-class RunTest {
+class TileRunTest {
   private static final Buffer INPUT = Buffer.of("input", DType.FP32, 1, 100, 1, false);
   private static final Buffer OUTPUT = Buffer.of("output", DType.FP32, 1, 100, 1, false);
 
@@ -22,28 +22,29 @@ class RunTest {
     return tile(new Slice(start, length), new Slice(start, length));
   }
 
-  private static List<Run> runs(Tile... tiles) {
-    return Run.of(Arrays.asList(tiles));
+  private static List<TileRun> runs(Tile... tiles) {
+    return TileRun.of(Arrays.asList(tiles));
   }
 
   @Test
   void evenlySpacedSlicesOfOneLengthAreOneRun() {
     assertThat(runs(tile(24, 2), tile(8, 2), tile(16, 2)))
-        .containsExactly(new Run(tile(8, 2), 3, 8));
+        .containsExactly(new TileRun(tile(8, 2), 3, 8));
   }
 
   @Test
   void aGapOrAnotherLengthBeginsAnother() {
     assertThat(runs(tile(0, 2), tile(8, 2), tile(24, 2)))
-        .containsExactly(new Run(tile(0, 2), 2, 8), new Run(tile(24, 2), 1, 0));
+        .containsExactly(new TileRun(tile(0, 2), 2, 8), new TileRun(tile(24, 2), 1, 0));
     assertThat(runs(tile(0, 3), tile(8, 2), tile(16, 2)))
-        .containsExactly(new Run(tile(0, 3), 1, 0), new Run(tile(8, 2), 2, 8));
+        .containsExactly(new TileRun(tile(0, 3), 1, 0), new TileRun(tile(8, 2), 2, 8));
   }
 
   @Test
   void rowsThatLieOtherwiseInTheOutputAreNoRun() {
     var first = tile(new Slice(0, 2), new Slice(0, 2));
     var next = tile(new Slice(8, 2), new Slice(9, 2));
-    assertThat(runs(first, next)).containsExactly(new Run(first, 1, 0), new Run(next, 1, 0));
+    assertThat(runs(first, next))
+        .containsExactly(new TileRun(first, 1, 0), new TileRun(next, 1, 0));
   }
 }

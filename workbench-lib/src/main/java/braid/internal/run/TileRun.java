@@ -6,22 +6,22 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 
-/// Tiles of one size that lie evenly spaced in their input and in their output: `count` of them
-/// from the first on, `step` rows apart. A GPU multiplies them in one call.
-record Run(Tile first, int count, long step) {
-  /// Those tiles in as few runs as one pass over them in the order of their rows finds.
-  static List<Run> of(List<Tile> tiles) {
-    var runs = new ArrayList<Run>();
+/// Tiles of one size, evenly spaced in input and output: `count` of them from `first` on, `step`
+/// rows apart. A GPU multiplies them in one call.
+record TileRun(Tile first, int count, long step) {
+  /// Groups tiles into runs, in one pass in the order of their rows.
+  static List<TileRun> of(List<Tile> tiles) {
+    var runs = new ArrayList<TileRun>();
     tiles.stream()
         .sorted(Comparator.comparingLong(tile -> tile.input().row()))
         .forEach(
             tile -> {
-              if (runs.isEmpty() || !runs.getLast().goesOnWith(tile)) {
-                runs.add(new Run(tile, 1, 0));
+              if (runs.isEmpty() || !runs.getLast().continuesWith(tile)) {
+                runs.add(new TileRun(tile, 1, 0));
               } else {
                 var last = runs.removeLast();
                 runs.add(
-                    new Run(
+                    new TileRun(
                         last.first,
                         last.count + 1,
                         last.count == 1 ? gap(last.first.input(), tile.input()) : last.step));
@@ -34,7 +34,7 @@ record Run(Tile first, int count, long step) {
     return next.row() - first.row();
   }
 
-  private boolean goesOnWith(Tile next) {
+  private boolean continuesWith(Tile next) {
     long gap = gap(first.input(), next.input());
     return next.input().rows() == first.input().rows()
         && gap == gap(first.output(), next.output())
