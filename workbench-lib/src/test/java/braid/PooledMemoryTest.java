@@ -132,7 +132,7 @@ class PooledMemoryTest {
   }
 
   /// Memory of a machine with little of it: so many bytes a rank, whatever is behind them.
-  private static final class Room implements SymmetricMemory.Source {
+  private static final class Room implements SymmetricMemory.Allocator {
     private long leftBytes;
 
     Room(long bytes) {

@@ -23,7 +23,7 @@ import java.util.function.Supplier;
 
 /// The place of a rank's work: threads and shared memory of the host, or a GPU. Streams, events and
 /// executables of a backend are given back to that backend only.
-public interface Backend extends SymmetricMemory.Source {
+public interface Backend extends SymmetricMemory.Allocator {
   /// Its name as `BRAID_BACKEND` knows it.
   String name();
 
@@ -38,7 +38,7 @@ public interface Backend extends SymmetricMemory.Source {
 
   /// The kind that is made where that one is asked for; an explicit kind that cannot be had is an
   /// error that says why.
-  MemoryKind resolve(MemoryKind asked);
+  MemoryKind resolve(MemoryKind requested);
 
   /// Why that library cannot be had here; empty where it can.
   Optional<String> missing(Library library);
@@ -47,7 +47,7 @@ public interface Backend extends SymmetricMemory.Source {
   /// had is an error that says why.
   ///
   /// @param rendezvous a new one each time it is asked
-  LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous);
+  LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous);
 
   /// A queue of work that goes on beside the caller. Several may run at once.
   Stream stream(Lane lane);
@@ -62,7 +62,7 @@ public interface Backend extends SymmetricMemory.Source {
   ///
   /// @param recorded whether a launch gives out the whole at once, as a graph where the backend has
   ///   them; else it gives out piece by piece
-  Executable compile(List<Stream> streams, Runnable layOut, boolean recorded);
+  Executable compile(List<Stream> streams, Runnable enqueue, boolean recorded);
 
   /// Memory of the host on every member, mapped into each, for words by which ranks tell each other
   /// where they are; zeroed. All members call it together.

@@ -4,7 +4,7 @@ import braid.internal.backend.Executable;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Messages.Refusal;
 import braid.internal.library.LibraryCollectives;
-import braid.internal.library.LibraryCollectives.Before;
+import braid.internal.library.LibraryCollectives.Precondition;
 import braid.internal.memory.Call;
 import braid.internal.rank.Closing;
 import braid.internal.resource.PrivateMemory;
@@ -200,10 +200,12 @@ public final class CollectiveEngine implements AutoCloseable {
     var request = by == null ? null : wanted.request(place.rank());
     var needs = CollectiveSpec.Library.NONE;
     if (by != null && request != null) {
-      var before = by.before(request);
+      var precondition = by.precondition(request);
       needs =
           new CollectiveSpec.Library(
-              before != Before.NOTHING, before == Before.COME_ON_HOST, by.endsUnsaid());
+              precondition != Precondition.NONE,
+              precondition == Precondition.ARRIVAL_ON_HOST,
+              by.needsCompletionSignal());
     }
     if (schedules.size() >= MOST_PREPARED) {
       schedules.clear();

@@ -41,16 +41,16 @@ public final class RankContext implements AutoCloseable {
   private static @Nullable RankContext ofProcess;
 
   /// How long a meeting that was given up may take to say who was missing.
-  private static final Duration LAST_WORD = Duration.ofSeconds(5);
+  private static final Duration GIVE_UP_REPLY_TIMEOUT = Duration.ofSeconds(5);
 
   /// How much later than another rank's the waits of this one may be released.
-  private static final Duration RELEASED_TOO = Duration.ofSeconds(1);
+  private static final Duration RELEASE_DELAY = Duration.ofSeconds(1);
 
   private final Env env;
   private final String token;
   private final Store store;
   private final Waits waits;
-  private final Map<Class<?>, Kept> kept = new HashMap<>();
+  private final Map<Class<?>, RankLocal> rankLocals = new HashMap<>();
   private volatile Outbox outbox = Outbox.CONSOLE;
   private @Nullable Backend backend;
   private boolean closed;
@@ -128,8 +128,8 @@ public final class RankContext implements AutoCloseable {
     return outbox;
   }
 
-  public void outbox(Outbox other) {
-    outbox = other;
+  public void outbox(Outbox replacement) {
+    outbox = replacement;
   }
 
   /// The kind of symmetric memory where the code names none.
@@ -167,12 +167,12 @@ public final class RankContext implements AutoCloseable {
     waits.check(meeting::label);
     var ticket = store.join(meeting, value);
     try {
-      var reply = waits.within(env.timeout(), meeting::label, looking(ticket));
+      var reply = waits.within(env.timeout(), meeting::label, replyOrDeparture(ticket));
       if (reply != null) {
         return values(meeting, reply);
       }
       ticket.giveUp().run();
-      reply = waits.within(LAST_WORD, meeting::label, ticket.reply());
+      reply = waits.within(GIVE_UP_REPLY_TIMEOUT, meeting::label, ticket.reply());
       if (reply != null) {
         return values(meeting, reply);
       }
@@ -187,11 +187,11 @@ public final class RankContext implements AutoCloseable {
   }
 
   /// Looks for the reply, and tells the store once of each set of ranks that cannot come any more.
-  private Waits.Attempt<Reply> looking(Ticket ticket) {
-    var told = new HashSet<Set<Integer>>();
+  private Waits.Attempt<Reply> replyOrDeparture(Ticket ticket) {
+    var reported = new HashSet<Set<Integer>>();
     return nanos -> {
       var departed = waits.departed();
-      if (!departed.isEmpty() && told.add(departed)) {
+      if (!departed.isEmpty() && reported.add(departed)) {
         ticket.departed().accept(departed);
       }
       return waits.poll(ticket.reply(), nanos);
@@ -203,7 +203,7 @@ public final class RankContext implements AutoCloseable {
     return switch (reply) {
       case Reply.Values(var all) -> all;
       case Reply.Failed(var message) -> throw new BraidException(message);
-      case Reply.Departed(var missing) -> throw waits.hopeless(meeting.label(), missing);
+      case Reply.Departed(var missing) -> throw waits.departedFailure(meeting.label(), missing);
       case Reply.Aborted(var reason) -> throw aborted(meeting, reason);
     };
   }
@@ -211,23 +211,23 @@ public final class RankContext implements AutoCloseable {
   /// Another rank's waits were released. So are this one's, a moment later, and with the cause.
   private GroupAborted aborted(Meeting meeting, String reason) {
     var never = new CompletableFuture<Boolean>();
-    var _ = waits.within(RELEASED_TOO, meeting::label, never);
+    var _ = waits.within(RELEASE_DELAY, meeting::label, never);
     return new GroupAborted(meeting.label(), reason);
   }
 
   /// Something a higher room keeps for each rank.
-  public interface Kept {
+  public interface RankLocal {
     /// The rank is closed.
     void close();
   }
 
   /// The rank's one of that type, made at its first use and closed with the rank.
-  public <T extends Kept> T keep(Class<T> type, Function<RankContext, T> maker) {
-    synchronized (kept) {
-      var existing = kept.get(type);
+  public <T extends RankLocal> T rankLocal(Class<T> type, Function<RankContext, T> factory) {
+    synchronized (rankLocals) {
+      var existing = rankLocals.get(type);
       if (existing == null) {
-        existing = maker.apply(this);
-        kept.put(type, existing);
+        existing = factory.apply(this);
+        rankLocals.put(type, existing);
       }
       return type.cast(existing);
     }
@@ -267,9 +267,9 @@ public final class RankContext implements AutoCloseable {
   public void close() {
     waits.release("rank " + place() + " was closed");
     var parts = new ArrayDeque<AutoCloseable>();
-    synchronized (kept) {
-      kept.values().forEach(keeper -> parts.add(keeper::close));
-      kept.clear();
+    synchronized (rankLocals) {
+      rankLocals.values().forEach(each -> parts.add(each::close));
+      rankLocals.clear();
     }
     parts.add(this::closeOwn);
     Closing.all(parts::poll);

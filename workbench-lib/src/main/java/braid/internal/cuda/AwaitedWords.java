@@ -2,6 +2,8 @@ package braid.internal.cuda;
 
 import braid.internal.work.Work;
 import braid.natives.cuda.Gpu;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
@@ -15,7 +17,7 @@ import java.util.Set;
 /// more.
 public final class AwaitedWords {
   /// What a word must come to, for what, and the rank of the world that raises it.
-  public record Awaited(long value, Work work, int raiser) {}
+  public record AwaitedValue(long value, Work work, int raiser) {}
 
   /// More than are ever in flight: turns of an iteration that broke off are not kept for long.
   private static final int MOST_TURNS = 16;
@@ -23,7 +25,7 @@ public final class AwaitedWords {
   private final Gpu gpu;
 
   /// The oldest first.
-  private final Deque<Map<Long, Awaited>> turns = new ArrayDeque<>();
+  private final Deque<Map<Long, AwaitedValue>> turns = new ArrayDeque<>();
 
   public AwaitedWords(Gpu gpu) {
     this.gpu = gpu;
@@ -45,10 +47,10 @@ public final class AwaitedWords {
   }
 
   public synchronized void add(long word, long value, Work work, int raiser) {
-    current().put(word, new Awaited(value, work, raiser));
+    current().put(word, new AwaitedValue(value, work, raiser));
   }
 
-  private Map<Long, Awaited> current() {
+  private Map<Long, AwaitedValue> current() {
     if (turns.isEmpty()) {
       turns.addLast(new LinkedHashMap<>());
     }
@@ -56,14 +58,14 @@ public final class AwaitedWords {
   }
 
   /// What is waited for in work that was recorded just now.
-  public synchronized Map<Long, Awaited> take() {
+  public synchronized Map<Long, AwaitedValue> take() {
     var taken = new LinkedHashMap<>(current());
     current().clear();
     return taken;
   }
 
   /// Those are waited for in this turn.
-  public synchronized void also(Map<Long, Awaited> recorded) {
+  public synchronized void replaceTurn(Map<Long, AwaitedValue> recorded) {
     if (!turns.isEmpty()) {
       turns.removeLast();
     }
@@ -71,29 +73,29 @@ public final class AwaitedWords {
   }
 
   /// The first that is not there.
-  public Optional<Awaited> firstMissing() {
+  public Optional<AwaitedValue> firstMissing() {
     return missing().values().stream().findFirst();
   }
 
   /// The first that is not there and that one of these ranks raises.
-  public Optional<Awaited> firstMissing(Set<Integer> raisers) {
+  public Optional<AwaitedValue> firstMissing(Set<Integer> raisers) {
     return missing().values().stream().filter(each -> raisers.contains(each.raiser())).findFirst();
   }
 
   /// Ends the waits of the oldest turn that waits for words which will not come any more. Recorded
   /// turns wait for two values in turn, so who wants all of them to end asks again until they have.
   public void unblock() {
-    missing().forEach((word, each) -> DeviceWord.write(gpu, word, each.value()));
+    missing().forEach((word, each) -> write(word, each.value()));
   }
 
   /// Of the oldest turn that has any.
-  private Map<Long, Awaited> missing() {
+  private Map<Long, AwaitedValue> missing() {
     var values = new HashMap<Long, Long>();
     for (var turn : inFlight()) {
-      var missing = new LinkedHashMap<Long, Awaited>();
+      var missing = new LinkedHashMap<Long, AwaitedValue>();
       turn.forEach(
           (word, each) -> {
-            long value = values.computeIfAbsent(word, at -> DeviceWord.read(gpu, at));
+            long value = values.computeIfAbsent(word, at -> read(at));
             if (!SignalValues.reached(value, each.value())) {
               missing.put(word, each);
             }
@@ -106,7 +108,25 @@ public final class AwaitedWords {
   }
 
   /// The GPU is asked outside the lock, since the thread that enqueues needs it.
-  private synchronized Iterable<Map<Long, Awaited>> inFlight() {
-    return turns.stream().<Map<Long, Awaited>>map(LinkedHashMap::new).toList();
+  private synchronized Iterable<Map<Long, AwaitedValue>> inFlight() {
+    return turns.stream().<Map<Long, AwaitedValue>>map(LinkedHashMap::new).toList();
+  }
+
+  /// Reads a word of 64 bits in the GPU's memory, beside all streams.
+  private long read(long address) {
+    try (var arena = Arena.ofConfined()) {
+      gpu.use();
+      var word = arena.allocate(ValueLayout.JAVA_LONG);
+      gpu.copy(word.address(), address, Long.BYTES);
+      return word.get(ValueLayout.JAVA_LONG, 0);
+    }
+  }
+
+  private void write(long address, long value) {
+    try (var arena = Arena.ofConfined()) {
+      gpu.use();
+      var word = arena.allocateFrom(ValueLayout.JAVA_LONG, value);
+      gpu.copy(address, word.address(), Long.BYTES);
+    }
   }
 }

@@ -6,9 +6,9 @@ import braid.internal.backend.Stream;
 import braid.internal.cuda.device.Communicators;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.cuda.device.DeviceAccess;
-import braid.internal.cuda.device.Forms;
 import braid.internal.cuda.device.GemmCheck;
 import braid.internal.cuda.device.KernelCheck;
+import braid.internal.cuda.device.OperandForms;
 import braid.internal.cuda.library.NcclCollectives;
 import braid.internal.cuda.library.NvshmemCollectives;
 import braid.internal.cuda.memory.CudaMemory;
@@ -58,13 +58,13 @@ public final class CudaBackend implements Backend {
   private final DeviceAccess access;
   private final WorkerCopies workerCopies;
   private final Recorder recorder;
-  private final Hardware hardware;
-  private final Map<Shared, CudaStream.SharedStream> shared = new HashMap<>();
+  private final NvmlReadings nvml;
+  private final Map<StreamKey, CudaStream.SharedStream> sharedStreams = new HashMap<>();
   private final Set<CudaStream> streams = ConcurrentHashMap.newKeySet();
   private final Set<CudaGraphs> graphs = ConcurrentHashMap.newKeySet();
 
   /// What lanes have in common that share a stream.
-  private record Shared(String name, boolean yielding) {}
+  private record StreamKey(String name, boolean yielding) {}
 
   private CudaBackend(Env env, String token, Waits waits, CudaDevice device) {
     this.token = token;
@@ -75,7 +75,7 @@ public final class CudaBackend implements Backend {
     this.access = new DeviceAccess(device);
     this.workerCopies = new WorkerCopies(device.kernels(), env.bulkCopies());
     this.recorder = new Recorder(device.gpu());
-    this.hardware = new Hardware(device.gpu().pciBusId());
+    this.nvml = new NvmlReadings(device.gpu().pciBusId());
     waits.watchDepartures(this::checkDeparted);
   }
 
@@ -96,7 +96,7 @@ public final class CudaBackend implements Backend {
 
   @Override
   public String link() {
-    return hardware.links();
+    return nvml.links();
   }
 
   @Override
@@ -107,8 +107,8 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public MemoryKind resolve(MemoryKind asked) {
-    return memory.resolve(asked);
+  public MemoryKind resolve(MemoryKind requested) {
+    return memory.resolve(requested);
   }
 
   @Override
@@ -126,23 +126,23 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous) {
-    var why = missing(which);
+  public LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous) {
+    var why = missing(library);
     if (why.isPresent()) {
       throw new BraidException(
           "library %s cannot be had: %s; use over(COPY_ENGINE) or pushing()"
-              .formatted(which, why.get()));
+              .formatted(library, why.get()));
     }
     device.gpu().use();
-    return switch (which) {
+    return switch (library) {
       case NCCL ->
           new NcclCollectives(
               communicators, waits, Communicators.Policy.MULTIPROCESSORS, rendezvous);
       case NCCL_COPY_ENGINE ->
           new NcclCollectives(communicators, waits, Communicators.Policy.COPY_ENGINES, rendezvous);
       case NVSHMEM -> {
-        var meeting = rendezvous.get();
-        yield new NvshmemCollectives(memory.nvshmem(meeting), meeting.place());
+        var members = rendezvous.get();
+        yield new NvshmemCollectives(memory.nvshmem(members), members.place());
       }
     };
   }
@@ -151,15 +151,15 @@ public final class CudaBackend implements Backend {
   public synchronized Stream stream(Lane lane) {
     var gpu = device.gpu();
     gpu.use();
-    var common =
-        shared.computeIfAbsent(
-            new Shared(lane.name(), lane.yielding()),
+    var sharedStream =
+        sharedStreams.computeIfAbsent(
+            new StreamKey(lane.name(), lane.yielding()),
             key ->
                 new CudaStream.SharedStream(
                     gpu.stream(key.yielding() ? gpu.leastPriority() : gpu.greatestPriority()),
                     gpu.allocate(Lt.WORKSPACE_BYTES)));
     var stream =
-        new CudaStream(lane, device, common, waits, workerCopies, recorder, streams::remove);
+        new CudaStream(lane, device, sharedStream, waits, workerCopies, recorder, streams::remove);
     streams.add(stream);
     return stream;
   }
@@ -169,15 +169,15 @@ public final class CudaBackend implements Backend {
     device.gpu().use();
     var streams = together.stream().map(CudaStream.class::cast).toList();
     streams.forEach(CudaStream::stopRecording);
-    GpuRest.await(
+    GpuIdle.await(
         device.gpu(),
         () -> streams.stream().allMatch(each -> each.gpu().isDone()),
         () -> streams.forEach(each -> each.awaited().unblock()));
   }
 
   @Override
-  public Executable compile(List<Stream> on, Runnable layOut, boolean recorded) {
-    var program = CudaExecutable.of(on.stream().map(CudaStream.class::cast).toList(), layOut);
+  public Executable compile(List<Stream> streams, Runnable enqueue, boolean recorded) {
+    var program = CudaExecutable.of(streams.stream().map(CudaStream.class::cast).toList(), enqueue);
     if (!recorded) {
       return program;
     }
@@ -254,12 +254,12 @@ public final class CudaBackend implements Backend {
       return Precision.TF32;
     }
     // A pair without tensor cores in fp8 is multiplied as fp16, which holds all its values.
-    return Forms.isFp8Pair(input, weight) ? Precision.FP8 : Precision.TENSOR_CORE;
+    return OperandForms.isFp8Pair(input, weight) ? Precision.FP8 : Precision.TENSOR_CORE;
   }
 
   @Override
   public Operand operand(Matrix source, DType left) {
-    long bytes = Forms.formBytes(source, left);
+    long bytes = OperandForms.formBytes(source, left);
     return new Operand(source, left, bytes == 0 ? Optional.empty() : Optional.of(allocate(bytes)));
   }
 
@@ -283,7 +283,7 @@ public final class CudaBackend implements Backend {
     Closing.each(
         communicators::abort,
         () ->
-            GpuRest.await(
+            GpuIdle.await(
                 device.gpu(),
                 this::allDone,
                 () -> streams.forEach(stream -> stream.awaited().unblock())),
@@ -291,12 +291,12 @@ public final class CudaBackend implements Backend {
   }
 
   private synchronized boolean allDone() {
-    return shared.values().stream().allMatch(each -> each.stream().isDone());
+    return sharedStreams.values().stream().allMatch(each -> each.stream().isDone());
   }
 
   @Override
   public SequencedMap<String, Long> readings() {
-    var readings = hardware.readings();
+    var readings = nvml.readings();
     readings.putAll(device.choices());
     if (recorder.dropped() > 0) {
       readings.put("records dropped", recorder.dropped());
@@ -306,7 +306,7 @@ public final class CudaBackend implements Backend {
 
   @Override
   public Reading reading() {
-    return hardware.reading();
+    return nvml.reading();
   }
 
   @Override
@@ -325,11 +325,11 @@ public final class CudaBackend implements Backend {
     parts.addAll(graphs);
     parts.addAll(streams);
     parts.addAll(List.of(communicators, memory, access, recorder));
-    for (var each : shared.values()) {
+    for (var each : sharedStreams.values()) {
       parts.add(each.stream());
       parts.add(() -> device.gpu().free(each.workspace()));
     }
-    shared.clear();
+    sharedStreams.clear();
     parts.add(device);
     Closing.all(parts::poll);
   }

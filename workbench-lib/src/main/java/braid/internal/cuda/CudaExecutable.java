@@ -19,15 +19,15 @@ final class CudaExecutable implements Executable {
   private static final int MOST_QUEUED = 800;
 
   private final List<CudaStream> streams;
-  private final List<Runnable> pieces = new ArrayList<>();
+  private final List<Runnable> calls = new ArrayList<>();
   private final Deque<GpuEvent> events = new ArrayDeque<>();
 
   /// Signals of one stream that follow each other.
-  private record Operations(CudaStream stream, List<Supplier<MemoryOperation>> all)
+  private record SignalBatch(CudaStream stream, List<Supplier<MemoryOperation>> operations)
       implements Runnable {
     @Override
     public void run() {
-      stream.gpu().memoryOperations(all.stream().map(Supplier::get).toList());
+      stream.gpu().memoryOperations(operations.stream().map(Supplier::get).toList());
     }
   }
 
@@ -36,16 +36,16 @@ final class CudaExecutable implements Executable {
   }
 
   /// The work that is laid out on those streams.
-  static CudaExecutable of(List<CudaStream> streams, Runnable layOut) {
+  static CudaExecutable of(List<CudaStream> streams, Runnable enqueue) {
     var program = new CudaExecutable(streams);
-    streams.forEach(stream -> stream.layOutInto(program));
+    streams.forEach(stream -> stream.compileInto(program));
     try {
-      layOut.run();
+      enqueue.run();
     } catch (RuntimeException | Error e) {
       Closing.after(e, program);
       throw e;
     } finally {
-      streams.forEach(stream -> stream.layOutInto(null));
+      streams.forEach(stream -> stream.compileInto(null));
     }
     return program;
   }
@@ -60,31 +60,31 @@ final class CudaExecutable implements Executable {
     return event;
   }
 
-  void add(Runnable piece) {
-    pieces.add(piece);
+  void add(Runnable call) {
+    calls.add(call);
   }
 
   /// Adds a signal or a wait for one; its value depends on the turn.
   void add(CudaStream stream, Supplier<MemoryOperation> operation) {
-    if (!pieces.isEmpty()
-        && pieces.getLast() instanceof Operations before
+    if (!calls.isEmpty()
+        && calls.getLast() instanceof SignalBatch before
         && before.stream == stream) {
-      before.all.add(operation);
+      before.operations.add(operation);
     } else {
-      pieces.add(new Operations(stream, new ArrayList<>(List.of(operation))));
+      calls.add(new SignalBatch(stream, new ArrayList<>(List.of(operation))));
     }
   }
 
   @Override
   public void launch() {
-    for (var piece : pieces) {
-      piece.run();
+    for (var call : calls) {
+      call.run();
     }
   }
 
   @Override
   public int mostInFlight() {
-    return Math.clamp(MOST_QUEUED / Math.max(pieces.size(), 1), 2, MOST_IN_FLIGHT);
+    return Math.clamp(MOST_QUEUED / Math.max(calls.size(), 1), 2, MOST_IN_FLIGHT);
   }
 
   @Override

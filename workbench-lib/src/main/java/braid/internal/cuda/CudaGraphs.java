@@ -35,7 +35,7 @@ final class CudaGraphs implements Executable {
 
   /// One parity's graph, and what each stream waits for in it.
   private record Recorded(
-      GpuGraph graph, Map<CudaStream, Map<Long, AwaitedWords.Awaited>> awaited) {}
+      GpuGraph graph, Map<CudaStream, Map<Long, AwaitedWords.AwaitedValue>> awaited) {}
 
   CudaGraphs(CudaDevice device, Waits waits, CudaExecutable program, Consumer<CudaGraphs> onClose) {
     this.waits = waits;
@@ -65,7 +65,7 @@ final class CudaGraphs implements Executable {
       for (var stream : streams.subList(1, streams.size())) {
         stream.gpu().await(events.getFirst());
       }
-      streams.forEach(stream -> stream.recordFor(parity));
+      streams.forEach(stream -> stream.beginRecording(parity));
       program.launch();
       for (int i = 0; i < streams.size(); i++) {
         streams.get(i).stopRecording();
@@ -76,12 +76,12 @@ final class CudaGraphs implements Executable {
       }
     } catch (RuntimeException | Error e) {
       streams.forEach(CudaStream::stopRecording);
-      breakOff(e);
+      abortCapture(e);
       throw e;
     }
     var graph = origin.endCapture();
     graph.upload(origin);
-    var awaited = new HashMap<CudaStream, Map<Long, AwaitedWords.Awaited>>();
+    var awaited = new HashMap<CudaStream, Map<Long, AwaitedWords.AwaitedValue>>();
     for (var stream : streams) {
       awaited.put(stream, stream.awaited().take());
     }
@@ -89,7 +89,7 @@ final class CudaGraphs implements Executable {
   }
 
   /// A stream that goes on recording would refuse all further work.
-  private void breakOff(Throwable cause) {
+  private void abortCapture(Throwable cause) {
     Closing.after(cause, () -> streams.getFirst().gpu().endCapture().close());
   }
 
@@ -101,7 +101,7 @@ final class CudaGraphs implements Executable {
       recordAll();
     }
     var current = recorded.get(origin.step() % PARITIES);
-    current.awaited().forEach((stream, words) -> stream.awaited().also(words));
+    current.awaited().forEach((stream, words) -> stream.awaited().replaceTurn(words));
     current.graph().launch(origin.gpu());
   }
 

@@ -54,12 +54,15 @@ final class CudaStream implements Stream {
   private int step;
 
   /// Whether work was given that nobody has waited for yet.
-  private volatile boolean inTurn;
+  private volatile boolean unsynchronized;
 
   /// A stream of the GPU, which all lanes of one name and priority share, with what multiplications
   /// on it need: the GPU has fewer queues than a session has pipelines, and two streams in one
   /// queue wait for each other.
   record SharedStream(GpuStream stream, long workspace) {}
+
+  /// A point in the work of a stream of the GPU.
+  private record CudaEvent(GpuEvent event) implements Event {}
 
   CudaStream(
       Lane lane,
@@ -95,7 +98,7 @@ final class CudaStream implements Stream {
     device.gpu().use();
     recorder.turn(nextIteration);
     step = nextStep;
-    inTurn = true;
+    unsynchronized = true;
     usedEvents = 0;
     awaited.turn();
   }
@@ -106,15 +109,15 @@ final class CudaStream implements Stream {
   }
 
   /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
-  void layOutInto(@Nullable CudaExecutable into) {
+  void compileInto(@Nullable CudaExecutable into) {
     program = into;
   }
 
   /// From here on work is recorded, for odd or even steps.
-  void recordFor(int forParity) {
-    recorder.layOut();
+  void beginRecording(int graphParity) {
+    recorder.beginGraph();
     recording = true;
-    parity = forParity;
+    parity = graphParity;
   }
 
   /// From here on work is done.
@@ -164,15 +167,15 @@ final class CudaStream implements Stream {
             .map(each -> new GpuCopy(each.to().address(), each.from().address(), each.bytes()))
             .toList();
     long bytes = together.stream().mapToLong(GpuCopy::bytes).sum();
-    give(
+    submit(
         () -> {
           if (!recording) {
-            around(work, Stage.COPY, bytes, 0, on -> on.copyAll(together));
+            launch(work, Stage.COPY, bytes, 0, on -> on.copyAll(together));
             return;
           }
           for (int i = 0; i < together.size(); i++) {
             var one = together.get(i);
-            around(
+            launch(
                 copies.get(i).work(),
                 Stage.COPY,
                 one.bytes(),
@@ -211,9 +214,9 @@ final class CudaStream implements Stream {
     device.gpu().use();
     var steps = device.multiplier().prepare(gemm, lane.reserved(), scratch, shared.workspace());
     for (var step : steps) {
-      var its =
+      var described =
           step.stage() == Stage.LOCAL ? new Work(work.chunk(), () -> "padding for " + work) : work;
-      enqueue(its, step.stage(), step.bytes(), step.flops(), step.launch());
+      enqueue(described, step.stage(), step.bytes(), step.flops(), step.launch());
     }
   }
 
@@ -241,7 +244,7 @@ final class CudaStream implements Stream {
         () -> {
           long value = value();
           awaited.add(word, value, work, raiser);
-          recorder.waits(name(), work);
+          recorder.enqueueWait(name(), work);
           return new MemoryOperation(
               recording ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST, word, value);
         });
@@ -265,13 +268,13 @@ final class CudaStream implements Stream {
   @Override
   public Event mark() {
     var into = program;
-    var event = into == null ? passing() : into.keep(device.gpu().event(false));
-    give(() -> gpu.record(event));
+    var event = into == null ? reusableEvent() : into.keep(device.gpu().event(false));
+    submit(() -> gpu.record(event));
     return new CudaEvent(event);
   }
 
   /// An event for this turn.
-  private GpuEvent passing() {
+  private GpuEvent reusableEvent() {
     if (usedEvents == events.size()) {
       events.add(device.gpu().event(false));
     }
@@ -281,9 +284,9 @@ final class CudaStream implements Stream {
   @Override
   public void await(Work work, Event event) {
     var point = (CudaEvent) event;
-    give(
+    submit(
         () -> {
-          recorder.waits(name(), work);
+          recorder.enqueueWait(name(), work);
           gpu.await(point.event());
         });
   }
@@ -292,22 +295,22 @@ final class CudaStream implements Stream {
   public void synchronize(Supplier<String> description) {
     device.gpu().use();
     Polling.until(waits, () -> waitingFor(description), gpu::isDone);
-    inTurn = false;
+    unsynchronized = false;
     awaited.settled(0);
   }
 
   @Override
   public Stamp stamp() {
-    return new Timed(device.gpu().event(true));
+    return new CudaStamp(device.gpu().event(true));
   }
 
   /// An event of the GPU that has the time at which it was reached.
-  final class Timed implements Stamp {
+  final class CudaStamp implements Stamp {
     private static final double NANOS_PER_MILLI = 1e6;
 
     private final GpuEvent event;
 
-    Timed(GpuEvent event) {
+    CudaStamp(GpuEvent event) {
       this.event = event;
     }
 
@@ -324,7 +327,7 @@ final class CudaStream implements Stream {
 
     @Override
     public long nanosSince(Stamp earlier) {
-      return Math.round(event.millisecondsSince(((Timed) earlier).event) * NANOS_PER_MILLI);
+      return Math.round(event.millisecondsSince(((CudaStamp) earlier).event) * NANOS_PER_MILLI);
     }
 
     @Override
@@ -348,14 +351,14 @@ final class CudaStream implements Stream {
   /// Fails where the stream waits, or will, for a signal of a rank that has departed; called by a
   /// thread that waits for the stream.
   void checkDeparted(Set<Integer> departed) {
-    if (!inTurn) {
+    if (!unsynchronized) {
       return;
     }
     awaited
         .firstMissing(departed)
         .ifPresent(
             first -> {
-              throw waits.hopeless(first.work().toString(), List.of(first.raiser()));
+              throw waits.departedFailure(first.work().toString(), List.of(first.raiser()));
             });
   }
 
@@ -383,19 +386,19 @@ final class CudaStream implements Stream {
   }
 
   private void enqueue(Work work, Stage stage, long bytes, long flops, Launch launch) {
-    give(() -> around(work, stage, bytes, flops, launch));
+    submit(() -> launch(work, stage, bytes, flops, launch));
   }
 
-  private void around(Work work, Stage stage, long bytes, long flops, Launch launch) {
-    recorder.around(name(), work, stage, bytes, flops, recording, launch, gpu);
+  private void launch(Work work, Stage stage, long bytes, long flops, Launch launch) {
+    recorder.launch(name(), work, stage, bytes, flops, recording, launch, gpu);
   }
 
-  private void give(Runnable piece) {
+  private void submit(Runnable call) {
     var into = program;
     if (into == null) {
-      piece.run();
+      call.run();
     } else {
-      into.add(piece);
+      into.add(call);
     }
   }
 
@@ -412,7 +415,7 @@ final class CudaStream implements Stream {
 
   /// Where the stream does not come to rest its memory stays: freeing would wait for the GPU.
   private void freeScratch() {
-    GpuRest.await(device.gpu(), gpu::isDone, awaited::unblock);
+    GpuIdle.await(device.gpu(), gpu::isDone, awaited::unblock);
     scratch.close();
   }
 }

@@ -30,10 +30,10 @@ public final class CopyEngine implements Mover {
   }
 
   @Override
-  public long copy(Supplier<String> what, Transfer transfer, long readyNanos) {
+  public long copy(Supplier<String> description, Transfer transfer, long readyNanos) {
     long deadline = reserve(readyNanos, transfer.bytes());
     transfer.move();
-    waits.sleepUntil(what, deadline);
+    waits.sleepUntil(description, deadline);
     return deadline;
   }
 

@@ -1,11 +1,11 @@
 package braid.internal.host;
 
 import braid.internal.resource.Bounds;
+import braid.internal.resource.BoundsResult;
+import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
-import braid.internal.resource.Judgement;
 import braid.internal.resource.Range;
-import braid.internal.resource.Widening;
 import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
@@ -103,7 +103,7 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
-  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by) {
+  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by) {
     long count = sizes.byteSize() / Float.BYTES;
     for (long i = 0; i < count; i++) {
       float size = DType.FP32.load(sizes, i);
@@ -130,7 +130,7 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
-  public Judgement judge(Interval expected, DType gotType, MemorySegment got) {
+  public BoundsResult judge(Interval expected, DType gotType, MemorySegment got) {
     long count = got.byteSize() / gotType.bytes();
     long first = -1;
     double squares = 0;
@@ -148,7 +148,7 @@ public final class HostAccess implements Inspection {
         allowed += reach * reach;
       }
     }
-    return new Judgement(first, squares, allowed);
+    return new BoundsResult(first, squares, allowed);
   }
 
   @Override

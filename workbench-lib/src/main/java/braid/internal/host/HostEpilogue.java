@@ -20,16 +20,16 @@ final class HostEpilogue {
   /// Turns the sums, which are scaled fp32 and may be changed, into the output. They may be the
   /// output's own memory where that is fp32.
   static void finish(
-      MemorySegment sums, Matrix out, Epilogue epilogue, LongFunction<MemorySegment> room) {
+      MemorySegment sums, Matrix out, Epilogue epilogue, LongFunction<MemorySegment> allocator) {
     long count = (long) out.rows() * out.columns();
     var values = sums.asSlice(0, count * Float.BYTES);
     if (epilogue.accumulate()) {
-      var before = room.apply(values.byteSize());
-      Numbers.widen(out.dtype(), out.bytes(), before);
-      Blas.add(before, values);
+      var previous = allocator.apply(values.byteSize());
+      Numbers.widen(out.dtype(), out.bytes(), previous);
+      Blas.add(previous, values);
     }
     epilogue.bias().ifPresent(bias -> addBias(values, out, bias));
-    epilogue.preActivation().ifPresent(kept -> activate(values, kept));
+    epilogue.preActivation().ifPresent(preActivation -> activate(values, preActivation));
     epilogue.amax().ifPresent(amax -> raise(amax, Numbers.largest(values)));
     Numbers.scale(values, epilogue.outScale());
     if (values.address() != out.segment().address()) {
@@ -50,8 +50,8 @@ final class HostEpilogue {
     }
   }
 
-  private static void activate(MemorySegment values, Matrix kept) {
-    Numbers.narrow(kept.dtype(), values, kept.bytes());
+  private static void activate(MemorySegment values, Matrix preActivation) {
+    Numbers.narrow(preActivation.dtype(), values, preActivation.bytes());
     long count = values.byteSize() / Float.BYTES;
     for (long i = 0; i < count; i++) {
       values.setAtIndex(

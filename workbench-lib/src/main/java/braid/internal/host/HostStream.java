@@ -45,10 +45,10 @@ final class HostStream implements Stream {
   /// queue's thread alone.
   private long previousEndNanos = Long.MIN_VALUE;
 
-  private volatile @Nullable Awaited awaited;
+  private volatile @Nullable AwaitedSignal awaited;
 
   /// A signal that is not there, and the rank of the world that raises it.
-  private record Awaited(Work work, int raiser, BooleanSupplier reached) {}
+  private record AwaitedSignal(Work work, int raiser, BooleanSupplier reached) {}
 
   private record Turn(int iteration, int step) {}
 
@@ -91,23 +91,23 @@ final class HostStream implements Stream {
 
   /// From here on signals alternate between two values and are waited for as they are, as a GPU's
   /// graphs have to: every recorded run on the host shows that two are enough.
-  void alternate(boolean now) {
-    alternating = now;
+  void alternate(boolean on) {
+    alternating = on;
   }
 
   @Override
   public void copy(Work work, Transfer transfer) {
-    long givenNanos = System.nanoTime();
-    add(work, now -> copy(now, work, transfer, givenNanos));
+    long enqueuedNanos = System.nanoTime();
+    add(work, now -> copy(now, work, transfer, enqueuedNanos));
   }
 
-  private void copy(Turn now, Work work, Transfer transfer, long givenNanos) {
+  private void copy(Turn now, Work work, Transfer transfer, long enqueuedNanos) {
     long start = System.nanoTime();
     // A copy right after another was posted while that one ran: it starts when the link was free,
     // not when this thread was awake.
     long ready =
-        previousEndNanos == Long.MIN_VALUE || givenNanos - previousEndNanos > 0
-            ? givenNanos
+        previousEndNanos == Long.MIN_VALUE || enqueuedNanos - previousEndNanos > 0
+            ? enqueuedNanos
             : previousEndNanos;
     previousEndNanos = mover.copy(work::toString, transfer, ready);
     keep(now, work, Stage.COPY, start, transfer.bytes(), 0);
@@ -184,7 +184,7 @@ final class HostStream implements Stream {
         now -> {
           int epoch = waits.epoch();
           if (!reached(word, epoch, now, recorded)) {
-            awaited = new Awaited(work, raiser, () -> reached(word, epoch, now, recorded));
+            awaited = new AwaitedSignal(work, raiser, () -> reached(word, epoch, now, recorded));
             try {
               awaiting(
                   now,
@@ -273,7 +273,7 @@ final class HostStream implements Stream {
 
   @Override
   public Optional<String> waitingFor() {
-    return queue.doing();
+    return queue.running();
   }
 
   @Override
@@ -295,7 +295,7 @@ final class HostStream implements Stream {
     if (waiting != null
         && departed.contains(waiting.raiser())
         && !waiting.reached().getAsBoolean()) {
-      throw waits.hopeless(waiting.work().toString(), List.of(waiting.raiser()));
+      throw waits.departedFailure(waiting.work().toString(), List.of(waiting.raiser()));
     }
   }
 

@@ -7,7 +7,7 @@ import java.util.function.Supplier;
 public sealed interface Mover extends AutoCloseable permits CopyEngine, CopyWorkers {
   /// Copies what was ready at that time of [System#nanoTime], and says when the link was through
   /// with it.
-  long copy(Supplier<String> what, Transfer transfer, long readyNanos);
+  long copy(Supplier<String> description, Transfer transfer, long readyNanos);
 
   /// Drops what has not begun and waits for what has.
   void rest();

@@ -22,10 +22,10 @@ import org.jspecify.annotations.Nullable;
 /// [#synchronize], and with that the queue is as new.
 public final class WorkQueue {
   /// Longer than any task that ends by itself: one that was begun cannot be stopped.
-  private static final Duration REST = Duration.ofMinutes(1);
+  private static final Duration REST_TIMEOUT = Duration.ofMinutes(1);
 
   /// Twice as long as a release takes to reach a task that waits.
-  private static final Duration SETTLE = Duration.ofMillis(100);
+  private static final Duration SETTLE_TIMEOUT = Duration.ofMillis(100);
 
   /// Something to do. It may sleep, but waits for others only through [Waits].
   @FunctionalInterface
@@ -33,15 +33,15 @@ public final class WorkQueue {
     void run();
   }
 
-  private record Entry(Supplier<String> what, Task task, boolean evenAfterFailure) {}
+  private record QueuedTask(Supplier<String> description, Task task, boolean evenAfterFailure) {}
 
   private final String name;
   private final Waits waits;
-  private final LinkedBlockingQueue<Entry> entries = new LinkedBlockingQueue<>();
-  private final AtomicInteger undone = new AtomicInteger();
+  private final LinkedBlockingQueue<QueuedTask> tasks = new LinkedBlockingQueue<>();
+  private final AtomicInteger unfinished = new AtomicInteger();
   private final Thread thread;
   private volatile @Nullable RuntimeException failure;
-  private volatile @Nullable Supplier<String> doing;
+  private volatile @Nullable Supplier<String> running;
   private volatile boolean closed;
 
   /// Its thread keeps to these processors.
@@ -60,15 +60,15 @@ public final class WorkQueue {
   }
 
   /// Queues a task; `what` is for messages.
-  public void add(Supplier<String> what, Task task) {
-    put(new Entry(what, task, false));
+  public void add(Supplier<String> description, Task task) {
+    put(new QueuedTask(description, task, false));
   }
 
   /// Completes the future with the time at which all tasks added so far are done, or fails it as
   /// they did.
   public void mark(CompletableFuture<Long> reached) {
     put(
-        new Entry(
+        new QueuedTask(
             () -> "a mark",
             () -> {
               var failed = failure;
@@ -82,9 +82,9 @@ public final class WorkQueue {
   }
 
   /// For tasks that wait: fails where the queue is being closed.
-  public void checkOpen(Supplier<String> what) {
+  public void checkOpen(Supplier<String> description) {
     if (closed) {
-      throw new GroupAborted(what.get(), "stream " + name + " was closed");
+      throw new GroupAborted(description.get(), "stream " + name + " was closed");
     }
   }
 
@@ -101,7 +101,7 @@ public final class WorkQueue {
       var _ =
           waits.until(
               () -> {
-                var task = doing;
+                var task = running;
                 return task == null ? description.get() : task.get();
               },
               nanos -> waits.poll(reached, nanos));
@@ -110,14 +110,14 @@ public final class WorkQueue {
       settle(reached);
       throw failure instanceof GroupAborted known ? known : released;
     } catch (RuntimeException failed) {
-      put(new Entry(() -> "a fresh start", () -> failure = null, true));
+      put(new QueuedTask(() -> "a fresh start", () -> failure = null, true));
       throw failed;
     }
   }
 
   /// The task that goes on, or the one that was released before the queue dropped its work.
-  public Optional<String> doing() {
-    var task = doing;
+  public Optional<String> running() {
+    var task = running;
     if (task != null) {
       return Optional.of(task.get());
     }
@@ -128,7 +128,7 @@ public final class WorkQueue {
 
   private static void settle(CompletableFuture<Long> reached) {
     try {
-      reached.get(SETTLE.toMillis(), TimeUnit.MILLISECONDS);
+      reached.get(SETTLE_TIMEOUT.toMillis(), TimeUnit.MILLISECONDS);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     } catch (ExecutionException | TimeoutException e) {
@@ -138,7 +138,7 @@ public final class WorkQueue {
 
   /// Whether all tasks added so far are done.
   public boolean isEmpty() {
-    return undone.get() == 0;
+    return unfinished.get() == 0;
   }
 
   /// Drops the tasks that have not begun and waits for the one that has; then the queue is as new.
@@ -149,7 +149,7 @@ public final class WorkQueue {
     drop();
     var rested = new CountDownLatch(1);
     put(
-        new Entry(
+        new QueuedTask(
             () -> "a rest",
             () -> {
               failure = null;
@@ -157,11 +157,11 @@ public final class WorkQueue {
             },
             true));
     try {
-      if (!rested.await(REST.toSeconds(), TimeUnit.SECONDS)) {
-        var task = doing;
+      if (!rested.await(REST_TIMEOUT.toSeconds(), TimeUnit.SECONDS)) {
+        var task = running;
         throw new BraidException(
             "stream %s is still busy with %s after %d s; restart the ranks"
-                .formatted(name, task == null ? "its work" : task.get(), REST.toSeconds()));
+                .formatted(name, task == null ? "its work" : task.get(), REST_TIMEOUT.toSeconds()));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -176,14 +176,14 @@ public final class WorkQueue {
     }
     closed = true;
     drop();
-    undone.incrementAndGet();
-    entries.add(new Entry(() -> "the end", () -> {}, true));
+    unfinished.incrementAndGet();
+    tasks.add(new QueuedTask(() -> "the end", () -> {}, true));
     try {
       // A thread that has ended may be called alive for a moment more, so join is what to ask.
-      if (!thread.join(REST)) {
+      if (!thread.join(REST_TIMEOUT)) {
         throw new BraidException(
             "stream %s does not end within %d s; restart the ranks"
-                .formatted(name, REST.toSeconds()));
+                .formatted(name, REST_TIMEOUT.toSeconds()));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -195,19 +195,19 @@ public final class WorkQueue {
     failure = new GroupAborted("stream " + name, "its work was dropped");
   }
 
-  private void put(Entry entry) {
+  private void put(QueuedTask queued) {
     if (closed) {
       throw new BraidException("stream " + name + " is closed; make a new one");
     }
-    undone.incrementAndGet();
-    entries.add(entry);
+    unfinished.incrementAndGet();
+    tasks.add(queued);
   }
 
   private void work() {
     try {
-      while (!closed || !entries.isEmpty()) {
-        perform(entries.take());
-        undone.decrementAndGet();
+      while (!closed || !tasks.isEmpty()) {
+        perform(tasks.take());
+        unfinished.decrementAndGet();
       }
     } catch (InterruptedException e) {
       // Nobody but an ending JVM interrupts this thread.
@@ -215,26 +215,26 @@ public final class WorkQueue {
     }
   }
 
-  private void perform(Entry entry) {
-    if (entry.evenAfterFailure()) {
-      entry.task().run();
+  private void perform(QueuedTask queued) {
+    if (queued.evenAfterFailure()) {
+      queued.task().run();
       return;
     }
     if (failure != null) {
       return;
     }
-    doing = entry.what();
+    running = queued.description();
     try {
-      waits.check(entry.what());
-      entry.task().run();
+      waits.check(queued.description());
+      queued.task().run();
     } catch (BraidException e) {
       failure = e;
     } catch (Throwable e) {
       failure =
           new BraidException(
-              "stream %s failed in %s: %s".formatted(name, entry.what().get(), e), e);
+              "stream %s failed in %s: %s".formatted(name, queued.description().get(), e), e);
     } finally {
-      doing = null;
+      running = null;
     }
   }
 }

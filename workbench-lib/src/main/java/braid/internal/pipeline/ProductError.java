@@ -1,7 +1,7 @@
 package braid.internal.pipeline;
 
+import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Range;
-import braid.internal.resource.Widening;
 import braid.internal.work.Precision;
 
 /// How far two multiplications of the same numbers may be apart, element by element, as
@@ -56,10 +56,10 @@ record ProductError(
   }
 
   /// What is made of the sizes of an element's row and column, multiplied.
-  Widening widening(double confidence) {
+  ErrorBound widening(double confidence) {
     double roundings = depth + MORE_ROUNDINGS;
     double sum = precision.addition() * Math.min(2 * roundings, confidence * Math.sqrt(roundings));
-    return new Widening(
+    return new ErrorBound(
         (float) (2 * precision.factor() + sum), Float.MIN_NORMAL, (float) exactSize(), overflows);
   }
 

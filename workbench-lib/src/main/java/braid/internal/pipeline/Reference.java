@@ -1,10 +1,10 @@
 package braid.internal.pipeline;
 
+import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
 import braid.internal.resource.SymmetricSource;
-import braid.internal.resource.Widening;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import braid.model.DType;
@@ -46,7 +46,7 @@ public final class Reference implements AutoCloseable {
   /// @param sizes the products of the factors' sizes
   /// @param repetition how many times as large equal products make a standard deviation
   private record Off(Matrix sizes, ProductError error, double repetition) {
-    Widening widening(double confidence) {
+    ErrorBound widening(double confidence) {
       return error.widening(Math.min(confidence * repetition, ProductError.ELEMENT_CONFIDENCE));
     }
   }

@@ -29,20 +29,20 @@ public final class Waits {
   /// How late a release can reach a wait that sleeps in the kernel.
   private static final long POLL_NANOS = 50_000_000;
 
-  private record Going(Supplier<String> description) {}
+  private record ActiveWait(Supplier<String> description) {}
 
   /// What a rank runs at the moment: its thread, and the ranks (of the world) that have ended
   /// theirs.
   private record Body(Thread thread, Supplier<Set<Integer>> departed) {}
 
   private final Duration timeout;
-  private final Map<Long, Going> going = new ConcurrentSkipListMap<>();
+  private final Map<Long, ActiveWait> active = new ConcurrentSkipListMap<>();
   private final AtomicLong ids = new AtomicLong();
   private final List<Runnable> watches = new CopyOnWriteArrayList<>();
   private volatile Runnable departures = () -> {};
   private volatile @Nullable String reason;
   private volatile @Nullable Body body;
-  private volatile @Nullable BraidException hopeless;
+  private volatile @Nullable BraidException departedWait;
   private volatile int epoch = 1;
 
   public Waits(Duration timeout) {
@@ -68,7 +68,7 @@ public final class Waits {
     return result;
   }
 
-  /// As `until`, for what other ranks must do: the wait ends with [#hopeless] where all that
+  /// As `until`, for what other ranks must do: the wait ends with [#departedFailure] where all that
   /// `missing` names have [#departed]. `missing` looks anew each time it is asked; ranks are of the
   /// world.
   public <T> T until(
@@ -81,7 +81,7 @@ public final class Waits {
           if (result == null && !departed.isEmpty()) {
             var absent = missing.get();
             if (!absent.isEmpty() && departed.containsAll(absent)) {
-              throw hopeless(description.get(), absent);
+              throw departedFailure(description.get(), absent);
             }
           }
           return result;
@@ -92,7 +92,7 @@ public final class Waits {
   public <T> @Nullable T within(Duration limit, Supplier<String> description, Attempt<T> attempt) {
     long end = System.nanoTime() + limit.toNanos();
     long id = ids.incrementAndGet();
-    going.put(id, new Going(description));
+    active.put(id, new ActiveWait(description));
     try {
       for (long left = limit.toNanos(); ; left = end - System.nanoTime()) {
         check(description);
@@ -107,7 +107,7 @@ public final class Waits {
       Thread.currentThread().interrupt();
       throw new GroupAborted(description.get(), "its thread was interrupted");
     } finally {
-      going.remove(id);
+      active.remove(id);
     }
   }
 
@@ -180,7 +180,7 @@ public final class Waits {
   /// only for ranks that `departed` names: they have ended theirs, have nothing going on, and so
   /// cannot come. Waits of other threads may be satisfied by a later body, so they go on.
   public void begin(Supplier<Set<Integer>> departed) {
-    hopeless = null;
+    departedWait = null;
     body = new Body(Thread.currentThread(), departed);
   }
 
@@ -188,7 +188,7 @@ public final class Waits {
   /// caught that: the ranks then stand at different steps. Null if nothing did.
   public @Nullable BraidException end() {
     body = null;
-    return hopeless;
+    return departedWait;
   }
 
   /// The ranks that have ended their body while this thread still runs this rank's; empty on all
@@ -202,7 +202,7 @@ public final class Waits {
 
   /// The failure of a wait for ranks that have departed. Throws the cause that a watch knows, if
   /// one does.
-  public BraidException hopeless(String description, List<Integer> departed) {
+  public BraidException departedFailure(String description, List<Integer> departed) {
     watches.forEach(Runnable::run);
     var failure =
         new BraidException(
@@ -213,7 +213,7 @@ public final class Waits {
                         + departed.stream()
                             .map(String::valueOf)
                             .collect(Collectors.joining(", "))));
-    hopeless = failure;
+    departedWait = failure;
     return failure;
   }
 
@@ -245,6 +245,6 @@ public final class Waits {
 
   /// What each wait going on is for, the longest first.
   public List<String> current() {
-    return going.values().stream().map(one -> one.description().get()).distinct().toList();
+    return active.values().stream().map(one -> one.description().get()).distinct().toList();
   }
 }

@@ -1,12 +1,16 @@
 package braid.internal.resource;
 
 import braid.model.DType;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /// How the host gets at numbers in a backend's memory, which it may not be able to touch itself: a
 /// segment may be no more than an address and a size on a device. Whatever is asked is done when
 /// the call returns; streams that use the memory must have come to rest before.
 public interface Access {
+  /// Bytes of one transfer between the host and memory that it cannot touch.
+  int MAX_CHUNK_BYTES = 4 << 20;
+
   /// Whether the host can read and write the memory itself.
   default boolean direct() {
     return false;
@@ -41,11 +45,43 @@ public interface Access {
 
   /// As many numbers as there is room for, from the first on, widened.
   default void load(DType dtype, MemorySegment memory, float[] into) {
-    InChunks.load(this, dtype, memory, into);
+    if (into.length == 0) {
+      return;
+    }
+    int length = chunkLength(dtype, into.length);
+    try (var arena = Arena.ofConfined()) {
+      var buffer = arena.allocate((long) length * dtype.bytes(), Long.BYTES);
+      for (int start = 0; start < into.length; start += length) {
+        int count = Math.min(length, into.length - start);
+        var chunk = buffer.asSlice(0, (long) count * dtype.bytes());
+        read(memory.asSlice((long) start * dtype.bytes(), chunk.byteSize()), chunk);
+        for (int i = 0; i < count; i++) {
+          into[start + i] = dtype.load(chunk, i);
+        }
+      }
+    }
   }
 
   /// Puts the values there, from the first on, each rounded to the type.
   default void store(DType dtype, float[] values, MemorySegment memory) {
-    InChunks.store(this, dtype, values, memory);
+    if (values.length == 0) {
+      return;
+    }
+    int length = chunkLength(dtype, values.length);
+    try (var arena = Arena.ofConfined()) {
+      var buffer = arena.allocate((long) length * dtype.bytes(), Long.BYTES);
+      for (int start = 0; start < values.length; start += length) {
+        int count = Math.min(length, values.length - start);
+        var chunk = buffer.asSlice(0, (long) count * dtype.bytes());
+        for (int i = 0; i < count; i++) {
+          dtype.store(chunk, i, values[start + i]);
+        }
+        write(chunk, memory.asSlice((long) start * dtype.bytes(), chunk.byteSize()));
+      }
+    }
+  }
+
+  private static int chunkLength(DType dtype, int count) {
+    return Math.min(count, MAX_CHUNK_BYTES / dtype.bytes());
   }
 }

@@ -23,8 +23,8 @@ public interface Inspection extends Access {
 
   /// Lowers `low` and raises `high`, both fp32, by what that makes of the fp32 `sizes`. What is not
   /// finite stays, unless sizes overflow.
-  void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by);
+  void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by);
 
   /// Holds numbers to what is expected of them, rounded to their type.
-  Judgement judge(Interval expected, DType gotType, MemorySegment got);
+  BoundsResult judge(Interval expected, DType gotType, MemorySegment got);
 }

@@ -24,7 +24,7 @@ public record SymmetricMemory(
     Runnable discard)
     implements AutoCloseable {
   /// Where it comes from.
-  public interface Source {
+  public interface Allocator {
     /// Allocates `bytesPerRank` on every member, mapped into each. All members call it together; a
     /// member's part is zeroed. Where it fails on one it fails on all, with [AllocationFailed].
     SymmetricMemory allocate(

@@ -32,7 +32,7 @@ public final class FreeMemory {
   private static final long BYTES_PER_UNIT = 1024;
 
   /// Smaller requests are granted without a check.
-  static final long MUCH_BYTES = 64 << 20;
+  static final long CHECKED_BYTES = 64 << 20;
 
   private static final long POLL_NANOS = 1_000_000;
 
@@ -61,13 +61,13 @@ public final class FreeMemory {
   /// Runs `fill`, which takes that many bytes and writes to all of them. Throws where the machine
   /// has not as many left.
   public <T> T take(long bytes, Supplier<T> fill) {
-    if (bytes < MUCH_BYTES) {
+    if (bytes < CHECKED_BYTES) {
       return fill.get();
     }
-    return takeMuch(bytes, fill);
+    return takeChecked(bytes, fill);
   }
 
-  private synchronized <T> T takeMuch(long bytes, Supplier<T> fill) {
+  private synchronized <T> T takeChecked(long bytes, Supplier<T> fill) {
     try {
       var ledger = ledger();
       try (var _ =
@@ -156,9 +156,9 @@ public final class FreeMemory {
   }
 
   /// Hears that memory granted by [#take] is free again.
-  public synchronized void gaveBack(long bytes) {
+  public synchronized void released(long bytes) {
     var open = ledger;
-    if (bytes < MUCH_BYTES || open == null) {
+    if (bytes < CHECKED_BYTES || open == null) {
       return;
     }
     try {

@@ -92,7 +92,7 @@ public final class SharedFile {
         bytesPerRank,
         rendezvous,
         fill -> memory.take(bytesPerRank, fill),
-        () -> memory.gaveBack(bytesPerRank));
+        () -> memory.released(bytesPerRank));
   }
 
   private static SymmetricMemory allocate(

@@ -17,13 +17,13 @@ public final class FoldedLog implements AutoCloseable {
   private static final String OTHERS = "other such lines";
 
   private static final class Repeated {
-    private final String what;
+    private final String event;
     private long count;
-    private long saidNanos;
+    private long printedNanos;
 
-    private Repeated(String what, long saidNanos) {
-      this.what = what;
-      this.saidNanos = saidNanos;
+    private Repeated(String event, long printedNanos) {
+      this.event = event;
+      this.printedNanos = printedNanos;
     }
   }
 
@@ -39,31 +39,31 @@ public final class FoldedLog implements AutoCloseable {
     log.accept(line);
   }
 
-  /// Prints `first`, or counts it. Lines are of one kind if `what` is the same in all but numbers.
+  /// Prints `first`, or counts it. Lines are of one kind if `event` is the same in all but numbers.
   ///
-  /// @param what the event without what is different each time
-  public synchronized void repeated(String what, String first) {
+  /// @param event what
+  public synchronized void repeated(String event, String first) {
     long now = System.nanoTime();
-    var kind = kinds.size() < MAX_KINDS ? what.replaceAll("[0-9]+", "#") : OTHERS;
-    var before = kinds.putIfAbsent(kind, new Repeated(kind.equals(OTHERS) ? OTHERS : what, now));
+    var kind = kinds.size() < MAX_KINDS ? event.replaceAll("[0-9]+", "#") : OTHERS;
+    var before = kinds.putIfAbsent(kind, new Repeated(kind.equals(OTHERS) ? OTHERS : event, now));
     if (before == null) {
       log.accept(first);
       return;
     }
     before.count++;
-    if (now - before.saidNanos >= INTERVAL_NANOS) {
-      say(before);
-      before.saidNanos = now;
+    if (now - before.printedNanos >= INTERVAL_NANOS) {
+      print(before);
+      before.printedNanos = now;
     }
   }
 
-  private void say(Repeated repeated) {
+  private void print(Repeated repeated) {
     if (repeated.count > 0) {
       log.accept(
           String.format(
               Locale.ROOT,
               "%s (%,d more %s)",
-              repeated.what,
+              repeated.event,
               repeated.count,
               repeated.count == 1 ? "time" : "times"));
       repeated.count = 0;
@@ -73,6 +73,6 @@ public final class FoldedLog implements AutoCloseable {
   /// Prints what was counted and not yet printed. Twice is harmless.
   @Override
   public synchronized void close() {
-    kinds.values().forEach(this::say);
+    kinds.values().forEach(this::print);
   }
 }

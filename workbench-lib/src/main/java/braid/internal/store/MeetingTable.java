@@ -17,32 +17,32 @@ import org.jspecify.annotations.Nullable;
 /// A meeting that failed (its members call different things, or one gave up) stays until every
 /// member has been told; what is still there when a new epoch begins is dropped then.
 public final class MeetingTable {
-  private final Map<String, Entry> entries = new HashMap<>();
-  private final TreeSet<Integer> left = new TreeSet<>();
+  private final Map<String, OpenMeeting> open = new HashMap<>();
+  private final TreeSet<Integer> disconnected = new TreeSet<>();
   private int epoch;
   private @Nullable String aborted;
 
-  private static final class Entry {
+  private static final class OpenMeeting {
     final Meeting meeting;
     final int firstRank;
     final Map<Integer, byte[]> values = new TreeMap<>();
     final Map<Integer, Consumer<Reply>> waiting = new TreeMap<>();
-    final TreeSet<Integer> told = new TreeSet<>();
+    final TreeSet<Integer> replied = new TreeSet<>();
     @Nullable Reply failure;
 
-    Entry(Meeting meeting, int firstRank) {
+    OpenMeeting(Meeting meeting, int firstRank) {
       this.meeting = meeting;
       this.firstRank = firstRank;
     }
 
     List<Integer> missing() {
       return meeting.members().stream()
-          .filter(rank -> !values.containsKey(rank) && !told.contains(rank))
+          .filter(rank -> !values.containsKey(rank) && !replied.contains(rank))
           .toList();
     }
 
-    boolean over() {
-      return told.containsAll(meeting.members());
+    boolean isDone() {
+      return replied.containsAll(meeting.members());
     }
   }
 
@@ -51,15 +51,15 @@ public final class MeetingTable {
   private final class Deliveries {
     private final List<Runnable> pending = new ArrayList<>();
 
-    void tell(Entry entry, Reply reply) {
-      entry.waiting.forEach(
-          (rank, taker) -> {
-            entry.told.add(rank);
-            pending.add(() -> taker.accept(reply));
+    void reply(OpenMeeting current, Reply reply) {
+      current.waiting.forEach(
+          (rank, receiver) -> {
+            current.replied.add(rank);
+            pending.add(() -> receiver.accept(reply));
           });
-      entry.waiting.clear();
-      if (entry.over()) {
-        entries.remove(entry.meeting.key(), entry);
+      current.waiting.clear();
+      if (current.isDone()) {
+        open.remove(current.meeting.key(), current);
       }
     }
 
@@ -68,21 +68,21 @@ public final class MeetingTable {
     }
   }
 
-  /// Brings `rank`'s value; `taker` gets the reply, at once or when the last member comes.
-  void join(Meeting meeting, int rank, byte[] value, Consumer<Reply> taker) {
+  /// Brings `rank`'s value; `receiver` gets the reply, at once or when the last member comes.
+  void join(Meeting meeting, int rank, byte[] value, Consumer<Reply> receiver) {
     var deliveries = new Deliveries();
     synchronized (this) {
-      var refusal = enter(meeting, rank, deliveries);
+      var refusal = admit(meeting, rank, deliveries);
       if (refusal != null) {
-        deliveries.pending.add(() -> taker.accept(refusal));
+        deliveries.pending.add(() -> receiver.accept(refusal));
       } else {
-        seat(meeting, rank, value, taker, deliveries);
+        add(meeting, rank, value, receiver, deliveries);
       }
     }
     deliveries.deliver();
   }
 
-  private @Nullable Reply enter(Meeting meeting, int rank, Deliveries deliveries) {
+  private @Nullable Reply admit(Meeting meeting, int rank, Deliveries deliveries) {
     if (!meeting.members().contains(rank)) {
       return new Reply.Failed(
           "%s is for ranks %s but rank %d came; call it on members only"
@@ -95,48 +95,48 @@ public final class MeetingTable {
       epoch = meeting.epoch();
       aborted = null;
       failAll(new Reply.Aborted("the other ranks have gone on to a later cell"), deliveries);
-      entries.clear();
+      open.clear();
     }
     return aborted == null ? null : new Reply.Aborted(aborted);
   }
 
-  private void seat(
-      Meeting meeting, int rank, byte[] value, Consumer<Reply> taker, Deliveries deliveries) {
-    var entry = entries.computeIfAbsent(meeting.key(), key -> new Entry(meeting, rank));
-    if (entry.values.containsKey(rank)) {
+  private void add(
+      Meeting meeting, int rank, byte[] value, Consumer<Reply> receiver, Deliveries deliveries) {
+    var current = open.computeIfAbsent(meeting.key(), key -> new OpenMeeting(meeting, rank));
+    if (current.values.containsKey(rank)) {
       deliveries.pending.add(
           () ->
-              taker.accept(
+              receiver.accept(
                   new Reply.Failed(
                       "rank %d came to %s twice; two of its threads use one group"
                           .formatted(rank, meeting.label()))));
       return;
     }
-    entry.values.put(rank, value);
-    entry.waiting.put(rank, taker);
-    if (entry.failure == null) {
-      entry.failure = mismatch(entry, meeting, rank);
+    current.values.put(rank, value);
+    current.waiting.put(rank, receiver);
+    if (current.failure == null) {
+      current.failure = mismatch(current, meeting, rank);
     }
-    if (entry.failure == null) {
-      entry.failure = absence(entry);
+    if (current.failure == null) {
+      current.failure = disconnection(current);
     }
-    if (entry.failure != null) {
-      deliveries.tell(entry, entry.failure);
-    } else if (entry.values.size() == meeting.members().size()) {
-      deliveries.tell(
-          entry, new Reply.Values(meeting.members().stream().map(entry.values::get).toList()));
+    if (current.failure != null) {
+      deliveries.reply(current, current.failure);
+    } else if (current.values.size() == meeting.members().size()) {
+      deliveries.reply(
+          current, new Reply.Values(meeting.members().stream().map(current.values::get).toList()));
     }
   }
 
-  private static @Nullable Reply mismatch(Entry entry, Meeting meeting, int rank) {
-    var first = entry.meeting;
+  private static @Nullable Reply mismatch(OpenMeeting current, Meeting meeting, int rank) {
+    var first = current.meeting;
     if (first.label().equals(meeting.label()) && first.members().equals(meeting.members())) {
       return null;
     }
     boolean sameRanks = first.members().equals(meeting.members());
     return new Reply.Failed(
         "all ranks of a group must make the same calls in the same order but rank %d called %s"
-                .formatted(entry.firstRank, described(first, sameRanks))
+                .formatted(current.firstRank, described(first, sameRanks))
             + " where rank %d called %s".formatted(rank, described(meeting, sameRanks)));
   }
 
@@ -144,8 +144,8 @@ public final class MeetingTable {
     return sameRanks ? meeting.label() : meeting.label() + " of ranks " + names(meeting.members());
   }
 
-  private @Nullable Reply absence(Entry entry) {
-    var gone = entry.missing().stream().filter(left::contains).toList();
+  private @Nullable Reply disconnection(OpenMeeting current) {
+    var gone = current.missing().stream().filter(disconnected::contains).toList();
     return gone.isEmpty()
         ? null
         : new Reply.Aborted("%s left before it came".formatted(ranks(gone)));
@@ -156,21 +156,21 @@ public final class MeetingTable {
   void giveUp(Meeting meeting, int rank) {
     var deliveries = new Deliveries();
     synchronized (this) {
-      var entry = entries.get(meeting.key());
-      if (entry != null && meeting.epoch() == epoch && entry.waiting.containsKey(rank)) {
-        var missing = ranks(entry.missing());
-        var taker = entry.waiting.remove(rank);
-        entry.told.add(rank);
-        entry.failure =
+      var current = open.get(meeting.key());
+      if (current != null && meeting.epoch() == epoch && current.waiting.containsKey(rank)) {
+        var missing = ranks(current.missing());
+        var receiver = current.waiting.remove(rank);
+        current.replied.add(rank);
+        current.failure =
             new Reply.Aborted("rank %d gave up waiting for %s".formatted(rank, missing));
         deliveries.pending.add(
             () ->
-                taker.accept(
+                receiver.accept(
                     new Reply.Failed(
                         "%s did not come to %s and rank %d gave up; see what kept them, or raise"
                                 .formatted(missing, meeting.label(), rank)
                             + " BRAID_TIMEOUT_SECONDS")));
-        deliveries.tell(entry, entry.failure);
+        deliveries.reply(current, current.failure);
       }
     }
     deliveries.deliver();
@@ -181,12 +181,12 @@ public final class MeetingTable {
   void departed(Meeting meeting, Set<Integer> gone) {
     var deliveries = new Deliveries();
     synchronized (this) {
-      var entry = entries.get(meeting.key());
-      if (entry != null && meeting.epoch() == epoch && entry.failure == null) {
-        var missing = entry.missing();
+      var current = open.get(meeting.key());
+      if (current != null && meeting.epoch() == epoch && current.failure == null) {
+        var missing = current.missing();
         if (!missing.isEmpty() && gone.containsAll(missing)) {
-          entry.failure = new Reply.Departed(missing);
-          deliveries.tell(entry, entry.failure);
+          current.failure = new Reply.Departed(missing);
+          deliveries.reply(current, current.failure);
         }
       }
     }
@@ -194,18 +194,18 @@ public final class MeetingTable {
   }
 
   /// `rank` will come to no meeting any more. Those it is missing from fail now.
-  void leave(int rank) {
+  void disconnected(int rank) {
     var deliveries = new Deliveries();
     synchronized (this) {
-      left.add(rank);
-      for (var entry : List.copyOf(entries.values())) {
-        if (entry.failure == null) {
-          entry.failure = absence(entry);
+      disconnected.add(rank);
+      for (var current : List.copyOf(open.values())) {
+        if (current.failure == null) {
+          current.failure = disconnection(current);
         }
-        entry.waiting.remove(rank);
-        entry.told.add(rank);
-        if (entry.failure != null) {
-          deliveries.tell(entry, entry.failure);
+        current.waiting.remove(rank);
+        current.replied.add(rank);
+        if (current.failure != null) {
+          deliveries.reply(current, current.failure);
         }
       }
     }
@@ -213,9 +213,9 @@ public final class MeetingTable {
   }
 
   /// `rank` is there, perhaps again after a restart.
-  void arrive(int rank) {
+  void connected(int rank) {
     synchronized (this) {
-      left.remove(rank);
+      disconnected.remove(rank);
     }
   }
 
@@ -225,20 +225,20 @@ public final class MeetingTable {
     synchronized (this) {
       aborted = reason;
       failAll(new Reply.Aborted(reason), deliveries);
-      entries.clear();
+      open.clear();
     }
     deliveries.deliver();
   }
 
   private void failAll(Reply reply, Deliveries deliveries) {
-    for (var entry : List.copyOf(entries.values())) {
-      deliveries.tell(entry, reply);
+    for (var current : List.copyOf(open.values())) {
+      deliveries.reply(current, reply);
     }
   }
 
   /// Meetings that somebody waits in or has still to be told about.
   public synchronized int pending() {
-    return entries.size();
+    return open.size();
   }
 
   private static String ranks(List<Integer> ranks) {

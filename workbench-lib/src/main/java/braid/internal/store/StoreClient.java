@@ -21,7 +21,7 @@ public final class StoreClient implements Store {
   private final Frames frames;
   private final String address;
   private final AtomicInteger ids = new AtomicInteger();
-  private final Map<Integer, CompletableFuture<Reply>> going = new ConcurrentHashMap<>();
+  private final Map<Integer, CompletableFuture<Reply>> pending = new ConcurrentHashMap<>();
   private volatile boolean closed;
 
   private StoreClient(Socket socket, Frames frames, String address) {
@@ -69,7 +69,7 @@ public final class StoreClient implements Store {
     Meeting.checkValue(meeting.label(), value);
     int id = ids.incrementAndGet();
     var reply = new CompletableFuture<Reply>();
-    going.put(id, reply);
+    pending.put(id, reply);
     send(
         'j',
         id,
@@ -102,7 +102,7 @@ public final class StoreClient implements Store {
       for (var frame = frames.receive(Frames.MAX_FRAME_BYTES);
           frame != null;
           frame = frames.receive(Frames.MAX_FRAME_BYTES)) {
-        var waiting = going.remove(frame.getInt());
+        var waiting = pending.remove(frame.getInt());
         var reply = Frames.reply(frame);
         if (waiting != null) {
           waiting.complete(reply);
@@ -117,8 +117,8 @@ public final class StoreClient implements Store {
   /// Nobody may wait for replies that cannot come any more.
   private void lost(String reason) {
     closed = true;
-    for (var id : List.copyOf(going.keySet())) {
-      var waiting = going.remove(id);
+    for (var id : List.copyOf(pending.keySet())) {
+      var waiting = pending.remove(id);
       if (waiting != null) {
         waiting.complete(new Reply.Aborted("lost the store at %s: %s".formatted(address, reason)));
       }

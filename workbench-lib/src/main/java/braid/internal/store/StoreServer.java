@@ -91,21 +91,21 @@ public final class StoreServer implements AutoCloseable {
           socket.close();
           return;
         }
-        Thread.ofVirtual().name("braid-store-rank").start(() -> converse(socket));
+        Thread.ofVirtual().name("braid-store-rank").start(() -> serve(socket));
       } catch (IOException | OutOfMemoryError e) {
         if (!closed) {
-          var what =
+          var line =
               "the store cannot take connections for now: "
                   + e.getMessage()
                   + "; it goes on trying (see ulimit -n)";
-          log.repeated(what, what);
+          log.repeated(line, line);
           LockSupport.parkNanos(ACCEPT_PAUSE.toNanos());
         }
       }
     }
   }
 
-  private void converse(Socket socket) {
+  private void serve(Socket socket) {
     int rank = -1;
     try (socket) {
       var frames = new Frames(socket);
@@ -123,7 +123,7 @@ public final class StoreServer implements AutoCloseable {
     } finally {
       connections.remove(socket);
       if (rank >= 0 && ranks.remove(rank, socket)) {
-        table.leave(rank);
+        table.disconnected(rank);
       }
     }
   }
@@ -144,29 +144,29 @@ public final class StoreServer implements AutoCloseable {
       frames.sendWelcome(refusal);
       throw new IOException(refusal);
     }
-    table.arrive(rank);
+    table.connected(rank);
     frames.sendWelcome("");
     socket.setSoTimeout(0);
     return rank;
   }
 
   private void serve(Frames frames, int rank) throws IOException {
-    var going = new ConcurrentHashMap<Integer, Meeting>();
+    var pending = new ConcurrentHashMap<Integer, Meeting>();
     for (var frame = frames.receive(Frames.MAX_FRAME_BYTES);
         frame != null;
         frame = frames.receive(Frames.MAX_FRAME_BYTES)) {
       byte request = frame.get();
       int id = frame.getInt();
       switch (request) {
-        case 'j' -> join(frames, rank, going, id, frame);
+        case 'j' -> join(frames, rank, pending, id, frame);
         case 'g' -> {
-          var meeting = going.get(id);
+          var meeting = pending.get(id);
           if (meeting != null) {
             table.giveUp(meeting, rank);
           }
         }
         case 'd' -> {
-          var meeting = going.get(id);
+          var meeting = pending.get(id);
           var gone = Set.copyOf(Frames.ranks(frame));
           if (meeting != null) {
             table.departed(meeting, gone);
@@ -177,17 +177,18 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  private void join(Frames frames, int rank, Map<Integer, Meeting> going, int id, ByteBuffer frame)
+  private void join(
+      Frames frames, int rank, Map<Integer, Meeting> pending, int id, ByteBuffer frame)
       throws IOException {
     var meeting = Frames.meeting(frame);
     var value = Frames.bytes(frame);
-    going.put(id, meeting);
+    pending.put(id, meeting);
     table.join(
         meeting,
         rank,
         value,
         reply -> {
-          going.remove(id);
+          pending.remove(id);
           try {
             frames.send(
                 out -> {

@@ -39,8 +39,8 @@ public record Epilogue(
     return new Epilogue(by, accumulate, bias, preActivation, amax, outScale);
   }
 
-  Epilogue further(int rows) {
+  Epilogue shifted(int rows) {
     return new Epilogue(
-        scale, accumulate, bias, preActivation.map(kept -> kept.further(rows)), amax, outScale);
+        scale, accumulate, bias, preActivation.map(kept -> kept.shifted(rows)), amax, outScale);
   }
 }

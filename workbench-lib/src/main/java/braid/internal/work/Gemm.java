@@ -38,7 +38,7 @@ public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, 
                 i -> {
                   int rows = i * rowStep;
                   return new Gemm(
-                      a.further(rows), b, c.further(rows), epilogue.further(rows), 1, 0);
+                      a.shifted(rows), b, c.shifted(rows), epilogue.shifted(rows), 1, 0);
                 })
             .toList();
   }

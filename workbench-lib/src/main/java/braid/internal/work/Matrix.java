@@ -56,7 +56,7 @@ public record Matrix(
   }
 
   /// As many rows of the memory, so many stored rows further on.
-  Matrix further(int storedRows) {
+  Matrix shifted(int storedRows) {
     return new Matrix(
         segment.asSlice((long) storedRows * stride * dtype.bytes()),
         dtype,

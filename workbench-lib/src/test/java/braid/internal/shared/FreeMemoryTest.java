@@ -29,8 +29,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Ranks of one machine that ask for memory at the same time get no more than there is.
 class FreeMemoryTest {
-  private static final long MACHINE_BYTES = 100 * FreeMemory.MUCH_BYTES;
-  private static final long ASKED_BYTES = 60 * FreeMemory.MUCH_BYTES;
+  private static final long MACHINE_BYTES = 100 * FreeMemory.CHECKED_BYTES;
+  private static final long ASKED_BYTES = 60 * FreeMemory.CHECKED_BYTES;
 
   /// Left of a machine whose memory is taken only when it is filled.
   private final AtomicLong left = new AtomicLong(MACHINE_BYTES);
@@ -103,7 +103,7 @@ class FreeMemoryTest {
     assertThatThrownBy(
             () ->
                 second.take(
-                    FreeMemory.MUCH_BYTES,
+                    FreeMemory.CHECKED_BYTES,
                     () -> {
                       throw new IllegalStateException("no arena");
                     }))
@@ -112,12 +112,12 @@ class FreeMemoryTest {
         .isInstanceOf(BraidException.class)
         .hasMessageContaining("hold %d + 0 and".formatted(ASKED_BYTES));
     left.addAndGet(ASKED_BYTES);
-    first.gaveBack(ASKED_BYTES);
+    first.released(ASKED_BYTES);
     assertThat(second.take(ASKED_BYTES, () -> fill(ASKED_BYTES))).isTrue();
     assertThatThrownBy(() -> first.take(ASKED_BYTES, () -> fill(ASKED_BYTES)))
         .hasMessageContaining("hold 0 + %d and".formatted(ASKED_BYTES));
     first.close();
-    second.gaveBack(ASKED_BYTES);
+    second.released(ASKED_BYTES);
     second.close();
     assertThat(ledger(token)).doesNotExist();
   }
@@ -125,7 +125,7 @@ class FreeMemoryTest {
   @Test
   void littleMemoryTakesNoTurn() {
     left.set(0);
-    assertThat(memory(0, 2).take(FreeMemory.MUCH_BYTES - 1, () -> true)).isTrue();
+    assertThat(memory(0, 2).take(FreeMemory.CHECKED_BYTES - 1, () -> true)).isTrue();
     assertThat(ledger(token)).doesNotExist();
   }
 

@@ -60,29 +60,29 @@ final class AlgorithmTimer implements AutoCloseable {
   record Choice(Lt.Plan plan, boolean fromDisk) {}
 
   /// What a candidate works on: addresses, 0 where there is nothing.
-  private record Ground(long a, long b, long d, long bias, long aux, long workspace) {}
+  private record Buffers(long a, long b, long d, long bias, long aux, long workspace) {}
 
   /// What was found before, or the fastest of the candidates. It has run when it is given out, also
   /// where there was nothing to compare: the driver loads a kernel at its first use and may wait
   /// for all streams then, one of which may wait for a rank that does just the same. Left and right
   /// are where such matrices lie, or 0.
   Choice choose(Lt.Problem problem, long left, long right) {
-    try (var room = new Scratch(device.gpu())) {
-      var ground =
-          new Ground(
-              left == 0 ? filled(room, problem.a()) : left,
-              right == 0 ? filled(room, problem.b()) : right,
-              room.another(resultBytes(problem)),
-              problem.bias() ? room.another((long) problem.d().columns() * Float.BYTES) : 0,
-              problem.gelu() ? room.another(resultBytes(problem)) : 0,
-              room.another(Lt.WORKSPACE_BYTES));
-      return kept(problem, ground)
+    try (var scratch = new Scratch(device.gpu())) {
+      var buffers =
+          new Buffers(
+              left == 0 ? filled(scratch, problem.a()) : left,
+              right == 0 ? filled(scratch, problem.b()) : right,
+              scratch.allocate(resultBytes(problem)),
+              problem.bias() ? scratch.allocate((long) problem.d().columns() * Float.BYTES) : 0,
+              problem.gelu() ? scratch.allocate(resultBytes(problem)) : 0,
+              scratch.allocate(Lt.WORKSPACE_BYTES));
+      return fromCache(problem, buffers)
           .map(plan -> new Choice(plan, true))
-          .orElseGet(() -> new Choice(fastest(problem, ground), false));
+          .orElseGet(() -> new Choice(fastest(problem, buffers), false));
     }
   }
 
-  private Optional<Lt.Plan> kept(Lt.Problem problem, Ground ground) {
+  private Optional<Lt.Plan> fromCache(Lt.Problem problem, Buffers buffers) {
     var found = cache.find(problem);
     if (found.isEmpty()) {
       return Optional.empty();
@@ -93,7 +93,7 @@ final class AlgorithmTimer implements AutoCloseable {
       return plan;
     }
     try {
-      run(plan.get(), ground);
+      run(plan.get(), buffers);
       stream.synchronize();
       return plan;
     } catch (GpuError e) {
@@ -104,12 +104,12 @@ final class AlgorithmTimer implements AutoCloseable {
   }
 
   /// The others are closed.
-  private Lt.Plan fastest(Lt.Problem problem, Ground ground) {
+  private Lt.Plan fastest(Lt.Problem problem, Buffers buffers) {
     var candidates = lt.candidates(problem, CANDIDATES, Lt.WORKSPACE_BYTES);
     var best = candidates.getFirst();
     float least = Float.POSITIVE_INFINITY;
     for (var candidate : candidates) {
-      float took = milliseconds(candidate, ground);
+      float took = milliseconds(candidate, buffers);
       if (took < least) {
         least = took;
         best = candidate;
@@ -121,14 +121,14 @@ final class AlgorithmTimer implements AutoCloseable {
     return best;
   }
 
-  private float milliseconds(Lt.Plan plan, Ground ground) {
+  private float milliseconds(Lt.Plan plan, Buffers buffers) {
     for (int i = 0; i < WARM_UPS; i++) {
-      run(plan, ground);
+      run(plan, buffers);
     }
     float least = Float.POSITIVE_INFINITY;
     for (int i = 0; i < ROUNDS; i++) {
       stream.record(begin);
-      run(plan, ground);
+      run(plan, buffers);
       stream.record(end);
       stream.synchronize();
       least = Math.min(least, end.millisecondsSince(begin));
@@ -136,8 +136,18 @@ final class AlgorithmTimer implements AutoCloseable {
     return least;
   }
 
-  private void run(Lt.Plan plan, Ground on) {
-    plan.run(stream, 1, on.a, on.b, 0, on.d, on.d, on.bias, on.aux, on.workspace);
+  private void run(Lt.Plan plan, Buffers buffers) {
+    plan.run(
+        stream,
+        1,
+        buffers.a,
+        buffers.b,
+        0,
+        buffers.d,
+        buffers.d,
+        buffers.bias,
+        buffers.aux,
+        buffers.workspace);
   }
 
   private static void closeAllBut(Lt.Plan best, List<Lt.Plan> all) {
@@ -154,9 +164,9 @@ final class AlgorithmTimer implements AutoCloseable {
     return first + (problem.batch() - 1) * problem.batchStrideD() * bytes(problem.d().type());
   }
 
-  static long bytes(Lt.Layout of) {
-    long storedRows = of.transposed() ? of.columns() : of.rows();
-    return storedRows * of.stride() * bytes(of.type());
+  static long bytes(Lt.Layout layout) {
+    long storedRows = layout.transposed() ? layout.columns() : layout.rows();
+    return storedRows * layout.stride() * bytes(layout.type());
   }
 
   private static ElementType type(Lt.Type type) {
@@ -179,11 +189,16 @@ final class AlgorithmTimer implements AutoCloseable {
   }
 
   /// Memory of that matrix's size with numbers in it.
-  private long filled(Scratch room, Lt.Layout of) {
-    long address = room.another(bytes(of));
+  private long filled(Scratch scratch, Lt.Layout layout) {
+    long address = scratch.allocate(bytes(layout));
     device
         .kernels()
-        .fillIntegers(stream, address, bytes(of) / bytes(of.type()), type(of.type()), FILLING_SEED);
+        .fillIntegers(
+            stream,
+            address,
+            bytes(layout) / bytes(layout.type()),
+            type(layout.type()),
+            FILLING_SEED);
     stream.synchronize();
     return address;
   }

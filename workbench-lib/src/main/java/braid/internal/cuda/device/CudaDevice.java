@@ -37,7 +37,7 @@ public final class CudaDevice implements AutoCloseable {
   public static CudaDevice open(Env env) {
     int device = env.local().rank();
     int rank = env.world().rank();
-    refused(Gpu.missing(), Gpu.count(), device, rank)
+    refusal(Gpu.missing(), Gpu.count(), device, rank)
         .ifPresent(
             why -> {
               throw new BraidException(why);
@@ -59,17 +59,17 @@ public final class CudaDevice implements AutoCloseable {
   /// that CUDA cannot use.
   ///
   /// @param missing why CUDA can use none
-  /// @param shown how many it can use
-  static Optional<String> refused(Optional<String> missing, int shown, int device, int rank) {
+  /// @param usable how many it can use
+  static Optional<String> refusal(Optional<String> missing, int usable, int device, int rank) {
     return missing
         .map(CudaDevice::onCuda)
         .or(
             () ->
-                device < shown
+                device < usable
                     ? Optional.empty()
                     : Optional.of(
                         "rank %d needs GPU %d but CUDA can use %d here; start fewer ranks, look at CUDA_VISIBLE_DEVICES, or run on the host: --backend host"
-                            .formatted(rank, device, shown)));
+                            .formatted(rank, device, usable)));
   }
 
   private static String onCuda(String missing) {

@@ -60,7 +60,8 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
           .toList();
 
   /// One multiplication.
-  private record Case(Types types, Size size, boolean turnedA, boolean turnedB, boolean padded) {
+  private record Case(
+      Types types, Size size, boolean transposedA, boolean transposedB, boolean padded) {
     Epilogue epilogue() {
       return types.result.isFp8()
           ? new Epilogue(1, false, Optional.empty(), Optional.empty(), Optional.empty(), OUT_SCALE)
@@ -68,11 +69,12 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     }
 
     int a(int row, int depth) {
-      return Integers.at(LEFT_SEED, turnedA ? depth * size.m + row : row * size.k + depth);
+      return Integers.at(LEFT_SEED, transposedA ? depth * size.m + row : row * size.k + depth);
     }
 
     int b(int depth, int column) {
-      return Integers.at(RIGHT_SEED, turnedB ? column * size.k + depth : depth * size.n + column);
+      return Integers.at(
+          RIGHT_SEED, transposedB ? column * size.k + depth : depth * size.n + column);
     }
 
     @Override
@@ -84,8 +86,8 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
           size.m,
           size.n,
           size.k,
-          turnedA ? " transposed input" : "",
-          turnedB ? " transposed weight" : "",
+          transposedA ? " transposed input" : "",
+          transposedB ? " transposed weight" : "",
           padded ? " padded" : "");
     }
   }
@@ -101,11 +103,11 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     try (var stream = device.gpu().stream(device.gpu().leastPriority())) {
       for (var types : TYPES) {
         for (var size : SIZES) {
-          for (int ways = 0; ways < 1 << 3; ways++) {
-            var each = new Case(types, size, (ways & 1) != 0, (ways & 2) != 0, (ways & 4) != 0);
-            var wrong = wrong(stream, each);
-            if (wrong.isPresent()) {
-              return wrong.get();
+          for (int flags = 0; flags < 1 << 3; flags++) {
+            var each = new Case(types, size, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0);
+            var mismatch = mismatch(stream, each);
+            if (mismatch.isPresent()) {
+              return mismatch.get();
             }
           }
         }
@@ -114,32 +116,32 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     }
   }
 
-  private Optional<String> wrong(GpuStream stream, Case of) {
+  private Optional<String> mismatch(GpuStream stream, Case tested) {
     try (var room = new Scratch(device.gpu());
         var scratch = new Scratch(device.gpu())) {
-      var size = of.size;
-      var a = matrix(room, of.types.left, size.m, size.k, of.turnedA);
-      var b = matrix(room, of.types.right, size.k, size.n, of.turnedB);
-      var c = matrix(room, of.types.result, size.m, size.n, false);
+      var size = tested.size;
+      var a = matrix(room, tested.types.left, size.m, size.k, tested.transposedA);
+      var b = matrix(room, tested.types.right, size.k, size.n, tested.transposedB);
+      var c = matrix(room, tested.types.result, size.m, size.n, false);
       fill(stream, a, LEFT_SEED);
       fill(stream, b, RIGHT_SEED);
-      var operand = operand(room, b, of.types.left);
+      var operand = operand(room, b, tested.types.left);
       var multiplier = device.multiplier();
       multiplier.refresh(stream, operand);
       // Choosing an algorithm reads both sides, on a stream of its own.
       stream.synchronize();
-      long workspace = room.another(Lt.WORKSPACE_BYTES);
+      long workspace = room.allocate(Lt.WORKSPACE_BYTES);
       multiplier
-          .prepare(new Gemm(a, operand, c, of.epilogue()), 0, scratch, workspace, of.padded)
+          .prepare(new Gemm(a, operand, c, tested.epilogue()), 0, scratch, workspace, tested.padded)
           .forEach(step -> step.launch().on(stream));
       stream.synchronize();
-      return compared(of, c);
+      return mismatch(tested, c);
     }
   }
 
   private Matrix matrix(Scratch room, DType dtype, int rows, int columns, boolean transposed) {
     long bytes = (long) rows * columns * dtype.bytes();
-    var memory = CudaDevice.view(room.another(bytes), bytes, Arena.global());
+    var memory = CudaDevice.view(room.allocate(bytes), bytes, Arena.global());
     return transposed
         ? Matrix.transposed(memory, dtype, rows, columns)
         : Matrix.of(memory, dtype, rows, columns);
@@ -158,7 +160,7 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
 
   /// Its second form ends with the room.
   private static Operand operand(Scratch room, Matrix source, DType left) {
-    long bytes = Forms.formBytes(source, left);
+    long bytes = OperandForms.formBytes(source, left);
     return new Operand(
         source,
         left,
@@ -166,25 +168,26 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
             ? Optional.empty()
             : Optional.of(
                 new PrivateMemory(
-                    CudaDevice.view(room.another(bytes), bytes, Arena.global()), () -> {})));
+                    CudaDevice.view(room.allocate(bytes), bytes, Arena.global()), () -> {})));
   }
 
-  private Optional<String> compared(Case of, Matrix c) {
+  private Optional<String> mismatch(Case tested, Matrix c) {
     try (var arena = Arena.ofConfined()) {
       long bytes = c.segment().byteSize();
       var got = arena.allocate(bytes, Long.BYTES);
       device.gpu().copy(got.address(), c.segment().address(), bytes);
-      for (int row = 0; row < of.size.m; row++) {
-        for (int column = 0; column < of.size.n; column++) {
+      for (int row = 0; row < tested.size.m; row++) {
+        for (int column = 0; column < tested.size.n; column++) {
           int sum = 0;
-          for (int depth = 0; depth < of.size.k; depth++) {
-            sum += of.a(row, depth) * of.b(depth, column);
+          for (int depth = 0; depth < tested.size.k; depth++) {
+            sum += tested.a(row, depth) * tested.b(depth, column);
           }
-          float is = c.dtype().load(got, (long) row * of.size.n + column);
-          float should = c.dtype().round(sum * of.epilogue().outScale());
-          if (is != should) {
+          float actual = c.dtype().load(got, (long) row * tested.size.n + column);
+          float expected = c.dtype().round(sum * tested.epilogue().outScale());
+          if (actual != expected) {
             return Optional.of(
-                "%s: [%d, %d] must be %s but was %s".formatted(of, row, column, should, is));
+                "%s: [%d, %d] must be %s but was %s"
+                    .formatted(tested, row, column, expected, actual));
           }
         }
       }

@@ -29,29 +29,29 @@ import java.util.Map;
 public final class Multiplier implements AutoCloseable {
   private final CudaDevice device;
   private final Lt lt;
-  private final AlgorithmTimer trial;
+  private final AlgorithmTimer timer;
   private final Map<Lt.Problem, AlgorithmTimer.Choice> chosen = new HashMap<>();
-  private final Map<Lt.Problem, String> impossible = new HashMap<>();
+  private final Map<Lt.Problem, String> refusals = new HashMap<>();
 
   /// @param algorithms the folder in which choices are kept
   Multiplier(CudaDevice device, Lt lt, Path algorithms) {
     this.device = device;
     this.lt = lt;
-    this.trial = new AlgorithmTimer(device, lt, algorithms);
+    this.timer = new AlgorithmTimer(device, lt, algorithms);
   }
 
   /// One piece of a multiplication, as a profile shows it.
   public record Step(Stage stage, long bytes, long flops, Launch launch) {}
 
   /// How one multiplication is done.
-  private record Way(Lt.Problem problem, Left left, Finish finish) {}
+  private record Strategy(Lt.Problem problem, LeftForm leftForm, Finish finish) {}
 
   /// How the result comes of the product.
   private enum Finish {
     /// By cublasLt.
-    TOGETHER,
+    FUSED,
     /// By our own kernel, from fp32.
-    APART,
+    SEPARATE,
     /// The same, and both sides are copied first to where all sizes, strides and addresses are
     /// multiples of 16 bytes, with zeros around them.
     PADDED
@@ -60,8 +60,8 @@ public final class Multiplier implements AutoCloseable {
   private static final int ALIGNMENT_BYTES = 16;
 
   /// What is done to the left side first.
-  private enum Left {
-    AS_IT_IS,
+  private enum LeftForm {
+    AS_STORED,
     /// Stored by rows, as tensor cores want fp8.
     TRANSPOSED,
     WIDENED
@@ -79,18 +79,19 @@ public final class Multiplier implements AutoCloseable {
     if (gemm.c().rows() == 0) {
       return List.of();
     }
-    var way = way(gemm, reserved, padded);
-    if (gemm.count() > 1 && way.problem().batch() == 1) {
+    var strategy = strategy(gemm, reserved, padded);
+    if (gemm.count() > 1 && strategy.problem().batch() == 1) {
       return joined(
           gemm,
           gemm.each().stream()
               .flatMap(one -> prepare(one, reserved, scratch, workspace, padded).stream())
               .toList());
     }
-    return switch (way.finish()) {
-      case TOGETHER, APART ->
-          List.of(new Step(Stage.GEMM, 0, gemm.flops(), asItLies(gemm, way, scratch, workspace)));
-      case PADDED -> padded(gemm, way, scratch, workspace);
+    return switch (strategy.finish()) {
+      case FUSED, SEPARATE ->
+          List.of(
+              new Step(Stage.GEMM, 0, gemm.flops(), unpadded(gemm, strategy, scratch, workspace)));
+      case PADDED -> padded(gemm, strategy, scratch, workspace);
     };
   }
 
@@ -103,21 +104,21 @@ public final class Multiplier implements AutoCloseable {
                 Stage.GEMM, 0, gemm.flops(), on -> steps.forEach(step -> step.launch().on(on))));
   }
 
-  private Launch asItLies(Gemm gemm, Way way, Scratch scratch, long workspace) {
-    boolean apart = way.finish() == Finish.APART;
-    long wideBytes = apart ? wideBytes(gemm.c()) : 0;
-    long room = scratch.take(wideBytes + leftBytes(way));
+  private Launch unpadded(Gemm gemm, Strategy strategy, Scratch scratch, long workspace) {
+    boolean separate = strategy.finish() == Finish.SEPARATE;
+    long wideBytes = separate ? wideBytes(gemm.c()) : 0;
+    long room = scratch.take(wideBytes + leftBytes(strategy));
     var a = gemm.a();
-    var asItIs = way.left() == Left.AS_IT_IS;
-    long left = asItIs ? a.segment().address() : room + wideBytes;
-    long right = Forms.right(gemm.b()).segment().address();
+    var asStored = strategy.leftForm() == LeftForm.AS_STORED;
+    long left = asStored ? a.segment().address() : room + wideBytes;
+    long right = OperandForms.right(gemm.b()).segment().address();
     var plan =
         chosen
             .computeIfAbsent(
-                way.problem(), problem -> trial.choose(problem, asItIs ? left : 0, right))
+                strategy.problem(), problem -> timer.choose(problem, asStored ? left : 0, right))
             .plan();
     Launch multiply;
-    if (apart) {
+    if (separate) {
       var finish = finish(gemm, room);
       float scale = gemm.epilogue().scale();
       multiply =
@@ -126,12 +127,12 @@ public final class Multiplier implements AutoCloseable {
             finish.on(on);
           };
     } else {
-      multiply = direct(plan, gemm, left, right, workspace);
+      multiply = fused(plan, gemm, left, right, workspace);
     }
-    return asItIs
+    return asStored
         ? multiply
         : on -> {
-          bring(on, a, way, left);
+          placeLeft(on, a, strategy, left);
           multiply.on(on);
         };
   }
@@ -139,20 +140,20 @@ public final class Multiplier implements AutoCloseable {
   /// ```
   /// scratch | product without gaps | product | left | right |
   /// ```
-  private List<Step> padded(Gemm gemm, Way way, Scratch scratch, long workspace) {
-    var problem = way.problem();
+  private List<Step> padded(Gemm gemm, Strategy strategy, Scratch scratch, long workspace) {
+    var problem = strategy.problem();
     var a = gemm.a();
-    var b = Forms.right(gemm.b());
+    var b = OperandForms.right(gemm.b());
     var c = gemm.c();
     long wideBytes = wideBytes(c);
     long productBytes = Scratch.aligned(AlgorithmTimer.bytes(problem.d()));
-    long leftBytes = leftBytes(way);
+    long leftBytes = leftBytes(strategy);
     long copiesBytes = leftBytes + AlgorithmTimer.bytes(problem.b());
     long room = scratch.take(wideBytes + productBytes + copiesBytes);
     long product = room + wideBytes;
     long left = product + productBytes;
     long right = left + leftBytes;
-    var plan = chosen.computeIfAbsent(problem, one -> trial.choose(one, 0, 0)).plan();
+    var plan = chosen.computeIfAbsent(problem, one -> timer.choose(one, 0, 0)).plan();
     float scale = gemm.epilogue().scale();
     var steps = new ArrayList<Step>();
     steps.add(
@@ -162,7 +163,7 @@ public final class Multiplier implements AutoCloseable {
             0,
             on -> {
               on.fill(left, (byte) 0, copiesBytes);
-              bring(on, a, way, left);
+              placeLeft(on, a, strategy, left);
               copy(on, b, problem.b(), right);
             }));
     steps.add(
@@ -171,8 +172,8 @@ public final class Multiplier implements AutoCloseable {
             0,
             gemm.flops(),
             on -> plan.run(on, scale, left, right, 0, product, product, 0, 0, workspace)));
-    boolean gaps = problem.d().stride() > c.columns();
-    if (gaps) {
+    boolean hasGaps = problem.d().stride() > c.columns();
+    if (hasGaps) {
       steps.add(
           new Step(
               Stage.LOCAL,
@@ -190,7 +191,7 @@ public final class Multiplier implements AutoCloseable {
                           (long) c.columns() * Float.BYTES,
                           c.rows())));
     }
-    steps.add(new Step(Stage.GEMM, 0, 0, finish(gemm, gaps ? room : product)));
+    steps.add(new Step(Stage.GEMM, 0, 0, finish(gemm, hasGaps ? room : product)));
     return List.copyOf(steps);
   }
 
@@ -202,7 +203,7 @@ public final class Multiplier implements AutoCloseable {
     return prepare(new Reduction(List.of(wide), c, gemm.epilogue().scaled(1)));
   }
 
-  private static Launch direct(Lt.Plan plan, Gemm gemm, long left, long right, long workspace) {
+  private static Launch fused(Lt.Plan plan, Gemm gemm, long left, long right, long workspace) {
     var epilogue = gemm.epilogue();
     long out = gemm.c().segment().address();
     float alpha = epilogue.scale();
@@ -229,7 +230,7 @@ public final class Multiplier implements AutoCloseable {
         .ifPresent(
             memory -> {
               var source = operand.source();
-              if (Forms.isTransposedForm(operand)) {
+              if (OperandForms.isTransposedForm(operand)) {
                 device
                     .kernels()
                     .transpose(
@@ -240,7 +241,7 @@ public final class Multiplier implements AutoCloseable {
                         source.rows(),
                         source.columns());
               } else {
-                widen(on, source, memory.segment().address(), Forms.wideStride(source));
+                widen(on, source, memory.segment().address(), OperandForms.wideStride(source));
               }
             });
   }
@@ -255,8 +256,8 @@ public final class Multiplier implements AutoCloseable {
             source.segment().address(),
             source.stride(),
             Arguments.type(source.dtype()),
-            Forms.storedRows(source),
-            Forms.storedColumns(source));
+            OperandForms.storedRows(source),
+            OperandForms.storedColumns(source));
   }
 
   /// Copies rows as they are to where the layout has them.
@@ -271,22 +272,22 @@ public final class Multiplier implements AutoCloseable {
             layout.stride() * bytes,
             source.segment().address(),
             (long) source.stride() * bytes,
-            Forms.storedColumns(source) * bytes,
-            Forms.storedRows(source));
+            OperandForms.storedColumns(source) * bytes,
+            OperandForms.storedRows(source));
   }
 
-  private Way way(Gemm gemm, int reserved, boolean padded) {
+  private Strategy strategy(Gemm gemm, int reserved, boolean padded) {
     var a = gemm.a();
-    var b = Forms.right(gemm.b());
-    var form = form(a, b);
+    var b = OperandForms.right(gemm.b());
+    var leftForm = leftForm(a, b);
     var left =
-        switch (form) {
-          case AS_IT_IS -> layout(type(a.dtype(), b.dtype()), a, a.stride());
+        switch (leftForm) {
+          case AS_STORED -> layout(type(a.dtype(), b.dtype()), a, a.stride());
           case TRANSPOSED ->
               new Lt.Layout(type(a.dtype()), a.rows(), a.columns(), a.columns(), false);
           case WIDENED ->
               new Lt.Layout(
-                  Lt.Type.FP16, a.rows(), a.columns(), Forms.wideStride(a), a.transposed());
+                  Lt.Type.FP16, a.rows(), a.columns(), OperandForms.wideStride(a), a.transposed());
         };
     var right = layout(type(b.dtype(), a.dtype()), b, b.stride());
     var c = gemm.c();
@@ -303,9 +304,9 @@ public final class Multiplier implements AutoCloseable {
             || c.dtype().isFp8()
             || (roundsTwice && !c.dtype().isStoredAsFp32());
     if (epilogue.amax().isEmpty() && !padded && !inexact) {
-      var together =
-          gemm.count() > 1 && form == Left.AS_IT_IS && epilogue.preActivation().isEmpty();
-      var direct =
+      var batched =
+          gemm.count() > 1 && leftForm == LeftForm.AS_STORED && epilogue.preActivation().isEmpty();
+      var fused =
           new Lt.Problem(
               left,
               right,
@@ -314,12 +315,12 @@ public final class Multiplier implements AutoCloseable {
               epilogue.preActivation().isPresent(),
               epilogue.preActivation().map(Matrix::stride).orElse(0),
               target,
-              together ? gemm.count() : 1,
-              together ? (long) gemm.rowStep() * a.stride() : 0,
+              batched ? gemm.count() : 1,
+              batched ? (long) gemm.rowStep() * a.stride() : 0,
               0,
-              together ? (long) gemm.rowStep() * c.stride() : 0);
-      if (possible(direct)) {
-        return new Way(direct, form, Finish.TOGETHER);
+              batched ? (long) gemm.rowStep() * c.stride() : 0);
+      if (isSupported(fused)) {
+        return new Strategy(fused, leftForm, Finish.FUSED);
       }
     }
     var wide =
@@ -329,16 +330,17 @@ public final class Multiplier implements AutoCloseable {
             c.columns(),
             c.columns(),
             false);
-    var apart = plain(left, right, wide, target);
-    return !padded && possible(apart)
-        ? new Way(apart, form, Finish.APART)
-        : new Way(plain(padded(left), padded(right), padded(wide), target), form, Finish.PADDED);
+    var separate = plain(left, right, wide, target);
+    return !padded && isSupported(separate)
+        ? new Strategy(separate, leftForm, Finish.SEPARATE)
+        : new Strategy(
+            plain(padded(left), padded(right), padded(wide), target), leftForm, Finish.PADDED);
   }
 
   /// Whether rows begin at multiples of 16 bytes, as kernels for tensor cores want them.
-  private static boolean aligned(Matrix of) {
-    return of.segment().address() % ALIGNMENT_BYTES == 0
-        && (long) of.stride() * of.dtype().bytes() % ALIGNMENT_BYTES == 0;
+  private static boolean aligned(Matrix matrix) {
+    return matrix.segment().address() % ALIGNMENT_BYTES == 0
+        && (long) matrix.stride() * matrix.dtype().bytes() % ALIGNMENT_BYTES == 0;
   }
 
   private static Lt.Problem plain(Lt.Layout a, Lt.Layout b, Lt.Layout d, int target) {
@@ -347,34 +349,34 @@ public final class Multiplier implements AutoCloseable {
 
   /// Also the sizes: tensor cores want them in multiples of 16 bytes too.
   private static Lt.Layout padded(Lt.Layout layout) {
-    int rows = Math.toIntExact(Forms.up(layout.rows()));
-    int columns = Math.toIntExact(Forms.up(layout.columns()));
+    int rows = Math.toIntExact(OperandForms.up(layout.rows()));
+    int columns = Math.toIntExact(OperandForms.up(layout.columns()));
     return new Lt.Layout(
         layout.type(), rows, columns, layout.transposed() ? rows : columns, layout.transposed());
   }
 
-  private boolean possible(Lt.Problem problem) {
+  private boolean isSupported(Lt.Problem problem) {
     if (chosen.containsKey(problem)) {
       return true;
     }
-    return impossible.computeIfAbsent(problem, one -> lt.cannot(one).orElse("")).isEmpty();
+    return refusals.computeIfAbsent(problem, one -> lt.cannot(one).orElse("")).isEmpty();
   }
 
-  private static Left form(Matrix a, Matrix right) {
+  private static LeftForm leftForm(Matrix a, Matrix right) {
     if (!a.dtype().isFp8()) {
-      return Left.AS_IT_IS;
+      return LeftForm.AS_STORED;
     }
     if (!right.dtype().isFp8()) {
-      return Left.WIDENED;
+      return LeftForm.WIDENED;
     }
-    return a.transposed() ? Left.TRANSPOSED : Left.AS_IT_IS;
+    return a.transposed() ? LeftForm.TRANSPOSED : LeftForm.AS_STORED;
   }
 
   /// Puts the left side where it is multiplied, as it is multiplied.
-  private void bring(GpuStream on, Matrix a, Way way, long to) {
-    var layout = way.problem().a();
-    switch (way.left()) {
-      case AS_IT_IS -> copy(on, a, layout, to);
+  private void placeLeft(GpuStream on, Matrix a, Strategy strategy, long to) {
+    var layout = strategy.problem().a();
+    switch (strategy.leftForm()) {
+      case AS_STORED -> copy(on, a, layout, to);
       case WIDENED -> widen(on, a, to, layout.stride());
       // Rows of fp8 are multiples of 16 bytes already: there are no gaps.
       case TRANSPOSED ->
@@ -395,10 +397,10 @@ public final class Multiplier implements AutoCloseable {
   }
 
   /// What the left side needs beside it.
-  private static long leftBytes(Way way) {
-    return way.left() == Left.AS_IT_IS && way.finish() != Finish.PADDED
+  private static long leftBytes(Strategy strategy) {
+    return strategy.leftForm() == LeftForm.AS_STORED && strategy.finish() != Finish.PADDED
         ? 0
-        : Scratch.aligned(AlgorithmTimer.bytes(way.problem().a()));
+        : Scratch.aligned(AlgorithmTimer.bytes(strategy.problem().a()));
   }
 
   private static long count(Matrix matrix) {
@@ -448,7 +450,7 @@ public final class Multiplier implements AutoCloseable {
     var parts = new ArrayDeque<AutoCloseable>();
     chosen.values().forEach(choice -> parts.add(choice.plan()));
     chosen.clear();
-    parts.add(trial);
+    parts.add(timer);
     Closing.all(parts::poll);
   }
 }

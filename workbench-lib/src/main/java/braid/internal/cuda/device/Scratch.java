@@ -12,7 +12,7 @@ public final class Scratch implements AutoCloseable {
   private static final long ALIGNMENT_BYTES = 256;
 
   private final Gpu gpu;
-  private final List<Long> made = new ArrayList<>();
+  private final List<Long> allocations = new ArrayList<>();
   private long address;
   private long bytes;
 
@@ -25,28 +25,28 @@ public final class Scratch implements AutoCloseable {
   }
 
   /// Where so many bytes are.
-  long take(long wanted) {
-    if (wanted > bytes) {
-      address = gpu.allocate(wanted);
-      bytes = wanted;
-      made.add(address);
+  long take(long requested) {
+    if (requested > bytes) {
+      address = gpu.allocate(requested);
+      bytes = requested;
+      allocations.add(address);
     }
     return address;
   }
 
   /// A piece of its own.
-  long another(long wanted) {
-    long piece = gpu.allocate(wanted);
-    made.add(piece);
-    return piece;
+  long allocate(long requested) {
+    long allocation = gpu.allocate(requested);
+    allocations.add(allocation);
+    return allocation;
   }
 
   @Override
   public void close() {
-    var pieces = new ArrayDeque<AutoCloseable>();
-    made.forEach(piece -> pieces.add(() -> gpu.free(piece)));
-    made.clear();
+    var parts = new ArrayDeque<AutoCloseable>();
+    allocations.forEach(allocation -> parts.add(() -> gpu.free(allocation)));
+    allocations.clear();
     bytes = 0;
-    Closing.all(pieces::poll);
+    Closing.all(parts::poll);
   }
 }

@@ -5,8 +5,8 @@ import braid.internal.cuda.device.Communicators.Policy;
 import braid.internal.cuda.memory.Window;
 import braid.internal.library.LibraryCall;
 import braid.internal.library.LibraryCollectives;
-import braid.internal.library.Piece;
-import braid.internal.library.Request;
+import braid.internal.library.LibraryRequest;
+import braid.internal.library.TensorPart;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.model.BraidException;
@@ -29,7 +29,7 @@ public final class NcclCollectives implements LibraryCollectives {
   /// Calls whose sizes have as many binary digits are made alike: NCCL connects ranks when it first
   /// needs a connection, and which it needs depends on the size.
   private record Shape(Collective collective, int digits) {
-    static Shape of(Request request) {
+    static Shape of(LibraryRequest request) {
       return new Shape(
           request.collective(), Long.SIZE - Long.numberOfLeadingZeros(request.x().bytes()));
     }
@@ -55,7 +55,7 @@ public final class NcclCollectives implements LibraryCollectives {
   }
 
   @Override
-  public Before before(Request request) {
+  public Precondition precondition(LibraryRequest request) {
     if (epoch != waits.epoch()) {
       communicator = communicators.of(rendezvous.get(), policy);
       epoch = waits.epoch();
@@ -69,21 +69,21 @@ public final class NcclCollectives implements LibraryCollectives {
         connected.contains(Shape.of(request))
             && (policy == Policy.MULTIPROCESSORS
                 || Stream.of(request.x(), request.y())
-                    .allMatch(piece -> window(piece).isOf(communicator)));
+                    .allMatch(piece -> window(piece).isRegisteredWith(communicator)));
     if (!ready) {
-      return Before.COME_ON_HOST;
+      return Precondition.ARRIVAL_ON_HOST;
     }
     // Copy engines wait by operations of the stream, which giving up the communicator does not end.
-    return policy == Policy.COPY_ENGINES ? Before.COME_ON_STREAM : Before.NOTHING;
+    return policy == Policy.COPY_ENGINES ? Precondition.ARRIVAL_ON_STREAM : Precondition.NONE;
   }
 
   @Override
-  public boolean endsUnsaid() {
+  public boolean needsCompletionSignal() {
     return false;
   }
 
   @Override
-  public LibraryCall call(Request request) {
+  public LibraryCall call(LibraryRequest request) {
     if (policy == Policy.COPY_ENGINES) {
       window(request.x()).register(communicator);
       window(request.y()).register(communicator);
@@ -92,7 +92,7 @@ public final class NcclCollectives implements LibraryCollectives {
     return on -> enqueue(request, on);
   }
 
-  private static Window window(Piece piece) {
+  private static Window window(TensorPart piece) {
     return piece
         .attachment()
         .filter(Window.class::isInstance)
@@ -100,7 +100,7 @@ public final class NcclCollectives implements LibraryCollectives {
         .orElseThrow(() -> new IllegalArgumentException("memory without a window of NCCL"));
   }
 
-  private void enqueue(Request request, GpuStream on) {
+  private void enqueue(LibraryRequest request, GpuStream on) {
     var x = request.x();
     var y = request.y();
     var bytes = Nccl.Type.INT8;

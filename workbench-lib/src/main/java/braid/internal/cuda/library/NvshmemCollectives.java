@@ -2,7 +2,7 @@ package braid.internal.cuda.library;
 
 import braid.internal.library.LibraryCall;
 import braid.internal.library.LibraryCollectives;
-import braid.internal.library.Request;
+import braid.internal.library.LibraryRequest;
 import braid.model.Place;
 import braid.natives.cuda.GpuStream;
 import braid.natives.nvshmem.Nvshmem;
@@ -20,17 +20,17 @@ public final class NvshmemCollectives implements LibraryCollectives {
   }
 
   @Override
-  public Before before(Request request) {
-    return Before.COME_ON_STREAM;
+  public Precondition precondition(LibraryRequest request) {
+    return Precondition.ARRIVAL_ON_STREAM;
   }
 
   @Override
-  public boolean endsUnsaid() {
+  public boolean needsCompletionSignal() {
     return true;
   }
 
   @Override
-  public LibraryCall call(Request request) {
+  public LibraryCall call(LibraryRequest request) {
     long x = request.x().address();
     long y = request.y().address();
     long bytes = request.x().bytes();

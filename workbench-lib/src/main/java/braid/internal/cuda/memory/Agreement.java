@@ -8,7 +8,7 @@ import java.util.List;
 
 /// A step of a set-up that every member takes by itself and then tells the others of.
 final class Agreement {
-  private static final char WELL = '+';
+  private static final char SUCCEEDED = '+';
   private static final char FAILED = '-';
 
   private Agreement() {}
@@ -21,16 +21,16 @@ final class Agreement {
 
   /// Takes the step and gives every member's text. Where it fails on one, it fails on all.
   static List<String> on(Rendezvous rendezvous, String label, Step step) {
-    String said;
+    String outcome;
     try {
-      said = WELL + step.take();
+      outcome = SUCCEEDED + step.take();
     } catch (GroupAborted e) {
       throw e;
     } catch (RuntimeException e) {
       // Whatever it is: the others wait for this rank's word.
-      said = FAILED + (e.getMessage() == null ? e.toString() : e.getMessage());
+      outcome = FAILED + (e.getMessage() == null ? e.toString() : e.getMessage());
     }
-    var all = rendezvous.exchange(label, said);
+    var all = rendezvous.exchange(label, outcome);
     var failures = new ArrayList<String>();
     for (int i = 0; i < all.size(); i++) {
       if (all.get(i).charAt(0) == FAILED) {

@@ -8,15 +8,15 @@ import java.util.function.Supplier;
 /// What `auto` takes on a GPU: native memory, else ipc, and then says so once.
 final class AutoKind {
   private final Supplier<Optional<String>> noNative;
-  private final Consumer<String> say;
-  private boolean said;
+  private final Consumer<String> print;
+  private boolean printed;
 
   /// @param noNative why there is no native memory; empty where there is
   /// @param say hears the same words on all ranks that take ipc for the same reason, so that a
   ///   session shows one line where they agree
-  AutoKind(Supplier<Optional<String>> noNative, Consumer<String> say) {
+  AutoKind(Supplier<Optional<String>> noNative, Consumer<String> print) {
     this.noNative = noNative;
-    this.say = say;
+    this.print = print;
   }
 
   synchronized MemoryKind take() {
@@ -24,9 +24,9 @@ final class AutoKind {
     if (why.isEmpty()) {
       return MemoryKind.NATIVE;
     }
-    if (!said) {
-      said = true;
-      say.accept(
+    if (!printed) {
+      printed = true;
+      print.accept(
           "symmetric memory is of kind %s, since auto found no %s: %s"
               .formatted(MemoryKind.IPC, MemoryKind.NATIVE, why.get()));
     }

@@ -42,16 +42,17 @@ public final class CudaMemory implements AutoCloseable {
   }
 
   /// The kind that is made where that one is asked for.
-  public MemoryKind resolve(MemoryKind asked) {
-    if (asked == MemoryKind.AUTO) {
+  public MemoryKind resolve(MemoryKind requested) {
+    if (requested == MemoryKind.AUTO) {
       return auto.take();
     }
-    var why = missing(asked);
+    var why = missing(requested);
     if (why.isPresent()) {
       throw new BraidException(
-          "memory kind %s cannot be had: %s; use auto or another kind".formatted(asked, why.get()));
+          "memory kind %s cannot be had: %s; use auto or another kind"
+              .formatted(requested, why.get()));
     }
-    return asked;
+    return requested;
   }
 
   /// Why that kind cannot be had here.

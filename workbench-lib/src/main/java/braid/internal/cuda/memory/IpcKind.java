@@ -87,7 +87,7 @@ final class IpcKind implements CudaMemoryKind {
               arena.close();
               undo.run();
             });
-    return Parts.anywhere(parts, "ipc", free);
+    return CudaMemoryKind.scattered(parts, "ipc", free);
   }
 
   @Override

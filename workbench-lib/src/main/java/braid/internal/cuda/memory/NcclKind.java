@@ -26,7 +26,7 @@ final class NcclKind implements CudaMemoryKind {
   @Override
   public SymmetricMemory allocate(String label, long bytesPerRank, Rendezvous rendezvous) {
     var communicator = communicators.of(rendezvous, Communicators.Policy.COPY_ENGINES);
-    var pieces = memory.allocate(label, bytesPerRank, rendezvous);
+    var parts = memory.allocate(label, bytesPerRank, rendezvous);
     var windows = new ArrayList<NcclWindow>();
     try {
       Agreement.on(
@@ -35,18 +35,18 @@ final class NcclKind implements CudaMemoryKind {
           () -> {
             windows.add(
                 communicator.register(
-                    pieces.on(rendezvous.place().rank()).address(), wholePages(bytesPerRank)));
+                    parts.on(rendezvous.place().rank()).address(), wholePages(bytesPerRank)));
             return "";
           });
     } catch (RuntimeException | Error e) {
-      windows.forEach(made -> Closing.after(e, made));
-      Closing.after(e, pieces);
+      windows.forEach(window -> Closing.after(e, window));
+      Closing.after(e, parts);
       throw e;
     }
     var window = new Window(windows.getFirst());
-    var free = new Once(() -> Closing.each(window::close, pieces));
+    var free = new Once(() -> Closing.each(window::close, parts));
     return new SymmetricMemory(
-        pieces.parts(), pieces.whole(), pieces.inPieces(), Optional.of(window), free, free);
+        parts.parts(), parts.whole(), parts.inPieces(), Optional.of(window), free, free);
   }
 
   /// Memory of the native kind is made in pieces that are larger.

@@ -23,10 +23,11 @@ final class NvshmemKind implements CudaMemoryKind {
 
   private final CudaDevice device;
   private final long heapBytes;
-  private @Nullable Joined joined;
+  private @Nullable JoinedHeap joined;
 
   /// @param bases where each member's heap begins in this rank's reach
-  private record Joined(Nvshmem nvshmem, List<Integer> ranks, List<Long> bases, HeapRoom room) {}
+  private record JoinedHeap(
+      Nvshmem nvshmem, List<Integer> ranks, List<Long> bases, HeapAllocator allocator) {}
 
   NvshmemKind(CudaDevice device, long heapBytes) {
     this.device = device;
@@ -35,61 +36,62 @@ final class NvshmemKind implements CudaMemoryKind {
 
   @Override
   public SymmetricMemory allocate(String label, long bytesPerRank, Rendezvous rendezvous) {
-    var here = joined(label, rendezvous);
-    var places = new ArrayList<Long>();
+    var heap = joined(label, rendezvous);
+    var offsets = new ArrayList<Long>();
     try {
-      var said =
+      var agreed =
           Agreement.on(
               rendezvous,
               label,
               () -> {
-                long place = take(here.room(), label, bytesPerRank);
-                places.add(place);
-                long own = here.bases().get(rendezvous.place().rank()) + place;
+                long offset = take(heap.allocator(), label, bytesPerRank);
+                offsets.add(offset);
+                long own = heap.bases().get(rendezvous.place().rank()) + offset;
                 device.gpu().fill(own, (byte) 0, bytesPerRank);
-                return Long.toString(place);
+                return Long.toString(offset);
               });
-      if (said.stream().distinct().count() > 1) {
+      if (agreed.stream().distinct().count() > 1) {
         throw new IllegalStateException(
-            "%s: ranks have different places in the heap: %s".formatted(label, said));
+            "%s: ranks have different places in the heap: %s".formatted(label, agreed));
       }
     } catch (RuntimeException | Error e) {
-      places.forEach(place -> giveBack(here.room(), place));
+      offsets.forEach(offset -> giveBack(heap.allocator(), offset));
       throw e;
     }
-    return memory(here, places.getFirst(), bytesPerRank);
+    return memory(heap, offsets.getFirst(), bytesPerRank);
   }
 
-  private static long take(HeapRoom room, String label, long bytes) {
-    synchronized (room) {
-      return room.take(bytes)
+  private static long take(HeapAllocator allocator, String label, long bytes) {
+    synchronized (allocator) {
+      return allocator
+          .take(bytes)
           .orElseThrow(
               () ->
                   new AllocationFailed(
                       "%s needs %d bytes of NVSHMEM's heap where %d are free; close what is not needed, or set BRAID_NVSHMEM_HEAP_MIB higher"
-                          .formatted(label, bytes, room.free())));
+                          .formatted(label, bytes, allocator.free())));
     }
   }
 
-  private static void giveBack(HeapRoom room, long place) {
-    synchronized (room) {
-      room.giveBack(place);
+  private static void giveBack(HeapAllocator allocator, long offset) {
+    synchronized (allocator) {
+      allocator.giveBack(offset);
     }
   }
 
-  private SymmetricMemory memory(Joined here, long place, long bytesPerRank) {
+  private SymmetricMemory memory(JoinedHeap heap, long offset, long bytesPerRank) {
     var arena = Arena.ofShared();
     List<MemorySegment> parts =
-        here.bases().stream()
-            .map(base -> CudaDevice.view(base + place, bytesPerRank, arena))
+        heap.bases().stream()
+            .map(base -> CudaDevice.view(base + offset, bytesPerRank, arena))
             .toList();
     var free =
         new Once(
             () -> {
               arena.close();
-              giveBack(here.room(), place);
+              giveBack(heap.allocator(), offset);
             });
-    return Parts.anywhere(parts, "nvshmem", free);
+    return CudaMemoryKind.scattered(parts, "nvshmem", free);
   }
 
   /// NVSHMEM for that group, with which this process joins it if it has not yet.
@@ -97,7 +99,7 @@ final class NvshmemKind implements CudaMemoryKind {
     return joined(label, rendezvous).nvshmem();
   }
 
-  private synchronized Joined joined(String label, Rendezvous rendezvous) {
+  private synchronized JoinedHeap joined(String label, Rendezvous rendezvous) {
     var existing = joined;
     if (existing == null) {
       existing = join(rendezvous);
@@ -111,7 +113,7 @@ final class NvshmemKind implements CudaMemoryKind {
     return existing;
   }
 
-  private Joined join(Rendezvous rendezvous) {
+  private JoinedHeap join(Rendezvous rendezvous) {
     int rank = rendezvous.place().rank();
     int size = rendezvous.place().size();
     var ids =
@@ -119,7 +121,7 @@ final class NvshmemKind implements CudaMemoryKind {
             rendezvous,
             HEAP,
             () -> rank == 0 ? HexFormat.of().formatHex(Nvshmem.uniqueId(heapBytes)) : "");
-    var made = new ArrayList<Nvshmem>();
+    var opened = new ArrayList<Nvshmem>();
     var bases = new ArrayList<Long>();
     long bytes = heapBytes - heapBytes / 8;
     Agreement.on(
@@ -129,22 +131,23 @@ final class NvshmemKind implements CudaMemoryKind {
           var nvshmem =
               Nvshmem.open(
                   device.gpu(), rank, size, HexFormat.of().parseHex(ids.getFirst()), heapBytes);
-          made.add(nvshmem);
+          opened.add(nvshmem);
           long own = nvshmem.allocate(bytes);
           for (int member = 0; member < size; member++) {
             bases.add(member == rank ? own : nvshmem.pointer(own, member));
           }
           return "";
         });
-    return new Joined(made.getFirst(), rendezvous.ranks(), List.copyOf(bases), new HeapRoom(bytes));
+    return new JoinedHeap(
+        opened.getFirst(), rendezvous.ranks(), List.copyOf(bases), new HeapAllocator(bytes));
   }
 
   @Override
   public synchronized void close() {
-    var here = joined;
+    var heap = joined;
     joined = null;
-    if (here != null) {
-      here.nvshmem().close();
+    if (heap != null) {
+      heap.nvshmem().close();
     }
   }
 }

@@ -14,7 +14,7 @@ public final class Window implements Attachment {
   }
 
   /// Whether that communicator knows the memory.
-  public synchronized boolean isOf(NcclCommunicator communicator) {
+  public synchronized boolean isRegisteredWith(NcclCommunicator communicator) {
     return window.isOf(communicator);
   }
 

@@ -15,20 +15,20 @@ import org.jspecify.annotations.Nullable;
 
 /// What the GPU is at, as NVML says: a number measured while the GPU was held back is not the
 /// number of the one before. Without NVML there are no readings.
-public final class Hardware {
+public final class NvmlReadings {
   private static final double MILLIS = 1000;
 
   private final String pciBusId;
-  private final Set<String> said = new HashSet<>();
+  private final Set<String> printed = new HashSet<>();
   private @Nullable Nvml nvml;
 
-  public Hardware(String pciBusId) {
+  public NvmlReadings(String pciBusId) {
     this.pciBusId = pciBusId;
   }
 
   /// What connects the GPU to its peers, for tables.
   public synchronized String links() {
-    return asked(opened -> opened.links(pciBusId).size())
+    return query(opened -> opened.links(pciBusId).size())
         .map(links -> links == 0 ? "PCIe" : "NVLink x" + links)
         .orElse("unknown");
   }
@@ -36,7 +36,7 @@ public final class Hardware {
   /// What it is at, for what was measured just before. It may be idle already, which does not mean
   /// that it was held back.
   public synchronized Reading reading() {
-    return now().map(Hardware::reading).orElse(Reading.NONE);
+    return now().map(NvmlReadings::reading).orElse(Reading.NONE);
   }
 
   static Reading reading(Nvml.Reading now) {
@@ -71,21 +71,21 @@ public final class Hardware {
   }
 
   private Optional<Nvml.Reading> now() {
-    return asked(opened -> opened.reading(pciBusId));
+    return query(opened -> opened.reading(pciBusId));
   }
 
   /// Evidence must not end what it is about: what NVML refuses is not known, and said once.
-  private <T> Optional<T> asked(Function<Nvml, T> question) {
+  private <T> Optional<T> query(Function<Nvml, T> query) {
     try {
       var existing = nvml;
       if (existing == null && Nvml.missing().isEmpty()) {
         existing = Nvml.open();
         nvml = existing;
       }
-      return Optional.ofNullable(existing).map(question);
+      return Optional.ofNullable(existing).map(query);
     } catch (GpuError e) {
       var line = "clocks and power are not known: " + e.getMessage();
-      if (said.add(line)) {
+      if (printed.add(line)) {
         System.err.println(line);
       }
       return Optional.empty();

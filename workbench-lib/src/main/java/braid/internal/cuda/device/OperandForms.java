@@ -5,11 +5,11 @@ import braid.internal.work.Operand;
 import braid.model.DType;
 
 /// The forms in which cublasLt takes the sides of a multiplication.
-public final class Forms {
+public final class OperandForms {
   /// Numbers.
   private static final int MULTIPLE = 16;
 
-  private Forms() {}
+  private OperandForms() {}
 
   /// Whether tensor cores multiply numbers of those types in fp8: E5M2 has no partner of its own
   /// type there.

@@ -7,13 +7,13 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
 /// Brings a GPU to rest whose streams may wait for signals that do not come any more.
-public final class GpuRest {
+public final class GpuIdle {
   /// What a GPU that nobody holds up takes at most for what it was given.
   private static final long MOST_SECONDS = 5;
 
   private static final long SLEEP_NANOS = 200_000;
 
-  private GpuRest() {}
+  private GpuIdle() {}
 
   /// Ends waits until all is done.
   public static void await(Gpu gpu, BooleanSupplier done, Runnable endWaits) {

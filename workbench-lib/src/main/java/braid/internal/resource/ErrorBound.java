@@ -6,4 +6,4 @@ package braid.internal.resource;
 /// @param exact negative where no size is
 /// @param overflows whether an infinite size comes of numbers that are all finite: then anything
 ///   may be right
-public record Widening(float share, float least, float exact, boolean overflows) {}
+public record ErrorBound(float share, float least, float exact, boolean overflows) {}

@@ -6,7 +6,7 @@ import java.util.TreeMap;
 
 /// Room in a heap that all ranks have alike: who takes and gives back the same in the same order
 /// gets the same places, so no rank need ask another.
-final class HeapRoom {
+final class HeapAllocator {
   /// As strict as the strictest user: NCCL's windows and vector copies.
   static final long ALIGNMENT_BYTES = 4096;
 
@@ -15,30 +15,30 @@ final class HeapRoom {
   /// Bytes of what is taken, by place.
   private final TreeMap<Long, Long> taken = new TreeMap<>();
 
-  HeapRoom(long bytes) {
+  HeapAllocator(long bytes) {
     this.bytes = bytes;
   }
 
   /// The first place with so much room.
-  OptionalLong take(long wanted) {
-    long size = aligned(Math.max(wanted, 1));
-    long place = 0;
+  OptionalLong take(long requested) {
+    long size = aligned(Math.max(requested, 1));
+    long offset = 0;
     for (Map.Entry<Long, Long> each : taken.entrySet()) {
-      if (each.getKey() - place >= size) {
+      if (each.getKey() - offset >= size) {
         break;
       }
-      place = each.getKey() + each.getValue();
+      offset = each.getKey() + each.getValue();
     }
-    if (bytes - place < size) {
+    if (bytes - offset < size) {
       return OptionalLong.empty();
     }
-    taken.put(place, size);
-    return OptionalLong.of(place);
+    taken.put(offset, size);
+    return OptionalLong.of(offset);
   }
 
-  void giveBack(long place) {
-    if (taken.remove(place) == null) {
-      throw new IllegalStateException("nothing is at " + place);
+  void giveBack(long offset) {
+    if (taken.remove(offset) == null) {
+      throw new IllegalStateException("nothing is at " + offset);
     }
   }
 

@@ -10,7 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-class PiecesTest {
+class ConcatenatedAccessTest {
   private static final int NUMBERS = 7;
   private static final DType TYPE = DType.BF16;
 
@@ -19,7 +19,7 @@ class PiecesTest {
   /// Not side by side.
   private final List<MemorySegment> parts = List.of(part(), part(), part());
 
-  private final Pieces pieces = new Pieces(HostAccess.HOST, parts);
+  private final ConcatenatedAccess pieces = new ConcatenatedAccess(HostAccess.HOST, parts);
 
   private MemorySegment part() {
     var room = arena.allocate(64L + (long) NUMBERS * TYPE.bytes());

@@ -10,12 +10,12 @@ import java.util.OptionalLong;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 
-class HeapRoomTest {
-  private static final long UNIT = HeapRoom.ALIGNMENT_BYTES;
+class HeapAllocatorTest {
+  private static final long UNIT = HeapAllocator.ALIGNMENT_BYTES;
 
   @Test
   void takesTheFirstRoomThatFits() {
-    var heap = new HeapRoom(4 * UNIT);
+    var heap = new HeapAllocator(4 * UNIT);
     assertThat(heap.take(1)).hasValue(0);
     assertThat(heap.take(2 * UNIT)).hasValue(UNIT);
     assertThat(heap.take(UNIT)).hasValue(3 * UNIT);
@@ -29,7 +29,7 @@ class HeapRoomTest {
 
   @Test
   void whatIsGivenBackTwiceIsAnError() {
-    var heap = new HeapRoom(UNIT);
+    var heap = new HeapAllocator(UNIT);
     heap.take(1);
     heap.giveBack(0);
     assertThatThrownBy(() -> heap.giveBack(0)).hasMessageContaining("nothing is at 0");
@@ -43,7 +43,7 @@ class HeapRoomTest {
 
   private static List<OptionalLong> places(long seed) {
     var random = new SplittableRandom(seed);
-    var heap = new HeapRoom(64 * UNIT);
+    var heap = new HeapAllocator(64 * UNIT);
     var taken = new HashMap<Long, Long>();
     var places = new ArrayList<OptionalLong>();
     for (int i = 0; i < 1000; i++) {

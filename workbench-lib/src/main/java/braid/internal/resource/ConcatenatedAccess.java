@@ -9,14 +9,14 @@ import java.util.function.BiConsumer;
 
 /// Several parts of memory seen as one, for parts that lie anywhere. Its addresses are places in
 /// that whole and none in memory: only this access understands them.
-public final class Pieces implements Access {
+public final class ConcatenatedAccess implements Access {
   /// Above what any address of a whole could be taken for null.
   private static final long FIRST_ADDRESS = 1L << 40;
 
   private final Access access;
   private final List<MemorySegment> parts;
 
-  public Pieces(Access access, List<MemorySegment> parts) {
+  public ConcatenatedAccess(Access access, List<MemorySegment> parts) {
     this.access = access;
     this.parts = List.copyOf(parts);
   }

@@ -8,7 +8,7 @@ import java.util.Optional;
 /// This rank's part of a tensor that all ranks have, as a library needs it.
 ///
 /// @param attachment what the kind of memory keeps with it, such as a window
-public record Piece(DType dtype, MemorySegment memory, Optional<Attachment> attachment) {
+public record TensorPart(DType dtype, MemorySegment memory, Optional<Attachment> attachment) {
   public long address() {
     return memory.address();
   }

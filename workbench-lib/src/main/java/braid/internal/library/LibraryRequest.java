@@ -5,7 +5,7 @@ import braid.schedule.Collective;
 /// A collective that a library is asked for; all ranks ask for the same.
 ///
 /// @param root of a broadcast; of no meaning else
-public record Request(Collective collective, Piece x, Piece y, int root) {
+public record LibraryRequest(Collective collective, TensorPart x, TensorPart y, int root) {
   /// Bytes that come to a rank, or leave it, at least.
   public long linkBytes(int ranks) {
     long others = ranks - 1L;
