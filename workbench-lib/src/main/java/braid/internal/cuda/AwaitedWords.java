@@ -12,19 +12,19 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/// The words that a stream waits for on the GPU in the turns that are in flight, as the host sees
-/// them: to name the signal that is missing, and to end waits for signals that do not come any
-/// more.
+/// The words that a stream waits for on the GPU in the turns in flight. The host reads them to name
+/// the missing signal, and writes them to end waits for signals that cannot arrive.
 public final class AwaitedWords {
-  /// What a word must come to, for what, and the rank of the world that raises it.
+  /// Value that a word must reach, the wait's description, and the rank of the world that raises
+  /// it.
   public record AwaitedValue(long value, Work work, int raiser) {}
 
-  /// More than are ever in flight: turns of an iteration that broke off are not kept for long.
+  /// More turns than are ever in flight; bounds what a failed iteration leaves behind.
   private static final int MOST_TURNS = 16;
 
   private final Gpu gpu;
 
-  /// The oldest first.
+  /// Awaited words of each turn by address, the oldest turn first.
   private final Deque<Map<Long, AwaitedValue>> turns = new ArrayDeque<>();
 
   public AwaitedWords(Gpu gpu) {
@@ -39,7 +39,7 @@ public final class AwaitedWords {
     turns.addLast(new LinkedHashMap<>());
   }
 
-  /// All turns but the last `inFlight` are done.
+  /// Removes all turns but the last `inFlight`, which are done.
   public synchronized void settled(int inFlight) {
     while (turns.size() > inFlight) {
       turns.removeFirst();
@@ -57,14 +57,14 @@ public final class AwaitedWords {
     return turns.getLast();
   }
 
-  /// What is waited for in work that was recorded just now.
+  /// Removes and returns the words of the current turn, which were recorded into a graph.
   public synchronized Map<Long, AwaitedValue> take() {
     var taken = new LinkedHashMap<>(current());
     current().clear();
     return taken;
   }
 
-  /// Those are waited for in this turn.
+  /// Replaces the current turn's words by those of a graph.
   public synchronized void replaceTurn(Map<Long, AwaitedValue> recorded) {
     if (!turns.isEmpty()) {
       turns.removeLast();
@@ -72,23 +72,23 @@ public final class AwaitedWords {
     turns.addLast(recorded);
   }
 
-  /// The first that is not there.
+  /// First signal that is missing.
   public Optional<AwaitedValue> firstMissing() {
     return missing().values().stream().findFirst();
   }
 
-  /// The first that is not there and that one of these ranks raises.
+  /// First missing signal that one of these ranks raises.
   public Optional<AwaitedValue> firstMissing(Set<Integer> raisers) {
     return missing().values().stream().filter(each -> raisers.contains(each.raiser())).findFirst();
   }
 
-  /// Ends the waits of the oldest turn that waits for words which will not come any more. Recorded
-  /// turns wait for two values in turn, so who wants all of them to end asks again until they have.
+  /// Ends the waits of the oldest turn that misses signals, by writing the awaited values. Graphs
+  /// alternate between two values, so callers repeat this until all work has ended.
   public void unblock() {
     missing().forEach((word, each) -> write(word, each.value()));
   }
 
-  /// Of the oldest turn that has any.
+  /// Missing signals of the oldest turn that has any.
   private Map<Long, AwaitedValue> missing() {
     var values = new HashMap<Long, Long>();
     for (var turn : inFlight()) {
@@ -107,12 +107,12 @@ public final class AwaitedWords {
     return Map.of();
   }
 
-  /// The GPU is asked outside the lock, since the thread that enqueues needs it.
+  /// Copies the turns, so that the GPU is read outside the lock, which the enqueuing thread needs.
   private synchronized Iterable<Map<Long, AwaitedValue>> inFlight() {
     return turns.stream().<Map<Long, AwaitedValue>>map(LinkedHashMap::new).toList();
   }
 
-  /// Reads a word of 64 bits in the GPU's memory, beside all streams.
+  /// Reads a word of 64 bits in the GPU's memory, independently of all streams.
   private long read(long address) {
     try (var arena = Arena.ofConfined()) {
       gpu.use();

@@ -47,8 +47,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
-/// A rank with a GPU of its own: work is enqueued on its streams, memory is the device's, links are
-/// what connects the GPUs.
+/// The backend of a rank with its own GPU: work is enqueued on CUDA streams, memory is the
+/// device's, links are those between GPUs.
 public final class CudaBackend implements Backend {
   private final String token;
   private final Waits waits;
@@ -63,7 +63,7 @@ public final class CudaBackend implements Backend {
   private final Set<CudaStream> streams = ConcurrentHashMap.newKeySet();
   private final Set<CudaGraphs> graphs = ConcurrentHashMap.newKeySet();
 
-  /// What lanes have in common that share a stream.
+  /// Key of the lanes that share a stream.
   private record StreamKey(String name, boolean yielding) {}
 
   private CudaBackend(Env env, String token, Waits waits, CudaDevice device) {
@@ -79,7 +79,7 @@ public final class CudaBackend implements Backend {
     waits.watchDepartures(this::checkDeparted);
   }
 
-  /// Opens this rank's GPU, which is the one of its number among the ranks of this machine.
+  /// Opens this rank's GPU, selected by its rank on this machine.
   public static CudaBackend open(Env env, String token, Waits waits) {
     return new CudaBackend(env, token, waits, CudaDevice.open(env));
   }
@@ -102,7 +102,7 @@ public final class CudaBackend implements Backend {
   @Override
   public void playLink(Link other) {
     throw new BraidException(
-        "a link of %s cannot be played: on the cuda backend links are the GPUs' own; leave playLink out, or use the host backend"
+        "a link of %s cannot be simulated: the cuda backend uses the GPUs' own links; remove playLink, or use the host backend"
             .formatted(other));
   }
 
@@ -130,7 +130,7 @@ public final class CudaBackend implements Backend {
     var why = missing(library);
     if (why.isPresent()) {
       throw new BraidException(
-          "library %s cannot be had: %s; use over(COPY_ENGINE) or pushing()"
+          "library %s is not available: %s; use over(COPY_ENGINE) or pushing()"
               .formatted(library, why.get()));
     }
     device.gpu().use();
@@ -208,7 +208,7 @@ public final class CudaBackend implements Backend {
   public PrivateMemory allocate(long bytes) {
     var gpu = device.gpu();
     gpu.use();
-    // There is no memory of no bytes.
+    // The driver refuses to allocate 0 bytes.
     long address = gpu.allocate(Math.max(bytes, 1));
     var arena = Arena.ofShared();
     try {
@@ -253,7 +253,7 @@ public final class CudaBackend implements Backend {
     if (input == DType.TF32 && weight == DType.TF32) {
       return Precision.TF32;
     }
-    // A pair without tensor cores in fp8 is multiplied as fp16, which holds all its values.
+    // A pair that tensor cores do not take in fp8 is multiplied as fp16, which is exact.
     return OperandForms.isFp8Pair(input, weight) ? Precision.FP8 : Precision.TENSOR_CORE;
   }
 
@@ -279,7 +279,7 @@ public final class CudaBackend implements Backend {
 
   @Override
   public void quiesce() {
-    // What hangs in NCCL keeps its stream from coming to rest.
+    // First, since a call that hangs in NCCL keeps its stream busy.
     Closing.each(
         communicators::abort,
         () ->

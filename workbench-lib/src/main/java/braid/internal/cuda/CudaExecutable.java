@@ -10,19 +10,18 @@ import java.util.Deque;
 import java.util.List;
 import java.util.function.Supplier;
 
-/// Work for a GPU's streams of which everything is decided, down to addresses and algorithms:
-/// giving it out is one driver call for each piece and little else. Signals of one stream that
-/// follow each other are one piece.
+/// Compiled work for a GPU's streams, with all addresses and algorithms decided: a launch is little
+/// more than one driver call per operation. Consecutive signals of one stream are one call.
 final class CudaExecutable implements Executable {
-  /// The driver holds the host up in a call that cannot be aborted when a stream has about 1,000
-  /// pieces of work queued.
+  /// Limit of queued calls: with about 1,000 in a stream, the driver blocks the host in a call that
+  /// cannot be aborted.
   private static final int MOST_QUEUED = 800;
 
   private final List<CudaStream> streams;
   private final List<Runnable> calls = new ArrayList<>();
   private final Deque<GpuEvent> events = new ArrayDeque<>();
 
-  /// Signals of one stream that follow each other.
+  /// Consecutive signals of one stream.
   private record SignalBatch(CudaStream stream, List<Supplier<MemoryOperation>> operations)
       implements Runnable {
     @Override
@@ -35,7 +34,7 @@ final class CudaExecutable implements Executable {
     this.streams = List.copyOf(streams);
   }
 
-  /// The work that is laid out on those streams.
+  /// Compiles the work that `enqueue` puts on the streams.
   static CudaExecutable of(List<CudaStream> streams, Runnable enqueue) {
     var program = new CudaExecutable(streams);
     streams.forEach(stream -> stream.compileInto(program));
@@ -54,7 +53,7 @@ final class CudaExecutable implements Executable {
     return streams;
   }
 
-  /// Keeps an event that every launch records; it ends with the program.
+  /// Keeps an event that every launch records; closed with the program.
   GpuEvent keep(GpuEvent event) {
     events.add(event);
     return event;
@@ -64,7 +63,7 @@ final class CudaExecutable implements Executable {
     calls.add(call);
   }
 
-  /// Adds a signal or a wait for one; its value depends on the turn.
+  /// Adds a signal or a wait for one, whose value depends on the turn.
   void add(CudaStream stream, Supplier<MemoryOperation> operation) {
     if (!calls.isEmpty()
         && calls.getLast() instanceof SignalBatch before

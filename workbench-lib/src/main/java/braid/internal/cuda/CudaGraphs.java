@@ -14,8 +14,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/// A GPU's program as two graphs, one for odd steps and one for even ones, since the words that
-/// signals are raised to are in them.
+/// A GPU's program as two graphs, one for odd and one for even steps, since a graph contains the
+/// values of its signals.
 ///
 /// ```
 /// origin   begin | fork ─ ... first stream's work ...  ─ join | end
@@ -33,7 +33,7 @@ final class CudaGraphs implements Executable {
   private int epoch;
   private int generation;
 
-  /// One parity's graph, and what each stream waits for in it.
+  /// The graph of one parity, and the words that each stream waits for in it.
   private record Recorded(
       GpuGraph graph, Map<CudaStream, Map<Long, AwaitedWords.AwaitedValue>> awaited) {}
 
@@ -88,7 +88,7 @@ final class CudaGraphs implements Executable {
     return new Recorded(graph, awaited);
   }
 
-  /// A stream that goes on recording would refuse all further work.
+  /// Ends the capture after a failure: a stream that still captures refuses all other work.
   private void abortCapture(Throwable cause) {
     Closing.after(cause, () -> streams.getFirst().gpu().endCapture().close());
   }
@@ -96,7 +96,7 @@ final class CudaGraphs implements Executable {
   @Override
   public void launch() {
     var origin = streams.getFirst();
-    // A new epoch has other words, and a new profile wants to know which node is whose.
+    // A new epoch has other values, and a new profile must identify the nodes.
     if (epoch != waits.epoch() || generation != origin.recordings()) {
       recordAll();
     }
@@ -105,7 +105,7 @@ final class CudaGraphs implements Executable {
     current.graph().launch(origin.gpu());
   }
 
-  /// All of a graph is on the first stream, and the driver runs its launches one after the other.
+  /// Returns true: a graph runs on the first stream, and the driver orders its launches.
   @Override
   public boolean isWhole() {
     return true;

@@ -34,7 +34,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Work enqueued on a stream of the GPU. Nothing here waits but [#synchronize].
+/// Enqueues work on a stream of the GPU, without waiting for it.
 final class CudaStream implements Stream {
   private final Lane lane;
   private final CudaDevice device;
@@ -53,15 +53,15 @@ final class CudaStream implements Stream {
   private int parity;
   private int step;
 
-  /// Whether work was given that nobody has waited for yet.
+  /// True if work was enqueued that was not yet synchronized with.
   private volatile boolean unsynchronized;
 
-  /// A stream of the GPU, which all lanes of one name and priority share, with what multiplications
-  /// on it need: the GPU has fewer queues than a session has pipelines, and two streams in one
+  /// A stream of the GPU with the workspace of its multiplications, shared by all lanes of one name
+  /// and priority: the GPU has fewer queues than a session has pipelines, and streams in the same
   /// queue wait for each other.
   record SharedStream(GpuStream stream, long workspace) {}
 
-  /// A point in the work of a stream of the GPU.
+  /// An event of the CUDA backend.
   private record CudaEvent(GpuEvent event) implements Event {}
 
   CudaStream(
@@ -108,19 +108,19 @@ final class CudaStream implements Stream {
     awaited.settled(inFlight);
   }
 
-  /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
+  /// Adds the work enqueued from now on to a program instead of running it; null ends this.
   void compileInto(@Nullable CudaExecutable into) {
     program = into;
   }
 
-  /// From here on work is recorded, for odd or even steps.
+  /// Begins recording into a graph, for odd or even steps.
   void beginRecording(int graphParity) {
     recorder.beginGraph();
     recording = true;
     parity = graphParity;
   }
 
-  /// From here on work is done.
+  /// Ends recording into a graph.
   void stopRecording() {
     recording = false;
   }
@@ -150,8 +150,8 @@ final class CudaStream implements Stream {
             target, transfer.toPitch(), source, transfer.fromPitch(), rowBytes, transfer.rows());
   }
 
-  /// Recorded copies are given one by one, and so are rows that begin a pitch apart: the driver's
-  /// call for several takes neither.
+  /// Makes several copies by one driver call. Graphs and rows that begin a pitch apart need one
+  /// call per copy.
   @Override
   public void copyAll(Work work, List<Copy> all) {
     var copies = all.stream().filter(each -> each.transfer().bytes() > 0).toList();
@@ -273,7 +273,7 @@ final class CudaStream implements Stream {
     return new CudaEvent(event);
   }
 
-  /// An event for this turn.
+  /// Returns an event for this turn; later turns reuse it.
   private GpuEvent reusableEvent() {
     if (usedEvents == events.size()) {
       events.add(device.gpu().event(false));
@@ -304,7 +304,7 @@ final class CudaStream implements Stream {
     return new CudaStamp(device.gpu().event(true));
   }
 
-  /// An event of the GPU that has the time at which it was reached.
+  /// An event of the GPU with the time at which it was reached.
   final class CudaStamp implements Stamp {
     private static final double NANOS_PER_MILLI = 1e6;
 
@@ -336,7 +336,7 @@ final class CudaStream implements Stream {
     }
   }
 
-  /// The first signal that is not there.
+  /// Describes the first missing signal.
   @Override
   public Optional<String> waitingFor() {
     return awaited.firstMissing().map(first -> first.work().toString());
@@ -348,8 +348,8 @@ final class CudaStream implements Stream {
         .orElseGet(description);
   }
 
-  /// Fails where the stream waits, or will, for a signal of a rank that has departed; called by a
-  /// thread that waits for the stream.
+  /// Throws if the stream waits, or will wait, for a signal of a departed rank. Called by a thread
+  /// that waits for the stream.
   void checkDeparted(Set<Integer> departed) {
     if (!unsynchronized) {
       return;
@@ -370,7 +370,7 @@ final class CudaStream implements Stream {
     return step;
   }
 
-  /// Counts the profiles that were begun.
+  /// Number of times that recording of a profile began or ended.
   int recordings() {
     return recorder.count();
   }
@@ -402,7 +402,7 @@ final class CudaStream implements Stream {
     }
   }
 
-  /// What it still waits for on the GPU is waited for no more: who closes it wants it to end.
+  /// Ends the stream's waits on the GPU and frees its memory.
   @Override
   public void close() {
     onClose.accept(this);
@@ -413,7 +413,8 @@ final class CudaStream implements Stream {
     Closing.all(parts::poll);
   }
 
-  /// Where the stream does not come to rest its memory stays: freeing would wait for the GPU.
+  /// Frees scratch memory once the stream is idle. If it does not become idle the memory leaks,
+  /// since freeing would wait for the GPU.
   private void freeScratch() {
     GpuIdle.await(device.gpu(), gpu::isDone, awaited::unblock);
     scratch.close();

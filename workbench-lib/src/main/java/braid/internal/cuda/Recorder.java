@@ -16,14 +16,12 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/// What the GPU did for each piece of work while a profile is made: CUPTI tells kernels and copies
-/// apart and says when they executions; what they were for, the streams told it when they enqueued
-/// them.
+/// Records when the GPU ran each operation of a profile: CUPTI reports the times of kernels and
+/// copies, and streams register their operations as they enqueue them.
 ///
-/// That a stream waits, no record says: it is the time between what it did before and what it did
-/// after.
+/// Waits have no CUPTI record: a wait is the time between the operations before and after it.
 public final class Recorder implements AutoCloseable {
-  /// Shorter pauses between two pieces of work are the GPU's own.
+  /// Shorter gaps between two operations are launch overhead of the GPU.
   private static final long LEAST_WAIT_NANOS = 2_000;
 
   private static final long UNOWNED = -1;
@@ -40,11 +38,11 @@ public final class Recorder implements AutoCloseable {
     this.gpu = gpu;
   }
 
-  /// Something a stream was given, in the order in which it was. `id` is 0 for a wait.
+  /// One enqueued operation, in the order of enqueuing. `id` is 0 for a wait.
   private record Enqueued(
       long id, String stream, int group, Work work, Stage stage, long bytes, long flops) {}
 
-  /// One profile while it is made.
+  /// One profile while it is recorded.
   private static final class Recording {
     private final Cupti cupti;
     private final long originNanos;
@@ -59,7 +57,7 @@ public final class Recorder implements AutoCloseable {
     }
   }
 
-  /// From here on what that stream does is kept.
+  /// Begins recording the stream's operations.
   public synchronized void begin(String stream, long originNanos) {
     gpu.use();
     if (recording == null) {
@@ -70,14 +68,14 @@ public final class Recorder implements AutoCloseable {
     open.add(stream);
   }
 
-  /// How many profiles were begun.
+  /// Number of times that a profile began or ended; graphs are recorded again when it changes.
   public int count() {
     return count;
   }
 
-  /// All work given from here on belongs to that iteration, and all before is done.
+  /// Assigns the work enqueued from now on to an iteration; all work before is done.
   public void turn(int iteration) {
-    // Most iterations are no profile's.
+    // Most iterations are not recorded.
     if (recording != null) {
       begin(iteration);
     }
@@ -91,17 +89,17 @@ public final class Recorder implements AutoCloseable {
     }
   }
 
-  /// What is given from here on is given again with every replay.
+  /// Begins recording into a graph, whose operations run at every replay.
   public synchronized void beginGraph() {
     var current = recording;
     if (current != null) {
       current.group++;
-      // What was recorded before is nobody's.
+      // Nodes recorded before belong to no operation.
       var _ = current.cupti.claimNodes(UNOWNED);
     }
   }
 
-  /// Enqueues that.
+  /// Enqueues an operation and registers it with the profile, if one is recorded.
   public void launch(
       String stream,
       Work work,
@@ -134,7 +132,7 @@ public final class Recorder implements AutoCloseable {
     }
   }
 
-  /// The stream will hold what comes after until something happens elsewhere.
+  /// Registers that the stream's next operation waits for a signal or an event.
   public void enqueueWait(String stream, Work work) {
     var current = recording;
     if (current != null) {
@@ -144,7 +142,7 @@ public final class Recorder implements AutoCloseable {
     }
   }
 
-  /// What that stream did. With the first stream asked the profile ends for all of them.
+  /// Returns the stream's spans. The first call ends the profile of all streams.
   public synchronized List<Span> end(String stream) {
     open.remove(stream);
     var current = recording;
@@ -160,17 +158,17 @@ public final class Recorder implements AutoCloseable {
     return all == null ? List.of() : all.getOrDefault(stream, List.of());
   }
 
-  /// How far the times of the last profile may be from this process's clock.
+  /// Largest error of the last profile's times against the process's clock.
   public synchronized long clockErrorNanos() {
     return clockErrorNanos;
   }
 
-  /// What CUPTI had no room for in the last profile.
+  /// Number of records that CUPTI dropped in the last profile.
   public synchronized long dropped() {
     return dropped;
   }
 
-  /// When a piece of work executions in one iteration.
+  /// Times of one operation in one iteration, and the engine that ran it.
   private record Execution(long start, long end, String description) {
     Execution with(Cupti.Activity other) {
       boolean longer = other.endNanos() - other.startNanos() > end - start;

@@ -7,15 +7,15 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 
-/// Compute units that move bytes: each copies its share over the same link as copy engines do, and
-/// keeps its processor busy until the link is through, as a kernel that communicates keeps its SMs.
-/// A GEMM beside it has that much less to run on.
+/// Copies by compute units: each copies its share over the same link as copy engines do, and keeps
+/// its processor busy until the link has delivered it, as a communication kernel keeps its SMs. A
+/// concurrent GEMM has fewer processors.
 public final class CopyWorkers implements Mover {
   private final CopyEngine link;
   private final Waits waits;
   private final List<WorkQueue> workers = new ArrayList<>();
 
-  /// The calling stream's thread is one of them.
+  /// Creates the workers. The calling stream's thread is one of them.
   public CopyWorkers(int count, String name, CopyEngine link, Waits waits, Cores cores) {
     this.link = link;
     this.waits = waits;

@@ -10,7 +10,7 @@ import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 
-/// Memory of the host: plain loops over it.
+/// Access to memory of the host, by plain loops.
 public final class HostAccess implements Inspection {
   public static final HostAccess HOST = new HostAccess();
 
@@ -90,7 +90,7 @@ public final class HostAccess implements Inspection {
       return true;
     }
     double apart = Math.abs((double) wanted - found);
-    // Nothing is near an infinity.
+    // An infinity is close to no other number.
     return apart < Double.POSITIVE_INFINITY && apart <= atol + rtol * Math.abs((double) wanted);
   }
 
@@ -110,7 +110,7 @@ public final class HostAccess implements Inspection {
       if (size <= by.exact()) {
         continue;
       }
-      // As doubles the products and sums are exact enough to be rounded outward.
+      // In double precision, exact enough to be rounded outward.
       double far = Double.isFinite(size) ? (double) by.share() * size + by.least() : INFINITE;
       boolean anything = by.overflows() && far == INFINITE;
       float lower = DType.FP32.load(low, i);

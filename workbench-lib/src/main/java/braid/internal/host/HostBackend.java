@@ -34,8 +34,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
-/// Ranks that are processes of one machine, or threads of one process: shared memory, OpenBLAS, and
-/// links paced to a stated speed.
+/// The backend of ranks that are processes of one machine, or threads of one process: shared
+/// memory, OpenBLAS, and links of simulated speed.
 public final class HostBackend implements Backend {
   private static final long ALIGNMENT_BYTES = 64;
 
@@ -158,7 +158,7 @@ public final class HostBackend implements Backend {
     return HostAccess.HOST;
   }
 
-  /// The host's device is the host.
+  /// Returns ordinary memory: the device of this backend is the host.
   @Override
   public PrivateMemory pinned(long bytes) {
     return allocate(bytes);
@@ -201,7 +201,7 @@ public final class HostBackend implements Backend {
     return Reading.NONE;
   }
 
-  /// Spans are timed by that clock itself.
+  /// Returns 0: spans are timed by the process's clock.
   @Override
   public long clockErrorNanos() {
     return 0;

@@ -10,12 +10,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// Multiplies and adds up on one stream: fp32 as it is, narrow types widened to fp32 and the result
-/// rounded.
+/// Multiplications and sums of one stream, in fp32: narrow types are widened, and results rounded.
 public final class HostGemm implements AutoCloseable {
   private static final long ALIGNMENT_BYTES = 64;
 
-  /// OpenBLAS has one thread limit a process; ranks that are threads all set the same.
+  /// Thread limit of OpenBLAS, one per process; ranks that are threads all set the same.
   private static final AtomicInteger LIMIT = new AtomicInteger();
 
   private final int threads;
@@ -37,7 +36,7 @@ public final class HostGemm implements AutoCloseable {
     var right = gemm.b().source();
     var wideRight = gemm.b().widened().map(PrivateMemory::segment).orElse(right.segment());
     var epilogue = gemm.epilogue();
-    // The library would add each block of the depth to the output by itself, rounding in between.
+    // OpenBLAS would accumulate into the output block by block, rounding in between.
     boolean inPlace = c.dtype().isStoredAsFp32() && !epilogue.accumulate();
     var result = inPlace ? c.bytes() : workspace.take(wideBytes(c));
     Blas.sgemm(
@@ -47,7 +46,7 @@ public final class HostGemm implements AutoCloseable {
     HostEpilogue.finish(result, c, epilogue.scaled(1), workspace::take);
   }
 
-  /// Adds up in the order of the parts, in fp32, and rounds the sum and what is made of it.
+  /// Adds the parts in order, in fp32; rounds the sum and the epilogue's result.
   public void reduce(Reduction reduction) {
     limitThreads();
     var out = reduction.out();
@@ -89,7 +88,7 @@ public final class HostGemm implements AutoCloseable {
     }
   }
 
-  /// The left side in fp32; the rows of a stored-by-columns one have gaps, which widening closes.
+  /// Returns the left side in fp32. Widening closes gaps between stored rows.
   private static Matrix left(Matrix a, Workspace workspace) {
     if (a.dtype().isStoredAsFp32()) {
       return a;
@@ -109,7 +108,7 @@ public final class HostGemm implements AutoCloseable {
     return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
   }
 
-  /// Pieces of the stream's scratch memory, for the time of one multiplication.
+  /// Allocations from the stream's scratch memory for one operation.
   private final class Workspace {
     private long used;
 

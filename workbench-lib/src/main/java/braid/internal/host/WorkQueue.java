@@ -15,19 +15,18 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Tasks and a thread that does them in order.
+/// A queue of tasks and a thread that runs them in order.
 ///
-/// After a failure the thread goes on taking tasks but drops them, and fails the marks between
-/// them, so that nobody waits for a queue that will not come. The failure is thrown by the next
-/// [#synchronize], and with that the queue is as new.
+/// After a failure the thread drops further tasks and fails the marks between them, so that no wait
+/// for the queue hangs. The next [#synchronize] throws the failure and resets the queue.
 public final class WorkQueue {
-  /// Longer than any task that ends by itself: one that was begun cannot be stopped.
+  /// Time limit for a running task, which cannot be stopped; longer than any task that ends at all.
   private static final Duration REST_TIMEOUT = Duration.ofMinutes(1);
 
-  /// Twice as long as a release takes to reach a task that waits.
+  /// Twice the delay of a release for a task that waits.
   private static final Duration SETTLE_TIMEOUT = Duration.ofMillis(100);
 
-  /// Something to do. It may sleep, but waits for others only through [Waits].
+  /// One task. May sleep, but waits for other ranks and streams only through [Waits].
   @FunctionalInterface
   public interface Task {
     void run();
@@ -44,7 +43,7 @@ public final class WorkQueue {
   private volatile @Nullable Supplier<String> running;
   private volatile boolean closed;
 
-  /// Its thread keeps to these processors.
+  /// Creates the queue and its thread, bound to these processors.
   public WorkQueue(String name, Waits waits, Cores cores) {
     this.name = name;
     this.waits = waits;
@@ -59,13 +58,13 @@ public final class WorkQueue {
                 });
   }
 
-  /// Queues a task; `what` is for messages.
+  /// Queues a task; the description is for messages.
   public void add(Supplier<String> description, Task task) {
     put(new QueuedTask(description, task, false));
   }
 
-  /// Completes the future with the time at which all tasks added so far are done, or fails it as
-  /// they did.
+  /// Completes the future with the time at which all tasks added so far are done, or with their
+  /// failure.
   public void mark(CompletableFuture<Long> reached) {
     put(
         new QueuedTask(
@@ -81,21 +80,21 @@ public final class WorkQueue {
             true));
   }
 
-  /// For tasks that wait: fails where the queue is being closed.
+  /// Throws if the queue is being closed; for tasks that wait.
   public void checkOpen(Supplier<String> description) {
     if (closed) {
       throw new GroupAborted(description.get(), "stream " + name + " was closed");
     }
   }
 
-  /// Waits for all tasks added so far, and throws what the first of them that failed failed with.
+  /// Waits for all tasks added so far, and throws the first failure.
   public void synchronize(Supplier<String> description) {
     var reached = new CompletableFuture<Long>();
     mark(reached);
     await(reached, description);
   }
 
-  /// The same for the tasks before a mark.
+  /// Waits for the tasks before a mark, and throws the first failure.
   public void await(CompletableFuture<Long> reached, Supplier<String> description) {
     try {
       var _ =
@@ -106,16 +105,17 @@ public final class WorkQueue {
               },
               nanos -> waits.poll(reached, nanos));
     } catch (GroupAborted released) {
-      // The task that is released too knows better what was waited for.
+      // The released task has the more precise description.
       settle(reached);
       throw failure instanceof GroupAborted known ? known : released;
     } catch (RuntimeException failed) {
-      put(new QueuedTask(() -> "a fresh start", () -> failure = null, true));
+      put(new QueuedTask(() -> "a reset", () -> failure = null, true));
       throw failed;
     }
   }
 
-  /// The task that goes on, or the one that was released before the queue dropped its work.
+  /// Description of the running task, or of the one that was released before the queue dropped its
+  /// work.
   public Optional<String> running() {
     var task = running;
     if (task != null) {
@@ -132,16 +132,16 @@ public final class WorkQueue {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     } catch (ExecutionException | TimeoutException e) {
-      // Either way the queue has said what it can: its failure, or that a task goes on.
+      // The caller reads the outcome from the queue's failure.
     }
   }
 
-  /// Whether all tasks added so far are done.
+  /// Returns true if all tasks added so far are done.
   public boolean isEmpty() {
     return unfinished.get() == 0;
   }
 
-  /// Drops the tasks that have not begun and waits for the one that has; then the queue is as new.
+  /// Drops tasks that have not begun and waits for the running one; then the queue is as new.
   public void rest() {
     if (closed) {
       return;
@@ -169,7 +169,7 @@ public final class WorkQueue {
     }
   }
 
-  /// Ends the queue: tasks that have not begun are dropped. Twice is harmless.
+  /// Ends the queue and drops tasks that have not begun. Idempotent.
   public void close() {
     if (closed) {
       return;
@@ -179,7 +179,7 @@ public final class WorkQueue {
     unfinished.incrementAndGet();
     tasks.add(new QueuedTask(() -> "the end", () -> {}, true));
     try {
-      // A thread that has ended may be called alive for a moment more, so join is what to ask.
+      // Joins, since isAlive may still be true for a moment after the last task.
       if (!thread.join(REST_TIMEOUT)) {
         throw new BraidException(
             "stream %s does not end within %d s; restart the ranks"
@@ -210,7 +210,7 @@ public final class WorkQueue {
         unfinished.decrementAndGet();
       }
     } catch (InterruptedException e) {
-      // Nobody but an ending JVM interrupts this thread.
+      // Only an ending JVM interrupts this thread.
       failure = new BraidException("stream " + name + " was interrupted", e);
     }
   }

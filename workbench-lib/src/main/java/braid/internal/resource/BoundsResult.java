@@ -1,8 +1,8 @@
 package braid.internal.resource;
 
-/// How numbers lie in an [Interval].
+/// Result of comparing numbers with an [Interval].
 ///
-/// @param first the first one that lies outside; -1 where none does
-/// @param squares the sum of squares of what [Bounds#unexplained] is of each, of finite ones
-/// @param allowed the sum of squares of how far the interval reaches, of the same
+/// @param first index of the first number outside; -1 if there is none
+/// @param squares sum of squares of [Bounds#unexplained] over the finite numbers
+/// @param allowed sum of squares of [Bounds#reach] over the same numbers
 public record BoundsResult(long first, double squares, double allowed) {}

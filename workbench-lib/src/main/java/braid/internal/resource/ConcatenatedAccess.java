@@ -7,10 +7,10 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.function.BiConsumer;
 
-/// Several parts of memory seen as one, for parts that lie anywhere. Its addresses are places in
-/// that whole and none in memory: only this access understands them.
+/// Access to several parts of memory as one, for parts at arbitrary addresses. Segments of the
+/// whole have offsets as addresses, which only this access understands.
 public final class ConcatenatedAccess implements Access {
-  /// Above what any address of a whole could be taken for null.
+  /// Address of the whole's first byte, so that none is null.
   private static final long FIRST_ADDRESS = 1L << 40;
 
   private final Access access;
@@ -21,14 +21,14 @@ public final class ConcatenatedAccess implements Access {
     this.parts = List.copyOf(parts);
   }
 
-  /// All of it.
-  @SuppressWarnings("restricted") // Nothing is there: it is never read but through this access.
+  /// Segment of all parts.
+  @SuppressWarnings("restricted") // No memory is there: only this access reads it.
   public MemorySegment whole() {
     long bytes = parts.stream().mapToLong(MemorySegment::byteSize).sum();
     return MemorySegment.ofAddress(FIRST_ADDRESS).reinterpret(bytes);
   }
 
-  /// Does that with each part of the stretch, and where in the stretch it begins.
+  /// Calls `body` with each part of the range and its offset in the range.
   private void each(MemorySegment stretch, BiConsumer<MemorySegment, Long> body) {
     long start = stretch.address() - FIRST_ADDRESS;
     long end = start + stretch.byteSize();
@@ -53,7 +53,7 @@ public final class ConcatenatedAccess implements Access {
     each(to, (part, at) -> access.write(from.asSlice(at, part.byteSize()), part));
   }
 
-  /// By way of the host: pieces of one need not match those of the other.
+  /// Copies by way of the host: the parts of one range need not match those of the other.
   @Override
   public void copy(MemorySegment from, MemorySegment to) {
     try (var arena = Arena.ofConfined()) {
@@ -68,7 +68,7 @@ public final class ConcatenatedAccess implements Access {
     each(memory, (part, _) -> access.fill(dtype, part, value));
   }
 
-  /// One sequence over all parts.
+  /// Fills with one sequence over all parts.
   @Override
   public void fillIntegers(DType dtype, MemorySegment memory, long seed) {
     try (var arena = Arena.ofConfined()) {

@@ -1,9 +1,9 @@
 package braid.internal.resource;
 
-/// How far numbers may be off by the sizes of what they are sums of: `share` × size + `least`, but
-/// not at all up to the size `exact`.
+/// Largest error of sums, from the sum of absolute values of their terms (the size): `share` × size
+/// + `least`, or 0 up to the size `exact`.
 ///
-/// @param exact negative where no size is
-/// @param overflows whether an infinite size comes of numbers that are all finite: then anything
-///   may be right
+/// @param exact largest size without error; negative if there is none
+/// @param overflows true if an infinite size may come of finite numbers: then any result may be
+///   correct
 public record ErrorBound(float share, float least, float exact, boolean overflows) {}

@@ -6,12 +6,12 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/// A log that does not repeat itself. The first line of a kind is printed at once; more of that
-/// kind are counted, and their number is printed at most once a minute and at the end.
+/// A log that folds repeated lines. The first line of a kind is printed at once; further ones are
+/// counted, and their number is printed at most once a minute and at the end.
 public final class FoldedLog implements AutoCloseable {
   private static final long INTERVAL_NANOS = Duration.ofMinutes(1).toNanos();
 
-  /// Kinds may hold what a stranger sent: there are never more than these.
+  /// Limit of kinds, since they may contain text that a stranger sent.
   private static final int MAX_KINDS = 100;
 
   private static final String OTHERS = "other such lines";
@@ -39,9 +39,9 @@ public final class FoldedLog implements AutoCloseable {
     log.accept(line);
   }
 
-  /// Prints `first`, or counts it. Lines are of one kind if `event` is the same in all but numbers.
+  /// Prints `first`, or counts it. Lines are of one kind if their events differ only in numbers.
   ///
-  /// @param event what
+  /// @param event description of the event without its varying details
   public synchronized void repeated(String event, String first) {
     long now = System.nanoTime();
     var kind = kinds.size() < MAX_KINDS ? event.replaceAll("[0-9]+", "#") : OTHERS;
@@ -70,7 +70,7 @@ public final class FoldedLog implements AutoCloseable {
     }
   }
 
-  /// Prints what was counted and not yet printed. Twice is harmless.
+  /// Prints the counts that were not yet printed. Idempotent.
   @Override
   public synchronized void close() {
     kinds.values().forEach(this::print);

@@ -11,11 +11,11 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// The meetings going on. One is gone from the table as soon as all its members have their reply,
-/// so the table is empty whenever nobody waits.
+/// The open meetings. A meeting is removed as soon as all its members have their reply, so the
+/// table is empty whenever no rank waits.
 ///
-/// A meeting that failed (its members call different things, or one gave up) stays until every
-/// member has been told; what is still there when a new epoch begins is dropped then.
+/// A meeting that failed (its members made different calls, or one gave up) stays until every
+/// member has its reply; a new epoch drops the remaining ones.
 public final class MeetingTable {
   private final Map<String, OpenMeeting> open = new HashMap<>();
   private final TreeSet<Integer> disconnected = new TreeSet<>();
@@ -46,8 +46,8 @@ public final class MeetingTable {
     }
   }
 
-  /// Replies are handed out after the lock is left: one that is slow to take its reply holds up
-  /// nobody else's meeting.
+  /// Replies to be delivered after the lock is released, so that a slow receiver does not delay
+  /// other meetings.
   private final class Deliveries {
     private final List<Runnable> pending = new ArrayList<>();
 
@@ -68,7 +68,7 @@ public final class MeetingTable {
     }
   }
 
-  /// Brings `rank`'s value; `receiver` gets the reply, at once or when the last member comes.
+  /// Adds `rank`'s value. `receiver` gets the reply, at once or when the last member has joined.
   void join(Meeting meeting, int rank, byte[] value, Consumer<Reply> receiver) {
     var deliveries = new Deliveries();
     synchronized (this) {
@@ -85,7 +85,7 @@ public final class MeetingTable {
   private @Nullable Reply admit(Meeting meeting, int rank, Deliveries deliveries) {
     if (!meeting.members().contains(rank)) {
       return new Reply.Failed(
-          "%s is for ranks %s but rank %d came; call it on members only"
+          "%s is for ranks %s but rank %d called it; call it on members only"
               .formatted(meeting.label(), names(meeting.members()), rank));
     }
     if (meeting.epoch() < epoch) {
@@ -108,7 +108,7 @@ public final class MeetingTable {
           () ->
               receiver.accept(
                   new Reply.Failed(
-                      "rank %d came to %s twice; two of its threads use one group"
+                      "rank %d joined %s twice; use a group on one thread of a rank only"
                           .formatted(rank, meeting.label()))));
       return;
     }
@@ -148,11 +148,11 @@ public final class MeetingTable {
     var gone = current.missing().stream().filter(disconnected::contains).toList();
     return gone.isEmpty()
         ? null
-        : new Reply.Aborted("%s left before it came".formatted(ranks(gone)));
+        : new Reply.Aborted("%s disconnected before joining".formatted(ranks(gone)));
   }
 
-  /// `rank` waits no longer: it is told who had not come. For all others of that meeting, those who
-  /// come later included, that is a consequence.
+  /// Stops `rank`'s wait. Its reply names the missing ranks; all other members, also those that
+  /// join later, get a reply that names this rank as the cause.
   void giveUp(Meeting meeting, int rank) {
     var deliveries = new Deliveries();
     synchronized (this) {
@@ -167,7 +167,7 @@ public final class MeetingTable {
             () ->
                 receiver.accept(
                     new Reply.Failed(
-                        "%s did not come to %s and rank %d gave up; see what kept them, or raise"
+                        "%s did not join %s and rank %d gave up; check what delayed them, or raise"
                                 .formatted(missing, meeting.label(), rank)
                             + " BRAID_TIMEOUT_SECONDS")));
         deliveries.reply(current, current.failure);
@@ -176,8 +176,8 @@ public final class MeetingTable {
     deliveries.deliver();
   }
 
-  /// Ends that meeting for all who wait in it, if all who are missing have departed: they have
-  /// ended the cell in which the others wait. Does nothing if one of the missing may still come.
+  /// Ends the meeting for all waiting members if all missing ones have departed: they have ended
+  /// the cell in which the others wait. Does nothing if a missing rank may still join.
   void departed(Meeting meeting, Set<Integer> gone) {
     var deliveries = new Deliveries();
     synchronized (this) {
@@ -193,7 +193,7 @@ public final class MeetingTable {
     deliveries.deliver();
   }
 
-  /// `rank` will come to no meeting any more. Those it is missing from fail now.
+  /// Notes that `rank` has disconnected. Meetings that it is missing from fail.
   void disconnected(int rank) {
     var deliveries = new Deliveries();
     synchronized (this) {
@@ -212,14 +212,14 @@ public final class MeetingTable {
     deliveries.deliver();
   }
 
-  /// `rank` is there, perhaps again after a restart.
+  /// Notes that `rank` is connected, possibly again after a restart.
   void connected(int rank) {
     synchronized (this) {
       disconnected.remove(rank);
     }
   }
 
-  /// Ends every meeting, and every one that is begun before the next epoch.
+  /// Ends all meetings, and all that begin before the next epoch.
   public void abort(String reason) {
     var deliveries = new Deliveries();
     synchronized (this) {
@@ -236,7 +236,7 @@ public final class MeetingTable {
     }
   }
 
-  /// Meetings that somebody waits in or has still to be told about.
+  /// Number of meetings in which a rank waits or is owed a reply.
   public synchronized int pending() {
     return open.size();
   }

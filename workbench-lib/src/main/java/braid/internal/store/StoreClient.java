@@ -30,7 +30,7 @@ public final class StoreClient implements Store {
     this.address = address;
   }
 
-  /// Connects as that rank and waits to be welcomed.
+  /// Connects as the rank and waits for the store's answer.
   public static StoreClient connect(String host, int port, String token, int rank) {
     var address = host + ":" + port;
     var socket = new Socket();
@@ -58,7 +58,7 @@ public final class StoreClient implements Store {
         throw refused;
       }
       throw new BraidException(
-          "rank %d cannot reach the store at %s (%s); MASTER_ADDR and MASTER_PORT must be its"
+          "rank %d cannot reach the store at %s (%s); check MASTER_ADDR and MASTER_PORT"
               .formatted(rank, address, e.getMessage()),
           e);
     }
@@ -108,13 +108,13 @@ public final class StoreClient implements Store {
           waiting.complete(reply);
         }
       }
-      lost("it hung up");
+      lost("it closed the connection");
     } catch (IOException | BufferUnderflowException e) {
       lost(e.toString());
     }
   }
 
-  /// Nobody may wait for replies that cannot come any more.
+  /// Fails all pending replies, which cannot arrive any more.
   private void lost(String reason) {
     closed = true;
     for (var id : List.copyOf(pending.keySet())) {

@@ -2,8 +2,8 @@ package braid.internal.work;
 
 import java.util.function.Supplier;
 
-/// What a piece of work is for: it goes into spans and into the messages of waits. `chunk` is -1
-/// where it belongs to none.
+/// Description of an operation, for spans and for messages of waits. `chunk` is -1 if it belongs to
+/// none.
 public record Work(int chunk, Supplier<String> description) {
   private static final int NO_CHUNK = -1;
 

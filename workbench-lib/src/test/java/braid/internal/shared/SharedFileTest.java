@@ -85,7 +85,7 @@ class SharedFileTest {
     // A sparse file may be as long as that, so it is the room that must be looked at.
     assertThatThrownBy(() -> SharedFile.allocate(token, "x", tooMuch, new Alone("x.2", () -> {})))
         .isInstanceOf(BraidException.class)
-        .hasMessageStartingWith("x needs " + tooMuch + " bytes a rank of /dev/shm, where ");
+        .hasMessageStartingWith("x needs " + tooMuch + " bytes per rank in /dev/shm, where ");
     assertThat(files()).isEmpty();
   }
 

@@ -79,7 +79,9 @@ class StoreTest {
     }
     server.close();
     // Whether the last one was logged before the end is luck.
-    assertThat(log.stream().filter(line -> !line.contains("it hung up")))
+    assertThat(
+            log.stream()
+                .filter(line -> !line.contains("it closed the connection before its greeting")))
         .satisfiesExactlyInAnyOrder(
             first ->
                 assertThat(first).matches("the store refused /127.0.0.1:\\d+: wrong token; .*"),
@@ -210,7 +212,7 @@ class StoreTest {
       var mine = zero.join(meeting(1, "k", "barrier", 3), bytes(0));
       mine.giveUp().run();
       var message =
-          "ranks 1, 2 did not come to barrier and rank 0 gave up; see what kept them, or raise BRAID_TIMEOUT_SECONDS";
+          "ranks 1, 2 did not join barrier and rank 0 gave up; check what delayed them, or raise BRAID_TIMEOUT_SECONDS";
       assertEnds(mine, new Reply.Failed(message));
       var consequence = new Reply.Aborted("rank 0 gave up waiting for ranks 1, 2");
       var late = two.join(meeting(1, "k", "barrier", 3), bytes(0));
@@ -229,7 +231,7 @@ class StoreTest {
       var one = client(1);
       var waiting = zero.join(meeting(1, "k", "barrier", 2), bytes(0));
       one.close();
-      assertEnds(waiting, new Reply.Aborted("rank 1 left before it came"));
+      assertEnds(waiting, new Reply.Aborted("rank 1 disconnected before joining"));
     }
   }
 

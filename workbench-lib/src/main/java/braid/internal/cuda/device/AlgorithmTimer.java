@@ -12,12 +12,12 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 
-/// Measures which of cublasLt's algorithms is the fastest for a problem. It multiplies the numbers
-/// that are there (a multiplication of zeros draws less power and is faster than any real one) and
-/// writes beside what users see. What was found is kept on disk, where the next process looks
-/// first.
+/// Measures which of cublasLt's algorithms is the fastest for a problem. Multiplies the actual
+/// inputs, since a multiplication of zeros draws less power and is faster, and writes to scratch
+/// memory. Choices are cached on disk for later processes.
 final class AlgorithmTimer implements AutoCloseable {
-  /// The heuristic's first ones: the best of more has not been seen to be later in its list.
+  /// Number of the heuristic's first algorithms that are tried; later ones have never been the
+  /// fastest.
   private static final int CANDIDATES = 8;
 
   private static final int WARM_UPS = 1;
@@ -32,7 +32,7 @@ final class AlgorithmTimer implements AutoCloseable {
   private final GpuEvent begin;
   private final GpuEvent end;
 
-  /// @param folder where choices are kept
+  /// @param folder folder of the choices on disk
   AlgorithmTimer(CudaDevice device, Lt lt, Path folder) {
     this.device = device;
     this.lt = lt;
@@ -54,18 +54,18 @@ final class AlgorithmTimer implements AutoCloseable {
         Lt.WORKSPACE_BYTES);
   }
 
-  /// How a problem is multiplied.
+  /// The algorithm chosen for a problem.
   ///
-  /// @param fromDisk whether an earlier trial is taken at its word
+  /// @param fromDisk true if an earlier process chose it
   record Choice(Lt.Plan plan, boolean fromDisk) {}
 
-  /// What a candidate works on: addresses, 0 where there is nothing.
+  /// Addresses of a candidate's buffers; 0 if absent.
   private record Buffers(long a, long b, long d, long bias, long aux, long workspace) {}
 
-  /// What was found before, or the fastest of the candidates. It has run when it is given out, also
-  /// where there was nothing to compare: the driver loads a kernel at its first use and may wait
-  /// for all streams then, one of which may wait for a rank that does just the same. Left and right
-  /// are where such matrices lie, or 0.
+  /// Returns the cached algorithm, or the fastest of the candidates. The algorithm has run at least
+  /// once: at a kernel's first use the driver loads it and may wait for all streams, one of which
+  /// may wait for a rank that does the same. `left` and `right` are addresses of such matrices, or
+  /// 0.
   Choice choose(Lt.Problem problem, long left, long right) {
     try (var scratch = new Scratch(device.gpu())) {
       var buffers =
@@ -103,7 +103,7 @@ final class AlgorithmTimer implements AutoCloseable {
     }
   }
 
-  /// The others are closed.
+  /// Returns the fastest candidate and closes the others.
   private Lt.Plan fastest(Lt.Problem problem, Buffers buffers) {
     var candidates = lt.candidates(problem, CANDIDATES, Lt.WORKSPACE_BYTES);
     var best = candidates.getFirst();
@@ -158,7 +158,7 @@ final class AlgorithmTimer implements AutoCloseable {
     }
   }
 
-  /// Of all that the problem writes: a batch goes on after its stride.
+  /// Size of all results of a batch.
   static long resultBytes(Lt.Problem problem) {
     long first = bytes(problem.d());
     return first + (problem.batch() - 1) * problem.batchStrideD() * bytes(problem.d().type());
@@ -188,7 +188,7 @@ final class AlgorithmTimer implements AutoCloseable {
     };
   }
 
-  /// Memory of that matrix's size with numbers in it.
+  /// Allocates a matrix filled with numbers.
   private long filled(Scratch scratch, Lt.Layout layout) {
     long address = scratch.allocate(bytes(layout));
     device

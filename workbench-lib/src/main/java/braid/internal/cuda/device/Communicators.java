@@ -13,15 +13,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// NCCL communicators of this rank, one for each set of ranks and policy that asked. They are made
-/// at the first use, kept as long as the rank, aborted where a rank is lost, and closed in the
-/// order in which they were made, which is the same on all ranks.
+/// NCCL communicators of this rank, one for each set of ranks and policy. They are created at first
+/// use, kept as long as the rank, aborted if a rank is lost, and closed in the order of their
+/// creation, which is the same on all ranks.
 ///
-/// What goes wrong in one while it is at work ends every wait of the rank.
+/// An asynchronous error of one ends all waits of the rank.
 public final class Communicators implements AutoCloseable {
   private static final String NONE = "";
 
-  /// Which engines carry its collectives.
+  /// Engines that run a communicator's collectives.
   public enum Policy {
     MULTIPROCESSORS,
     /// Copy engines wherever NCCL can: gathers and all-to-alls of windows.
@@ -30,7 +30,7 @@ public final class Communicators implements AutoCloseable {
 
   private record Key(List<Integer> ranks, Policy policy) {}
 
-  /// @param id by which its ranks joined, so that they know whether they have the same
+  /// @param id unique id with which the ranks joined, to check that all have the same
   private record Joined(NcclCommunicator communicator, String id) {}
 
   private final CudaDevice device;
@@ -46,8 +46,8 @@ public final class Communicators implements AutoCloseable {
     waits.watch(check);
   }
 
-  /// The communicator of those ranks. All of them call it together and meet: where one of them has
-  /// lost it, all of them join a new one.
+  /// Returns the communicator of the ranks. Collective: if one of them has lost it, all join a new
+  /// one.
   public synchronized NcclCommunicator of(Rendezvous rendezvous, Policy policy) {
     var key = new Key(List.copyOf(rendezvous.ranks()), policy);
     var label = "NCCL communicator for " + policy;
@@ -87,14 +87,14 @@ public final class Communicators implements AutoCloseable {
     for (var each : List.copyOf(joined.values())) {
       var failed = each.communicator().asynchronousError();
       if (failed.isPresent()) {
-        // What has failed is good for nothing, and is not to end the waits that come after.
+        // Aborted, so that it does not end later waits too.
         abort(each.communicator());
         throw failed.get();
       }
     }
   }
 
-  /// Ends what they are at, because a rank is lost; new ones are made when they are asked for.
+  /// Aborts all communicators, because a rank is lost; new ones are created at the next use.
   public synchronized void abort() {
     var left = new ArrayDeque<AutoCloseable>();
     joined.values().forEach(each -> left.add(each.communicator()::abort));
@@ -102,7 +102,7 @@ public final class Communicators implements AutoCloseable {
     Closing.all(left::poll);
   }
 
-  /// Ends what that one is at, and forgets it.
+  /// Aborts a communicator and removes it.
   public synchronized void abort(NcclCommunicator communicator) {
     joined.values().removeIf(each -> each.communicator().equals(communicator));
     communicator.abort();

@@ -13,7 +13,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.function.Consumer;
 
-/// Numbers in a GPU's memory: filled and looked at by kernels, where they are, since a weight has
+/// Access to numbers in a GPU's memory. Kernels fill and examine them in place, since a weight has
 /// hundreds of millions of them.
 public final class DeviceAccess implements Inspection, AutoCloseable {
   private static final long RESULT_BYTES = 3 * Long.BYTES;
@@ -176,7 +176,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
     }
   }
 
-  /// Runs a kernel that leaves its answer in place of what is there.
+  /// Runs a kernel that overwrites `answer` with its result.
   private void runOn(MemorySegment answer, Consumer<GpuStream> kernel) {
     device.gpu().use();
     device.gpu().copy(result, answer.address(), RESULT_BYTES);

@@ -17,10 +17,11 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/// Multiplications of every type and layout, in sizes that no alignment fits, held to plain loops
-/// on this rank's GPU: as cublasLt takes them, and in padded copies.
+/// Checks multiplications of every type and layout on this rank's GPU against plain loops, in
+/// unaligned sizes, both direct and in padded copies.
 public record GemmCheck(CudaDevice device) implements SelfCheck {
-  /// Rows, columns and depth; sums of as many products of small integers are exact in every type.
+  /// Rows, columns and depth, small enough that sums of products of small integers are exact in
+  /// every type.
   private record Size(int m, int n, int k) {}
 
   private static final List<Size> SIZES =
@@ -31,7 +32,7 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
 
   /// Types of the left and the right side and of the result.
   private record Types(DType left, DType right, DType result) {
-    /// Fp8 is multiplied into a wider type.
+    /// Types with the default result: fp8 is multiplied into bf16.
     Types(DType left, DType right) {
       this(left, right, left.isFp8() ? DType.BF16 : left);
     }
@@ -42,10 +43,10 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     }
   }
 
-  /// By which results in fp8 are stored.
+  /// Scale by which results in fp8 are stored.
   private static final float OUT_SCALE = 0.25f;
 
-  /// Every type by itself, the pairs of different ones, and results in fp8.
+  /// Every type with itself, pairs of different types, and results in fp8.
   private static final List<Types> TYPES =
       Stream.concat(
               Arrays.stream(DType.values()).map(type -> new Types(type, type)),
@@ -128,7 +129,7 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
       var operand = operand(room, b, tested.types.left);
       var multiplier = device.multiplier();
       multiplier.refresh(stream, operand);
-      // Choosing an algorithm reads both sides, on a stream of its own.
+      // Choosing an algorithm reads both sides on another stream.
       stream.synchronize();
       long workspace = room.allocate(Lt.WORKSPACE_BYTES);
       multiplier
@@ -158,7 +159,7 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
             seed);
   }
 
-  /// Its second form ends with the room.
+  /// Returns an operand whose second form is freed with `room`.
   private static Operand operand(Scratch room, Matrix source, DType left) {
     long bytes = OperandForms.formBytes(source, left);
     return new Operand(

@@ -18,14 +18,12 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Multiplies on a GPU: by cublasLt, epilogue included, where cublasLt has it as exactly as fp32
-/// and one rounding allow; else into fp32 beside it, finished by our own kernel. The narrowest
-/// types that cublasLt cannot take as they lie are widened to fp16, which holds all their values.
-/// Matrices of which cublasLt takes neither sizes nor strides are multiplied in padded copies,
-/// which is work of its own.
+/// Multiplies on a GPU: by cublasLt with a fused epilogue if that is as exact as fp32 with one
+/// rounding; otherwise into fp32 scratch memory, with the epilogue in our own kernel. Fp8 matrices
+/// that cublasLt does not take as stored are widened to fp16, which is exact. Matrices whose sizes
+/// or strides cublasLt does not take are multiplied in padded copies.
 ///
-/// The algorithm of each problem is chosen by measurement the first time that any process asks for
-/// it on this kind of GPU, and kept on disk.
+/// The algorithm of each problem is measured once per kind of GPU, and kept on disk.
 public final class Multiplier implements AutoCloseable {
   private final CudaDevice device;
   private final Lt lt;
@@ -33,33 +31,34 @@ public final class Multiplier implements AutoCloseable {
   private final Map<Lt.Problem, AlgorithmTimer.Choice> chosen = new HashMap<>();
   private final Map<Lt.Problem, String> refusals = new HashMap<>();
 
-  /// @param algorithms the folder in which choices are kept
+  /// @param algorithms folder of the choices on disk
   Multiplier(CudaDevice device, Lt lt, Path algorithms) {
     this.device = device;
     this.lt = lt;
     this.timer = new AlgorithmTimer(device, lt, algorithms);
   }
 
-  /// One piece of a multiplication, as a profile shows it.
+  /// One operation of a multiplication, as profiles show it.
   public record Step(Stage stage, long bytes, long flops, Launch launch) {}
 
-  /// How one multiplication is done.
+  /// The way to run one multiplication: cublasLt's problem, the form of the left side, and the
+  /// epilogue.
   private record Strategy(Lt.Problem problem, LeftForm leftForm, Finish finish) {}
 
-  /// How the result comes of the product.
+  /// The way to apply the epilogue.
   private enum Finish {
-    /// By cublasLt.
+    /// By cublasLt, fused.
     FUSED,
-    /// By our own kernel, from fp32.
+    /// By our own kernel, from an fp32 product.
     SEPARATE,
-    /// The same, and both sides are copied first to where all sizes, strides and addresses are
-    /// multiples of 16 bytes, with zeros around them.
+    /// By our own kernel, from the product of zero-padded copies whose sizes, strides and addresses
+    /// are multiples of 16 bytes.
     PADDED
   }
 
   private static final int ALIGNMENT_BYTES = 16;
 
-  /// What is done to the left side first.
+  /// Form in which the left side is multiplied.
   private enum LeftForm {
     AS_STORED,
     /// Stored by rows, as tensor cores want fp8.
@@ -67,14 +66,14 @@ public final class Multiplier implements AutoCloseable {
     WIDENED
   }
 
-  /// Decides how that is multiplied on one stream: chooses an algorithm, measuring where it has not
-  /// been, and takes the memory that it needs. What comes of it only enqueues. `reserved`
-  /// multiprocessors are left to others.
+  /// Prepares a multiplication on one stream: chooses an algorithm, by measurement if it is new,
+  /// and allocates scratch memory. The returned steps only enqueue. `reserved` multiprocessors are
+  /// left to other work.
   public List<Step> prepare(Gemm gemm, int reserved, Scratch scratch, long workspace) {
     return prepare(gemm, reserved, scratch, workspace, false);
   }
 
-  /// The same; `padded` where it is to be done in padded copies whether cublasLt needs them or not.
+  /// Prepares as above; `padded` forces padded copies.
   List<Step> prepare(Gemm gemm, int reserved, Scratch scratch, long workspace, boolean padded) {
     if (gemm.c().rows() == 0) {
       return List.of();
@@ -95,7 +94,7 @@ public final class Multiplier implements AutoCloseable {
     };
   }
 
-  /// Pieces that are multiplications alone are one to whoever looks.
+  /// Joins the steps of a batch into one for profiles, if all of them are multiplications.
   private static List<Step> joined(Gemm gemm, List<Step> steps) {
     return steps.size() > gemm.count()
         ? steps
@@ -137,6 +136,8 @@ public final class Multiplier implements AutoCloseable {
         };
   }
 
+  /// Prepares a multiplication of padded copies.
+  ///
   /// ```
   /// scratch | product without gaps | product | left | right |
   /// ```
@@ -195,7 +196,7 @@ public final class Multiplier implements AutoCloseable {
     return List.copyOf(steps);
   }
 
-  /// Makes the result of the product in fp32 that lies there without gaps.
+  /// Returns the launch that computes the result from the fp32 product, stored without gaps.
   private Launch finish(Gemm gemm, long product) {
     var c = gemm.c();
     var memory = CudaDevice.view(product, count(c) * Float.BYTES, Arena.global());
@@ -213,7 +214,7 @@ public final class Multiplier implements AutoCloseable {
     return on -> plan.run(on, alpha, left, right, beta, out, out, bias, aux, workspace);
   }
 
-  /// The same for a sum, which is added in the order of the parts, in fp32, and rounded once.
+  /// Prepares a sum, added in fp32 in the order of the parts, and rounded once.
   public Launch prepare(Reduction reduction) {
     if (reduction.out().rows() == 0) {
       return Launch.NOTHING;
@@ -223,7 +224,7 @@ public final class Multiplier implements AutoCloseable {
     return on -> kernels.reduce(on, kernels.fullGrid(), arguments);
   }
 
-  /// Makes the operand's second form, where it has one.
+  /// Updates the operand's second form, if it has one.
   public void refresh(GpuStream on, Operand operand) {
     operand
         .widened()
@@ -260,7 +261,7 @@ public final class Multiplier implements AutoCloseable {
             OperandForms.storedColumns(source));
   }
 
-  /// Copies rows as they are to where the layout has them.
+  /// Copies stored rows to the strides of the layout.
   private void copy(GpuStream on, Matrix source, Lt.Layout layout, long to) {
     int bytes = source.dtype().bytes();
     device
@@ -293,14 +294,14 @@ public final class Multiplier implements AutoCloseable {
     var c = gemm.c();
     int target = reserved == 0 ? 0 : Math.max(1, device.gpu().multiprocessors() - reserved);
     var epilogue = gemm.epilogue();
-    // Some of cublasLt's algorithms round a product before they add to it what was there, those for
-    // sizes that are no multiples of 16 bytes also before they add the bias, and its GELU is off by
-    // up to 2e-6 whatever the type.
+    // Some of cublasLt's algorithms round the product before they accumulate, those for sizes that
+    // are no multiples of 16 bytes also before they add the bias, and its GELU has an error of up
+    // to 2e-6 for any type.
     boolean unaligned = !(aligned(a) && aligned(b) && aligned(c));
     boolean roundsTwice = epilogue.accumulate() || (epilogue.bias().isPresent() && unaligned);
     boolean inexact =
         epilogue.preActivation().isPresent()
-            // Into fp8 only our own kernel stores by a scale.
+            // Only our own kernel scales when it stores fp8.
             || c.dtype().isFp8()
             || (roundsTwice && !c.dtype().isStoredAsFp32());
     if (epilogue.amax().isEmpty() && !padded && !inexact) {
@@ -337,7 +338,7 @@ public final class Multiplier implements AutoCloseable {
             plain(padded(left), padded(right), padded(wide), target), leftForm, Finish.PADDED);
   }
 
-  /// Whether rows begin at multiples of 16 bytes, as kernels for tensor cores want them.
+  /// Returns true if rows begin at multiples of 16 bytes, as tensor core kernels require.
   private static boolean aligned(Matrix matrix) {
     return matrix.segment().address() % ALIGNMENT_BYTES == 0
         && (long) matrix.stride() * matrix.dtype().bytes() % ALIGNMENT_BYTES == 0;
@@ -347,7 +348,7 @@ public final class Multiplier implements AutoCloseable {
     return new Lt.Problem(a, b, d, false, false, 0, target, 1, 0, 0, 0);
   }
 
-  /// Also the sizes: tensor cores want them in multiples of 16 bytes too.
+  /// Returns the layout with sizes and stride rounded up to multiples of 16 bytes.
   private static Lt.Layout padded(Lt.Layout layout) {
     int rows = Math.toIntExact(OperandForms.up(layout.rows()));
     int columns = Math.toIntExact(OperandForms.up(layout.columns()));
@@ -372,13 +373,13 @@ public final class Multiplier implements AutoCloseable {
     return a.transposed() ? LeftForm.TRANSPOSED : LeftForm.AS_STORED;
   }
 
-  /// Puts the left side where it is multiplied, as it is multiplied.
+  /// Copies the left side to `to`, in the form in which it is multiplied.
   private void placeLeft(GpuStream on, Matrix a, Strategy strategy, long to) {
     var layout = strategy.problem().a();
     switch (strategy.leftForm()) {
       case AS_STORED -> copy(on, a, layout, to);
       case WIDENED -> widen(on, a, to, layout.stride());
-      // Rows of fp8 are multiples of 16 bytes already: there are no gaps.
+      // Rows of fp8 are multiples of 16 bytes here, so there are no gaps.
       case TRANSPOSED ->
           device
               .kernels()
@@ -396,7 +397,7 @@ public final class Multiplier implements AutoCloseable {
     return Scratch.aligned(count(c) * Float.BYTES);
   }
 
-  /// What the left side needs beside it.
+  /// Size of the left side's copy, if it needs one.
   private static long leftBytes(Strategy strategy) {
     return strategy.leftForm() == LeftForm.AS_STORED && strategy.finish() != Finish.PADDED
         ? 0
@@ -407,7 +408,8 @@ public final class Multiplier implements AutoCloseable {
     return (long) matrix.rows() * matrix.columns();
   }
 
-  /// Rows of what is stored by columns may begin at any number; else the stride tells all.
+  /// Alignment of a matrix. If stored by columns, its rows may begin at any number; otherwise the
+  /// stride determines it.
   private static int alignment(Matrix matrix) {
     return matrix.transposed()
         ? (int) Long.lowestOneBit(matrix.segment().address() | Lt.Layout.MOST_ALIGNMENT_BYTES)
@@ -419,7 +421,7 @@ public final class Multiplier implements AutoCloseable {
         type, matrix.rows(), matrix.columns(), stride, matrix.transposed(), alignment(matrix));
   }
 
-  /// How a side is multiplied beside the other: fp32 loses nothing beside tf32.
+  /// Type in which a side is multiplied with the other: tf32 with fp32 is multiplied in fp32.
   private static Lt.Type type(DType dtype, DType other) {
     return dtype == DType.TF32 && other == DType.FP32 ? Lt.Type.FP32 : type(dtype);
   }
@@ -439,8 +441,7 @@ public final class Multiplier implements AutoCloseable {
     };
   }
 
-  /// How many of the algorithms chosen so far were measured here, or are an earlier process's
-  /// choice.
+  /// Number of algorithms chosen so far that were read from disk, or that this process measured.
   public long choices(boolean fromDisk) {
     return chosen.values().stream().filter(choice -> choice.fromDisk() == fromDisk).count();
   }

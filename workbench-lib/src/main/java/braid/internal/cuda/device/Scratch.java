@@ -6,8 +6,8 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Device memory beside a stream's work, for the time of one piece of it. It grows before work is
-/// recorded; what it grew out of is kept, since recorded work may have its address.
+/// Scratch memory of a stream, for one operation at a time. Grows before work is recorded; outgrown
+/// memory is kept, since recorded work may use its address.
 public final class Scratch implements AutoCloseable {
   private static final long ALIGNMENT_BYTES = 256;
 
@@ -24,7 +24,7 @@ public final class Scratch implements AutoCloseable {
     return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
   }
 
-  /// Where so many bytes are.
+  /// Address of scratch memory of at least that size.
   long take(long requested) {
     if (requested > bytes) {
       address = gpu.allocate(requested);
@@ -34,7 +34,7 @@ public final class Scratch implements AutoCloseable {
     return address;
   }
 
-  /// A piece of its own.
+  /// Allocates separate memory, freed with the scratch memory.
   long allocate(long requested) {
     long allocation = gpu.allocate(requested);
     allocations.add(allocation);

@@ -4,23 +4,23 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.TreeMap;
 
-/// Room in a heap that all ranks have alike: who takes and gives back the same in the same order
-/// gets the same places, so no rank need ask another.
+/// Allocates from a symmetric heap. Ranks that allocate and release the same sizes in the same
+/// order get the same offsets without communication.
 final class HeapAllocator {
-  /// As strict as the strictest user: NCCL's windows and vector copies.
+  /// Alignment of NCCL's windows, the strictest user.
   static final long ALIGNMENT_BYTES = 4096;
 
   private final long bytes;
 
-  /// Bytes of what is taken, by place.
+  /// Sizes of the allocations by offset.
   private final TreeMap<Long, Long> taken = new TreeMap<>();
 
   HeapAllocator(long bytes) {
     this.bytes = bytes;
   }
 
-  /// The first place with so much room.
-  OptionalLong take(long requested) {
+  /// Allocates at the lowest offset with enough room; empty if there is none.
+  OptionalLong allocate(long requested) {
     long size = aligned(Math.max(requested, 1));
     long offset = 0;
     for (Map.Entry<Long, Long> each : taken.entrySet()) {
@@ -36,13 +36,13 @@ final class HeapAllocator {
     return OptionalLong.of(offset);
   }
 
-  void giveBack(long offset) {
+  void release(long offset) {
     if (taken.remove(offset) == null) {
-      throw new IllegalStateException("nothing is at " + offset);
+      throw new IllegalStateException("no allocation at offset " + offset);
     }
   }
 
-  /// What is not taken, in however many pieces.
+  /// Bytes not allocated, possibly in several gaps.
   long free() {
     return bytes - taken.values().stream().mapToLong(Long::longValue).sum();
   }

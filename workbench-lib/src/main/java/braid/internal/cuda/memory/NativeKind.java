@@ -17,9 +17,9 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.TreeSet;
 
-/// CUDA virtual memory: each rank makes a piece and passes it to the others as a file descriptor;
-/// all pieces are mapped side by side. Two meetings: one when every piece can be fetched, one when
-/// every rank has mapped all.
+/// CUDA virtual memory: each rank allocates its part and passes it to the others as a file
+/// descriptor; all parts are mapped side by side. Two meetings: one when every part can be fetched,
+/// one when every rank has mapped all parts.
 final class NativeKind implements CudaMemoryKind {
   private final CudaDevice device;
   private final String token;
@@ -33,7 +33,7 @@ final class NativeKind implements CudaMemoryKind {
     this.timeout = timeout;
   }
 
-  /// What one rank has of an allocation while it is set up, the latest closed first.
+  /// Resources of an allocation on one rank, closed in reverse order.
   private static final class Resources implements AutoCloseable {
     private final Deque<AutoCloseable> opened = new ArrayDeque<>();
 
@@ -83,7 +83,7 @@ final class NativeKind implements CudaMemoryKind {
     }
   }
 
-  /// What a rank has before it knows of the others' pieces.
+  /// Resources of a rank before it has fetched the other ranks' parts.
   private record LocalPart(VirtualMemory own, AddressRange range, FdMailbox box) {}
 
   private LocalPart begin(long bytes, int size, String box, Resources resources, Resources setUp) {
@@ -140,7 +140,7 @@ final class NativeKind implements CudaMemoryKind {
             CudaDevice.view(range.address(), size * bytesPerRank, arena), bytesPerRank, free)
         : SymmetricMemory.inPieces(
             parts,
-            "parts of %d bytes do not lie side by side, since memory is made in pieces of %d; take a multiple of that, or on(rank)"
+            "parts of %d bytes do not lie side by side, since memory is allocated in units of %d; use a multiple of that, or on(rank)"
                 .formatted(bytesPerRank, device.gpu().granularity().recommended()),
             free);
   }

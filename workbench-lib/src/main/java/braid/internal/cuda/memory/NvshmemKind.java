@@ -15,9 +15,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// NVSHMEM's symmetric heap. A process joins NVSHMEM once, with the ranks of the first group that
-/// asks; another group cannot have this kind, and is told so by name. Of its heap one piece is
-/// taken for good: NVSHMEM's own allocation and freeing are meetings of all ranks, and pooled
-/// memory must be freed without one.
+/// uses it; other groups get an error. One block of its heap is allocated permanently and divided
+/// here: NVSHMEM's own allocation and freeing are collective, but pooled memory must be freed
+/// locally.
 final class NvshmemKind implements CudaMemoryKind {
   private static final String HEAP = "NVSHMEM heap";
 
@@ -25,7 +25,7 @@ final class NvshmemKind implements CudaMemoryKind {
   private final long heapBytes;
   private @Nullable JoinedHeap joined;
 
-  /// @param bases where each member's heap begins in this rank's reach
+  /// @param bases address of each member's heap as mapped into this rank
   private record JoinedHeap(
       Nvshmem nvshmem, List<Integer> ranks, List<Long> bases, HeapAllocator allocator) {}
 
@@ -52,10 +52,10 @@ final class NvshmemKind implements CudaMemoryKind {
               });
       if (agreed.stream().distinct().count() > 1) {
         throw new IllegalStateException(
-            "%s: ranks have different places in the heap: %s".formatted(label, agreed));
+            "%s: ranks have different offsets in the heap: %s".formatted(label, agreed));
       }
     } catch (RuntimeException | Error e) {
-      offsets.forEach(offset -> giveBack(heap.allocator(), offset));
+      offsets.forEach(offset -> release(heap.allocator(), offset));
       throw e;
     }
     return memory(heap, offsets.getFirst(), bytesPerRank);
@@ -64,7 +64,7 @@ final class NvshmemKind implements CudaMemoryKind {
   private static long take(HeapAllocator allocator, String label, long bytes) {
     synchronized (allocator) {
       return allocator
-          .take(bytes)
+          .allocate(bytes)
           .orElseThrow(
               () ->
                   new AllocationFailed(
@@ -73,9 +73,9 @@ final class NvshmemKind implements CudaMemoryKind {
     }
   }
 
-  private static void giveBack(HeapAllocator allocator, long offset) {
+  private static void release(HeapAllocator allocator, long offset) {
     synchronized (allocator) {
-      allocator.giveBack(offset);
+      allocator.release(offset);
     }
   }
 
@@ -89,12 +89,12 @@ final class NvshmemKind implements CudaMemoryKind {
         new Once(
             () -> {
               arena.close();
-              giveBack(heap.allocator(), offset);
+              release(heap.allocator(), offset);
             });
     return CudaMemoryKind.scattered(parts, "nvshmem", free);
   }
 
-  /// NVSHMEM for that group, with which this process joins it if it has not yet.
+  /// Returns NVSHMEM for the group. The first call joins it.
   Nvshmem nvshmem(String label, Rendezvous rendezvous) {
     return joined(label, rendezvous).nvshmem();
   }
@@ -107,7 +107,7 @@ final class NvshmemKind implements CudaMemoryKind {
     }
     if (!existing.ranks().equals(rendezvous.ranks())) {
       throw new BraidException(
-          "%s: NVSHMEM and its memory belong to the group of ranks %s, with which this process joined it; ranks %s take native memory"
+          "%s: this process joined NVSHMEM with the group of ranks %s and cannot use it with ranks %s; use memory kind native"
               .formatted(label, existing.ranks(), rendezvous.ranks()));
     }
     return existing;

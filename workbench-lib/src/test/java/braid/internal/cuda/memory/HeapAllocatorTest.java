@@ -16,23 +16,23 @@ class HeapAllocatorTest {
   @Test
   void takesTheFirstRoomThatFits() {
     var heap = new HeapAllocator(4 * UNIT);
-    assertThat(heap.take(1)).hasValue(0);
-    assertThat(heap.take(2 * UNIT)).hasValue(UNIT);
-    assertThat(heap.take(UNIT)).hasValue(3 * UNIT);
-    assertThat(heap.take(1)).isEmpty();
-    heap.giveBack(UNIT);
+    assertThat(heap.allocate(1)).hasValue(0);
+    assertThat(heap.allocate(2 * UNIT)).hasValue(UNIT);
+    assertThat(heap.allocate(UNIT)).hasValue(3 * UNIT);
+    assertThat(heap.allocate(1)).isEmpty();
+    heap.release(UNIT);
     assertThat(heap.free()).isEqualTo(2 * UNIT);
-    assertThat(heap.take(UNIT)).hasValue(UNIT);
-    assertThat(heap.take(2 * UNIT)).isEmpty();
-    assertThat(heap.take(UNIT)).hasValue(2 * UNIT);
+    assertThat(heap.allocate(UNIT)).hasValue(UNIT);
+    assertThat(heap.allocate(2 * UNIT)).isEmpty();
+    assertThat(heap.allocate(UNIT)).hasValue(2 * UNIT);
   }
 
   @Test
   void whatIsGivenBackTwiceIsAnError() {
     var heap = new HeapAllocator(UNIT);
-    heap.take(1);
-    heap.giveBack(0);
-    assertThatThrownBy(() -> heap.giveBack(0)).hasMessageContaining("nothing is at 0");
+    heap.allocate(1);
+    heap.release(0);
+    assertThatThrownBy(() -> heap.release(0)).hasMessageContaining("no allocation at offset 0");
   }
 
   @Test
@@ -49,7 +49,7 @@ class HeapAllocatorTest {
     for (int i = 0; i < 1000; i++) {
       if (random.nextBoolean() || taken.isEmpty()) {
         long bytes = random.nextLong(1, 8 * UNIT);
-        var place = heap.take(bytes);
+        var place = heap.allocate(bytes);
         places.add(place);
         place.ifPresent(
             at -> {
@@ -68,7 +68,7 @@ class HeapAllocatorTest {
                 .findFirst()
                 .orElseThrow();
         taken.remove(one);
-        heap.giveBack(one);
+        heap.release(one);
       }
     }
     return places;
