@@ -174,13 +174,13 @@ final class CudaStream implements Stream {
             return;
           }
           for (int i = 0; i < together.size(); i++) {
-            var one = together.get(i);
+            var copy = together.get(i);
             launch(
                 copies.get(i).work(),
                 Stage.COPY,
-                one.bytes(),
+                copy.bytes(),
                 0,
-                on -> on.copy(one.to(), one.from(), one.bytes()));
+                on -> on.copy(copy.to(), copy.from(), copy.bytes()));
           }
         });
   }

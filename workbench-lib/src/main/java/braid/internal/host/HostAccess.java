@@ -77,21 +77,21 @@ public final class HostAccess implements Inspection {
       double rtol) {
     long count = expected.byteSize() / expectedType.bytes();
     for (long i = 0; i < count; i++) {
-      float wanted = gotType.round(expectedType.load(expected, i));
-      if (!right(wanted, gotType.load(got, i), atol, rtol)) {
+      float expectedValue = gotType.round(expectedType.load(expected, i));
+      if (!agree(expectedValue, gotType.load(got, i), atol, rtol)) {
         return i;
       }
     }
     return -1;
   }
 
-  private static boolean right(float wanted, float found, double atol, double rtol) {
-    if (wanted == found || (Float.isNaN(wanted) && Float.isNaN(found))) {
+  private static boolean agree(float expected, float found, double atol, double rtol) {
+    if (expected == found || (Float.isNaN(expected) && Float.isNaN(found))) {
       return true;
     }
-    double apart = Math.abs((double) wanted - found);
+    double apart = Math.abs((double) expected - found);
     // An infinity is close to no other number.
-    return apart < Double.POSITIVE_INFINITY && apart <= atol + rtol * Math.abs((double) wanted);
+    return apart < Double.POSITIVE_INFINITY && apart <= atol + rtol * Math.abs((double) expected);
   }
 
   @Override

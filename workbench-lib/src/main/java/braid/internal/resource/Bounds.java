@@ -87,8 +87,8 @@ public record Bounds(float expected, float low, float high) {
   /// last rounding explains. FP8 saturates at its largest number.
   public static double unexplained(DType dtype, float expected, float found) {
     float largest = dtype.isFp8() ? dtype.round(Float.MAX_VALUE) : Float.POSITIVE_INFINITY;
-    float wanted = Math.max(-largest, Math.min(expected, largest));
-    return Math.max(0, Math.abs((double) found - wanted) - step(dtype, found) / 2);
+    float clamped = Math.max(-largest, Math.min(expected, largest));
+    return Math.max(0, Math.abs((double) found - clamped) - step(dtype, found) / 2);
   }
 
   private static double step(DType dtype, float value) {

@@ -29,28 +29,28 @@ public final class ConcatenatedAccess implements Access {
   }
 
   /// Calls `body` with each part of the range and its offset in the range.
-  private void each(MemorySegment stretch, BiConsumer<MemorySegment, Long> body) {
-    long start = stretch.address() - FIRST_ADDRESS;
-    long end = start + stretch.byteSize();
-    long place = 0;
+  private void forEachPart(MemorySegment range, BiConsumer<MemorySegment, Long> body) {
+    long start = range.address() - FIRST_ADDRESS;
+    long end = start + range.byteSize();
+    long offset = 0;
     for (var part : parts) {
-      long from = Math.max(start, place);
-      long to = Math.min(end, place + part.byteSize());
+      long from = Math.max(start, offset);
+      long to = Math.min(end, offset + part.byteSize());
       if (from < to) {
-        body.accept(part.asSlice(from - place, to - from), from - start);
+        body.accept(part.asSlice(from - offset, to - from), from - start);
       }
-      place += part.byteSize();
+      offset += part.byteSize();
     }
   }
 
   @Override
   public void read(MemorySegment from, MemorySegment into) {
-    each(from, (part, at) -> access.read(part, into.asSlice(at, part.byteSize())));
+    forEachPart(from, (part, at) -> access.read(part, into.asSlice(at, part.byteSize())));
   }
 
   @Override
   public void write(MemorySegment from, MemorySegment to) {
-    each(to, (part, at) -> access.write(from.asSlice(at, part.byteSize()), part));
+    forEachPart(to, (part, at) -> access.write(from.asSlice(at, part.byteSize()), part));
   }
 
   /// Copies by way of the host: the parts of one range need not match those of the other.
@@ -65,7 +65,7 @@ public final class ConcatenatedAccess implements Access {
 
   @Override
   public void fill(DType dtype, MemorySegment memory, float value) {
-    each(memory, (part, _) -> access.fill(dtype, part, value));
+    forEachPart(memory, (part, _) -> access.fill(dtype, part, value));
   }
 
   /// Fills with one sequence over all parts.

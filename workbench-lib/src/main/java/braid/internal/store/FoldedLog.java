@@ -45,15 +45,15 @@ public final class FoldedLog implements AutoCloseable {
   public synchronized void repeated(String event, String first) {
     long now = System.nanoTime();
     var kind = kinds.size() < MAX_KINDS ? event.replaceAll("[0-9]+", "#") : OTHERS;
-    var before = kinds.putIfAbsent(kind, new Repeated(kind.equals(OTHERS) ? OTHERS : event, now));
-    if (before == null) {
+    var repeated = kinds.putIfAbsent(kind, new Repeated(kind.equals(OTHERS) ? OTHERS : event, now));
+    if (repeated == null) {
       log.accept(first);
       return;
     }
-    before.count++;
-    if (now - before.printedNanos >= INTERVAL_NANOS) {
-      print(before);
-      before.printedNanos = now;
+    repeated.count++;
+    if (now - repeated.printedNanos >= INTERVAL_NANOS) {
+      print(repeated);
+      repeated.printedNanos = now;
     }
   }
 

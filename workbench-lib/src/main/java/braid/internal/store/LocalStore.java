@@ -20,7 +20,7 @@ public final class LocalStore implements Store {
     // Copied, so that threads share no arrays.
     table.join(meeting, rank, value.clone(), each -> reply.complete(copy(each)));
     return new Ticket(
-        reply, () -> table.giveUp(meeting, rank), gone -> table.departed(meeting, gone));
+        reply, () -> table.giveUp(meeting, rank), departed -> table.departed(meeting, departed));
   }
 
   private static Reply copy(Reply reply) {

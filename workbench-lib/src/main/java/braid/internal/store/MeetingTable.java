@@ -145,8 +145,8 @@ public final class MeetingTable {
   }
 
   private @Nullable Reply disconnection(OpenMeeting current) {
-    var gone = current.missing().stream().filter(disconnected::contains).toList();
-    return gone.isEmpty()
+    var absent = current.missing().stream().filter(disconnected::contains).toList();
+    return absent.isEmpty()
         ? null
         : new Reply.Aborted("%s disconnected before joining".formatted(ranks(gone)));
   }
@@ -178,13 +178,13 @@ public final class MeetingTable {
 
   /// Ends the meeting for all waiting members if all missing ones have departed: they have ended
   /// the cell in which the others wait. Does nothing if a missing rank may still join.
-  void departed(Meeting meeting, Set<Integer> gone) {
+  void departed(Meeting meeting, Set<Integer> departed) {
     var deliveries = new Deliveries();
     synchronized (this) {
       var current = open.get(meeting.key());
       if (current != null && meeting.epoch() == epoch && current.failure == null) {
         var missing = current.missing();
-        if (!missing.isEmpty() && gone.containsAll(missing)) {
+        if (!missing.isEmpty() && departed.containsAll(missing)) {
           current.failure = new Reply.Departed(missing);
           deliveries.reply(current, current.failure);
         }

@@ -78,7 +78,9 @@ public final class StoreClient implements Store {
           Frames.put(out, value);
         });
     return new Ticket(
-        reply, () -> send('g', id, out -> {}), gone -> send('d', id, out -> Frames.put(out, gone)));
+        reply,
+        () -> send('g', id, out -> {}),
+        departed -> send('d', id, out -> Frames.put(out, departed)));
   }
 
   private void send(char request, int id, Frames.Writer rest) {

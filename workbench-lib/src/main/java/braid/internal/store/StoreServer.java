@@ -169,9 +169,9 @@ public final class StoreServer implements AutoCloseable {
         }
         case 'd' -> {
           var meeting = pending.get(id);
-          var gone = Set.copyOf(Frames.ranks(frame));
+          var departed = Set.copyOf(Frames.ranks(frame));
           if (meeting != null) {
-            table.departed(meeting, gone);
+            table.departed(meeting, departed);
           }
         }
         default -> throw new IOException("rank " + rank + " sent an unknown request " + request);

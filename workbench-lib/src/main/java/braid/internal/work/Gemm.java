@@ -18,7 +18,7 @@ public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, 
     }
     if (count > 1 && (a.transposed() || rowStep < a.rows())) {
       throw new IllegalArgumentException(
-          "%d pieces of %d rows cannot lie %d rows apart: %s"
+          "%d chunks of %d rows cannot be %d rows apart: %s"
               .formatted(count, a.rows(), rowStep, a));
     }
   }

@@ -27,12 +27,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Ranks of one machine that ask for memory at the same time get no more than there is.
+/// Ranks of one machine that request memory concurrently get no more than is available.
 class FreeMemoryTest {
   private static final long MACHINE_BYTES = 100 * FreeMemory.CHECKED_BYTES;
   private static final long REQUESTED_BYTES = 60 * FreeMemory.CHECKED_BYTES;
 
-  /// Left of a machine whose memory is taken only when it is filled.
+  /// Free memory of a simulated machine, used up only when memory is filled.
   private final AtomicLong left = new AtomicLong(MACHINE_BYTES);
 
   private final String token = UUID.randomUUID().toString();
@@ -53,7 +53,7 @@ class FreeMemoryTest {
 
   @ParameterizedTest
   @ValueSource(ints = {2, 4, 8})
-  void ranksThatAskAtOnceForMoreThanHalfAreRefusedButOne(int ranks) throws Exception {
+  void oneOfConcurrentRequestsForMoreThanHalfIsGranted(int ranks) throws Exception {
     var together = new CyclicBarrier(ranks);
     var refused = new ConcurrentLinkedQueue<String>();
     var threads = new ArrayList<Thread>();
@@ -96,7 +96,7 @@ class FreeMemoryTest {
   }
 
   @Test
-  void whatIsGivenBackCanBeTakenByAnotherAndFillsThatFailHoldNothing() {
+  void releasedMemoryIsGrantedAgainAndFailedFillsHoldNone() {
     var first = memory(0, 2);
     var second = memory(1, 2);
     assertThat(first.take(REQUESTED_BYTES, () -> fill(REQUESTED_BYTES))).isTrue();
@@ -123,13 +123,13 @@ class FreeMemoryTest {
   }
 
   @Test
-  void littleMemoryTakesNoTurn() {
+  void smallRequestsAreNotChecked() {
     left.set(0);
     assertThat(memory(0, 2).take(FreeMemory.CHECKED_BYTES - 1, () -> true)).isTrue();
     assertThat(ledger(token)).doesNotExist();
   }
 
-  /// A machine of which each process takes the part that the others before it have left in a file.
+  /// Runs processes on a simulated machine whose free memory is in a file.
   @Test
   void processesTakeTurnsToo(@TempDir Path folder) throws Exception {
     var machine = folder.resolve("left");
@@ -150,14 +150,15 @@ class FreeMemoryTest {
               .redirectErrorStream(true)
               .start());
     }
-    var said = new ArrayList<String>();
+    var printed = new ArrayList<String>();
     for (var process : processes) {
-      said.add(new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip());
-      assertThat(process.waitFor()).as(said.toString()).isZero();
+      printed.add(
+          new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip());
+      assertThat(process.waitFor()).as(printed.toString()).isZero();
     }
     Files.deleteIfExists(ledger(token));
-    assertThat(said).filteredOn("granted"::equals).hasSize(1);
-    assertThat(said).filteredOn(text -> text.contains("bytes were requested but")).hasSize(3);
+    assertThat(printed).filteredOn("granted"::equals).hasSize(1);
+    assertThat(printed).filteredOn(text -> text.contains("bytes were requested but")).hasSize(3);
   }
 
   static final class OnRank {

@@ -118,20 +118,20 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
   }
 
   private Optional<String> mismatch(GpuStream stream, Case tested) {
-    try (var room = new Scratch(device.gpu());
+    try (var matrices = new Scratch(device.gpu());
         var scratch = new Scratch(device.gpu())) {
       var size = tested.size;
-      var a = matrix(room, tested.types.left, size.m, size.k, tested.transposedA);
-      var b = matrix(room, tested.types.right, size.k, size.n, tested.transposedB);
-      var c = matrix(room, tested.types.result, size.m, size.n, false);
+      var a = matrix(matrices, tested.types.left, size.m, size.k, tested.transposedA);
+      var b = matrix(matrices, tested.types.right, size.k, size.n, tested.transposedB);
+      var c = matrix(matrices, tested.types.result, size.m, size.n, false);
       fill(stream, a, LEFT_SEED);
       fill(stream, b, RIGHT_SEED);
-      var operand = operand(room, b, tested.types.left);
+      var operand = operand(matrices, b, tested.types.left);
       var multiplier = device.multiplier();
       multiplier.refresh(stream, operand);
       // Choosing an algorithm reads both sides on another stream.
       stream.synchronize();
-      long workspace = room.allocate(Lt.WORKSPACE_BYTES);
+      long workspace = matrices.allocate(Lt.WORKSPACE_BYTES);
       multiplier
           .prepare(new Gemm(a, operand, c, tested.epilogue()), 0, scratch, workspace, tested.padded)
           .forEach(step -> step.launch().on(stream));
@@ -140,9 +140,9 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     }
   }
 
-  private Matrix matrix(Scratch room, DType dtype, int rows, int columns, boolean transposed) {
+  private Matrix matrix(Scratch matrices, DType dtype, int rows, int columns, boolean transposed) {
     long bytes = (long) rows * columns * dtype.bytes();
-    var memory = CudaDevice.view(room.allocate(bytes), bytes, Arena.global());
+    var memory = CudaDevice.view(matrices.allocate(bytes), bytes, Arena.global());
     return transposed
         ? Matrix.transposed(memory, dtype, rows, columns)
         : Matrix.of(memory, dtype, rows, columns);
@@ -159,8 +159,8 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
             seed);
   }
 
-  /// Returns an operand whose second form is freed with `room`.
-  private static Operand operand(Scratch room, Matrix source, DType left) {
+  /// Returns an operand whose second form is freed with `matrices`.
+  private static Operand operand(Scratch matrices, Matrix source, DType left) {
     long bytes = OperandForms.formBytes(source, left);
     return new Operand(
         source,
@@ -169,7 +169,7 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
             ? Optional.empty()
             : Optional.of(
                 new PrivateMemory(
-                    CudaDevice.view(room.allocate(bytes), bytes, Arena.global()), () -> {})));
+                    CudaDevice.view(matrices.allocate(bytes), bytes, Arena.global()), () -> {})));
   }
 
   private Optional<String> mismatch(Case tested, Matrix c) {

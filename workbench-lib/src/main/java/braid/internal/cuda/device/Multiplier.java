@@ -106,10 +106,10 @@ public final class Multiplier implements AutoCloseable {
   private Launch unpadded(Gemm gemm, Strategy strategy, Scratch scratch, long workspace) {
     boolean separate = strategy.finish() == Finish.SEPARATE;
     long wideBytes = separate ? wideBytes(gemm.c()) : 0;
-    long room = scratch.take(wideBytes + leftBytes(strategy));
+    long base = scratch.take(wideBytes + leftBytes(strategy));
     var a = gemm.a();
     var asStored = strategy.leftForm() == LeftForm.AS_STORED;
-    long left = asStored ? a.segment().address() : room + wideBytes;
+    long left = asStored ? a.segment().address() : base + wideBytes;
     long right = OperandForms.right(gemm.b()).segment().address();
     var plan =
         chosen
@@ -118,11 +118,11 @@ public final class Multiplier implements AutoCloseable {
             .plan();
     Launch multiply;
     if (separate) {
-      var finish = finish(gemm, room);
+      var finish = finish(gemm, base);
       float scale = gemm.epilogue().scale();
       multiply =
           on -> {
-            plan.run(on, scale, left, right, 0, room, room, 0, 0, workspace);
+            plan.run(on, scale, left, right, 0, base, base, 0, 0, workspace);
             finish.on(on);
           };
     } else {
@@ -150,8 +150,8 @@ public final class Multiplier implements AutoCloseable {
     long productBytes = Scratch.aligned(AlgorithmTimer.bytes(problem.d()));
     long leftBytes = leftBytes(strategy);
     long copiesBytes = leftBytes + AlgorithmTimer.bytes(problem.b());
-    long room = scratch.take(wideBytes + productBytes + copiesBytes);
-    long product = room + wideBytes;
+    long base = scratch.take(wideBytes + productBytes + copiesBytes);
+    long product = base + wideBytes;
     long left = product + productBytes;
     long right = left + leftBytes;
     var plan = chosen.computeIfAbsent(problem, one -> timer.choose(one, 0, 0)).plan();
@@ -186,13 +186,13 @@ public final class Multiplier implements AutoCloseable {
                       .pack(
                           on,
                           device.kernels().fullGrid(),
-                          room,
+                          base,
                           product,
                           problem.d().stride() * Float.BYTES,
                           (long) c.columns() * Float.BYTES,
                           c.rows())));
     }
-    steps.add(new Step(Stage.GEMM, 0, 0, finish(gemm, hasGaps ? room : product)));
+    steps.add(new Step(Stage.GEMM, 0, 0, finish(gemm, hasGaps ? base : product)));
     return List.copyOf(steps);
   }
 

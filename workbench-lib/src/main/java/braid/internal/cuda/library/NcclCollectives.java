@@ -68,7 +68,7 @@ public final class NcclCollectives implements LibraryCollectives {
         connected.contains(Shape.of(request))
             && (policy == Policy.MULTIPROCESSORS
                 || Stream.of(request.x(), request.y())
-                    .allMatch(piece -> window(piece).isRegisteredWith(communicator)));
+                    .allMatch(part -> window(part).isRegisteredWith(communicator)));
     if (!ready) {
       return Precondition.ARRIVAL_ON_HOST;
     }
@@ -91,9 +91,8 @@ public final class NcclCollectives implements LibraryCollectives {
     return on -> enqueue(request, on);
   }
 
-  private static Window window(TensorPart piece) {
-    return piece
-        .attachment()
+  private static Window window(TensorPart part) {
+    return part.attachment()
         .filter(Window.class::isInstance)
         .map(Window.class::cast)
         .orElseThrow(() -> new IllegalArgumentException("memory without an NCCL window"));

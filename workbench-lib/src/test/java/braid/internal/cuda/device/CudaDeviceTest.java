@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Test;
 
 class CudaDeviceTest {
   @Test
-  void whatCudaCannotUseIsOneLineWithTheHostAsAWayOut() {
+  void aMissingGpuIsOneLineThatNamesTheHostBackend() {
     assertThat(
             CudaDevice.refusal(
                 Optional.of("no GPU can be used: cuInit failed: CUDA_ERROR_SYSTEM_NOT_READY (…)"),
@@ -19,7 +19,7 @@ class CudaDeviceTest {
   }
 
   @Test
-  void aRankWithoutAGpuOfItsOwnIsToldHowManyThereAre() {
+  void aRankWithoutAGpuLearnsTheNumberOfUsableGpus() {
     assertThat(CudaDevice.refusal(Optional.empty(), 2, 1, 1)).isEmpty();
     assertThat(CudaDevice.refusal(Optional.empty(), 2, 2, 2))
         .contains(

@@ -22,7 +22,7 @@ class OperandFormsTest {
     "FP8_E5M2, 16, 32, false, 16, 32",
     "FP8_E4M3, 1, 17, false, 1, 32"
   })
-  void whatIsWidenedHasRowsThatCublasLtTakes(
+  void widenedMatricesHaveAlignedRows(
       DType dtype, int rows, int columns, boolean transposed, int storedRows, int stride) {
     try (var arena = Arena.ofConfined()) {
       var memory = arena.allocate((long) rows * columns, ALIGNMENT);
@@ -50,7 +50,7 @@ class OperandFormsTest {
     "FP8_E5M2, FP8_E4M3, false, 1536",
     "FP8_E5M2, FP8_E5M2, false, 3072"
   })
-  void onlyTwoOfE5m2AreWidened(DType left, DType right, boolean transposed, long bytes) {
+  void onlyE5m2TimesE5m2IsWidened(DType left, DType right, boolean transposed, long bytes) {
     try (var arena = Arena.ofConfined()) {
       var memory = arena.allocate(32 * 48, ALIGNMENT);
       var source =
@@ -71,7 +71,7 @@ class OperandFormsTest {
     "FP16, 5, 7, true, 0",
     "BF16, 5, 7, false, 0"
   })
-  void whatTensorCoresTakeIsNotWidened(
+  void matricesThatTensorCoresTakeAreNotWidened(
       DType dtype, int rows, int columns, boolean transposed, long bytes) {
     try (var arena = Arena.ofConfined()) {
       var memory = arena.allocate((long) rows * columns * dtype.bytes(), ALIGNMENT);

@@ -14,7 +14,7 @@ class HeapAllocatorTest {
   private static final long UNIT = HeapAllocator.ALIGNMENT_BYTES;
 
   @Test
-  void takesTheFirstRoomThatFits() {
+  void allocatesTheFirstGapThatFits() {
     var heap = new HeapAllocator(4 * UNIT);
     assertThat(heap.allocate(1)).hasValue(0);
     assertThat(heap.allocate(2 * UNIT)).hasValue(UNIT);
@@ -28,7 +28,7 @@ class HeapAllocatorTest {
   }
 
   @Test
-  void whatIsGivenBackTwiceIsAnError() {
+  void releasingTwiceIsAnError() {
     var heap = new HeapAllocator(UNIT);
     heap.allocate(1);
     heap.release(0);
@@ -36,41 +36,41 @@ class HeapAllocatorTest {
   }
 
   @Test
-  void theSameOrderHasTheSamePlacesAndNothingOverlaps() {
+  void theSameOrderGetsTheSameOffsetsWithoutOverlap() {
     var seed = 42L;
-    assertThat(places(seed)).isEqualTo(places(seed));
+    assertThat(offsets(seed)).isEqualTo(offsets(seed));
   }
 
-  private static List<OptionalLong> places(long seed) {
+  private static List<OptionalLong> offsets(long seed) {
     var random = new SplittableRandom(seed);
     var heap = new HeapAllocator(64 * UNIT);
-    var taken = new HashMap<Long, Long>();
-    var places = new ArrayList<OptionalLong>();
+    var allocated = new HashMap<Long, Long>();
+    var offsets = new ArrayList<OptionalLong>();
     for (int i = 0; i < 1000; i++) {
-      if (random.nextBoolean() || taken.isEmpty()) {
+      if (random.nextBoolean() || allocated.isEmpty()) {
         long bytes = random.nextLong(1, 8 * UNIT);
-        var place = heap.allocate(bytes);
-        places.add(place);
-        place.ifPresent(
+        var offset = heap.allocate(bytes);
+        offsets.add(offset);
+        offset.ifPresent(
             at -> {
-              taken.forEach(
+              allocated.forEach(
                   (other, size) ->
                       assertThat(at + bytes <= other || other + size <= at)
                           .as("%d bytes at %d beside %d at %d", bytes, at, size, other)
                           .isTrue());
-              taken.put(at, bytes);
+              allocated.put(at, bytes);
             });
       } else {
         long one =
-            taken.keySet().stream()
+            allocated.keySet().stream()
                 .sorted()
-                .skip(random.nextInt(taken.size()))
+                .skip(random.nextInt(allocated.size()))
                 .findFirst()
                 .orElseThrow();
-        taken.remove(one);
+        allocated.remove(one);
         heap.release(one);
       }
     }
-    return places;
+    return offsets;
   }
 }
