@@ -24,7 +24,8 @@ public final class CopyEngine implements Mover {
     pacer = new Pacer(link);
   }
 
-  /// Reserves the link for bytes that were ready at a time, and returns when it has delivered them.
+  /// Reserves the link for bytes that were ready at a time, and returns the time at which it has
+  /// delivered them.
   long reserve(long readyNanos, long bytes) {
     return pacer.reserve(readyNanos, bytes);
   }

@@ -5,8 +5,8 @@ import java.util.function.Supplier;
 
 /// Copies bytes between ranks.
 public sealed interface Mover extends AutoCloseable permits CopyEngine, CopyWorkers {
-  /// Copies bytes that were ready at a time of [System#nanoTime], and returns when the link has
-  /// delivered them.
+  /// Copies bytes that were ready at a time of [System#nanoTime], and returns the time at which the
+  /// link has delivered them.
   long copy(Supplier<String> description, Transfer transfer, long readyNanos);
 
   /// Drops copies that have not begun and waits for those that have.

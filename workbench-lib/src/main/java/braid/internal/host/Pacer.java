@@ -13,8 +13,8 @@ final class Pacer {
     this.link = link;
   }
 
-  /// Reserves the link for one copy that was ready at a time, and returns when it is delivered.
-  /// Copies that are ready together are delivered one by one.
+  /// Reserves the link for one copy that was ready at a time, and returns the time at which it is
+  /// delivered. Copies that are ready together are delivered one by one.
   synchronized long reserve(long readyNanos, long bytes) {
     if (freeNanos == Long.MIN_VALUE || readyNanos - freeNanos > 0) {
       freeNanos = readyNanos;

@@ -148,7 +148,7 @@ public final class MeetingTable {
     var absent = current.missing().stream().filter(disconnected::contains).toList();
     return absent.isEmpty()
         ? null
-        : new Reply.Aborted("%s disconnected before joining".formatted(ranks(gone)));
+        : new Reply.Aborted("%s disconnected before joining".formatted(ranks(absent)));
   }
 
   /// Stops `rank`'s wait. Its reply names the missing ranks; all other members, also those that

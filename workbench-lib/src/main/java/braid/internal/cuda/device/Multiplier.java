@@ -61,7 +61,7 @@ public final class Multiplier implements AutoCloseable {
   /// Form in which the left side is multiplied.
   private enum LeftForm {
     AS_STORED,
-    /// Stored by rows, as tensor cores want fp8.
+    /// Stored by rows, as tensor cores require for fp8.
     TRANSPOSED,
     WIDENED
   }
