@@ -9,6 +9,8 @@ import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import tech.tablesaw.api.StringColumn;
+import tech.tablesaw.api.Table;
 
 /// What there is: which pattern can be overlapped by which method, over which transport, in which
 /// kind of symmetric memory; and the same for collectives by themselves. What is not there says why
@@ -83,6 +85,18 @@ public final class Capabilities {
   /// Every combination, on the host backend.
   public static List<Row> host() {
     return of(HOST);
+  }
+
+  /// Those combinations as a table, for a front.
+  public static Table table(List<Row> rows) {
+    return Table.create(
+        "methods",
+        StringColumn.create("pattern", rows.stream().map(row -> row.pattern().toString())),
+        StringColumn.create("method", rows.stream().map(row -> row.method().toString())),
+        StringColumn.create("transport", rows.stream().map(row -> row.transport().toString())),
+        StringColumn.create("memory", rows.stream().map(row -> row.kind().toString())),
+        StringColumn.create("available", rows.stream().map(row -> row.supported() ? "yes" : "no")),
+        StringColumn.create("note", rows.stream().map(Row::note)));
   }
 
   /// The collectives by themselves, on the host backend.

@@ -6,7 +6,9 @@ import braid.internal.rank.Outbox;
 import braid.internal.report.Renderings;
 import braid.model.BraidException;
 import braid.model.Displayable;
+import braid.model.MimeBundle;
 import java.util.UUID;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// Something that a cell shows before it ends, and may replace while it runs:
@@ -18,6 +20,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Every rank may show; which ranks' are seen is `%output`'s to say, rank 0's by default.
 public final class Display {
+  private static final Pattern MIME_TYPE =
+      Pattern.compile("(text|image|application)/[\\w.+-]+", Pattern.CASE_INSENSITIVE);
+
   private final String id;
 
   private Display(String id) {
@@ -29,13 +34,39 @@ public final class Display {
     return display(value, UUID.randomUUID().toString());
   }
 
-  /// The same under a name, by which a later cell finds it.
-  public static Display display(@Nullable Object value, String id) {
-    if (id.isBlank()) {
+  /// Shows a value under a name, by which a later cell finds it, or as content of a MIME type:
+  /// `display("<b>4 splits</b>", "text/html")`.
+  ///
+  /// @param idOrType a MIME type of text, image or application, such as `text/html`; else an id
+  public static Display display(@Nullable Object value, String idOrType) {
+    if (idOrType.isBlank()) {
       throw new BraidException("a display's id must name it but was blank; try \"progress\"");
     }
-    outbox().display(HandedOver.onRank(value), id);
-    return new Display(id);
+    if (MIME_TYPE.matcher(idOrType).matches()) {
+      return display(as(idOrType, String.valueOf(value)));
+    }
+    outbox().display(HandedOver.onRank(value), idOrType);
+    return new Display(idOrType);
+  }
+
+  /// HTML as a value: the result of a cell, or to be displayed.
+  public static MimeBundle html(String html) {
+    return as(MimeBundle.HTML, html);
+  }
+
+  /// Markdown as a value.
+  public static MimeBundle markdown(String markdown) {
+    return as(MimeBundle.MARKDOWN, markdown);
+  }
+
+  /// An SVG drawing as a value.
+  public static MimeBundle svg(String svg) {
+    return as(MimeBundle.SVG, svg);
+  }
+
+  /// Plain text is shown where the type is not known, such as in a terminal.
+  private static MimeBundle as(String type, String content) {
+    return MimeBundle.text(content).with(type, content);
   }
 
   /// Replaces what was shown under that name, wherever in the notebook it stands.

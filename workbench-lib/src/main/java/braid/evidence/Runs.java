@@ -23,6 +23,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
@@ -100,19 +101,32 @@ public final class Runs implements Displayable {
     return new Entry(id, now, kind(evidence), evidence.headline(), finished);
   }
 
-  /// All runs, oldest first. What is not a run is left out.
+  /// All runs, oldest first. Those that lie in a folder of `braid run` are among them; what is no
+  /// run is left out.
   public List<Entry> list() {
-    if (!Files.isDirectory(directory)) {
-      return List.of();
+    return folders()
+        .map(this::entry)
+        .flatMap(Optional::stream)
+        .sorted(Comparator.comparing(Entry::id))
+        .toList();
+  }
+
+  /// Folders named like runs, in this one and in such a folder.
+  private Stream<Path> folders() {
+    return children(directory).flatMap(each -> Stream.concat(Stream.of(each), children(each)));
+  }
+
+  private static Stream<Path> children(Path folder) {
+    if (!Files.isDirectory(folder)) {
+      return Stream.empty();
     }
-    try (var paths = Files.list(directory)) {
+    try (var paths = Files.list(folder)) {
       return paths
-          .map(this::entry)
-          .flatMap(Optional::stream)
-          .sorted(Comparator.comparing(Entry::id))
-          .toList();
+          .filter(path -> ID.matcher(String.valueOf(path.getFileName())).matches())
+          .toList()
+          .stream();
     } catch (IOException e) {
-      throw new BraidException("the runs in " + directory + " could not be listed: " + e, e);
+      throw new BraidException("the runs in " + folder + " could not be listed: " + e, e);
     }
   }
 
@@ -122,11 +136,12 @@ public final class Runs implements Displayable {
       throw new BraidException(
           "a run's id must look like 20260131T235959000Z-0a1b2c but was \"" + id + "\"" + remedy());
     }
-    var run = directory.resolve(id);
-    for (var kind : Kind.values()) {
-      var file = run.resolve(kind.file);
-      if (Files.exists(file)) {
-        return read(kind, file);
+    for (var run : folders().filter(each -> each.endsWith(id)).toList()) {
+      for (var kind : Kind.values()) {
+        var file = run.resolve(kind.file);
+        if (Files.exists(file)) {
+          return read(kind, file);
+        }
       }
     }
     throw new BraidException("there is no run " + id + " in " + directory + remedy());

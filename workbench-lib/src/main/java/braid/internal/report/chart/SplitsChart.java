@@ -78,7 +78,7 @@ public final class SplitsChart {
     for (var standing : standings.configurations()) {
       var settings = standing.overlap().columns();
       settings.keySet().retainAll(others);
-      var name = ConfigurationLabel.of(settings);
+      var name = ConfigurationLabel.keyed(settings);
       if (name.isEmpty()) {
         name = others.isEmpty() ? "overlapped" : "as usual";
       }
