@@ -95,7 +95,7 @@ public final class AwaitedWords {
       var missing = new LinkedHashMap<Long, AwaitedValue>();
       turn.forEach(
           (word, each) -> {
-            long value = values.computeIfAbsent(word, at -> read(at));
+            long value = values.computeIfAbsent(word, this::read);
             if (!SignalValues.reached(value, each.value())) {
               missing.put(word, each);
             }
