@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A rank's groups by name. A name that is closed is forgotten; asked for again it is a new group,
 /// whose calls are counted on from the old one's, so that nothing said to that one reaches it.
-final class GroupRegistry implements RankContext.Kept {
+final class GroupRegistry implements RankContext.RankLocal {
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-]{1,64}");
   private static final String WORLD = "world";
 
@@ -34,7 +34,7 @@ final class GroupRegistry implements RankContext.Kept {
   }
 
   static GroupRegistry of(RankContext context) {
-    return context.keep(GroupRegistry.class, GroupRegistry::new);
+    return context.rankLocal(GroupRegistry.class, GroupRegistry::new);
   }
 
   RankContext context() {

@@ -4,7 +4,7 @@ import braid.internal.collective.ReachableTensor;
 import braid.internal.memory.Call;
 import braid.internal.report.progress.Progress;
 import braid.internal.resource.Access;
-import braid.internal.resource.Pieces;
+import braid.internal.resource.ConcatenatedAccess;
 import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
 import braid.model.DType;
@@ -228,7 +228,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     if (memory.whole().isPresent()) {
       return view(whole, memory.all());
     }
-    var pieces = new Pieces(access(), memory.parts());
+    var pieces = new ConcatenatedAccess(access(), memory.parts());
     return new Tensor(
         whole, dtype, List.of(pieces.whole()), memory.parts().getFirst(), this::ended, pieces);
   }

@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.internal.host.HostAccess;
+import braid.internal.resource.BoundsResult;
+import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
-import braid.internal.resource.Judgement;
 import braid.internal.resource.Lifetime;
 import braid.internal.resource.Range;
-import braid.internal.resource.Widening;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.natives.kernels.Integers;
@@ -97,12 +97,12 @@ class FarTensorTest {
     }
 
     @Override
-    public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by) {
+    public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by) {
       HostAccess.HOST.widen(near(low), near(high), near(sizes), by);
     }
 
     @Override
-    public Judgement judge(Interval expected, DType gotType, MemorySegment got) {
+    public BoundsResult judge(Interval expected, DType gotType, MemorySegment got) {
       return HostAccess.HOST.judge(
           new Interval(
               expected.dtype(),

@@ -231,14 +231,14 @@ class PipelineTest {
                   () ->
                       Pipeline.on(world).gemm(GemmSpec.allGatherGemm(1 << 20, 2, 1 << 20)).build())
               .isInstanceOf(BraidException.class)
-              .hasMessageMatching(".*needs 2199023255552 bytes a rank.*, where \\d+ are free.*");
+              .hasMessageMatching(".*needs 2199023255552 bytes per rank.*, where \\d+ are free.*");
           assertThatThrownBy(
                   () ->
                       Pipeline.on(world)
                           .gemm(GemmSpec.gemmReduceScatter(1 << 20, 2, 1 << 20))
                           .build())
               .isInstanceOf(BraidException.class)
-              .hasMessageMatching("2199023255552 bytes were asked for but \\d+ are available; .*");
+              .hasMessageMatching("2199023255552 bytes were requested but \\d+ are available; .*");
           try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
             pipe.verify();
           }

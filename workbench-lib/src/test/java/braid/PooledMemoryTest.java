@@ -133,7 +133,7 @@ class PooledMemoryTest {
   }
 
   /// Memory of a machine with a limit per rank.
-  private static final class Room implements SymmetricMemory.Source {
+  private static final class Room implements SymmetricMemory.Allocator {
     private long leftBytes;
 
     Room(long bytes) {

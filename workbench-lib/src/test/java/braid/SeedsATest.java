@@ -253,7 +253,7 @@ class SeedsATest {
           for (int i = 0; i < 3; i++) {
             assertThatThrownBy(() -> allocate(world, "x", 1L << 45))
                 .hasMessageMatching(
-                    "allocate `x` 35184372088832 fp32 native needs 140737488355328 bytes a rank of"
+                    "allocate `x` 35184372088832 fp32 native needs 140737488355328 bytes per rank in"
                         + " /dev/shm, where [0-9]+ are free, and failed \\(rank 0: no room; rank 1:"
                         + " no room; rank 2: no room\\); close what is not needed");
             try (var x = allocate(world, "x", 8)) {

@@ -62,7 +62,7 @@ class SeedsBTest {
             assertThatThrownBy(
                     () -> SymmetricTensor.on(world).name("heap").shape(1L << 50).allocate())
                 .isInstanceOf(BraidException.class)
-                .hasMessageContaining("needs 4503599627370496 bytes a rank")
+                .hasMessageContaining("needs 4503599627370496 bytes per rank")
                 .hasMessageMatching("(?s).*where \\d+ are free.*"));
   }
 

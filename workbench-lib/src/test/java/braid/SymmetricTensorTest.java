@@ -99,7 +99,7 @@ class SymmetricTensorTest {
           var tensor = SymmetricTensor.on(world).shape(1L << 45).name("x");
           assertThatThrownBy(tensor::allocate)
               .isInstanceOf(BraidException.class)
-              .hasMessageContaining("needs 140737488355328 bytes a rank of /dev/shm");
+              .hasMessageContaining("needs 140737488355328 bytes per rank in /dev/shm");
           try (var x = SymmetricTensor.on(world).shape(8).name("x").allocate()) {
             x.local().fill(1);
             world.barrier();

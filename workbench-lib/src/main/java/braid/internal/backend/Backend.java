@@ -21,88 +21,90 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
 
-/// The place of a rank's work: threads and shared memory of the host, or a GPU. Streams, events and
-/// executables of a backend are given back to that backend only.
-public interface Backend extends SymmetricMemory.Source {
-  /// Its name as `BRAID_BACKEND` knows it.
+/// Runs a rank's work: on threads and shared memory of the host, or on a GPU. Streams, events and
+/// executables may be passed only to the backend that created them.
+public interface Backend extends SymmetricMemory.Allocator {
+  /// Name of the backend, as in `BRAID_BACKEND`.
   String name();
 
-  /// How iterations are timed by default.
+  /// Default timing of iterations.
   Timing timing();
 
-  /// The speed of the links as it goes into tables, or the links' name.
+  /// Speed of the links for tables, or their name.
   String link();
 
-  /// Plays that link from the next copy on; where links are real it is an error that says so.
+  /// Simulates the link from the next copy on. Throws where links are real.
   void playLink(Link link);
 
-  /// The kind that is made where that one is asked for; an explicit kind that cannot be had is an
-  /// error that says why.
-  MemoryKind resolve(MemoryKind asked);
+  /// Returns the kind that is allocated for the requested one. Throws with the reason if an
+  /// explicit kind is not available.
+  MemoryKind resolve(MemoryKind requested);
 
-  /// Why that library cannot be had here; empty where it can.
+  /// Reason why the library is not available; empty if it is.
   Optional<String> missing(Library library);
 
-  /// That library's collectives for a group. All members ask together, and meet; one that cannot be
-  /// had is an error that says why.
+  /// Returns the library's collectives for a group. Collective: all members call it together.
+  /// Throws with the reason if the library is not available.
   ///
-  /// @param rendezvous a new one each time it is asked
-  LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous);
+  /// @param rendezvous supplies a new rendezvous at every call
+  LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous);
 
-  /// A queue of work that goes on beside the caller. Several may run at once.
+  /// Creates a stream: a queue of work that runs asynchronously, also beside other streams.
   Stream stream(Lane lane);
 
-  /// Brings the streams of one plan to rest: drops what has not begun, and waits for what has,
-  /// ending its waits for other ranks where they do not end by themselves. Streams of a plan wait
-  /// for each other, so none comes to rest alone. Then they are as new.
+  /// Brings the streams of one plan to rest: drops work that has not begun and waits for work that
+  /// has, ending its waits for other ranks. Afterwards the streams are as new. Takes all of them
+  /// together, since streams of a plan wait for each other.
   void rest(List<Stream> streams);
 
-  /// Compiles what that lays out on those streams, without doing it: everything is decided, and
-  /// memory or time of a first use is spent. The numbers it will work on should be there.
+  /// Compiles the work that `enqueue` puts on the streams, without running it: algorithms are
+  /// chosen, and memory and time of a first use are spent. Choosing reads the inputs, so they
+  /// should hold their values.
   ///
-  /// @param recorded whether a launch gives out the whole at once, as a graph where the backend has
-  ///   them; else it gives out piece by piece
-  Executable compile(List<Stream> streams, Runnable layOut, boolean recorded);
+  /// @param recorded true if a launch submits all work at once, as a graph where the backend has
+  ///   them; false if it submits call by call
+  Executable compile(List<Stream> streams, Runnable enqueue, boolean recorded);
 
-  /// Memory of the host on every member, mapped into each, for words by which ranks tell each other
-  /// where they are; zeroed. All members call it together.
+  /// Allocates zeroed host memory on every member, mapped into each, for words that ranks signal
+  /// by. Collective: all members call it together.
   SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous);
 
-  /// Memory of this rank alone; what is in it at first is not defined. It lives until it is closed.
+  /// Allocates memory of this rank alone, with undefined contents. Lives until it is closed.
   PrivateMemory allocate(long bytes);
 
-  /// How the host gets at numbers in this backend's memory, all of it but [#control].
+  /// Access of the host to this backend's memory, except that of [#control].
   Inspection access();
 
-  /// Memory of the host for this rank alone, which does not move, so that the device copies it
-  /// without a detour. It lives until it is closed.
+  /// Allocates page-locked host memory for this rank alone, which the device copies directly. Lives
+  /// until it is closed.
   PrivateMemory pinned(long bytes);
 
-  /// The form in which multiplications of left sides of that type read their right side.
+  /// Returns the right side in the form in which multiplications with left sides of type `left`
+  /// read it.
   Operand operand(Matrix source, DType left);
 
-  /// How exactly numbers of that type are multiplied.
+  /// Precision of multiplications of these types.
   Precision precision(DType input, DType weight);
 
-  /// What the hardware is at just now, by name: clocks, power, temperature, and what holds it back;
-  /// and what the backend counts. Nothing where there is nothing of the kind.
+  /// Current readings by name: clocks, power, temperature, throttle reasons, and the backend's
+  /// counters. Empty if none are available.
   SequencedMap<String, Long> readings();
 
-  /// What the hardware is at just now, to stand beside what was measured just before.
+  /// Current state of the hardware, to be kept beside a measurement that has just ended.
   Reading reading();
 
-  /// How far the times of the spans that were recorded last may be from the process's clock.
+  /// Largest error of the last recorded spans' times against the process's clock.
   long clockErrorNanos();
 
-  /// What else a self-test is to hold this machine to.
+  /// Further checks that a self-test runs on this machine.
   List<SelfCheck> selfChecks();
 
-  /// Whether no stream has anything to do. Asked from any thread.
+  /// Returns true if no stream has work. May be called from any thread.
   boolean atRest();
 
-  /// Drops what streams have not begun and waits for what they have.
+  /// Drops work that streams have not begun and waits for work that they have.
   void quiesce();
 
-  /// Frees everything made here. Twice is harmless.
+  /// Frees everything that this backend allocated. Idempotent.
   void close();
 }

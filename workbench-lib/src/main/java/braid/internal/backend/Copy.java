@@ -3,5 +3,5 @@ package braid.internal.backend;
 import braid.internal.work.Transfer;
 import braid.internal.work.Work;
 
-/// One of several copies that a stream is given together.
+/// One of several copies that are enqueued together.
 public record Copy(Work work, Transfer transfer) {}

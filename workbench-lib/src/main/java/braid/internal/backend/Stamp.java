@@ -2,17 +2,17 @@ package braid.internal.backend;
 
 import java.util.function.Supplier;
 
-/// A point in a stream's work with the time at which the stream reached it. It can be set again
-/// once nobody needs the earlier time.
+/// A point in a stream's work with the time at which the stream reached it. May be set again once
+/// the earlier time is no longer needed.
 public interface Stamp extends AutoCloseable {
-  /// Moves it to the end of all work given to its stream so far. Returns the same point for other
-  /// streams to wait for.
+  /// Moves the stamp to the end of all work enqueued on its stream so far. Returns an event at the
+  /// same point.
   Event set();
 
-  /// Waits until the stream is there, and throws what failed before.
+  /// Waits until the stream has reached the stamp. Throws a failure of the work before it.
   void await(Supplier<String> description);
 
-  /// Nanoseconds from an earlier stamp of the same stream; both have been reached.
+  /// Nanoseconds since an earlier stamp of the same stream. Both must have been reached.
   long nanosSince(Stamp earlier);
 
   @Override

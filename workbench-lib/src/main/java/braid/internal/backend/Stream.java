@@ -12,35 +12,35 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-/// Work done in the order it was given, beside the caller and beside other streams. What fails is
-/// thrown by the next [#synchronize]; the work after it is dropped, and streams that wait for it
-/// fail with it.
+/// Runs work in the order in which it was enqueued, asynchronously to the caller and to other
+/// streams. After a failure the remaining work is dropped, streams that wait for it fail too, and
+/// the next [#synchronize] throws the failure.
 public interface Stream extends AutoCloseable {
   String name();
 
-  /// From here on work is of that iteration of a measurement and of that step of the epoch. Work of
-  /// earlier turns may still be in flight.
+  /// Assigns the work enqueued from now on to that iteration of a measurement and that step of the
+  /// epoch. Work of earlier turns may still be in flight.
   void turn(int iteration, int step);
 
-  /// Says that all turns but the last `inFlight` are done.
+  /// Notes that all turns but the last `inFlight` are done.
   void settled(int inFlight);
 
-  /// Moves bytes between this rank's memory and another's, over the link.
+  /// Copies bytes between this rank's memory and another rank's, over the link.
   void copy(Work work, Transfer transfer);
 
-  /// The same of bytes in one piece.
+  /// Copies contiguous bytes, as [#copy(Work, Transfer)] does.
   default void copy(Work work, MemorySegment from, MemorySegment to) {
     copy(work, Transfer.of(from, to));
   }
 
-  /// Moves bytes as `copy` does, in several places that do not need each other and so may be on
-  /// their way at once; `work` is all of it.
+  /// Makes several independent copies, which may be in flight at once; `work` describes them
+  /// together.
   void copyAll(Work work, List<Copy> copies);
 
-  /// Moves bytes within this rank's memory.
+  /// Copies bytes within this rank's memory.
   void copyLocal(Work work, Transfer transfer);
 
-  /// The same of bytes in one piece.
+  /// Copies contiguous bytes within this rank's memory.
   default void copyLocal(Work work, MemorySegment from, MemorySegment to) {
     copyLocal(work, Transfer.of(from, to));
   }
@@ -48,47 +48,48 @@ public interface Stream extends AutoCloseable {
   /// Sets memory of this rank to zero.
   void zero(Work work, MemorySegment memory);
 
-  /// Makes the operand ready for multiplications after its source has changed.
+  /// Updates the operand's second form, if it has one, after its source has changed.
   void prepare(Work work, Operand operand);
 
   void gemm(Work work, Gemm gemm);
 
   void reduce(Work work, Reduction reduction);
 
-  /// Has a library put that on this stream of a GPU.
+  /// Lets a library enqueue work on this stream of a GPU.
   ///
-  /// @param bytes that come to this rank, or leave it
+  /// @param bytes number of bytes that this rank receives or sends
   void library(Work work, long bytes, LibraryCall call);
 
-  /// Sets `rank`'s word to this epoch and step, after all work given before.
+  /// Sets `rank`'s word to this epoch and step, after all work enqueued before.
   void raise(Work work, Signals signals, int rank, int slot);
 
-  /// Holds further work until this rank's word `slot` has come to this step of this epoch. The
+  /// Blocks further work until this rank's word `slot` has reached this step of this epoch. The
   /// member `from` raises it.
   void await(Work work, Signals signals, int slot, int from);
 
-  /// The point that all work given so far is done.
+  /// Returns an event that is reached when all work enqueued so far is done.
   Event mark();
 
-  /// A stamp that can be set on this stream. Its user closes it.
+  /// Creates a stamp for this stream. The caller closes it.
   Stamp stamp();
 
-  /// Holds further work until another stream has come to that point.
+  /// Blocks further work until another stream has reached the event.
   void await(Work work, Event event);
 
-  /// Waits until all work is done, and throws what failed.
+  /// Waits until all work is done. Throws its failure, if any.
   void synchronize(Supplier<String> description);
 
-  /// What the stream waits for just now, or did when its waits were ended; for messages.
+  /// Description of the signal or event that the stream waits for, or waited for when its waits
+  /// were ended; for messages.
   Optional<String> waitingFor();
 
-  /// Keeps a span of each piece of work from here on, with times after `originNanos`.
+  /// Records a span per operation from now on, with times relative to `originNanos`.
   void record(long originNanos);
 
-  /// What was kept; nothing more is.
+  /// Stops recording and returns the recorded spans.
   List<Span> recorded();
 
-  /// Drops what has not begun, waits for what has, and ends.
+  /// Drops work that has not begun, waits for work that has, and frees the stream.
   @Override
   void close();
 }

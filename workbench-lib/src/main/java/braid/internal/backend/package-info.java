@@ -1,5 +1,5 @@
-/// The contract of backends: streams, events, signals, memory. Pipelines and collectives are
-/// written against [braid.internal.backend.Backend]; which one runs them they do not know.
+/// The contract of backends: streams, events, signals, memory. Pipelines and collectives use only
+/// [braid.internal.backend.Backend] and do not depend on an implementation.
 @NullMarked
 package braid.internal.backend;
 

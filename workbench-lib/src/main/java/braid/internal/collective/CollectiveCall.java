@@ -1,7 +1,7 @@
 package braid.internal.collective;
 
-import braid.internal.library.Piece;
-import braid.internal.library.Request;
+import braid.internal.library.LibraryRequest;
+import braid.internal.library.TensorPart;
 import braid.model.AllReduce;
 import braid.model.DType;
 import braid.schedule.Collective;
@@ -40,13 +40,13 @@ public record CollectiveCall(
   }
 
   /// The request to a library; null for a barrier.
-  @Nullable Request request(int rank) {
+  @Nullable LibraryRequest request(int rank) {
     return x == null || y == null
         ? null
-        : new Request(collective, piece(x, rank), piece(y, rank), root);
+        : new LibraryRequest(collective, piece(x, rank), piece(y, rank), root);
   }
 
-  private static Piece piece(ReachableTensor of, int rank) {
-    return new Piece(of.dtype(), of.on(rank), of.attachment());
+  private static TensorPart piece(ReachableTensor of, int rank) {
+    return new TensorPart(of.dtype(), of.on(rank), of.attachment());
   }
 }

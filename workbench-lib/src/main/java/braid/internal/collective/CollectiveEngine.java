@@ -4,7 +4,7 @@ import braid.internal.backend.Executable;
 import braid.internal.backend.Stream;
 import braid.internal.collective.Messages.Refusal;
 import braid.internal.library.LibraryCollectives;
-import braid.internal.library.LibraryCollectives.Before;
+import braid.internal.library.LibraryCollectives.Precondition;
 import braid.internal.memory.Call;
 import braid.internal.rank.Closing;
 import braid.internal.resource.PrivateMemory;
@@ -202,10 +202,12 @@ public final class CollectiveEngine implements AutoCloseable {
     var request = library == null ? null : call.request(place.rank());
     var needs = CollectiveSpec.LibraryNeeds.NONE;
     if (library != null && request != null) {
-      var before = library.before(request);
+      var precondition = library.precondition(request);
       needs =
           new CollectiveSpec.LibraryNeeds(
-              before != Before.NOTHING, before == Before.COME_ON_HOST, library.endsUnsaid());
+              precondition != Precondition.NONE,
+              precondition == Precondition.ARRIVAL_ON_HOST,
+              library.needsCompletionSignal());
     }
     if (schedules.size() >= MOST_PREPARED) {
       schedules.clear();

@@ -3,7 +3,7 @@ package braid.internal.collective;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
 import braid.internal.library.LibraryCollectives;
-import braid.internal.library.Request;
+import braid.internal.library.LibraryRequest;
 import braid.internal.run.Executor;
 import braid.internal.work.Operand;
 import braid.internal.work.Work;
@@ -29,7 +29,7 @@ record CollectiveResources(
     Signals signals,
     Supplier<MemorySegment> inbox,
     @Nullable LibraryCollectives library,
-    @Nullable Request request)
+    @Nullable LibraryRequest request)
     implements Executor.Resources {
   @Override
   public MemorySegment memory(Buffer buffer, int rank) {

@@ -32,25 +32,25 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// All that one rank has: a process has one, made from its environment the first time somebody
-/// asks; a rank that is a thread has its own, which the threads it starts inherit.
+/// Everything that belongs to one rank. A process has one context, created from its environment at
+/// first use. A rank that is a thread has its own, which the threads it starts inherit.
 public final class RankContext implements AutoCloseable {
   private static final InheritableThreadLocal<@Nullable RankContext> OF_THREAD =
       new InheritableThreadLocal<>();
   private static final Object PROCESS = new Object();
   private static @Nullable RankContext ofProcess;
 
-  /// How long a meeting that was given up may take to say who was missing.
-  private static final Duration LAST_WORD = Duration.ofSeconds(5);
+  /// Time limit of the reply to giving up a meeting, which names the missing ranks.
+  private static final Duration GIVE_UP_REPLY_TIMEOUT = Duration.ofSeconds(5);
 
-  /// How much later than another rank's the waits of this one may be released.
-  private static final Duration RELEASED_TOO = Duration.ofSeconds(1);
+  /// Time limit within which a release that has reached another rank must reach this one.
+  private static final Duration RELEASE_DELAY = Duration.ofSeconds(1);
 
   private final Env env;
   private final String token;
   private final Store store;
   private final Waits waits;
-  private final Map<Class<?>, Kept> kept = new HashMap<>();
+  private final Map<Class<?>, RankLocal> rankLocals = new HashMap<>();
   private volatile Outbox outbox = Outbox.CONSOLE;
   private @Nullable Backend backend;
   private boolean closed;
@@ -62,7 +62,8 @@ public final class RankContext implements AutoCloseable {
     this.waits = new Waits(env.timeout());
   }
 
-  /// This thread's rank. One that cannot be set up (its store refuses it) is tried again next time.
+  /// Returns this thread's rank. If setting it up fails (its store refuses it), the next call tries
+  /// again.
   public static RankContext current() {
     var ofThread = OF_THREAD.get();
     if (ofThread != null) {
@@ -78,7 +79,7 @@ public final class RankContext implements AutoCloseable {
     }
   }
 
-  /// A rank of its own, for that environment; the caller closes it.
+  /// Opens a separate rank for the environment. The caller closes it.
   public static RankContext open(Env env) {
     int rank = env.world().rank();
     return env.store()
@@ -92,7 +93,7 @@ public final class RankContext implements AutoCloseable {
                     env, UUID.randomUUID().toString(), new LocalStore(new MeetingTable(), rank)));
   }
 
-  /// A rank that shares a process and a table with others.
+  /// Opens a rank that shares its process and meeting table with others.
   public static RankContext ofThread(Env env, String token, MeetingTable table) {
     return new RankContext(env, token, new LocalStore(table, env.world().rank()));
   }
@@ -128,16 +129,16 @@ public final class RankContext implements AutoCloseable {
     return outbox;
   }
 
-  public void outbox(Outbox other) {
-    outbox = other;
+  public void outbox(Outbox replacement) {
+    outbox = replacement;
   }
 
-  /// The kind of symmetric memory where the code names none.
+  /// Default kind of symmetric memory.
   public MemoryKind memory() {
     return env.memory();
   }
 
-  /// Made when it is first needed, so that a rank that computes nothing stays small.
+  /// Returns the backend. Opened at first use, so that a rank that computes nothing stays small.
   public synchronized Backend backend() {
     var existing = backend;
     if (existing == null) {
@@ -150,7 +151,7 @@ public final class RankContext implements AutoCloseable {
     return existing;
   }
 
-  /// `auto` takes GPUs where there is one for each rank of this machine.
+  /// Opens the configured backend. `auto` selects GPUs if this machine has one per rank.
   private static Backend open(Env env, String token, Waits waits) {
     return switch (env.backend()) {
       case "cuda" -> CudaBackend.open(env, token, waits);
@@ -162,17 +163,17 @@ public final class RankContext implements AutoCloseable {
     };
   }
 
-  /// Brings a value to a meeting and waits for everybody's.
+  /// Joins a meeting with a value and waits for the values of all members.
   public List<byte[]> exchange(Meeting meeting, byte[] value) {
     waits.check(meeting::label);
     var ticket = store.join(meeting, value);
     try {
-      var reply = waits.within(env.timeout(), meeting::label, looking(ticket));
+      var reply = waits.within(env.timeout(), meeting::label, replyOrDeparture(ticket));
       if (reply != null) {
         return values(meeting, reply);
       }
       ticket.giveUp().run();
-      reply = waits.within(LAST_WORD, meeting::label, ticket.reply());
+      reply = waits.within(GIVE_UP_REPLY_TIMEOUT, meeting::label, ticket.reply());
       if (reply != null) {
         return values(meeting, reply);
       }
@@ -180,77 +181,78 @@ public final class RankContext implements AutoCloseable {
           "waited %d s for %s and the store does not answer; raise BRAID_TIMEOUT_SECONDS"
               .formatted(env.timeout().toSeconds(), meeting.label()));
     } catch (BraidException e) {
-      // Where the meeting itself failed there is nothing left to give up.
+      // Has no effect if the meeting itself failed.
       ticket.giveUp().run();
       throw e;
     }
   }
 
-  /// Looks for the reply, and tells the store once of each set of ranks that cannot come any more.
-  private Waits.Attempt<Reply> looking(Ticket ticket) {
-    var told = new HashSet<Set<Integer>>();
+  /// Polls for the reply, and reports each new set of departed ranks to the store once.
+  private Waits.Attempt<Reply> replyOrDeparture(Ticket ticket) {
+    var reported = new HashSet<Set<Integer>>();
     return nanos -> {
       var departed = waits.departed();
-      if (!departed.isEmpty() && told.add(departed)) {
+      if (!departed.isEmpty() && reported.add(departed)) {
         ticket.departed().accept(departed);
       }
       return waits.poll(ticket.reply(), nanos);
     };
   }
 
-  /// Failures are made here, so that their stack is that of the rank that waited.
+  /// Returns the values, or throws the failure. The exception is created here, so that its stack
+  /// trace is that of the waiting rank.
   private List<byte[]> values(Meeting meeting, Reply reply) {
     return switch (reply) {
       case Reply.Values(var all) -> all;
       case Reply.Failed(var message) -> throw new BraidException(message);
-      case Reply.Departed(var missing) -> throw waits.hopeless(meeting.label(), missing);
+      case Reply.Departed(var missing) -> throw waits.departedFailure(meeting.label(), missing);
       case Reply.Aborted(var reason) -> throw aborted(meeting, reason);
     };
   }
 
-  /// Another rank's waits were released. So are this one's, a moment later, and with the cause.
+  /// Waits for this rank's release, which follows another rank's within moments and names the
+  /// cause.
   private GroupAborted aborted(Meeting meeting, String reason) {
     var never = new CompletableFuture<Boolean>();
-    var _ = waits.within(RELEASED_TOO, meeting::label, never);
+    var _ = waits.within(RELEASE_DELAY, meeting::label, never);
     return new GroupAborted(meeting.label(), reason);
   }
 
-  /// Something a higher room keeps for each rank.
-  public interface Kept {
-    /// The rank is closed.
+  /// State that a higher package keeps per rank.
+  public interface RankLocal {
+    /// Called when the rank is closed.
     void close();
   }
 
-  /// The rank's one of that type, made at its first use and closed with the rank.
-  public <T extends Kept> T keep(Class<T> type, Function<RankContext, T> maker) {
-    synchronized (kept) {
-      var existing = kept.get(type);
+  /// Returns the rank's instance of the type, created at first use and closed with the rank.
+  public <T extends RankLocal> T rankLocal(Class<T> type, Function<RankContext, T> factory) {
+    synchronized (rankLocals) {
+      var existing = rankLocals.get(type);
       if (existing == null) {
-        existing = maker.apply(this);
-        kept.put(type, existing);
+        existing = factory.apply(this);
+        rankLocals.put(type, existing);
       }
       return type.cast(existing);
     }
   }
 
-  /// Ends all waits of this rank, present and future, because somebody else failed or the user
+  /// Ends all waits of this rank, present and future, because another rank failed or the user
   /// stopped the cell. May be called from any thread.
   public void release(String reason) {
     waits.release(reason);
   }
 
-  /// Whether no stream of this rank has anything to do. Asked from any thread, while the rank runs
-  /// no body.
+  /// Returns true if no stream of this rank has work. May be called from any thread while the rank
+  /// runs no body.
   public synchronized boolean atRest() {
     return backend == null || backend.atRest();
   }
 
-  /// Goes on after a release: what streams have not done is dropped, and with the epoch all
-  /// counters begin anew. Call it on every rank, with one number that is larger than any before,
-  /// after every rank's cell has ended; the ranks need not do it at the same time.
+  /// Resumes after a release: drops the streams' remaining work and begins a new epoch, which
+  /// resets all counters. Call it on every rank after every rank's cell has ended, with the same
+  /// number, larger than any before. The calls need not be simultaneous.
   public void resume(int epoch) {
-    // Streams must have come to rest before waits are waits again, or work of the old epoch would
-    // go on in the new one.
+    // Streams must come to rest first, or work of the old epoch would continue in the new one.
     waits.release("the session goes on with epoch " + epoch);
     quiesce();
     waits.resume(epoch);
@@ -262,14 +264,14 @@ public final class RankContext implements AutoCloseable {
     }
   }
 
-  /// Frees everything of this rank. Twice is harmless.
+  /// Frees everything that belongs to this rank. Idempotent.
   @Override
   public void close() {
     waits.release("rank " + place() + " was closed");
     var parts = new ArrayDeque<AutoCloseable>();
-    synchronized (kept) {
-      kept.values().forEach(keeper -> parts.add(keeper::close));
-      kept.clear();
+    synchronized (rankLocals) {
+      rankLocals.values().forEach(each -> parts.add(each::close));
+      rankLocals.clear();
     }
     parts.add(this::closeOwn);
     Closing.all(parts::poll);

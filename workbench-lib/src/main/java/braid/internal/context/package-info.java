@@ -1,4 +1,5 @@
-/// All that one rank has: its backend, its store and whatever higher rooms keep for it.
+/// Everything that belongs to one rank: its backend, its store, and rank-local state of higher
+/// packages.
 @NullMarked
 package braid.internal.context;
 

@@ -6,9 +6,9 @@ import braid.internal.backend.Stream;
 import braid.internal.cuda.device.Communicators;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.cuda.device.DeviceAccess;
-import braid.internal.cuda.device.Forms;
 import braid.internal.cuda.device.GemmCheck;
 import braid.internal.cuda.device.KernelCheck;
+import braid.internal.cuda.device.OperandForms;
 import braid.internal.cuda.library.NcclCollectives;
 import braid.internal.cuda.library.NvshmemCollectives;
 import braid.internal.cuda.memory.CudaMemory;
@@ -47,8 +47,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
-/// A rank with a GPU of its own: work is enqueued on its streams, memory is the device's, links are
-/// what connects the GPUs.
+/// The backend of a rank with its own GPU: work is enqueued on CUDA streams, memory is the
+/// device's, links are those between GPUs.
 public final class CudaBackend implements Backend {
   private final String token;
   private final Waits waits;
@@ -58,13 +58,13 @@ public final class CudaBackend implements Backend {
   private final DeviceAccess access;
   private final WorkerCopies workerCopies;
   private final Recorder recorder;
-  private final Hardware hardware;
-  private final Map<Shared, CudaStream.SharedStream> shared = new HashMap<>();
+  private final NvmlReadings nvml;
+  private final Map<StreamKey, CudaStream.SharedStream> sharedStreams = new HashMap<>();
   private final Set<CudaStream> streams = ConcurrentHashMap.newKeySet();
   private final Set<CudaGraphs> graphs = ConcurrentHashMap.newKeySet();
 
-  /// What lanes have in common that share a stream.
-  private record Shared(String name, boolean yielding) {}
+  /// Key of the lanes that share a stream.
+  private record StreamKey(String name, boolean yielding) {}
 
   private CudaBackend(Env env, String token, Waits waits, CudaDevice device) {
     this.token = token;
@@ -75,11 +75,11 @@ public final class CudaBackend implements Backend {
     this.access = new DeviceAccess(device);
     this.workerCopies = new WorkerCopies(device.kernels(), env.bulkCopies());
     this.recorder = new Recorder(device.gpu());
-    this.hardware = new Hardware(device.gpu().pciBusId());
+    this.nvml = new NvmlReadings(device.gpu().pciBusId());
     waits.watchDepartures(this::checkDeparted);
   }
 
-  /// Opens this rank's GPU, which is the one of its number among the ranks of this machine.
+  /// Opens this rank's GPU, selected by its rank on this machine.
   public static CudaBackend open(Env env, String token, Waits waits) {
     return new CudaBackend(env, token, waits, CudaDevice.open(env));
   }
@@ -96,19 +96,19 @@ public final class CudaBackend implements Backend {
 
   @Override
   public String link() {
-    return hardware.links();
+    return nvml.links();
   }
 
   @Override
   public void playLink(Link other) {
     throw new BraidException(
-        "a link of %s cannot be played: on the cuda backend links are the GPUs' own; leave playLink out, or use the host backend"
+        "a link of %s cannot be simulated: the cuda backend uses the GPUs' own links; remove playLink, or use the host backend"
             .formatted(other));
   }
 
   @Override
-  public MemoryKind resolve(MemoryKind asked) {
-    return memory.resolve(asked);
+  public MemoryKind resolve(MemoryKind requested) {
+    return memory.resolve(requested);
   }
 
   @Override
@@ -126,23 +126,23 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous) {
-    var why = missing(which);
+  public LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous) {
+    var why = missing(library);
     if (why.isPresent()) {
       throw new BraidException(
-          "library %s cannot be had: %s; use over(COPY_ENGINE) or pushing()"
-              .formatted(which, why.get()));
+          "library %s is not available: %s; use over(COPY_ENGINE) or pushing()"
+              .formatted(library, why.get()));
     }
     device.gpu().use();
-    return switch (which) {
+    return switch (library) {
       case NCCL ->
           new NcclCollectives(
               communicators, waits, Communicators.Policy.MULTIPROCESSORS, rendezvous);
       case NCCL_COPY_ENGINE ->
           new NcclCollectives(communicators, waits, Communicators.Policy.COPY_ENGINES, rendezvous);
       case NVSHMEM -> {
-        var meeting = rendezvous.get();
-        yield new NvshmemCollectives(memory.nvshmem(meeting), meeting.place());
+        var members = rendezvous.get();
+        yield new NvshmemCollectives(memory.nvshmem(members), members.place());
       }
     };
   }
@@ -151,15 +151,15 @@ public final class CudaBackend implements Backend {
   public synchronized Stream stream(Lane lane) {
     var gpu = device.gpu();
     gpu.use();
-    var common =
-        shared.computeIfAbsent(
-            new Shared(lane.name(), lane.yielding()),
+    var sharedStream =
+        sharedStreams.computeIfAbsent(
+            new StreamKey(lane.name(), lane.yielding()),
             key ->
                 new CudaStream.SharedStream(
                     gpu.stream(key.yielding() ? gpu.leastPriority() : gpu.greatestPriority()),
                     gpu.allocate(Lt.WORKSPACE_BYTES)));
     var stream =
-        new CudaStream(lane, device, common, waits, workerCopies, recorder, streams::remove);
+        new CudaStream(lane, device, sharedStream, waits, workerCopies, recorder, streams::remove);
     streams.add(stream);
     return stream;
   }
@@ -169,15 +169,15 @@ public final class CudaBackend implements Backend {
     device.gpu().use();
     var streams = together.stream().map(CudaStream.class::cast).toList();
     streams.forEach(CudaStream::stopRecording);
-    GpuRest.await(
+    GpuIdle.await(
         device.gpu(),
         () -> streams.stream().allMatch(each -> each.gpu().isDone()),
         () -> streams.forEach(each -> each.awaited().unblock()));
   }
 
   @Override
-  public Executable compile(List<Stream> on, Runnable layOut, boolean recorded) {
-    var program = CudaExecutable.of(on.stream().map(CudaStream.class::cast).toList(), layOut);
+  public Executable compile(List<Stream> streams, Runnable enqueue, boolean recorded) {
+    var program = CudaExecutable.of(streams.stream().map(CudaStream.class::cast).toList(), enqueue);
     if (!recorded) {
       return program;
     }
@@ -208,7 +208,7 @@ public final class CudaBackend implements Backend {
   public PrivateMemory allocate(long bytes) {
     var gpu = device.gpu();
     gpu.use();
-    // There is no memory of no bytes.
+    // The driver refuses to allocate 0 bytes.
     long address = gpu.allocate(Math.max(bytes, 1));
     var arena = Arena.ofShared();
     try {
@@ -253,13 +253,13 @@ public final class CudaBackend implements Backend {
     if (input == DType.TF32 && weight == DType.TF32) {
       return Precision.TF32;
     }
-    // A pair without tensor cores in fp8 is multiplied as fp16, which holds all its values.
-    return Forms.isFp8Pair(input, weight) ? Precision.FP8 : Precision.TENSOR_CORE;
+    // A pair that tensor cores do not take in fp8 is multiplied as fp16, which is exact.
+    return OperandForms.isFp8Pair(input, weight) ? Precision.FP8 : Precision.TENSOR_CORE;
   }
 
   @Override
   public Operand operand(Matrix source, DType left) {
-    long bytes = Forms.formBytes(source, left);
+    long bytes = OperandForms.formBytes(source, left);
     return new Operand(source, left, bytes == 0 ? Optional.empty() : Optional.of(allocate(bytes)));
   }
 
@@ -279,11 +279,11 @@ public final class CudaBackend implements Backend {
 
   @Override
   public void quiesce() {
-    // What hangs in NCCL keeps its stream from coming to rest.
+    // First, since a call that hangs in NCCL keeps its stream busy.
     Closing.each(
         communicators::abort,
         () ->
-            GpuRest.await(
+            GpuIdle.await(
                 device.gpu(),
                 this::allDone,
                 () -> streams.forEach(stream -> stream.awaited().unblock())),
@@ -291,12 +291,12 @@ public final class CudaBackend implements Backend {
   }
 
   private synchronized boolean allDone() {
-    return shared.values().stream().allMatch(each -> each.stream().isDone());
+    return sharedStreams.values().stream().allMatch(each -> each.stream().isDone());
   }
 
   @Override
   public SequencedMap<String, Long> readings() {
-    var readings = hardware.readings();
+    var readings = nvml.readings();
     readings.putAll(device.choices());
     if (recorder.dropped() > 0) {
       readings.put("records dropped", recorder.dropped());
@@ -306,7 +306,7 @@ public final class CudaBackend implements Backend {
 
   @Override
   public Reading reading() {
-    return hardware.reading();
+    return nvml.reading();
   }
 
   @Override
@@ -325,11 +325,11 @@ public final class CudaBackend implements Backend {
     parts.addAll(graphs);
     parts.addAll(streams);
     parts.addAll(List.of(communicators, memory, access, recorder));
-    for (var each : shared.values()) {
+    for (var each : sharedStreams.values()) {
       parts.add(each.stream());
       parts.add(() -> device.gpu().free(each.workspace()));
     }
-    shared.clear();
+    sharedStreams.clear();
     parts.add(device);
     Closing.all(parts::poll);
   }

@@ -10,24 +10,23 @@ import java.util.Deque;
 import java.util.List;
 import java.util.function.Supplier;
 
-/// Work for a GPU's streams of which everything is decided, down to addresses and algorithms:
-/// giving it out is one driver call for each piece and little else. Signals of one stream that
-/// follow each other are one piece.
+/// Compiled work for a GPU's streams, with all addresses and algorithms decided: a launch is little
+/// more than one driver call per operation. Consecutive signals of one stream are one call.
 final class CudaExecutable implements Executable {
-  /// The driver holds the host up in a call that cannot be aborted when a stream has about 1,000
-  /// pieces of work queued.
+  /// Limit of queued calls: with about 1,000 in a stream, the driver blocks the host in a call that
+  /// cannot be aborted.
   private static final int MOST_QUEUED = 800;
 
   private final List<CudaStream> streams;
-  private final List<Runnable> pieces = new ArrayList<>();
+  private final List<Runnable> calls = new ArrayList<>();
   private final Deque<GpuEvent> events = new ArrayDeque<>();
 
-  /// Signals of one stream that follow each other.
-  private record Operations(CudaStream stream, List<Supplier<MemoryOperation>> all)
+  /// Consecutive signals of one stream.
+  private record SignalBatch(CudaStream stream, List<Supplier<MemoryOperation>> operations)
       implements Runnable {
     @Override
     public void run() {
-      stream.gpu().memoryOperations(all.stream().map(Supplier::get).toList());
+      stream.gpu().memoryOperations(operations.stream().map(Supplier::get).toList());
     }
   }
 
@@ -35,17 +34,17 @@ final class CudaExecutable implements Executable {
     this.streams = List.copyOf(streams);
   }
 
-  /// The work that is laid out on those streams.
-  static CudaExecutable of(List<CudaStream> streams, Runnable layOut) {
+  /// Compiles the work that `enqueue` puts on the streams.
+  static CudaExecutable of(List<CudaStream> streams, Runnable enqueue) {
     var program = new CudaExecutable(streams);
-    streams.forEach(stream -> stream.layOutInto(program));
+    streams.forEach(stream -> stream.compileInto(program));
     try {
-      layOut.run();
+      enqueue.run();
     } catch (RuntimeException | Error e) {
       Closing.after(e, program);
       throw e;
     } finally {
-      streams.forEach(stream -> stream.layOutInto(null));
+      streams.forEach(stream -> stream.compileInto(null));
     }
     return program;
   }
@@ -54,37 +53,37 @@ final class CudaExecutable implements Executable {
     return streams;
   }
 
-  /// Keeps an event that every launch records; it ends with the program.
+  /// Keeps an event that every launch records; closed with the program.
   GpuEvent keep(GpuEvent event) {
     events.add(event);
     return event;
   }
 
-  void add(Runnable piece) {
-    pieces.add(piece);
+  void add(Runnable call) {
+    calls.add(call);
   }
 
-  /// Adds a signal or a wait for one; its value depends on the turn.
+  /// Adds a signal or a wait for one, whose value depends on the turn.
   void add(CudaStream stream, Supplier<MemoryOperation> operation) {
-    if (!pieces.isEmpty()
-        && pieces.getLast() instanceof Operations before
+    if (!calls.isEmpty()
+        && calls.getLast() instanceof SignalBatch before
         && before.stream == stream) {
-      before.all.add(operation);
+      before.operations.add(operation);
     } else {
-      pieces.add(new Operations(stream, new ArrayList<>(List.of(operation))));
+      calls.add(new SignalBatch(stream, new ArrayList<>(List.of(operation))));
     }
   }
 
   @Override
   public void launch() {
-    for (var piece : pieces) {
-      piece.run();
+    for (var call : calls) {
+      call.run();
     }
   }
 
   @Override
   public int mostInFlight() {
-    return Math.clamp(MOST_QUEUED / Math.max(pieces.size(), 1), 2, MOST_IN_FLIGHT);
+    return Math.clamp(MOST_QUEUED / Math.max(calls.size(), 1), 2, MOST_IN_FLIGHT);
   }
 
   @Override

@@ -14,8 +14,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/// A GPU's program as two graphs, one for odd steps and one for even ones, since the words that
-/// signals are raised to are in them.
+/// A GPU's program as two graphs, one for odd and one for even steps, since a graph contains the
+/// values of its signals.
 ///
 /// ```
 /// origin   begin | fork ─ ... first stream's work ...  ─ join | end
@@ -33,9 +33,9 @@ final class CudaGraphs implements Executable {
   private int epoch;
   private int generation;
 
-  /// One parity's graph, and what each stream waits for in it.
+  /// The graph of one parity, and the words that each stream waits for in it.
   private record Recorded(
-      GpuGraph graph, Map<CudaStream, Map<Long, AwaitedWords.Awaited>> awaited) {}
+      GpuGraph graph, Map<CudaStream, Map<Long, AwaitedWords.AwaitedValue>> awaited) {}
 
   CudaGraphs(CudaDevice device, Waits waits, CudaExecutable program, Consumer<CudaGraphs> onClose) {
     this.waits = waits;
@@ -65,7 +65,7 @@ final class CudaGraphs implements Executable {
       for (var stream : streams.subList(1, streams.size())) {
         stream.gpu().await(events.getFirst());
       }
-      streams.forEach(stream -> stream.recordFor(parity));
+      streams.forEach(stream -> stream.beginRecording(parity));
       program.launch();
       for (int i = 0; i < streams.size(); i++) {
         streams.get(i).stopRecording();
@@ -76,36 +76,36 @@ final class CudaGraphs implements Executable {
       }
     } catch (RuntimeException | Error e) {
       streams.forEach(CudaStream::stopRecording);
-      breakOff(e);
+      abortCapture(e);
       throw e;
     }
     var graph = origin.endCapture();
     graph.upload(origin);
-    var awaited = new HashMap<CudaStream, Map<Long, AwaitedWords.Awaited>>();
+    var awaited = new HashMap<CudaStream, Map<Long, AwaitedWords.AwaitedValue>>();
     for (var stream : streams) {
       awaited.put(stream, stream.awaited().take());
     }
     return new Recorded(graph, awaited);
   }
 
-  /// A stream that goes on recording would refuse all further work.
-  private void breakOff(Throwable cause) {
+  /// Ends the capture after a failure: a stream that still captures refuses all other work.
+  private void abortCapture(Throwable cause) {
     Closing.after(cause, () -> streams.getFirst().gpu().endCapture().close());
   }
 
   @Override
   public void launch() {
     var origin = streams.getFirst();
-    // A new epoch has other words, and a new profile wants to know which node is whose.
+    // A new epoch has other values, and a new profile must identify the nodes.
     if (epoch != waits.epoch() || generation != origin.recordings()) {
       recordAll();
     }
     var current = recorded.get(origin.step() % PARITIES);
-    current.awaited().forEach((stream, words) -> stream.awaited().also(words));
+    current.awaited().forEach((stream, words) -> stream.awaited().replaceTurn(words));
     current.graph().launch(origin.gpu());
   }
 
-  /// All of a graph is on the first stream, and the driver runs its launches one after the other.
+  /// Returns true: a graph runs on the first stream, and the driver orders its launches.
   @Override
   public boolean isWhole() {
     return true;

@@ -34,7 +34,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Work enqueued on a stream of the GPU. Nothing here waits but [#synchronize].
+/// Enqueues work on a stream of the GPU, without waiting for it.
 final class CudaStream implements Stream {
   private final Lane lane;
   private final CudaDevice device;
@@ -53,13 +53,16 @@ final class CudaStream implements Stream {
   private int parity;
   private int step;
 
-  /// Whether work was given that nobody has waited for yet.
-  private volatile boolean inTurn;
+  /// True if work was enqueued that was not yet synchronized with.
+  private volatile boolean unsynchronized;
 
-  /// A stream of the GPU, which all lanes of one name and priority share, with what multiplications
-  /// on it need: the GPU has fewer queues than a session has pipelines, and two streams in one
+  /// A stream of the GPU with the workspace of its multiplications, shared by all lanes of one name
+  /// and priority: the GPU has fewer queues than a session has pipelines, and streams in the same
   /// queue wait for each other.
   record SharedStream(GpuStream stream, long workspace) {}
+
+  /// An event of the CUDA backend.
+  private record CudaEvent(GpuEvent event) implements Event {}
 
   CudaStream(
       Lane lane,
@@ -95,7 +98,7 @@ final class CudaStream implements Stream {
     device.gpu().use();
     recorder.turn(nextIteration);
     step = nextStep;
-    inTurn = true;
+    unsynchronized = true;
     usedEvents = 0;
     awaited.turn();
   }
@@ -105,19 +108,19 @@ final class CudaStream implements Stream {
     awaited.settled(inFlight);
   }
 
-  /// Keeps the work given from here on, ready, instead of enqueuing it; null ends that.
-  void layOutInto(@Nullable CudaExecutable into) {
+  /// Adds the work enqueued from now on to a program instead of running it; null ends this.
+  void compileInto(@Nullable CudaExecutable into) {
     program = into;
   }
 
-  /// From here on work is recorded, for odd or even steps.
-  void recordFor(int forParity) {
-    recorder.layOut();
+  /// Begins recording into a graph, for odd or even steps.
+  void beginRecording(int graphParity) {
+    recorder.beginGraph();
     recording = true;
-    parity = forParity;
+    parity = graphParity;
   }
 
-  /// From here on work is done.
+  /// Ends recording into a graph.
   void stopRecording() {
     recording = false;
   }
@@ -147,8 +150,8 @@ final class CudaStream implements Stream {
             target, transfer.toPitch(), source, transfer.fromPitch(), rowBytes, transfer.rows());
   }
 
-  /// Recorded copies are given one by one, and so are rows that begin a pitch apart: the driver's
-  /// call for several takes neither.
+  /// Makes several copies by one driver call. Graphs and rows that begin a pitch apart need one
+  /// call per copy.
   @Override
   public void copyAll(Work work, List<Copy> all) {
     var copies = all.stream().filter(each -> each.transfer().bytes() > 0).toList();
@@ -164,20 +167,20 @@ final class CudaStream implements Stream {
             .map(each -> new GpuCopy(each.to().address(), each.from().address(), each.bytes()))
             .toList();
     long bytes = together.stream().mapToLong(GpuCopy::bytes).sum();
-    give(
+    submit(
         () -> {
           if (!recording) {
-            around(work, Stage.COPY, bytes, 0, on -> on.copyAll(together));
+            launch(work, Stage.COPY, bytes, 0, on -> on.copyAll(together));
             return;
           }
           for (int i = 0; i < together.size(); i++) {
-            var one = together.get(i);
-            around(
+            var copy = together.get(i);
+            launch(
                 copies.get(i).work(),
                 Stage.COPY,
-                one.bytes(),
+                copy.bytes(),
                 0,
-                on -> on.copy(one.to(), one.from(), one.bytes()));
+                on -> on.copy(copy.to(), copy.from(), copy.bytes()));
           }
         });
   }
@@ -211,9 +214,9 @@ final class CudaStream implements Stream {
     device.gpu().use();
     var steps = device.multiplier().prepare(gemm, lane.reserved(), scratch, shared.workspace());
     for (var step : steps) {
-      var its =
+      var described =
           step.stage() == Stage.LOCAL ? new Work(work.chunk(), () -> "padding for " + work) : work;
-      enqueue(its, step.stage(), step.bytes(), step.flops(), step.launch());
+      enqueue(described, step.stage(), step.bytes(), step.flops(), step.launch());
     }
   }
 
@@ -241,7 +244,7 @@ final class CudaStream implements Stream {
         () -> {
           long value = value();
           awaited.add(word, value, work, raiser);
-          recorder.waits(name(), work);
+          recorder.enqueueWait(name(), work);
           return new MemoryOperation(
               recording ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST, word, value);
         });
@@ -265,13 +268,13 @@ final class CudaStream implements Stream {
   @Override
   public Event mark() {
     var into = program;
-    var event = into == null ? passing() : into.keep(device.gpu().event(false));
-    give(() -> gpu.record(event));
+    var event = into == null ? reusableEvent() : into.keep(device.gpu().event(false));
+    submit(() -> gpu.record(event));
     return new CudaEvent(event);
   }
 
-  /// An event for this turn.
-  private GpuEvent passing() {
+  /// Returns an event for this turn; later turns reuse it.
+  private GpuEvent reusableEvent() {
     if (usedEvents == events.size()) {
       events.add(device.gpu().event(false));
     }
@@ -281,9 +284,9 @@ final class CudaStream implements Stream {
   @Override
   public void await(Work work, Event event) {
     var point = (CudaEvent) event;
-    give(
+    submit(
         () -> {
-          recorder.waits(name(), work);
+          recorder.enqueueWait(name(), work);
           gpu.await(point.event());
         });
   }
@@ -292,22 +295,22 @@ final class CudaStream implements Stream {
   public void synchronize(Supplier<String> description) {
     device.gpu().use();
     Polling.until(waits, () -> waitingFor(description), gpu::isDone);
-    inTurn = false;
+    unsynchronized = false;
     awaited.settled(0);
   }
 
   @Override
   public Stamp stamp() {
-    return new Timed(device.gpu().event(true));
+    return new CudaStamp(device.gpu().event(true));
   }
 
-  /// An event of the GPU that has the time at which it was reached.
-  final class Timed implements Stamp {
+  /// An event of the GPU with the time at which it was reached.
+  final class CudaStamp implements Stamp {
     private static final double NANOS_PER_MILLI = 1e6;
 
     private final GpuEvent event;
 
-    Timed(GpuEvent event) {
+    CudaStamp(GpuEvent event) {
       this.event = event;
     }
 
@@ -324,7 +327,7 @@ final class CudaStream implements Stream {
 
     @Override
     public long nanosSince(Stamp earlier) {
-      return Math.round(event.millisecondsSince(((Timed) earlier).event) * NANOS_PER_MILLI);
+      return Math.round(event.millisecondsSince(((CudaStamp) earlier).event) * NANOS_PER_MILLI);
     }
 
     @Override
@@ -333,7 +336,7 @@ final class CudaStream implements Stream {
     }
   }
 
-  /// The first signal that is not there.
+  /// Describes the first missing signal.
   @Override
   public Optional<String> waitingFor() {
     return awaited.firstMissing().map(first -> first.work().toString());
@@ -345,17 +348,17 @@ final class CudaStream implements Stream {
         .orElseGet(description);
   }
 
-  /// Fails where the stream waits, or will, for a signal of a rank that has departed; called by a
-  /// thread that waits for the stream.
+  /// Throws if the stream waits, or will wait, for a signal of a departed rank. Called by a thread
+  /// that waits for the stream.
   void checkDeparted(Set<Integer> departed) {
-    if (!inTurn) {
+    if (!unsynchronized) {
       return;
     }
     awaited
         .firstMissing(departed)
         .ifPresent(
             first -> {
-              throw waits.hopeless(first.work().toString(), List.of(first.raiser()));
+              throw waits.departedFailure(first.work().toString(), List.of(first.raiser()));
             });
   }
 
@@ -367,7 +370,7 @@ final class CudaStream implements Stream {
     return step;
   }
 
-  /// Counts the profiles that were begun.
+  /// Number of times that recording of a profile began or ended.
   int recordings() {
     return recorder.count();
   }
@@ -383,23 +386,23 @@ final class CudaStream implements Stream {
   }
 
   private void enqueue(Work work, Stage stage, long bytes, long flops, Launch launch) {
-    give(() -> around(work, stage, bytes, flops, launch));
+    submit(() -> launch(work, stage, bytes, flops, launch));
   }
 
-  private void around(Work work, Stage stage, long bytes, long flops, Launch launch) {
-    recorder.around(name(), work, stage, bytes, flops, recording, launch, gpu);
+  private void launch(Work work, Stage stage, long bytes, long flops, Launch launch) {
+    recorder.launch(name(), work, stage, bytes, flops, recording, launch, gpu);
   }
 
-  private void give(Runnable piece) {
+  private void submit(Runnable call) {
     var into = program;
     if (into == null) {
-      piece.run();
+      call.run();
     } else {
-      into.add(piece);
+      into.add(call);
     }
   }
 
-  /// What it still waits for on the GPU is waited for no more: who closes it wants it to end.
+  /// Ends the stream's waits on the GPU and frees its memory.
   @Override
   public void close() {
     onClose.accept(this);
@@ -410,9 +413,10 @@ final class CudaStream implements Stream {
     Closing.all(parts::poll);
   }
 
-  /// Where the stream does not come to rest its memory stays: freeing would wait for the GPU.
+  /// Frees scratch memory once the stream is idle. If it does not become idle the memory leaks,
+  /// since freeing would wait for the GPU.
   private void freeScratch() {
-    GpuRest.await(device.gpu(), gpu::isDone, awaited::unblock);
+    GpuIdle.await(device.gpu(), gpu::isDone, awaited::unblock);
     scratch.close();
   }
 }

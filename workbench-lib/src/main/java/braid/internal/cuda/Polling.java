@@ -5,8 +5,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
-/// Waits for a GPU. It spins at first, since what is measured ends within milliseconds and a thread
-/// that sleeps wakes late; after that it sleeps between looks.
+/// Polls for the end of GPU work. Spins at first, since measured work ends within milliseconds and
+/// a sleeping thread wakes late; then sleeps between polls.
 public final class Polling {
   private static final long SPIN_NANOS = 20_000_000;
   private static final long SLEEP_NANOS = 50_000;

@@ -16,20 +16,19 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/// What the GPU did for each piece of work while a profile is made: CUPTI tells kernels and copies
-/// apart and says when they ran; what they were for, the streams told it when they enqueued them.
+/// Records when the GPU ran each operation of a profile: CUPTI reports the times of kernels and
+/// copies, and streams register their operations as they enqueue them.
 ///
-/// That a stream waits, no record says: it is the time between what it did before and what it did
-/// after.
+/// Waits have no CUPTI record: a wait is the time between the operations before and after it.
 public final class Recorder implements AutoCloseable {
-  /// Shorter pauses between two pieces of work are the GPU's own.
+  /// Shorter gaps between two operations are launch overhead of the GPU.
   private static final long LEAST_WAIT_NANOS = 2_000;
 
-  private static final long NOBODYS = -1;
+  private static final long UNOWNED = -1;
 
   private final Gpu gpu;
   private final Set<String> open = ConcurrentHashMap.newKeySet();
-  private volatile @Nullable Session session;
+  private volatile @Nullable Recording recording;
   private @Nullable Map<String, List<Span>> ended;
   private int count;
   private long clockErrorNanos;
@@ -39,78 +38,78 @@ public final class Recorder implements AutoCloseable {
     this.gpu = gpu;
   }
 
-  /// Something a stream was given, in the order in which it was. `id` is 0 for a wait.
-  private record Entry(
+  /// One enqueued operation, in the order of enqueuing. `id` is 0 for a wait.
+  private record Enqueued(
       long id, String stream, int group, Work work, Stage stage, long bytes, long flops) {}
 
-  /// One profile while it is made.
-  private static final class Session {
+  /// One profile while it is recorded.
+  private static final class Recording {
     private final Cupti cupti;
     private final long originNanos;
-    private final List<Entry> entries = new ArrayList<>();
+    private final List<Enqueued> enqueued = new ArrayList<>();
     private final TreeMap<Long, Integer> turns = new TreeMap<>();
     private int group;
     private long ids;
 
-    Session(Cupti cupti, long originNanos) {
+    Recording(Cupti cupti, long originNanos) {
       this.cupti = cupti;
       this.originNanos = originNanos;
     }
   }
 
-  /// From here on what that stream does is kept.
+  /// Begins recording the stream's operations.
   public synchronized void begin(String stream, long originNanos) {
     gpu.use();
-    if (session == null) {
-      session = new Session(Cupti.begin(gpu), originNanos);
+    if (recording == null) {
+      recording = new Recording(Cupti.begin(gpu), originNanos);
       ended = null;
       count++;
     }
     open.add(stream);
   }
 
-  /// How many profiles were begun.
+  /// Number of times that a profile began or ended; graphs are recorded again when it changes.
   public int count() {
     return count;
   }
 
-  /// All work given from here on belongs to that iteration, and all before is done.
+  /// Assigns the work enqueued from now on to an iteration; all work before is done.
   public void turn(int iteration) {
-    // Most iterations are no profile's.
-    if (session != null) {
+    // Most iterations are not recorded.
+    if (recording != null) {
       begin(iteration);
     }
   }
 
   private synchronized void begin(int iteration) {
-    var current = session;
+    var current = recording;
     if (current != null) {
       current.turns.putIfAbsent(System.nanoTime(), iteration);
       current.group++;
     }
   }
 
-  /// What is given from here on is given again with every replay.
-  public synchronized void layOut() {
-    var current = session;
+  /// Begins recording into a graph, whose operations run at every replay.
+  public synchronized void beginGraph() {
+    var current = recording;
     if (current != null) {
       current.group++;
-      // What was recorded before is nobody's.
-      var _ = current.cupti.claimNodes(NOBODYS);
+      // Nodes recorded before belong to no operation.
+      var _ = current.cupti.claimNodes(UNOWNED);
     }
   }
 
-  /// Enqueues that.
-  public void around(
+  /// Enqueues an operation and registers it with the profile, if one is recorded.
+  public void launch(
       String stream,
       Work work,
       Stage stage,
       long bytes,
       long flops,
-      boolean recording,
+      boolean intoGraph,
       Launch launch,
       GpuStream on) {
-    var current = session;
+    var current = recording;
     if (current == null) {
       launch.on(on);
       return;
@@ -118,9 +117,9 @@ public final class Recorder implements AutoCloseable {
     long id;
     synchronized (this) {
       id = ++current.ids;
-      current.entries.add(new Entry(id, stream, current.group, work, stage, bytes, flops));
+      current.enqueued.add(new Enqueued(id, stream, current.group, work, stage, bytes, flops));
     }
-    if (recording) {
+    if (intoGraph) {
       launch.on(on);
       current.cupti.claimNodes(id);
     } else {
@@ -133,22 +132,22 @@ public final class Recorder implements AutoCloseable {
     }
   }
 
-  /// The stream will hold what comes after until something happens elsewhere.
-  public void waits(String stream, Work work) {
-    var current = session;
+  /// Registers that the stream's next operation waits for a signal or an event.
+  public void enqueueWait(String stream, Work work) {
+    var current = recording;
     if (current != null) {
       synchronized (this) {
-        current.entries.add(new Entry(0, stream, current.group, work, Stage.WAIT, 0, 0));
+        current.enqueued.add(new Enqueued(0, stream, current.group, work, Stage.WAIT, 0, 0));
       }
     }
   }
 
-  /// What that stream did. With the first stream asked the profile ends for all of them.
+  /// Returns the stream's spans. The first call ends the profile of all streams.
   public synchronized List<Span> end(String stream) {
     open.remove(stream);
-    var current = session;
+    var current = recording;
     if (current != null) {
-      session = null;
+      recording = null;
       gpu.use();
       ended = spans(current, current.cupti.end());
       clockErrorNanos = current.cupti.clockErrorNanos();
@@ -159,27 +158,27 @@ public final class Recorder implements AutoCloseable {
     return all == null ? List.of() : all.getOrDefault(stream, List.of());
   }
 
-  /// How far the times of the last profile may be from this process's clock.
+  /// Largest error of the last profile's times against the process's clock.
   public synchronized long clockErrorNanos() {
     return clockErrorNanos;
   }
 
-  /// What CUPTI had no room for in the last profile.
+  /// Number of records that CUPTI dropped in the last profile.
   public synchronized long dropped() {
     return dropped;
   }
 
-  /// When a piece of work ran in one iteration.
-  private record Ran(long start, long end, String what) {
-    Ran with(Cupti.Activity other) {
+  /// Times of one operation in one iteration, and the engine that ran it.
+  private record Execution(long start, long end, String description) {
+    Execution with(Cupti.Activity other) {
       boolean longer = other.endNanos() - other.startNanos() > end - start;
-      return new Ran(
+      return new Execution(
           Math.min(start, other.startNanos()),
           Math.max(end, other.endNanos()),
-          longer ? what(other) : what);
+          longer ? description(other) : description);
     }
 
-    static String what(Cupti.Activity activity) {
+    static String description(Cupti.Activity activity) {
       return switch (activity) {
         case Cupti.Kernel kernel -> kernel.engine();
         case Cupti.Copy copy -> copy.engine();
@@ -188,27 +187,28 @@ public final class Recorder implements AutoCloseable {
     }
   }
 
-  private static Map<String, List<Span>> spans(Session done, List<Cupti.Activity> activities) {
-    var byIteration = new TreeMap<Integer, Map<Long, Ran>>();
+  private static Map<String, List<Span>> spans(
+      Recording recording, List<Cupti.Activity> activities) {
+    var byIteration = new TreeMap<Integer, Map<Long, Execution>>();
     for (var each : activities) {
-      var turn = done.turns.floorEntry(each.startNanos());
-      if (each.externalId() != NOBODYS && turn != null) {
+      var turn = recording.turns.floorEntry(each.startNanos());
+      if (each.externalId() != UNOWNED && turn != null) {
         byIteration
             .computeIfAbsent(turn.getValue(), _ -> new HashMap<>())
             .merge(
                 each.externalId(),
-                new Ran(each.startNanos(), each.endNanos(), Ran.what(each)),
+                new Execution(each.startNanos(), each.endNanos(), Execution.description(each)),
                 (before, _) -> before.with(each));
       }
     }
     var spans = new HashMap<String, List<Span>>();
     byIteration.forEach(
-        (iteration, ran) -> {
-          long begin = begin(done, iteration);
+        (iteration, executions) -> {
+          long begin = begin(recording, iteration);
           var ends = new HashMap<String, Long>();
           var waiting = new HashMap<String, Work>();
-          int group = groupOf(done, ran.keySet());
-          for (var entry : done.entries) {
+          int group = groupOf(recording, executions.keySet());
+          for (var entry : recording.enqueued) {
             if (entry.group() != group) {
               continue;
             }
@@ -216,7 +216,7 @@ public final class Recorder implements AutoCloseable {
               waiting.put(entry.stream(), entry.work());
               continue;
             }
-            var when = ran.get(entry.id());
+            var when = executions.get(entry.id());
             if (when == null) {
               continue;
             }
@@ -224,66 +224,67 @@ public final class Recorder implements AutoCloseable {
             long before = ends.getOrDefault(entry.stream(), begin);
             var waited = waiting.remove(entry.stream());
             if (waited != null && when.start() - before > LEAST_WAIT_NANOS) {
-              list.add(span(done, iteration, entry, Stage.WAIT, before, when.start(), waited, ""));
+              list.add(
+                  span(recording, iteration, entry, Stage.WAIT, before, when.start(), waited, ""));
             }
             list.add(
                 span(
-                    done,
+                    recording,
                     iteration,
                     entry,
                     entry.stage(),
                     when.start(),
                     when.end(),
                     entry.work(),
-                    when.what()));
+                    when.description()));
             ends.merge(entry.stream(), when.end(), Math::max);
           }
         });
     return spans;
   }
 
-  private static int groupOf(Session done, Set<Long> ids) {
-    return done.entries.stream()
+  private static int groupOf(Recording recording, Set<Long> ids) {
+    return recording.enqueued.stream()
         .filter(entry -> ids.contains(entry.id()))
-        .mapToInt(Entry::group)
+        .mapToInt(Enqueued::group)
         .max()
         .orElse(0);
   }
 
-  private static long begin(Session done, int iteration) {
-    return done.turns.entrySet().stream()
+  private static long begin(Recording recording, int iteration) {
+    return recording.turns.entrySet().stream()
         .filter(turn -> turn.getValue() == iteration)
         .mapToLong(Map.Entry::getKey)
         .min()
-        .orElse(done.originNanos);
+        .orElse(recording.originNanos);
   }
 
   private static Span span(
-      Session done,
+      Recording recording,
       int iteration,
-      Entry entry,
+      Enqueued entry,
       Stage stage,
       long start,
       long end,
       Work work,
-      String what) {
+      String description) {
     boolean waits = stage == Stage.WAIT;
     return new Span(
         iteration,
         work.chunk(),
         stage,
         entry.stream(),
-        start - done.originNanos,
-        end - done.originNanos,
+        start - recording.originNanos,
+        end - recording.originNanos,
         waits ? 0 : entry.bytes(),
         waits ? 0 : entry.flops(),
-        what);
+        description);
   }
 
   @Override
   public synchronized void close() {
-    var current = session;
-    session = null;
+    var current = recording;
+    recording = null;
     if (current != null) {
       current.cupti.close();
     }

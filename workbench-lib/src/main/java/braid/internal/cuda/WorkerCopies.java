@@ -4,21 +4,21 @@ import braid.internal.cuda.device.Launch;
 import braid.internal.work.Transfer;
 import braid.natives.kernels.Kernels;
 
-/// Copies by multiprocessors, so many workers to each. In bulk a worker is one thread that gives
-/// orders, and leaves registers and threads to the multiplication beside it; by loads it is 512
-/// threads, which copy what a GPU without bulk copies, or an address or a size that is no multiple
-/// of 16, leaves to them. Rows that begin a pitch apart are copied by loads, 256 threads a worker.
+/// Copies by multiprocessors, with a number of workers per copy. In a bulk copy a worker is one
+/// thread that issues it, and leaves registers and threads to a concurrent multiplication. Without
+/// bulk copies, or if an address or a size is no multiple of 16, a worker is 512 threads that copy
+/// by loads. Rows that begin a pitch apart are copied by loads, with 256 threads per worker.
 public final class WorkerCopies {
   private final Kernels kernels;
   private final boolean bulk;
 
-  /// @param bulk whether they copy in bulk where they can
+  /// @param bulk true if bulk copies are used where possible
   public WorkerCopies(Kernels kernels, boolean bulk) {
     this.kernels = kernels;
     this.bulk = bulk && kernels.hasTma();
   }
 
-  /// How that is copied, decided once for every time it will be.
+  /// Returns a launch for the transfer, which may run any number of times.
   public Launch of(int workers, Transfer transfer) {
     long to = transfer.to().address();
     long from = transfer.from().address();

@@ -1,5 +1,5 @@
-/// The backend of GPUs: streams and what is compiled for them, signals in words of the GPU, spans
-/// from CUPTI, readings of the hardware.
+/// The CUDA backend: streams, compiled work and graphs, signals in GPU memory, spans from CUPTI,
+/// hardware readings.
 @NullMarked
 package braid.internal.cuda;
 

@@ -5,11 +5,11 @@ import braid.internal.work.Transfer;
 import braid.model.Link;
 import java.util.function.Supplier;
 
-/// Moves bytes to this rank at the speed of the link it plays. The thread of a stream that copies
-/// is the engine's while it does: it moves the bytes and then sleeps until the link would have
-/// brought them, so that a GEMM of another stream has the core.
+/// Copies bytes to this rank at the speed of a simulated link. A stream's thread copies the bytes
+/// itself and then sleeps until the link would have delivered them, so that a GEMM of another
+/// stream can use the core.
 ///
-/// All copies of a rank share one link, that by which bytes come to it.
+/// All copies of a rank share one link, the incoming one.
 public final class CopyEngine implements Mover {
   private volatile Pacer pacer;
   private final Waits waits;
@@ -19,25 +19,26 @@ public final class CopyEngine implements Mover {
     this.waits = waits;
   }
 
-  /// Plays that link from the next copy on.
+  /// Simulates the link from the next copy on.
   public void play(Link link) {
     pacer = new Pacer(link);
   }
 
-  /// Takes the link for that many bytes that were ready at that time, and says when it is through.
+  /// Reserves the link for bytes that were ready at a time, and returns the time at which it has
+  /// delivered them.
   long reserve(long readyNanos, long bytes) {
     return pacer.reserve(readyNanos, bytes);
   }
 
   @Override
-  public long copy(Supplier<String> what, Transfer transfer, long readyNanos) {
+  public long copy(Supplier<String> description, Transfer transfer, long readyNanos) {
     long deadline = reserve(readyNanos, transfer.bytes());
     transfer.move();
-    waits.sleepUntil(what, deadline);
+    waits.sleepUntil(description, deadline);
     return deadline;
   }
 
-  /// What it does is done by the threads of streams.
+  /// Does nothing: the threads of streams do the work.
   @Override
   public void rest() {}
 

@@ -7,58 +7,58 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 
-/// Compute units that move bytes: each copies its share over the same link as copy engines do, and
-/// keeps its processor busy until the link is through, as a kernel that communicates keeps its SMs.
-/// A GEMM beside it has that much less to run on.
+/// Copies by compute units: each copies its share over the same link as copy engines do, and keeps
+/// its processor busy until the link has delivered it, as a communication kernel keeps its SMs. A
+/// concurrent GEMM has fewer processors.
 public final class CopyWorkers implements Mover {
   private final CopyEngine link;
   private final Waits waits;
-  private final List<WorkQueue> others = new ArrayList<>();
+  private final List<WorkQueue> workers = new ArrayList<>();
 
-  /// The calling stream's thread is one of them.
+  /// Creates the workers. The calling stream's thread is one of them.
   public CopyWorkers(int count, String name, CopyEngine link, Waits waits, Cores cores) {
     this.link = link;
     this.waits = waits;
     for (int i = 1; i < count; i++) {
-      others.add(new WorkQueue(name + "-" + i, waits, cores));
+      workers.add(new WorkQueue(name + "-" + i, waits, cores));
     }
   }
 
   @Override
-  public long copy(Supplier<String> what, Transfer transfer, long readyNanos) {
+  public long copy(Supplier<String> description, Transfer transfer, long readyNanos) {
     long deadline = link.reserve(readyNanos, transfer.bytes());
-    int shares = others.size() + 1;
+    int shares = workers.size() + 1;
     var done = new ArrayList<CompletableFuture<Long>>();
-    for (int i = 0; i < others.size(); i++) {
+    for (int i = 0; i < workers.size(); i++) {
       var share = transfer.part(shares, i);
-      var worker = others.get(i);
-      worker.add(what, () -> copyShare(what, share, deadline));
+      var worker = workers.get(i);
+      worker.add(description, () -> copyShare(description, share, deadline));
       var reached = new CompletableFuture<Long>();
       worker.mark(reached);
       done.add(reached);
     }
-    copyShare(what, transfer.part(shares, others.size()), deadline);
+    copyShare(description, transfer.part(shares, workers.size()), deadline);
     for (var reached : done) {
-      var _ = waits.until(what, nanos -> waits.poll(reached, nanos));
+      var _ = waits.until(description, nanos -> waits.poll(reached, nanos));
     }
     return deadline;
   }
 
-  private void copyShare(Supplier<String> what, Transfer share, long deadlineNanos) {
+  private void copyShare(Supplier<String> description, Transfer share, long deadlineNanos) {
     share.move();
     while (deadlineNanos - System.nanoTime() > 0) {
-      waits.check(what);
+      waits.check(description);
       Thread.onSpinWait();
     }
   }
 
   @Override
   public void rest() {
-    others.forEach(WorkQueue::rest);
+    workers.forEach(WorkQueue::rest);
   }
 
   @Override
   public void close() {
-    others.forEach(WorkQueue::close);
+    workers.forEach(WorkQueue::close);
   }
 }

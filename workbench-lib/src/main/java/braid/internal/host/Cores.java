@@ -4,17 +4,18 @@ import braid.model.Place;
 import braid.natives.LibC;
 import java.util.List;
 
-/// The processors that play a rank's GPU. Each rank has its own share of the machine, as it would
-/// have its own GPU: where the scheduler may move ranks about, two of them now and then share a
-/// processor that a third has to itself, and an iteration is as slow as the slowest rank.
+/// The processors that stand in for a rank's GPU. Each rank is bound to its own share of the
+/// machine: if the scheduler may move ranks, two of them sometimes share a processor while a third
+/// has one alone, and an iteration is as slow as the slowest rank.
 ///
-/// @param yielding whether threads let the rank's others go before them
+/// @param yielding true if threads have a lower priority than the rank's other threads
 public record Cores(List<Integer> processors, boolean yielding) {
-  /// How far a yielding thread steps back: it gets about a third of a processor that another wants.
+  /// Priority steps of a yielding thread: it gets about a third of a processor that another thread
+  /// uses.
   private static final int YIELDING_STEPS = 5;
 
-  /// This rank's share of what the process may use; where there are more ranks than processors they
-  /// take turns. A rank alone has all of them.
+  /// Returns this rank's share of the process's allowed processors. Ranks share processors if there
+  /// are more ranks. A single rank is not bound.
   public static Cores of(Place local) {
     var allowed = LibC.allowedProcessors();
     return new Cores(share(local, allowed), false);
@@ -32,13 +33,13 @@ public record Cores(List<Integer> processors, boolean yielding) {
         local.rank() * count / local.size(), (local.rank() + 1) * count / local.size());
   }
 
-  /// The same, for threads that let the rank's others go before them.
+  /// Returns the same processors for threads of lower priority.
   public Cores yieldingToOthers() {
     return new Cores(processors, true);
   }
 
-  /// Keeps the calling thread on them. Where the system does not let it, ranks share the machine as
-  /// well as they can: that costs steadiness, not results.
+  /// Binds the calling thread to the processors. Failures are ignored: they make timings noisier,
+  /// not results wrong.
   void take() {
     if (!processors.isEmpty()) {
       var _ = LibC.runOn(processors);

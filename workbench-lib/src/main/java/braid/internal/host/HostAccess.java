@@ -1,16 +1,16 @@
 package braid.internal.host;
 
 import braid.internal.resource.Bounds;
+import braid.internal.resource.BoundsResult;
+import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
-import braid.internal.resource.Judgement;
 import braid.internal.resource.Range;
-import braid.internal.resource.Widening;
 import braid.model.DType;
 import braid.natives.kernels.Integers;
 import java.lang.foreign.MemorySegment;
 
-/// Memory of the host: plain loops over it.
+/// Access to memory of the host, by plain loops.
 public final class HostAccess implements Inspection {
   public static final HostAccess HOST = new HostAccess();
 
@@ -77,21 +77,21 @@ public final class HostAccess implements Inspection {
       double rtol) {
     long count = expected.byteSize() / expectedType.bytes();
     for (long i = 0; i < count; i++) {
-      float wanted = gotType.round(expectedType.load(expected, i));
-      if (!right(wanted, gotType.load(got, i), atol, rtol)) {
+      float expectedValue = gotType.round(expectedType.load(expected, i));
+      if (!agree(expectedValue, gotType.load(got, i), atol, rtol)) {
         return i;
       }
     }
     return -1;
   }
 
-  private static boolean right(float wanted, float found, double atol, double rtol) {
-    if (wanted == found || (Float.isNaN(wanted) && Float.isNaN(found))) {
+  private static boolean agree(float expected, float found, double atol, double rtol) {
+    if (expected == found || (Float.isNaN(expected) && Float.isNaN(found))) {
       return true;
     }
-    double apart = Math.abs((double) wanted - found);
-    // Nothing is near an infinity.
-    return apart < Double.POSITIVE_INFINITY && apart <= atol + rtol * Math.abs((double) wanted);
+    double apart = Math.abs((double) expected - found);
+    // An infinity is close to no other number.
+    return apart < Double.POSITIVE_INFINITY && apart <= atol + rtol * Math.abs((double) expected);
   }
 
   @Override
@@ -103,14 +103,14 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
-  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by) {
+  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by) {
     long count = sizes.byteSize() / Float.BYTES;
     for (long i = 0; i < count; i++) {
       float size = DType.FP32.load(sizes, i);
       if (size <= by.exact()) {
         continue;
       }
-      // As doubles the products and sums are exact enough to be rounded outward.
+      // In double precision, exact enough to be rounded outward.
       double far = Double.isFinite(size) ? (double) by.share() * size + by.least() : INFINITE;
       boolean anything = by.overflows() && far == INFINITE;
       float lower = DType.FP32.load(low, i);
@@ -130,7 +130,7 @@ public final class HostAccess implements Inspection {
   }
 
   @Override
-  public Judgement judge(Interval expected, DType gotType, MemorySegment got) {
+  public BoundsResult judge(Interval expected, DType gotType, MemorySegment got) {
     long count = got.byteSize() / gotType.bytes();
     long first = -1;
     double squares = 0;
@@ -148,7 +148,7 @@ public final class HostAccess implements Inspection {
         allowed += reach * reach;
       }
     }
-    return new Judgement(first, squares, allowed);
+    return new BoundsResult(first, squares, allowed);
   }
 
   @Override

@@ -34,8 +34,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
-/// Ranks that are processes of one machine, or threads of one process: shared memory, OpenBLAS, and
-/// links paced to a stated speed.
+/// The backend of ranks that are processes of one machine, or threads of one process: shared
+/// memory, OpenBLAS, and links of simulated speed.
 public final class HostBackend implements Backend {
   private static final long ALIGNMENT_BYTES = 64;
 
@@ -83,13 +83,13 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public MemoryKind resolve(MemoryKind asked) {
-    return switch (asked) {
+  public MemoryKind resolve(MemoryKind requested) {
+    return switch (requested) {
       case AUTO, NATIVE -> MemoryKind.NATIVE;
       case IPC, NCCL, NVSHMEM ->
           throw new BraidException(
               "memory kind %s needs CUDA but the backend is host; use native or auto"
-                  .formatted(asked));
+                  .formatted(requested));
     };
   }
 
@@ -101,8 +101,8 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public LibraryCollectives library(Library which, Supplier<Rendezvous> rendezvous) {
-    throw new BraidException(missing(which).orElseThrow());
+  public LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous) {
+    throw new BraidException(missing(library).orElseThrow());
   }
 
   @Override
@@ -145,7 +145,7 @@ public final class HostBackend implements Backend {
           new Once(
               () -> {
                 arena.close();
-                memory.gaveBack(bytes);
+                memory.released(bytes);
               }));
     } catch (RuntimeException | Error e) {
       arena.close();
@@ -158,7 +158,7 @@ public final class HostBackend implements Backend {
     return HostAccess.HOST;
   }
 
-  /// The host's device is the host.
+  /// Returns ordinary memory: the device of this backend is the host.
   @Override
   public PrivateMemory pinned(long bytes) {
     return allocate(bytes);
@@ -186,8 +186,9 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public Executable compile(List<Stream> on, Runnable layOut, boolean recorded) {
-    return new HostExecutable(on.stream().map(HostStream.class::cast).toList(), layOut, recorded);
+  public Executable compile(List<Stream> streams, Runnable enqueue, boolean recorded) {
+    return new HostExecutable(
+        streams.stream().map(HostStream.class::cast).toList(), enqueue, recorded);
   }
 
   @Override
@@ -200,7 +201,7 @@ public final class HostBackend implements Backend {
     return Reading.NONE;
   }
 
-  /// Spans are timed by that clock itself.
+  /// Returns 0: spans are timed by the process's clock.
   @Override
   public long clockErrorNanos() {
     return 0;

@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.function.LongFunction;
 
-/// Makes the output of a sum.
+/// Applies an epilogue to fp32 sums.
 final class HostEpilogue {
   private static final VarHandle BITS = ValueLayout.JAVA_INT.varHandle();
   private static final double SQRT_2_OVER_PI = Math.sqrt(2 / Math.PI);
@@ -17,19 +17,19 @@ final class HostEpilogue {
 
   private HostEpilogue() {}
 
-  /// Turns the sums, which are scaled fp32 and may be changed, into the output. They may be the
-  /// output's own memory where that is fp32.
+  /// Computes the output from the sums, which are scaled and are overwritten. They may be in the
+  /// output's own memory if that is fp32.
   static void finish(
-      MemorySegment sums, Matrix out, Epilogue epilogue, LongFunction<MemorySegment> room) {
+      MemorySegment sums, Matrix out, Epilogue epilogue, LongFunction<MemorySegment> allocator) {
     long count = (long) out.rows() * out.columns();
     var values = sums.asSlice(0, count * Float.BYTES);
     if (epilogue.accumulate()) {
-      var before = room.apply(values.byteSize());
-      Numbers.widen(out.dtype(), out.bytes(), before);
-      Blas.add(before, values);
+      var previous = allocator.apply(values.byteSize());
+      Numbers.widen(out.dtype(), out.bytes(), previous);
+      Blas.add(previous, values);
     }
     epilogue.bias().ifPresent(bias -> addBias(values, out, bias));
-    epilogue.preActivation().ifPresent(kept -> activate(values, kept));
+    epilogue.preActivation().ifPresent(preActivation -> activate(values, preActivation));
     epilogue.amax().ifPresent(amax -> raise(amax, Numbers.largest(values)));
     Numbers.scale(values, epilogue.outScale());
     if (values.address() != out.segment().address()) {
@@ -37,8 +37,8 @@ final class HostEpilogue {
     }
   }
 
-  /// Row by row, by the library: a rank's own loops, compiled by the first compiler only, would
-  /// take a hundred times as long.
+  /// Adds the bias row by row with OpenBLAS: Java loops, compiled in ranks by the first compiler
+  /// only, would take a hundred times as long.
   private static void addBias(MemorySegment values, Matrix out, MemorySegment bias) {
     long rowBytes = (long) out.columns() * Float.BYTES;
     try (var arena = Arena.ofConfined()) {
@@ -50,8 +50,8 @@ final class HostEpilogue {
     }
   }
 
-  private static void activate(MemorySegment values, Matrix kept) {
-    Numbers.narrow(kept.dtype(), values, kept.bytes());
+  private static void activate(MemorySegment values, Matrix preActivation) {
+    Numbers.narrow(preActivation.dtype(), values, preActivation.bytes());
     long count = values.byteSize() / Float.BYTES;
     for (long i = 0; i < count; i++) {
       values.setAtIndex(
@@ -59,12 +59,12 @@ final class HostEpilogue {
     }
   }
 
-  /// GELU in its tanh form, as multiplication libraries of GPUs have it.
+  /// GELU in its tanh form, as in GPU libraries.
   static float gelu(float x) {
     return (float) (0.5 * x * (1 + Math.tanh(SQRT_2_OVER_PI * (x + CUBIC * x * x * x))));
   }
 
-  /// Numbers that are not negative are ordered as their bits are.
+  /// Raises the maximum atomically. Non-negative numbers are ordered as their bits are.
   private static void raise(MemorySegment amax, float value) {
     int bits = Float.floatToIntBits(value);
     for (int now = (int) BITS.getVolatile(amax, 0L);

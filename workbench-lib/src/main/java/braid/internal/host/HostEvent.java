@@ -3,9 +3,9 @@ package braid.internal.host;
 import braid.internal.backend.Event;
 import java.util.concurrent.CompletableFuture;
 
-/// A point in the work of a stream of the host.
+/// An event of the host backend.
 ///
-/// @param reached the time at which the stream was there; fails where the stream does
+/// @param reached time at which the stream reached it; fails if the stream fails
 record HostEvent(CompletableFuture<Long> reached) implements Event {
   HostEvent() {
     this(new CompletableFuture<>());

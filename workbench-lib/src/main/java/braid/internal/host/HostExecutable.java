@@ -3,15 +3,15 @@ package braid.internal.host;
 import braid.internal.backend.Executable;
 import java.util.List;
 
-/// Work of the host's streams, given piece by piece. The host has nothing to record; recorded work
-/// differs in its signals alone, see [HostStream#alternate].
-record HostExecutable(List<HostStream> streams, Runnable layOut, boolean recorded)
+/// Work of the host's streams, enqueued anew at every launch. The host has no graphs; recorded work
+/// differs only in the values of its signals, see [HostStream#alternate].
+record HostExecutable(List<HostStream> streams, Runnable enqueue, boolean recorded)
     implements Executable {
   @Override
   public void launch() {
     streams.forEach(stream -> stream.alternate(recorded));
     try {
-      layOut.run();
+      enqueue.run();
     } finally {
       streams.forEach(stream -> stream.alternate(false));
     }

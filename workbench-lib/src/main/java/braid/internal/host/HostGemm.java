@@ -10,12 +10,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// Multiplies and adds up on one stream: fp32 as it is, narrow types widened to fp32 and the result
-/// rounded.
+/// Multiplications and sums of one stream, in fp32: narrow types are widened, and results rounded.
 public final class HostGemm implements AutoCloseable {
   private static final long ALIGNMENT_BYTES = 64;
 
-  /// OpenBLAS has one thread limit a process; ranks that are threads all set the same.
+  /// Thread limit of OpenBLAS, one per process; ranks that are threads all set the same.
   private static final AtomicInteger LIMIT = new AtomicInteger();
 
   private final int threads;
@@ -32,22 +31,22 @@ public final class HostGemm implements AutoCloseable {
     if (c.rows() == 0) {
       return;
     }
-    var room = new Room(leftBytes(gemm.a()) + 2 * wideBytes(c));
-    var left = left(gemm.a(), room);
+    var workspace = new Workspace(leftBytes(gemm.a()) + 2 * wideBytes(c));
+    var left = left(gemm.a(), workspace);
     var right = gemm.b().source();
     var wideRight = gemm.b().widened().map(PrivateMemory::segment).orElse(right.segment());
     var epilogue = gemm.epilogue();
-    // The library would add each block of the depth to the output by itself, rounding in between.
+    // OpenBLAS would accumulate into the output block by block, rounding in between.
     boolean inPlace = c.dtype().isStoredAsFp32() && !epilogue.accumulate();
-    var result = inPlace ? c.bytes() : room.take(wideBytes(c));
+    var result = inPlace ? c.bytes() : workspace.take(wideBytes(c));
     Blas.sgemm(
         new Blas.Factor(left.segment(), left.stride(), left.transposed()),
         new Blas.Factor(wideRight, right.stride(), right.transposed()),
         new Blas.Sum(c.rows(), c.columns(), gemm.a().columns(), epilogue.scale(), 0, result));
-    HostEpilogue.finish(result, c, epilogue.scaled(1), room::take);
+    HostEpilogue.finish(result, c, epilogue.scaled(1), workspace::take);
   }
 
-  /// Adds up in the order of the parts, in fp32, and rounds the sum and what is made of it.
+  /// Adds the parts in order, in fp32; rounds the sum and the epilogue's result.
   public void reduce(Reduction reduction) {
     limitThreads();
     var out = reduction.out();
@@ -55,10 +54,10 @@ public final class HostGemm implements AutoCloseable {
       return;
     }
     long bytes = (long) out.rows() * out.columns() * Float.BYTES;
-    var room = new Room(3 * roundUp(bytes));
+    var workspace = new Workspace(3 * roundUp(bytes));
     var epilogue = reduction.epilogue();
     boolean inPlace = out.dtype().isStoredAsFp32() && !epilogue.accumulate();
-    var sum = inPlace ? out.bytes() : room.take(bytes);
+    var sum = inPlace ? out.bytes() : workspace.take(bytes);
     var parts = reduction.parts();
     var first = parts.getFirst();
     if (!inPlace || first.segment().address() != out.segment().address()) {
@@ -67,7 +66,7 @@ public final class HostGemm implements AutoCloseable {
     var wide =
         parts.stream().allMatch(part -> part.dtype().isStoredAsFp32())
             ? MemorySegment.NULL
-            : room.take(bytes);
+            : workspace.take(bytes);
     for (var part : parts.subList(1, parts.size())) {
       if (part.dtype().isStoredAsFp32()) {
         Blas.add(part.bytes(), sum);
@@ -80,7 +79,7 @@ public final class HostGemm implements AutoCloseable {
     if (reduction.roundsSum()) {
       Numbers.round(reduction.sumType(), sum);
     }
-    HostEpilogue.finish(sum, out, epilogue.scaled(1), room::take);
+    HostEpilogue.finish(sum, out, epilogue.scaled(1), workspace::take);
   }
 
   private void limitThreads() {
@@ -89,12 +88,12 @@ public final class HostGemm implements AutoCloseable {
     }
   }
 
-  /// The left side in fp32; the rows of a stored-by-columns one have gaps, which widening closes.
-  private static Matrix left(Matrix a, Room room) {
+  /// Returns the left side in fp32. Widening closes gaps between stored rows.
+  private static Matrix left(Matrix a, Workspace workspace) {
     if (a.dtype().isStoredAsFp32()) {
       return a;
     }
-    return Numbers.widen(a, room.take(leftBytes(a)));
+    return Numbers.widen(a, workspace.take(leftBytes(a)));
   }
 
   private static long leftBytes(Matrix a) {
@@ -109,11 +108,11 @@ public final class HostGemm implements AutoCloseable {
     return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
   }
 
-  /// Pieces of the stream's scratch memory, for the time of one multiplication.
-  private final class Room {
+  /// Allocations from the stream's scratch memory for one operation.
+  private final class Workspace {
     private long used;
 
-    Room(long bytes) {
+    Workspace(long bytes) {
       if (scratch.byteSize() < bytes) {
         close();
         var larger = Arena.ofShared();

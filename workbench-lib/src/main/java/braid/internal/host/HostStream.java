@@ -27,7 +27,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A queue with a thread that empties it, doing the work itself.
+/// A stream of the host backend: a queue whose thread does the work itself.
 final class HostStream implements Stream {
   private final String name;
   private final Waits waits;
@@ -38,17 +38,17 @@ final class HostStream implements Stream {
   private volatile @Nullable Recording recording;
   private volatile Turn turn = new Turn(0, 0);
 
-  /// Whether signals given now alternate between two values.
+  /// True if signals enqueued now alternate between two values.
   private boolean alternating;
 
-  /// When the previous work would have ended on a machine whose threads never oversleep; of the
-  /// queue's thread alone.
+  /// Time at which the previous work would have ended if threads never overslept. Used only by the
+  /// queue's thread.
   private long previousEndNanos = Long.MIN_VALUE;
 
-  private volatile @Nullable Awaited awaited;
+  private volatile @Nullable AwaitedSignal awaited;
 
-  /// A signal that is not there, and the rank of the world that raises it.
-  private record Awaited(Work work, int raiser, BooleanSupplier reached) {}
+  /// A signal that the stream waits for, and the rank of the world that raises it.
+  private record AwaitedSignal(Work work, int raiser, BooleanSupplier reached) {}
 
   private record Turn(int iteration, int step) {}
 
@@ -70,7 +70,7 @@ final class HostStream implements Stream {
           case WORKERS -> new CopyWorkers(lane.workers(), rank + "-" + name, engine, waits, cores);
         };
     this.multiplier = new HostGemm(threads);
-    // Ranks may be threads of one process, so what a debugger lists needs the rank.
+    // Ranks may be threads of one process, so thread names include the rank.
     this.queue =
         new WorkQueue(rank + "-" + name, waits, lane.yielding() ? cores.yieldingToOthers() : cores);
     this.onClose = onClose;
@@ -89,31 +89,31 @@ final class HostStream implements Stream {
   @Override
   public void settled(int inFlight) {}
 
-  /// From here on signals alternate between two values and are waited for as they are, as a GPU's
-  /// graphs have to: every recorded run on the host shows that two are enough.
-  void alternate(boolean now) {
-    alternating = now;
+  /// Sets whether signals alternate between two values and are compared for equality, as in GPU
+  /// graphs: every recorded run on the host tests that two values are enough.
+  void alternate(boolean on) {
+    alternating = on;
   }
 
   @Override
   public void copy(Work work, Transfer transfer) {
-    long givenNanos = System.nanoTime();
-    add(work, now -> copy(now, work, transfer, givenNanos));
+    long enqueuedNanos = System.nanoTime();
+    add(work, now -> copy(now, work, transfer, enqueuedNanos));
   }
 
-  private void copy(Turn now, Work work, Transfer transfer, long givenNanos) {
+  private void copy(Turn now, Work work, Transfer transfer, long enqueuedNanos) {
     long start = System.nanoTime();
-    // A copy right after another was posted while that one ran: it starts when the link was free,
-    // not when this thread was awake.
+    // A copy that was enqueued while another ran is ready when that one has ended, not when this
+    // thread has woken up.
     long ready =
-        previousEndNanos == Long.MIN_VALUE || givenNanos - previousEndNanos > 0
-            ? givenNanos
+        previousEndNanos == Long.MIN_VALUE || enqueuedNanos - previousEndNanos > 0
+            ? enqueuedNanos
             : previousEndNanos;
     previousEndNanos = mover.copy(work::toString, transfer, ready);
     keep(now, work, Stage.COPY, start, transfer.bytes(), 0);
   }
 
-  /// A link carries one after the other.
+  /// Makes the copies in order: they share one link.
   @Override
   public void copyAll(Work work, List<Copy> copies) {
     copies.stream()
@@ -184,7 +184,7 @@ final class HostStream implements Stream {
         now -> {
           int epoch = waits.epoch();
           if (!reached(word, epoch, now, recorded)) {
-            awaited = new Awaited(work, raiser, () -> reached(word, epoch, now, recorded));
+            awaited = new AwaitedSignal(work, raiser, () -> reached(word, epoch, now, recorded));
             try {
               awaiting(
                   now,
@@ -208,7 +208,7 @@ final class HostStream implements Stream {
         : SignalWord.reached(word, 0, epoch, now.step());
   }
 
-  /// Never 0, which a word of memory is at from the start.
+  /// Returns 1 or 2; 0 is the initial value of a word.
   private static int parity(Turn of) {
     return 1 + of.step() % 2;
   }
@@ -237,7 +237,7 @@ final class HostStream implements Stream {
     return new HostStamp();
   }
 
-  /// The time is that at which the stream's thread came to the point.
+  /// A stamp with the time at which the stream's thread reached it.
   final class HostStamp implements Stamp {
     private HostEvent point = new HostEvent();
 
@@ -273,7 +273,7 @@ final class HostStream implements Stream {
 
   @Override
   public Optional<String> waitingFor() {
-    return queue.doing();
+    return queue.running();
   }
 
   @Override
@@ -288,14 +288,14 @@ final class HostStream implements Stream {
     return ended == null ? List.of() : List.copyOf(ended.spans());
   }
 
-  /// Fails where the stream waits for a signal of a rank that has departed; called by a thread that
-  /// waits for the stream.
+  /// Throws if the stream waits for a signal of a departed rank. Called by a thread that waits for
+  /// the stream.
   void checkDeparted(Set<Integer> departed) {
     var waiting = awaited;
     if (waiting != null
         && departed.contains(waiting.raiser())
         && !waiting.reached().getAsBoolean()) {
-      throw waits.hopeless(waiting.work().toString(), List.of(waiting.raiser()));
+      throw waits.departedFailure(waiting.work().toString(), List.of(waiting.raiser()));
     }
   }
 
@@ -316,13 +316,13 @@ final class HostStream implements Stream {
     onClose.accept(this);
   }
 
-  /// The turn is the one in which the work is given, whenever it runs.
+  /// Queues work with the turn in which it was enqueued, whenever it runs.
   private void add(Work work, Consumer<Turn> task) {
     var now = turn;
     queue.add(work::toString, () -> task.accept(now));
   }
 
-  /// Work that takes the time it takes.
+  /// Queues work that is not paced by a link.
   private void compute(Work work, Stage stage, long bytes, long flops, Runnable body) {
     add(
         work,
@@ -333,7 +333,8 @@ final class HostStream implements Stream {
         });
   }
 
-  /// A wait for what is not there yet. One for what is there leaves no span and takes no time.
+  /// Waits for a signal or event that is not yet reached, and records a span. Reached ones leave no
+  /// span.
   private void awaiting(Turn now, Work work, Waits.Attempt<Boolean> attempt) {
     long start = System.nanoTime();
     waits.until(

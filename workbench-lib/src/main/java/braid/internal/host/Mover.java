@@ -3,13 +3,13 @@ package braid.internal.host;
 import braid.internal.work.Transfer;
 import java.util.function.Supplier;
 
-/// What moves bytes between ranks.
+/// Copies bytes between ranks.
 public sealed interface Mover extends AutoCloseable permits CopyEngine, CopyWorkers {
-  /// Copies what was ready at that time of [System#nanoTime], and says when the link was through
-  /// with it.
-  long copy(Supplier<String> what, Transfer transfer, long readyNanos);
+  /// Copies bytes that were ready at a time of [System#nanoTime], and returns the time at which the
+  /// link has delivered them.
+  long copy(Supplier<String> description, Transfer transfer, long readyNanos);
 
-  /// Drops what has not begun and waits for what has.
+  /// Drops copies that have not begun and waits for those that have.
   void rest();
 
   @Override

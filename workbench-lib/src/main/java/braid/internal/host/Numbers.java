@@ -5,12 +5,12 @@ import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// Many numbers at once. What a type needs is chosen outside the loops: ranks run with the first
-/// compiler only, which would choose anew for every number.
+/// Conversions of many numbers. The type is decided outside the loops: ranks run with the first
+/// compiler only, which would decide it for every number.
 public final class Numbers {
   private Numbers() {}
 
-  /// Every element of a type as fp32.
+  /// Converts every element to fp32.
   public static void widen(DType dtype, MemorySegment from, MemorySegment to) {
     long count = from.byteSize() / dtype.bytes();
     switch (dtype) {
@@ -29,7 +29,7 @@ public final class Numbers {
     }
   }
 
-  /// A matrix as fp32 without gaps, stored as it was.
+  /// Converts a matrix to fp32 without gaps, in the same storage order.
   static Matrix widen(Matrix from, MemorySegment to) {
     int storedRows = from.transposed() ? from.columns() : from.rows();
     int storedColumns = from.transposed() ? from.rows() : from.columns();
@@ -50,7 +50,7 @@ public final class Numbers {
         to, DType.FP32, from.rows(), from.columns(), storedColumns, from.transposed());
   }
 
-  /// fp32 rounded to a type.
+  /// Rounds fp32 numbers to a type and stores them.
   static void narrow(DType dtype, MemorySegment from, MemorySegment to) {
     if (dtype.isStoredAsFp32()) {
       MemorySegment.copy(from, 0, to, 0, to.byteSize());
@@ -62,7 +62,7 @@ public final class Numbers {
     }
   }
 
-  /// fp32 numbers as that type would have stored them, where they are.
+  /// Rounds fp32 numbers to the precision of a type, in place.
   static void round(DType dtype, MemorySegment values) {
     long count = values.byteSize() / Float.BYTES;
     for (long i = 0; i < count; i++) {
@@ -82,7 +82,7 @@ public final class Numbers {
     }
   }
 
-  /// The largest size of all; NaN where there is one.
+  /// Largest absolute value; NaN if any number is NaN.
   static float largest(MemorySegment values) {
     float largest = 0;
     long count = values.byteSize() / Float.BYTES;

@@ -2,9 +2,9 @@ package braid.internal.host;
 
 import braid.model.Link;
 
-/// When a link would be done with each copy. It works with the times at which copies were ready,
-/// not at which a thread woke up to make them: an overslept deadline delays one copy and not all
-/// that follow, so that the mean speed is the link's.
+/// Computes when a link would have delivered each copy. Based on the times at which copies were
+/// ready, not on those at which a thread woke up to make them: oversleeping delays one copy but not
+/// the following ones, so that the mean speed is the link's.
 final class Pacer {
   private final Link link;
   private long freeNanos = Long.MIN_VALUE;
@@ -13,8 +13,8 @@ final class Pacer {
     this.link = link;
   }
 
-  /// Takes the link for one copy that was ready at that time, and says when it is through. Copies
-  /// that are ready together share the link by taking turns.
+  /// Reserves the link for one copy that was ready at a time, and returns the time at which it is
+  /// delivered. Copies that are ready together are delivered one by one.
   synchronized long reserve(long readyNanos, long bytes) {
     if (freeNanos == Long.MIN_VALUE || readyNanos - freeNanos > 0) {
       freeNanos = readyNanos;

@@ -15,36 +15,35 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Tasks and a thread that does them in order.
+/// A queue of tasks and a thread that runs them in order.
 ///
-/// After a failure the thread goes on taking tasks but drops them, and fails the marks between
-/// them, so that nobody waits for a queue that will not come. The failure is thrown by the next
-/// [#synchronize], and with that the queue is as new.
+/// After a failure the thread drops further tasks and fails the marks between them, so that no wait
+/// for the queue hangs. The next [#synchronize] throws the failure and resets the queue.
 public final class WorkQueue {
-  /// Longer than any task that ends by itself: one that was begun cannot be stopped.
-  private static final Duration REST = Duration.ofMinutes(1);
+  /// Time limit for a running task, which cannot be stopped; longer than any task that ends at all.
+  private static final Duration REST_TIMEOUT = Duration.ofMinutes(1);
 
-  /// Twice as long as a release takes to reach a task that waits.
-  private static final Duration SETTLE = Duration.ofMillis(100);
+  /// Twice the delay of a release for a task that waits.
+  private static final Duration SETTLE_TIMEOUT = Duration.ofMillis(100);
 
-  /// Something to do. It may sleep, but waits for others only through [Waits].
+  /// One task. May sleep, but waits for other ranks and streams only through [Waits].
   @FunctionalInterface
   public interface Task {
     void run();
   }
 
-  private record Entry(Supplier<String> what, Task task, boolean evenAfterFailure) {}
+  private record QueuedTask(Supplier<String> description, Task task, boolean evenAfterFailure) {}
 
   private final String name;
   private final Waits waits;
-  private final LinkedBlockingQueue<Entry> entries = new LinkedBlockingQueue<>();
-  private final AtomicInteger undone = new AtomicInteger();
+  private final LinkedBlockingQueue<QueuedTask> tasks = new LinkedBlockingQueue<>();
+  private final AtomicInteger unfinished = new AtomicInteger();
   private final Thread thread;
   private volatile @Nullable RuntimeException failure;
-  private volatile @Nullable Supplier<String> doing;
+  private volatile @Nullable Supplier<String> running;
   private volatile boolean closed;
 
-  /// Its thread keeps to these processors.
+  /// Creates the queue and its thread, bound to these processors.
   public WorkQueue(String name, Waits waits, Cores cores) {
     this.name = name;
     this.waits = waits;
@@ -59,16 +58,16 @@ public final class WorkQueue {
                 });
   }
 
-  /// Queues a task; `what` is for messages.
-  public void add(Supplier<String> what, Task task) {
-    put(new Entry(what, task, false));
+  /// Queues a task; the description is for messages.
+  public void add(Supplier<String> description, Task task) {
+    put(new QueuedTask(description, task, false));
   }
 
-  /// Completes the future with the time at which all tasks added so far are done, or fails it as
-  /// they did.
+  /// Completes the future with the time at which all tasks added so far are done, or with their
+  /// failure.
   public void mark(CompletableFuture<Long> reached) {
     put(
-        new Entry(
+        new QueuedTask(
             () -> "a mark",
             () -> {
               var failed = failure;
@@ -81,43 +80,44 @@ public final class WorkQueue {
             true));
   }
 
-  /// For tasks that wait: fails where the queue is being closed.
-  public void checkOpen(Supplier<String> what) {
+  /// Throws if the queue is being closed; for tasks that wait.
+  public void checkOpen(Supplier<String> description) {
     if (closed) {
-      throw new GroupAborted(what.get(), "stream " + name + " was closed");
+      throw new GroupAborted(description.get(), "stream " + name + " was closed");
     }
   }
 
-  /// Waits for all tasks added so far, and throws what the first of them that failed failed with.
+  /// Waits for all tasks added so far, and throws the first failure.
   public void synchronize(Supplier<String> description) {
     var reached = new CompletableFuture<Long>();
     mark(reached);
     await(reached, description);
   }
 
-  /// The same for the tasks before a mark.
+  /// Waits for the tasks before a mark, and throws the first failure.
   public void await(CompletableFuture<Long> reached, Supplier<String> description) {
     try {
       var _ =
           waits.until(
               () -> {
-                var task = doing;
+                var task = running;
                 return task == null ? description.get() : task.get();
               },
               nanos -> waits.poll(reached, nanos));
     } catch (GroupAborted released) {
-      // The task that is released too knows better what was waited for.
+      // The released task has the more precise description.
       settle(reached);
       throw failure instanceof GroupAborted known ? known : released;
     } catch (RuntimeException failed) {
-      put(new Entry(() -> "a fresh start", () -> failure = null, true));
+      put(new QueuedTask(() -> "a reset", () -> failure = null, true));
       throw failed;
     }
   }
 
-  /// The task that goes on, or the one that was released before the queue dropped its work.
-  public Optional<String> doing() {
-    var task = doing;
+  /// Description of the running task, or of the one that was released before the queue dropped its
+  /// work.
+  public Optional<String> running() {
+    var task = running;
     if (task != null) {
       return Optional.of(task.get());
     }
@@ -128,20 +128,20 @@ public final class WorkQueue {
 
   private static void settle(CompletableFuture<Long> reached) {
     try {
-      reached.get(SETTLE.toMillis(), TimeUnit.MILLISECONDS);
+      reached.get(SETTLE_TIMEOUT.toMillis(), TimeUnit.MILLISECONDS);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     } catch (ExecutionException | TimeoutException e) {
-      // Either way the queue has said what it can: its failure, or that a task goes on.
+      // The caller reads the outcome from the queue's failure.
     }
   }
 
-  /// Whether all tasks added so far are done.
+  /// Returns true if all tasks added so far are done.
   public boolean isEmpty() {
-    return undone.get() == 0;
+    return unfinished.get() == 0;
   }
 
-  /// Drops the tasks that have not begun and waits for the one that has; then the queue is as new.
+  /// Drops tasks that have not begun and waits for the running one; then the queue is as new.
   public void rest() {
     if (closed) {
       return;
@@ -149,7 +149,7 @@ public final class WorkQueue {
     drop();
     var rested = new CountDownLatch(1);
     put(
-        new Entry(
+        new QueuedTask(
             () -> "a rest",
             () -> {
               failure = null;
@@ -157,11 +157,11 @@ public final class WorkQueue {
             },
             true));
     try {
-      if (!rested.await(REST.toSeconds(), TimeUnit.SECONDS)) {
-        var task = doing;
+      if (!rested.await(REST_TIMEOUT.toSeconds(), TimeUnit.SECONDS)) {
+        var task = running;
         throw new BraidException(
             "stream %s is still busy with %s after %d s; restart the ranks"
-                .formatted(name, task == null ? "its work" : task.get(), REST.toSeconds()));
+                .formatted(name, task == null ? "its work" : task.get(), REST_TIMEOUT.toSeconds()));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -169,21 +169,21 @@ public final class WorkQueue {
     }
   }
 
-  /// Ends the queue: tasks that have not begun are dropped. Twice is harmless.
+  /// Ends the queue and drops tasks that have not begun. Idempotent.
   public void close() {
     if (closed) {
       return;
     }
     closed = true;
     drop();
-    undone.incrementAndGet();
-    entries.add(new Entry(() -> "the end", () -> {}, true));
+    unfinished.incrementAndGet();
+    tasks.add(new QueuedTask(() -> "the end", () -> {}, true));
     try {
-      // A thread that has ended may be called alive for a moment more, so join is what to ask.
-      if (!thread.join(REST)) {
+      // Joins, since isAlive may still be true for a moment after the last task.
+      if (!thread.join(REST_TIMEOUT)) {
         throw new BraidException(
             "stream %s does not end within %d s; restart the ranks"
-                .formatted(name, REST.toSeconds()));
+                .formatted(name, REST_TIMEOUT.toSeconds()));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -195,46 +195,46 @@ public final class WorkQueue {
     failure = new GroupAborted("stream " + name, "its work was dropped");
   }
 
-  private void put(Entry entry) {
+  private void put(QueuedTask queued) {
     if (closed) {
       throw new BraidException("stream " + name + " is closed; make a new one");
     }
-    undone.incrementAndGet();
-    entries.add(entry);
+    unfinished.incrementAndGet();
+    tasks.add(queued);
   }
 
   private void work() {
     try {
-      while (!closed || !entries.isEmpty()) {
-        perform(entries.take());
-        undone.decrementAndGet();
+      while (!closed || !tasks.isEmpty()) {
+        perform(tasks.take());
+        unfinished.decrementAndGet();
       }
     } catch (InterruptedException e) {
-      // Nobody but an ending JVM interrupts this thread.
+      // Only an ending JVM interrupts this thread.
       failure = new BraidException("stream " + name + " was interrupted", e);
     }
   }
 
-  private void perform(Entry entry) {
-    if (entry.evenAfterFailure()) {
-      entry.task().run();
+  private void perform(QueuedTask queued) {
+    if (queued.evenAfterFailure()) {
+      queued.task().run();
       return;
     }
     if (failure != null) {
       return;
     }
-    doing = entry.what();
+    running = queued.description();
     try {
-      waits.check(entry.what());
-      entry.task().run();
+      waits.check(queued.description());
+      queued.task().run();
     } catch (BraidException e) {
       failure = e;
     } catch (Throwable e) {
       failure =
           new BraidException(
-              "stream %s failed in %s: %s".formatted(name, entry.what().get(), e), e);
+              "stream %s failed in %s: %s".formatted(name, queued.description().get(), e), e);
     } finally {
-      doing = null;
+      running = null;
     }
   }
 }

@@ -1,5 +1,5 @@
-/// The backend of the host: streams that are threads, the copy engine and its pace, cores, and
-/// multiplication by OpenBLAS.
+/// The host backend: streams that are threads, copy engine and pacer, cores, and multiplication by
+/// OpenBLAS.
 @NullMarked
 package braid.internal.host;
 

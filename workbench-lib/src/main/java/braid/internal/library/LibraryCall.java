@@ -2,7 +2,7 @@ package braid.internal.library;
 
 import braid.natives.cuda.GpuStream;
 
-/// Something that a library puts on a stream of the GPU, and does not wait for.
+/// Enqueues a library's work on a stream of the GPU, without waiting for it.
 @FunctionalInterface
 public interface LibraryCall {
   void enqueue(GpuStream on);

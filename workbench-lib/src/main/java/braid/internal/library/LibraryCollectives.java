@@ -1,28 +1,28 @@
 package braid.internal.library;
 
-/// A library's collectives for one group. All ranks ask it for the same in the same order.
+/// A library's collectives for one group. All ranks make the same calls in the same order.
 public interface LibraryCollectives {
-  /// What ranks must know of each other before a call.
-  enum Before {
-    /// Nothing: the library waits for those that come late, and can be stopped.
-    NOTHING,
-    /// That all have come, by the time the GPU comes to the call: the library either does not look
-    /// or cannot be stopped while it waits.
-    COME_ON_STREAM,
-    /// That all have come, before the call is made: it sets up something between ranks on the
-    /// caller's thread, and has no time limit.
-    COME_ON_HOST
+  /// Condition that ranks must establish among themselves before a call.
+  enum Precondition {
+    /// None: the library waits for late ranks and can be aborted meanwhile.
+    NONE,
+    /// All ranks have arrived by the time the GPU reaches the call: the library either does not
+    /// check or cannot be aborted while it waits.
+    ARRIVAL_ON_STREAM,
+    /// All ranks have arrived before the host makes the call: it connects ranks on the caller's
+    /// thread, without a time limit.
+    ARRIVAL_ON_HOST
   }
 
-  /// What is needed before that call. It may meet the other ranks, after a failure.
-  Before before(Request request);
+  /// Returns the precondition of the call. May meet the other ranks, after a failure.
+  Precondition precondition(LibraryRequest request);
 
-  /// Whether ranks must tell each other when their part of it is done.
-  boolean endsUnsaid();
+  /// Returns true if ranks must signal each other that their part is done.
+  boolean needsCompletionSignal();
 
-  /// What to put on a stream. What the library cannot make is an error.
-  LibraryCall call(Request request);
+  /// Returns the work to enqueue. Throws if the library does not have the collective.
+  LibraryCall call(LibraryRequest request);
 
-  /// Stops what is on its way, because ranks may be at different calls. It is of no use after that.
+  /// Aborts calls in flight, because ranks may be at different calls. Not usable afterwards.
   void abort();
 }

@@ -1,4 +1,4 @@
-/// Collectives that a library makes: what is asked of it, and what it puts on a stream.
+/// Collectives run by a library: requests, and the calls that enqueue them on a stream.
 @NullMarked
 package braid.internal.library;
 

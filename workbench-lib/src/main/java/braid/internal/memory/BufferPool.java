@@ -57,7 +57,7 @@ public final class BufferPool implements AutoCloseable {
   private final Waits waits;
   private final Calls calls;
   private final Counters counters;
-  private final Supplier<? extends SymmetricMemory.Source> source;
+  private final Supplier<? extends SymmetricMemory.Allocator> source;
   private final Supplier<Rendezvous> rendezvous;
 
   /// Longest idle first.
@@ -74,7 +74,7 @@ public final class BufferPool implements AutoCloseable {
       Waits waits,
       Calls calls,
       Counters counters,
-      Supplier<? extends SymmetricMemory.Source> source,
+      Supplier<? extends SymmetricMemory.Allocator> source,
       Supplier<Rendezvous> rendezvous) {
     this.members = members;
     this.waits = waits;

@@ -1,7 +1,7 @@
 package braid.internal.pipeline;
 
+import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Range;
-import braid.internal.resource.Widening;
 import braid.internal.work.Precision;
 
 /// Bound on the difference between two multiplications of the same numbers, per element; derived in
@@ -58,10 +58,10 @@ record ProductError(
 
   /// Returns the interval's half-width as a function of the product of an element's row and column
   /// sizes.
-  Widening widening(double confidence) {
+  ErrorBound widening(double confidence) {
     double roundings = depth + MORE_ROUNDINGS;
     double sum = precision.addition() * Math.min(2 * roundings, confidence * Math.sqrt(roundings));
-    return new Widening(
+    return new ErrorBound(
         (float) (2 * precision.factor() + sum), Float.MIN_NORMAL, (float) exactSize(), overflows);
   }
 

@@ -1,10 +1,10 @@
 package braid.internal.pipeline;
 
+import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
 import braid.internal.resource.Range;
 import braid.internal.resource.SymmetricSource;
-import braid.internal.resource.Widening;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Matrix;
 import braid.model.DType;
@@ -48,7 +48,7 @@ public final class Reference implements AutoCloseable {
   /// @param sizes products of the factors' magnitudes
   /// @param repetition factor by which equal products enlarge a standard deviation
   private record Deviation(Matrix sizes, ProductError error, double repetition) {
-    Widening widening(double confidence) {
+    ErrorBound widening(double confidence) {
       return error.widening(Math.min(confidence * repetition, ProductError.ELEMENT_CONFIDENCE));
     }
   }

@@ -7,12 +7,12 @@ import java.util.List;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Closes several things, each of them whatever the others do.
+/// Closes several resources, each of them even if others fail.
 public final class Closing {
   private Closing() {}
 
-  /// Closes what the supplier gives until it gives nothing more. The first failure is thrown in the
-  /// end, with the others suppressed in it.
+  /// Closes the supplier's resources until it returns null. Throws the first failure in the end,
+  /// with the others suppressed.
   public static void all(Supplier<@Nullable AutoCloseable> next) {
     BraidException failure = null;
     for (var resource = next.get(); resource != null; resource = next.get()) {
@@ -28,13 +28,13 @@ public final class Closing {
     }
   }
 
-  /// Closes those in their order.
+  /// Closes the resources in order.
   public static void each(AutoCloseable... resources) {
     var left = new ArrayDeque<>(List.of(resources));
     all(left::poll);
   }
 
-  /// Closes that because of a failure, which stays the one that is told.
+  /// Closes a resource because of a failure; a failure to close is suppressed in the cause.
   public static void after(Throwable cause, AutoCloseable resource) {
     var another = failureOf(resource);
     if (another != null && !sameOfGpu(cause, another)) {
@@ -55,7 +55,8 @@ public final class Closing {
     }
   }
 
-  /// Once its context is lost a GPU answers every call with the same error, which says nothing new.
+  /// Returns true if both failures have the same GPU error. A GPU that has lost its context answers
+  /// every call with it.
   private static boolean sameOfGpu(Throwable first, Throwable next) {
     var before = ofGpu(first);
     var now = ofGpu(next);

@@ -9,21 +9,21 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
 
-/// What a rank is told by its environment. No other class of the library reads it.
+/// A rank's environment variables. No other class of the library reads them.
 ///
 /// @param world this rank and the number of ranks: `RANK`, `WORLD_SIZE`
 /// @param local the same among the ranks of this machine: `LOCAL_RANK`, `LOCAL_WORLD_SIZE`
-/// @param store where the ranks meet, absent for a rank alone: `MASTER_ADDR`, `MASTER_PORT`,
+/// @param store address of the ranks' store, absent for a rank alone: `MASTER_ADDR`, `MASTER_PORT`,
 ///   `BRAID_TOKEN`
 /// @param backend `BRAID_BACKEND`: `auto`, `host` or `cuda`
-/// @param link the link that the host backend plays: `BRAID_LINK`
-/// @param memory the kind of symmetric memory where the code names none: `BRAID_SYMMETRIC_MEMORY`
-/// @param timeout how long a rank waits for another: `BRAID_TIMEOUT_SECONDS`
-/// @param nvshmemHeapBytes how much symmetric memory NVSHMEM gets on each rank, all of it at once:
+/// @param link link that the host backend simulates: `BRAID_LINK`
+/// @param memory default kind of symmetric memory: `BRAID_SYMMETRIC_MEMORY`
+/// @param timeout time limit of a wait for another rank: `BRAID_TIMEOUT_SECONDS`
+/// @param nvshmemHeapBytes size of NVSHMEM's heap per rank, allocated at once:
 ///   `BRAID_NVSHMEM_HEAP_MIB`
-/// @param bulkCopies whether workers on a GPU copy in bulk where they can: `BRAID_WORKER_COPIES`,
-///   `bulk` or `loads`
-/// @param cache the folder in which compiled kernels and chosen algorithms are kept: `BRAID_CACHE`
+/// @param bulkCopies true if workers on a GPU use bulk copies where possible:
+///   `BRAID_WORKER_COPIES`, `bulk` or `loads`
+/// @param cache folder of compiled kernels and chosen algorithms: `BRAID_CACHE`
 public record Env(
     Place world,
     Place local,
@@ -37,20 +37,20 @@ public record Env(
     Path cache) {
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
-  /// Where nobody says: what NVSHMEM itself takes.
+  /// NVSHMEM's own default.
   public static final long DEFAULT_NVSHMEM_HEAP_BYTES = 1L << 30;
 
-  /// Where they are kept when nobody says: the user's, so that all their sessions share them.
+  /// Folder in the user's home, so that all sessions of a user share it.
   public static final Path DEFAULT_CACHE =
       Path.of(System.getProperty("user.home", "/"), ".cache", "braid");
 
-  /// The cache's folder of compiled kernels.
+  /// Folder of compiled kernels in the cache.
   public static final String KERNELS = "kernels";
 
-  /// The cache's folder of the algorithms that were chosen for multiplications.
+  /// Folder of chosen multiplication algorithms in the cache.
   public static final String ALGORITHMS = "algorithms";
 
-  /// Where the ranks' store listens, and what lets one in.
+  /// Address of the ranks' store, with the token that it requires.
   public record StoreAddress(String host, int port, String token) {}
 
   public Path kernels() {
@@ -61,12 +61,13 @@ public record Env(
     return cache.resolve(ALGORITHMS);
   }
 
-  /// This process's.
+  /// Reads this process's environment.
   public static Env ofProcess() {
     return read(System.getenv());
   }
 
-  /// Nothing set is a world of one rank. What is set must be right, and complete.
+  /// Reads the variables. Without any the world has one rank; those that are set must be valid and
+  /// complete.
   public static Env read(Map<String, String> variables) {
     var reader = new Reader(variables);
     var world = reader.place("RANK", "WORLD_SIZE", new Place(0, 1));
@@ -111,7 +112,7 @@ public record Env(
           return value;
         }
       } catch (NumberFormatException e) {
-        // Not a number is as wrong as a number out of range, and the remedy is the same.
+        // Reported below, as a number out of range is.
       }
       var range = max == Integer.MAX_VALUE ? min + " or more" : min + ".." + max;
       throw new BraidException("%s must be %s but was %s".formatted(name, range, text));
@@ -156,7 +157,7 @@ public record Env(
           new StoreAddress(get("MASTER_ADDR").orElse("127.0.0.1"), port.get(), token));
     }
 
-    /// A relative one is meant from where the ranks were started.
+    /// Path, relative to the folder in which the ranks were started.
     Optional<Path> path(String name) {
       return get(name).map(text -> Path.of(text).toAbsolutePath());
     }

@@ -2,7 +2,7 @@ package braid.internal.rank;
 
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// Does something the first time it is asked, so that closing twice is harmless.
+/// Runs its body at the first call only, so that closing twice is harmless.
 public final class Once implements Runnable {
   private final Runnable body;
   private final AtomicBoolean done = new AtomicBoolean();

@@ -3,21 +3,21 @@ package braid.internal.rank;
 import braid.model.MimeBundle;
 import org.jspecify.annotations.Nullable;
 
-/// Where a rank's results go to be seen. A session installs one that sends them to its front.
+/// Receives a rank's results for display. A session installs one that sends them to its front.
 public interface Outbox {
-  /// What this thread, and those it starts, show things by where they are no rank: in the front.
+  /// Outbox of this thread, and of those it starts, in the front, where threads are no ranks.
   InheritableThreadLocal<@Nullable Outbox> OF_THREAD = new InheritableThreadLocal<>();
 
-  /// Data for the front, such as a profile; not shown by itself.
+  /// Sends data to the front, such as a profile, without showing it.
   void publish(MimeBundle bundle);
 
-  /// Shows something; a `displayId` that is not empty names it for [#update].
+  /// Shows a bundle; a `displayId` that is not empty names it for [#update].
   void display(MimeBundle bundle, String displayId);
 
-  /// Shows something in the place of what was shown under that name.
+  /// Replaces the bundle that was shown under the name.
   void update(MimeBundle bundle, String displayId);
 
-  /// For a rank without a session: prints what is to be shown as text. Data has no reader there.
+  /// Outbox of a rank without a session: prints bundles as text and ignores data.
   Outbox CONSOLE =
       new Outbox() {
         @Override

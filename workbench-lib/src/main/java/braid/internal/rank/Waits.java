@@ -17,47 +17,46 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Every wait of a rank, so that all of them can be ended at once and asked what they are for.
-/// Whoever waits for another rank, a stream or a link in any other way than through this class can
-/// hang for ever when that other fails.
+/// All waits of a rank, so that they can be ended together and listed. Waiting for another rank, a
+/// stream or a link in any other way can hang forever when that one fails.
 ///
-/// After a failure the ranks of a session stand at different steps, and yet go on. So a rank's
-/// waits belong to an epoch: [#release] ends the waits of the current one, present and future,
-/// until [#resume] begins the next. Keys of the store and values of signals carry the epoch, so
-/// what was sent in an earlier one can neither satisfy nor spoil a wait of a later one.
+/// After a failure the ranks of a session are at different steps, but the session continues.
+/// Therefore a rank's waits belong to an epoch: [#release] ends the waits of the current epoch,
+/// present and future, until [#resume] begins the next. Keys of the store and values of signals
+/// include the epoch, so signals of an earlier epoch can neither satisfy nor disturb a wait of a
+/// later one.
 public final class Waits {
-  /// How late a release can reach a wait that sleeps in the kernel.
+  /// Longest delay of a release for a wait that sleeps in the kernel.
   private static final long POLL_NANOS = 50_000_000;
 
-  private record Going(Supplier<String> description) {}
+  private record ActiveWait(Supplier<String> description) {}
 
-  /// What a rank runs at the moment: its thread, and the ranks (of the world) that have ended
-  /// theirs.
+  /// The body that this rank runs: its thread, and the ranks (of the world) that have ended theirs.
   private record Body(Thread thread, Supplier<Set<Integer>> departed) {}
 
   private final Duration timeout;
-  private final Map<Long, Going> going = new ConcurrentSkipListMap<>();
+  private final Map<Long, ActiveWait> active = new ConcurrentSkipListMap<>();
   private final AtomicLong ids = new AtomicLong();
   private final List<Runnable> watches = new CopyOnWriteArrayList<>();
   private volatile Runnable departures = () -> {};
   private volatile @Nullable String reason;
   private volatile @Nullable Body body;
-  private volatile @Nullable BraidException hopeless;
+  private volatile @Nullable BraidException departedWait;
   private volatile int epoch = 1;
 
   public Waits(Duration timeout) {
     this.timeout = timeout;
   }
 
-  /// One look at what is waited for, which may sleep for at most `nanos`; null where it has not
-  /// come yet.
+  /// One attempt to get the awaited value, which may sleep for at most `nanos`; null if it is not
+  /// available yet.
   @FunctionalInterface
   public interface Attempt<T> {
     @Nullable T within(long nanos) throws InterruptedException;
   }
 
-  /// Waits until the attempt gives something; the description is for people, "all-gather `x`, chunk
-  /// 3".
+  /// Waits until the attempt returns a value. The description is for messages: "all-gather `x`,
+  /// chunk 3".
   public <T> T until(Supplier<String> description, Attempt<T> attempt) {
     var result = within(timeout, description, attempt);
     if (result == null) {
@@ -68,9 +67,8 @@ public final class Waits {
     return result;
   }
 
-  /// As `until`, for what other ranks must do: the wait ends with [#hopeless] where all that
-  /// `missing` names have [#departed]. `missing` looks anew each time it is asked; ranks are of the
-  /// world.
+  /// Waits as `until` does, for other ranks: throws [#departedFailure] if all `missing` ranks have
+  /// [#departed]. `missing` is evaluated at every attempt and returns ranks of the world.
   public <T> T until(
       Supplier<String> description, Supplier<List<Integer>> missing, Attempt<T> attempt) {
     return until(
@@ -81,18 +79,18 @@ public final class Waits {
           if (result == null && !departed.isEmpty()) {
             var absent = missing.get();
             if (!absent.isEmpty() && departed.containsAll(absent)) {
-              throw hopeless(description.get(), absent);
+              throw departedFailure(description.get(), absent);
             }
           }
           return result;
         });
   }
 
-  /// As `until`, but null where it has not come in that time.
+  /// Waits as `until` does, but returns null after the time limit.
   public <T> @Nullable T within(Duration limit, Supplier<String> description, Attempt<T> attempt) {
     long end = System.nanoTime() + limit.toNanos();
     long id = ids.incrementAndGet();
-    going.put(id, new Going(description));
+    active.put(id, new ActiveWait(description));
     try {
       for (long left = limit.toNanos(); ; left = end - System.nanoTime()) {
         check(description);
@@ -107,17 +105,17 @@ public final class Waits {
       Thread.currentThread().interrupt();
       throw new GroupAborted(description.get(), "its thread was interrupted");
     } finally {
-      going.remove(id);
+      active.remove(id);
     }
   }
 
-  /// Waits for a future; what it failed with is thrown here. Null where it has not come in time.
+  /// Waits for a future and throws its failure. Returns null after the time limit.
   public <T> @Nullable T within(
       Duration limit, Supplier<String> description, CompletableFuture<T> future) {
     return within(limit, description, nanos -> poll(future, nanos));
   }
 
-  /// One look at a future: null where it is not complete, and what it failed with is thrown.
+  /// Polls a future: returns null if it is not complete, and throws its failure.
   public <T> @Nullable T poll(CompletableFuture<T> future, long nanos) throws InterruptedException {
     try {
       return future.get(nanos, TimeUnit.NANOSECONDS);
@@ -132,8 +130,8 @@ public final class Waits {
     }
   }
 
-  /// Sleeps until that time of [System#nanoTime]: the one sleep of the library, that of a link
-  /// which plays its speed.
+  /// Sleeps until a time of [System#nanoTime]. The only sleep of the library, for links with a
+  /// simulated speed.
   public void sleepUntil(Supplier<String> description, long deadlineNanos) {
     if (deadlineNanos - System.nanoTime() <= 0) {
       return;
@@ -149,7 +147,7 @@ public final class Waits {
         });
   }
 
-  /// Fails where this rank's waits are released: for work that takes long without waiting.
+  /// Throws if this rank's waits are released. For long work that does not wait.
   public void check(Supplier<String> description) {
     var why = reason;
     if (why != null) {
@@ -160,8 +158,8 @@ public final class Waits {
     }
   }
 
-  /// From here on every wait that has not got what it waits for runs that check now and then; what
-  /// the check throws ends the wait. For what shows that a wait cannot end well.
+  /// Adds a check that every pending wait runs periodically. An exception of the check ends the
+  /// wait: use it for failures that make the wait futile.
   public void watch(Runnable check) {
     watches.add(check);
   }
@@ -170,29 +168,29 @@ public final class Waits {
     watches.remove(check);
   }
 
-  /// Sets the check for ranks that have departed. It runs behind the others: a rank may have
-  /// departed because its call differed, and that is the cause.
+  /// Sets the check for departed ranks. Runs after the other checks: a rank may have departed
+  /// because its call differed, and that failure is the cause.
   public void watchDepartures(Runnable check) {
     departures = check;
   }
 
-  /// Begins a cell or another body on the calling thread. A wait of that thread ends where it waits
-  /// only for ranks that `departed` names: they have ended theirs, have nothing going on, and so
-  /// cannot come. Waits of other threads may be satisfied by a later body, so they go on.
+  /// Begins a cell or another body on the calling thread. A wait of that thread fails if all
+  /// awaited ranks are in `departed`: they have ended their body and have no work left, so they
+  /// cannot arrive. Waits of other threads continue, since a later body may satisfy them.
   public void begin(Supplier<Set<Integer>> departed) {
-    hopeless = null;
+    departedWait = null;
     body = new Body(Thread.currentThread(), departed);
   }
 
-  /// Ends the body. Returns what ended a wait of its because ranks had departed, even if the body
-  /// caught that: the ranks then stand at different steps. Null if nothing did.
+  /// Ends the body. Returns the failure of a wait for departed ranks, even if the body caught it:
+  /// the ranks are then at different steps. Null if there was none.
   public @Nullable BraidException end() {
     body = null;
-    return hopeless;
+    return departedWait;
   }
 
-  /// The ranks that have ended their body while this thread still runs this rank's; empty on all
-  /// other threads. What such a rank did is visible to whoever looks after asking this.
+  /// Ranks that have ended their body while this thread still runs this rank's; empty on all other
+  /// threads. Everything such a rank did is visible after this call.
   public Set<Integer> departed() {
     var current = body;
     return current != null && current.thread().equals(Thread.currentThread())
@@ -200,9 +198,9 @@ public final class Waits {
         : Set.of();
   }
 
-  /// The failure of a wait for ranks that have departed. Throws the cause that a watch knows, if
-  /// one does.
-  public BraidException hopeless(String description, List<Integer> departed) {
+  /// Returns the failure of a wait for departed ranks. Throws the cause instead if a watch finds
+  /// one.
+  public BraidException departedFailure(String description, List<Integer> departed) {
     watches.forEach(Runnable::run);
     var failure =
         new BraidException(
@@ -213,18 +211,18 @@ public final class Waits {
                         + departed.stream()
                             .map(String::valueOf)
                             .collect(Collectors.joining(", "))));
-    hopeless = failure;
+    departedWait = failure;
     return failure;
   }
 
-  /// Ends all waits of this epoch, those going on and those to come. The first reason stays.
+  /// Ends all waits of this epoch, present and future. The first reason is kept.
   public synchronized void release(String why) {
     if (reason == null) {
       reason = why;
     }
   }
 
-  /// Begins an epoch; waits are waits again.
+  /// Begins an epoch, in which waits wait again.
   public synchronized void resume(int next) {
     if (next <= epoch) {
       throw new BraidException(
@@ -243,8 +241,8 @@ public final class Waits {
     return epoch;
   }
 
-  /// What each wait going on is for, the longest first.
+  /// Descriptions of the pending waits, the oldest first.
   public List<String> current() {
-    return going.values().stream().map(one -> one.description().get()).distinct().toList();
+    return active.values().stream().map(one -> one.description().get()).distinct().toList();
   }
 }

@@ -1,5 +1,4 @@
-/// What a rank is told and what it goes by: its environment, its waits, how it closes things, where
-/// it shows them.
+/// Basics of a rank: its environment, waits, closing of resources, and the outbox for its results.
 @NullMarked
 package braid.internal.rank;
 

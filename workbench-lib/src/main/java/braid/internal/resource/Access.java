@@ -1,13 +1,17 @@
 package braid.internal.resource;
 
 import braid.model.DType;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/// How the host gets at numbers in a backend's memory, which it may not be able to touch itself: a
-/// segment may be no more than an address and a size on a device. Whatever is asked is done when
-/// the call returns; streams that use the memory must have come to rest before.
+/// Access of the host to numbers in a backend's memory. The host may be unable to read that memory
+/// itself: a segment may be only an address and a size on a device. Every call has completed when
+/// it returns. Streams that use the memory must be at rest.
 public interface Access {
-  /// Whether the host can read and write the memory itself.
+  /// Bytes of one transfer between the host and memory that it cannot touch.
+  int MAX_CHUNK_BYTES = 4 << 20;
+
+  /// Returns true if the host can read and write the memory itself.
   default boolean direct() {
     return false;
   }
@@ -18,34 +22,68 @@ public interface Access {
   /// Copies out of native memory of the host, of the same size.
   void write(MemorySegment from, MemorySegment to);
 
-  /// Copies within memory that this access is to, as much as both have.
+  /// Copies within memory of this access, between segments of the same size.
   void copy(MemorySegment from, MemorySegment to);
 
-  /// Sets all numbers to that value, rounded to the type.
+  /// Sets all numbers to the value, rounded to the type.
   void fill(DType dtype, MemorySegment memory, float value);
 
-  /// Fills with [braid.natives.kernels.Integers] from the first on.
+  /// Fills with the sequence of [braid.natives.kernels.Integers].
   void fillIntegers(DType dtype, MemorySegment memory, long seed);
 
-  /// The number at that place, widened.
+  /// Returns the number at the index, widened to fp32.
   default float get(DType dtype, MemorySegment memory, long index) {
     var one = new float[1];
     load(dtype, memory.asSlice(index * dtype.bytes(), dtype.bytes()), one);
     return one[0];
   }
 
-  /// Puts the value at that place, rounded to the type.
+  /// Sets the number at the index, rounded to the type.
   default void set(DType dtype, MemorySegment memory, long index, float value) {
     store(dtype, new float[] {value}, memory.asSlice(index * dtype.bytes(), dtype.bytes()));
   }
 
-  /// As many numbers as there is room for, from the first on, widened.
+  /// Loads the first `into.length` numbers, widened to fp32, by way of a buffer of the host: one
+  /// transfer per chunk, and never a second copy of a large tensor.
   default void load(DType dtype, MemorySegment memory, float[] into) {
-    InChunks.load(this, dtype, memory, into);
+    if (into.length == 0) {
+      return;
+    }
+    int length = chunkLength(dtype, into.length);
+    try (var arena = Arena.ofConfined()) {
+      var buffer = arena.allocate((long) length * dtype.bytes(), Long.BYTES);
+      for (int start = 0; start < into.length; start += length) {
+        int count = Math.min(length, into.length - start);
+        var chunk = buffer.asSlice(0, (long) count * dtype.bytes());
+        read(memory.asSlice((long) start * dtype.bytes(), chunk.byteSize()), chunk);
+        for (int i = 0; i < count; i++) {
+          into[start + i] = dtype.load(chunk, i);
+        }
+      }
+    }
   }
 
-  /// Puts the values there, from the first on, each rounded to the type.
+  /// Stores the values from the first number on, each rounded to the type, chunk by chunk as `load`
+  /// does.
   default void store(DType dtype, float[] values, MemorySegment memory) {
-    InChunks.store(this, dtype, values, memory);
+    if (values.length == 0) {
+      return;
+    }
+    int length = chunkLength(dtype, values.length);
+    try (var arena = Arena.ofConfined()) {
+      var buffer = arena.allocate((long) length * dtype.bytes(), Long.BYTES);
+      for (int start = 0; start < values.length; start += length) {
+        int count = Math.min(length, values.length - start);
+        var chunk = buffer.asSlice(0, (long) count * dtype.bytes());
+        for (int i = 0; i < count; i++) {
+          dtype.store(chunk, i, values[start + i]);
+        }
+        write(chunk, memory.asSlice((long) start * dtype.bytes(), chunk.byteSize()));
+      }
+    }
+  }
+
+  private static int chunkLength(DType dtype, int count) {
+    return Math.min(count, MAX_CHUNK_BYTES / dtype.bytes());
   }
 }

@@ -2,8 +2,8 @@ package braid.internal.resource;
 
 import braid.model.BraidException;
 
-/// Memory that could not be had, on some rank; all ranks of the group are told so in the same
-/// exchange and have undone their part, so it can be tried again.
+/// Failure to allocate memory on some rank. All ranks of the group learn of it in the same exchange
+/// and undo their part, so the allocation can be tried again.
 public final class AllocationFailed extends BraidException {
   public AllocationFailed(String message) {
     super(message);

@@ -1,5 +1,5 @@
 package braid.internal.resource;
 
-/// What a kind of memory keeps with each piece of it, such as a window that a library has of it.
-/// Only the backend that made the memory knows what it is; it ends with the memory.
+/// State that a kind of memory keeps with each allocation, such as a library's window. Opaque to
+/// all but the backend that allocated the memory; closed with the memory.
 public interface Attachment {}

@@ -3,28 +3,28 @@ package braid.internal.resource;
 import braid.model.DType;
 
 /// One expected number in fp32, before it is rounded to the type it is stored in, and the interval
-/// that holds every right one. Where it is not finite, `low` and `high` are what is expected; they
-/// are the two infinities where anything may come of an overflow.
+/// of all correct results. If the expected number is not finite, `low` and `high` are equal to it;
+/// they are the two infinities if an overflow allows any result.
 public record Bounds(float expected, float low, float high) {
   private static final double SQRT_2_OVER_PI = Math.sqrt(2 / Math.PI);
   private static final double CUBIC = 0.044715;
 
-  /// The place and value of the minimum of GELU in its tanh form.
+  /// Position and value of the minimum of GELU in its tanh form.
   private static final double MINIMUM_AT = -0.7524614;
 
   private static final double MINIMUM = -0.1700409;
 
-  /// Rounding of a GELU in fp32: a share of the result, and what `1 + tanh` loses below 0, where it
-  /// is zero from about -8 on.
+  /// Rounding of a GELU in fp32: a share of the result, and the cancellation in `1 + tanh` for
+  /// negative numbers, which is zero below about -8.
   private static final double GELU_SHARE = 0x1p-20;
 
   private static final double GELU_LOST = 0x1p-19;
   private static final double GELU_ZERO_BELOW = 8;
 
-  /// The same of GELU, with the rounding of the activation itself.
+  /// Returns the bounds after GELU, including its own rounding.
   public Bounds activated() {
     if (expected == Float.NEGATIVE_INFINITY) {
-      // By its formula GELU is not a number there; its limit is 0.
+      // The formula of GELU is NaN here; its limit is 0.
       return new Bounds(Float.NaN, -1, 0);
     }
     if (anything()) {
@@ -48,17 +48,18 @@ public record Bounds(float expected, float low, float high) {
         : 0.5 * x * (1 + Math.tanh(SQRT_2_OVER_PI * (x + CUBIC * x * x * x)));
   }
 
-  /// The same of numbers that are stored multiplied by a positive scale.
+  /// Returns the bounds of numbers that are stored multiplied by a positive scale.
   public Bounds scaled(float by) {
     return by == 1 ? this : new Bounds(expected * by, low * by, high * by);
   }
 
-  /// What is left once the type has stored it. Rounding keeps the order, so the interval stays one.
+  /// Returns the bounds after rounding to the type. Rounding is monotonic, so they remain an
+  /// interval.
   public Bounds rounded(DType dtype) {
     return new Bounds(dtype.round(expected), dtype.round(low), dtype.round(high));
   }
 
-  /// Whether these rounded bounds allow that number.
+  /// Returns true if these rounded bounds allow the number.
   public boolean allow(float found) {
     if (found == expected || (Float.isNaN(found) && Float.isNaN(expected))) {
       return true;
@@ -70,24 +71,24 @@ public record Bounds(float expected, float low, float high) {
     return low == Float.NEGATIVE_INFINITY && high == Float.POSITIVE_INFINITY;
   }
 
-  /// Whether an overflow decides if it is a number.
+  /// Returns true if an overflow decides whether the result is NaN.
   private boolean undecided() {
     boolean all = Float.isNaN(expected) && Float.isNaN(low) && Float.isNaN(high);
     boolean any = Float.isNaN(expected) || Float.isNaN(low) || Float.isNaN(high);
     return any && !all;
   }
 
-  /// How far from what is expected the interval reaches.
+  /// Largest distance of the interval's ends from the expected number.
   public double reach() {
     return Math.max((double) high - expected, (double) expected - low);
   }
 
-  /// How far a stored number is from what was expected, beyond half a step of the type: what its
-  /// last rounding does not explain. FP8 stores at most its largest number.
+  /// Distance of a stored number from the expected one beyond half a step of the type, which the
+  /// last rounding explains. FP8 saturates at its largest number.
   public static double unexplained(DType dtype, float expected, float found) {
     float largest = dtype.isFp8() ? dtype.round(Float.MAX_VALUE) : Float.POSITIVE_INFINITY;
-    float wanted = Math.max(-largest, Math.min(expected, largest));
-    return Math.max(0, Math.abs((double) found - wanted) - step(dtype, found) / 2);
+    float clamped = Math.max(-largest, Math.min(expected, largest));
+    return Math.max(0, Math.abs((double) found - clamped) - step(dtype, found) / 2);
   }
 
   private static double step(DType dtype, float value) {

@@ -3,13 +3,13 @@ package braid.internal.resource;
 import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 
-/// An access that also looks at many numbers at once, where they are.
+/// An access that also examines many numbers in place.
 public interface Inspection extends Access {
   Range range(DType dtype, MemorySegment memory);
 
-  /// The first place where `got` is not what is expected; -1 where all is right. Expected is
-  /// rounded to got's type first. Right is what is equal, a NaN where one is expected, or what
-  /// differs by a finite number of at most `atol` + `rtol` × |expected|.
+  /// Returns the first index at which `got` differs from `expected`, rounded to got's type; -1 if
+  /// there is none. Numbers agree if they are equal, both NaN, or differ by a finite number of at
+  /// most `atol` + `rtol` × |expected|.
   long firstDifference(
       DType expectedType,
       MemorySegment expected,
@@ -18,13 +18,13 @@ public interface Inspection extends Access {
       double atol,
       double rtol);
 
-  /// Copies the sizes of numbers, in their type.
+  /// Copies the absolute values of numbers, in their type.
   void sizes(DType dtype, MemorySegment from, MemorySegment to);
 
-  /// Lowers `low` and raises `high`, both fp32, by what that makes of the fp32 `sizes`. What is not
-  /// finite stays, unless sizes overflow.
-  void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by);
+  /// Lowers `low` and raises `high`, both fp32, by the error bound of the fp32 `sizes`. Bounds that
+  /// are not finite stay, unless sizes overflow.
+  void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by);
 
-  /// Holds numbers to what is expected of them, rounded to their type.
-  Judgement judge(Interval expected, DType gotType, MemorySegment got);
+  /// Compares numbers with their expected bounds, rounded to their type.
+  BoundsResult judge(Interval expected, DType gotType, MemorySegment got);
 }

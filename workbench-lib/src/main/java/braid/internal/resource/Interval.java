@@ -3,11 +3,10 @@ package braid.internal.resource;
 import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 
-/// [Bounds] of many numbers, all of one type: fp32 but where they were rounded before the
-/// activation.
+/// [Bounds] of many numbers of one type: fp32, unless they were rounded before the activation.
 ///
-/// @param activated whether GELU of them is what was stored
-/// @param outScale by which they, or their GELU, were multiplied when they were stored
+/// @param activated true if their GELU was stored
+/// @param outScale factor by which they, or their GELU, were multiplied when they were stored
 public record Interval(
     DType dtype,
     MemorySegment expected,
@@ -15,7 +14,7 @@ public record Interval(
     MemorySegment high,
     boolean activated,
     float outScale) {
-  /// Those of one of them.
+  /// Bounds of one number.
   public Bounds at(Access access, long index) {
     var bounds =
         new Bounds(

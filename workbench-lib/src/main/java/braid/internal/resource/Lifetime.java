@@ -8,14 +8,14 @@ import java.lang.foreign.MemorySegment;
 public final class Lifetime implements AutoCloseable {
   private final Arena arena = Arena.ofShared();
 
-  /// The same memory, reachable until this lifetime ends.
-  @SuppressWarnings("restricted") // Who owns the memory frees it after the lifetimes of its views.
+  /// Returns a view of the memory that is accessible until this lifetime ends.
+  @SuppressWarnings("restricted") // The memory's owner frees it after the lifetimes of its views.
   public MemorySegment of(MemorySegment memory) {
     return memory.reinterpret(arena, null);
   }
 
-  /// Ends all views. Twice is harmless; it fails, and can be tried again, while native code is at
-  /// work on one of them.
+  /// Ends all views. Idempotent. Throws while native code uses one of them, and can then be tried
+  /// again.
   @Override
   public void close() {
     if (arena.scope().isAlive()) {

@@ -1,7 +1,7 @@
 package braid.internal.resource;
 
-/// What numbers are like.
+/// Summary of many numbers.
 ///
-/// @param largest size of any of them; not finite where one is not
-/// @param integers whether all of them are
+/// @param largest largest absolute value; not finite if any number is not
+/// @param integers true if all numbers are integers
 public record Range(double largest, boolean integers) {}

@@ -4,19 +4,19 @@ import braid.model.Place;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// How the members of a group set something up together.
+/// Exchange of values by which the members of a group set something up together.
 public interface Rendezvous {
   Place place();
 
-  /// The members' ranks in the world, by which messages call them.
+  /// Ranks of the members in the world, for messages.
   default List<Integer> ranks() {
     return IntStream.range(0, place().size()).boxed().toList();
   }
 
-  /// A name that no other set-up has, the same on all members.
+  /// Name of this set-up, unique and the same on all members.
   String unique();
 
-  /// Every member's value. Labels must agree, so what must be the same on all members belongs into
-  /// the label.
+  /// Returns every member's value. Labels must agree, so a value that must be the same on all
+  /// members belongs into the label.
   List<String> exchange(String label, String value);
 }

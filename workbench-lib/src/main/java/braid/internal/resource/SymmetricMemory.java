@@ -7,14 +7,14 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.LongStream;
 
-/// The same number of bytes on every member of a group, all of them within reach of each.
+/// The same number of bytes on every member of a group, mapped into each of them.
 ///
-/// @param parts one a member, each of as many bytes as were asked for
-/// @param whole all parts side by side without gaps, where the kind has them so
-/// @param inPieces why there is no `whole`, and what to do about it; empty where there is
-/// @param attachment what the kind keeps with it
-/// @param free takes it out of this rank's reach; what comes from a pool goes back to it
-/// @param discard the same where others may still write to it, so that it is not used again
+/// @param parts one per member, each of the requested size
+/// @param whole all parts side by side without gaps, if the kind lays them out so
+/// @param inPieces reason why `whole` is missing, with a remedy; empty if it is present
+/// @param attachment state that the kind keeps with the memory
+/// @param free unmaps the memory on this rank, or returns it to its pool
+/// @param discard as `free`, but the memory is not reused, since other ranks may still write to it
 public record SymmetricMemory(
     List<MemorySegment> parts,
     Optional<MemorySegment> whole,
@@ -23,14 +23,14 @@ public record SymmetricMemory(
     Runnable free,
     Runnable discard)
     implements AutoCloseable {
-  /// Where it comes from.
-  public interface Source {
-    /// Allocates `bytesPerRank` on every member, mapped into each. All members call it together; a
-    /// member's part is zeroed. Where it fails on one it fails on all, with [AllocationFailed].
+  /// Allocates symmetric memory.
+  public interface Allocator {
+    /// Allocates `bytesPerRank` zeroed bytes on every member, mapped into each. Collective: all
+    /// members call it together. A failure on one member is an [AllocationFailed] on all.
     SymmetricMemory allocate(
         MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous);
 
-    /// Zeroes all members' parts, and has done so when it returns; nobody else may be using them.
+    /// Zeroes all members' parts before it returns. No other work may use them.
     void zero(SymmetricMemory memory);
   }
 
@@ -38,7 +38,7 @@ public record SymmetricMemory(
     parts = List.copyOf(parts);
   }
 
-  /// Memory that is not pooled, of parts that lie side by side.
+  /// Memory outside a pool whose parts lie side by side.
   public static SymmetricMemory sideBySide(MemorySegment all, long bytesPerRank, Runnable free) {
     return new SymmetricMemory(
         LongStream.range(0, all.byteSize() / bytesPerRank)
@@ -51,40 +51,39 @@ public record SymmetricMemory(
         free);
   }
 
-  /// Memory that is not pooled, of parts that lie anywhere; who asks for the whole is told why
-  /// there is none.
+  /// Memory outside a pool whose parts lie anywhere; [#all] throws `inPieces`.
   public static SymmetricMemory inPieces(
       List<MemorySegment> parts, String inPieces, Runnable free) {
     return new SymmetricMemory(parts, Optional.empty(), inPieces, Optional.empty(), free, free);
   }
 
-  /// The same with what the kind keeps with it.
+  /// Returns the same memory with an attachment.
   public SymmetricMemory with(Attachment kept) {
     return new SymmetricMemory(parts, whole, inPieces, Optional.of(kept), free, discard);
   }
 
-  /// What each member has.
+  /// Size of each member's part.
   public long bytesPerRank() {
     return parts.getFirst().byteSize();
   }
 
-  /// That member's part.
+  /// Part of a member.
   public MemorySegment on(int rank) {
     return parts.get(rank);
   }
 
-  /// All parts side by side.
+  /// All parts side by side. Throws if they are not.
   public MemorySegment all() {
     return whole.orElseThrow(() -> new BraidException(inPieces));
   }
 
-  /// Ends it for a user that broke off: the members may be at different steps, so that one of them
-  /// still writes what the next user would take for its own. A close after it does nothing.
+  /// Discards the memory after a failure: members may be at different steps, and one of them may
+  /// still write to it. A later close does nothing.
   public void spoil() {
     discard.run();
   }
 
-  /// Takes the memory out of this rank's reach. The other members keep what they have mapped.
+  /// Unmaps the memory on this rank. The other members keep their mappings.
   @Override
   public void close() {
     free.run();

@@ -1,4 +1,4 @@
-/// Memory, of one rank and of all, and how ranks set it up together.
+/// Memory of one rank and symmetric memory, its set-up, and access to numbers in it.
 @NullMarked
 package braid.internal.resource;
 

@@ -22,17 +22,17 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Grants memory of the host to the ranks of one machine. The kernel grants more than it has and
-/// kills a process, any process, when that is used, so a large request is refused before. Memory
-/// counts as taken only once it is filled: ranks that ask at the same time therefore fill in turn,
-/// under a lock, and each is checked against the memory that the ranks before it have left.
+/// Grants host memory to the ranks of one machine. The kernel overcommits memory and kills some
+/// process when it is used up, so requests for more than is available are refused here. The kernel
+/// counts memory as used only once it is written: therefore ranks fill large allocations in turn,
+/// under a lock, and each is checked against the memory that is left then.
 public final class FreeMemory {
   private static final Path SOURCE = Path.of("/proc/meminfo");
   private static final String FIELD = "MemAvailable:";
   private static final long BYTES_PER_UNIT = 1024;
 
   /// Smaller requests are granted without a check.
-  static final long MUCH_BYTES = 64 << 20;
+  static final long CHECKED_BYTES = 64 << 20;
 
   private static final long POLL_NANOS = 1_000_000;
 
@@ -41,12 +41,13 @@ public final class FreeMemory {
   private final Waits waits;
   private final LongSupplier availableBytes;
 
-  /// Granted to this rank and not given back.
+  /// Bytes granted to this rank and not released.
   private long heldBytes;
 
   private @Nullable FileChannel ledger;
 
-  /// For the rank of that place among the ranks of its machine; all of them have the token.
+  /// Creates the grants of one rank. `local` is its place among the ranks of its machine, which
+  /// share the token.
   public FreeMemory(String token, Place local, Waits waits) {
     this(token, local, waits, FreeMemory::availableBytes);
   }
@@ -58,21 +59,21 @@ public final class FreeMemory {
     this.availableBytes = availableBytes;
   }
 
-  /// Runs `fill`, which takes that many bytes and writes to all of them. Throws where the machine
-  /// has not as many left.
+  /// Runs `fill`, which allocates that number of bytes and writes to all of them. Throws if the
+  /// machine has fewer left.
   public <T> T take(long bytes, Supplier<T> fill) {
-    if (bytes < MUCH_BYTES) {
+    if (bytes < CHECKED_BYTES) {
       return fill.get();
     }
-    return takeMuch(bytes, fill);
+    return takeChecked(bytes, fill);
   }
 
-  private synchronized <T> T takeMuch(long bytes, Supplier<T> fill) {
+  private synchronized <T> T takeChecked(long bytes, Supplier<T> fill) {
     try {
       var ledger = ledger();
       try (var _ =
           waits.<FileLock>until(
-              () -> "the other ranks of this machine to fill the memory that they asked for",
+              () -> "the other ranks of this machine to fill the memory that they requested",
               nanos -> lock(ledger, nanos))) {
         check(bytes, ledger);
         var filled = fill.get();
@@ -84,8 +85,8 @@ public final class FreeMemory {
     }
   }
 
-  /// Opened once and held until the end: closing any channel of a file releases the process's locks
-  /// on it, and a file that no process holds counts as left by a killed session.
+  /// Opens the ledger once and keeps it open: closing any channel of a file releases the process's
+  /// locks on it, and a file that no process has open counts as left by a killed session.
   private FileChannel ledger() throws IOException {
     var open = ledger;
     if (open == null) {
@@ -124,7 +125,7 @@ public final class FreeMemory {
       var held = held(channel);
       long together = bytes + Arrays.stream(held).sum();
       throw new BraidException(
-          "%d bytes were asked for but %d are available; the ranks of this machine hold %s and would hold %d together; take a smaller problem or fewer ranks"
+          "%d bytes were requested but %d are available; the ranks of this machine hold %s and would hold %d together; take a smaller problem or fewer ranks"
               .formatted(
                   bytes,
                   available,
@@ -133,7 +134,7 @@ public final class FreeMemory {
     }
   }
 
-  /// By rank of the machine.
+  /// Bytes held, by rank of the machine.
   private long[] held(FileChannel channel) throws IOException {
     var all = ByteBuffer.allocate(local.size() * Long.BYTES);
     int read = 0;
@@ -155,10 +156,10 @@ public final class FreeMemory {
     }
   }
 
-  /// Hears that memory granted by [#take] is free again.
-  public synchronized void gaveBack(long bytes) {
+  /// Notes that memory granted by [#take] is free again.
+  public synchronized void released(long bytes) {
     var open = ledger;
-    if (bytes < MUCH_BYTES || open == null) {
+    if (bytes < CHECKED_BYTES || open == null) {
       return;
     }
     try {
@@ -168,7 +169,7 @@ public final class FreeMemory {
     }
   }
 
-  /// Removes the ranks' common file.
+  /// Removes the ranks' shared ledger.
   public synchronized void close() {
     try (var _ = ledger) {
       ledger = null;

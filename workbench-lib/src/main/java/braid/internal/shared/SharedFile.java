@@ -30,19 +30,18 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/// Memory that several processes map: a file of /dev/shm which is unlinked as soon as all of them
-/// have it, so that it ends with the last of them however they end.
+/// Memory that several processes map: a file of /dev/shm that is unlinked as soon as all have
+/// mapped it, so that the kernel frees it with the last process, however they end.
 ///
-/// One meeting sets it up. Every member makes or opens the file, maps it and zeroes its part; then
-/// they tell each other how that went and which file they mapped; then it is unlinked. A failure of
-/// one is undone on all, and the next try has another name.
+/// Set up in one meeting. Every member creates or opens the file, maps it and zeroes its part; then
+/// they exchange their outcomes and the inodes they mapped; then the file is unlinked. A failure of
+/// one is undone on all, and the next attempt uses another name.
 ///
-/// The session's secret token makes a name that no stranger can create first. A member accepts only
-/// a file of its own user with mode 0600, and all members must have mapped the same inode, so a
-/// file that is replaced or deleted meanwhile is an error and never memory of another's.
+/// The name is derived from the session's secret token, so that no other user can create it first.
+/// A member accepts only a file of its own user with mode 0600, and all members must have mapped
+/// the same inode: a file that is replaced or deleted meanwhile is an error.
 ///
-/// A file has its name for as long as the meeting takes. [SharedFileSweep] removes what killed
-/// ranks left.
+/// The file has a name only during the meeting. [SharedFileSweep] removes files of killed ranks.
 public final class SharedFile {
   static final Path FOLDER = Path.of("/dev/shm");
   static final Path PROCESSES = Path.of("/proc");
@@ -57,12 +56,12 @@ public final class SharedFile {
 
   private SharedFile() {}
 
-  /// The prefix of all names that ranks of that token make.
+  /// Prefix of all file names of the token.
   public static String prefix(String token) {
     return FAMILY + digest(token).substring(0, PREFIX_DIGITS) + "-";
   }
 
-  /// The file that all ranks of that token know by that name, and nobody else can guess.
+  /// File of that name for all ranks with the token; its path cannot be guessed without the token.
   static Path file(String token, String name) {
     return FOLDER.resolve(prefix(token) + digest(token + "\n" + name).substring(0, NAME_DIGITS));
   }
@@ -77,13 +76,13 @@ public final class SharedFile {
     }
   }
 
-  /// Allocates that many bytes for each member, zeroed. All members call it together.
+  /// Allocates zeroed memory for each member. Collective: all members call it together.
   public static SymmetricMemory allocate(
       String token, String label, long bytesPerRank, Rendezvous rendezvous) {
     return allocate(token, label, bytesPerRank, rendezvous, Supplier::get, () -> {});
   }
 
-  /// The same out of memory that the ranks of a machine have in common.
+  /// Allocates as above, accounted for in the memory that the ranks of a machine share.
   public static SymmetricMemory allocate(
       String token, String label, long bytesPerRank, Rendezvous rendezvous, FreeMemory memory) {
     return allocate(
@@ -92,7 +91,7 @@ public final class SharedFile {
         bytesPerRank,
         rendezvous,
         fill -> memory.take(bytesPerRank, fill),
-        () -> memory.gaveBack(bytesPerRank));
+        () -> memory.released(bytesPerRank));
   }
 
   private static SymmetricMemory allocate(
@@ -164,8 +163,8 @@ public final class SharedFile {
     var onlyOwner =
         PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
     try (var channel = FileChannel.open(file, options, onlyOwner)) {
-      // Written, not only reserved: a mapping of pages that are not there would end the process at
-      // the first touch, where a write says that there is no room.
+      // Written, not only reserved: touching an unbacked page kills the process, whereas a write
+      // fails with an error.
       var zeroes = ByteBuffer.allocateDirect((int) Math.min(bytesPerRank, ZEROES_BYTES));
       for (long written = 0; written < bytesPerRank; ) {
         zeroes.clear().limit((int) Math.min(bytesPerRank - written, zeroes.capacity()));
@@ -175,8 +174,8 @@ public final class SharedFile {
     }
   }
 
-  /// The inode that was mapped, as the kernel knows it. Fails unless it is the file of that name,
-  /// this user's and nobody else's to open.
+  /// Returns the mapped inode, as the kernel lists it. Throws unless it is the file of that path,
+  /// owned by this user with mode 0600.
   private static long identity(Path file, MemorySegment mapped) throws IOException {
     long inode = mappedInode(mapped.address());
     Map<String, Object> attributes;
@@ -245,7 +244,7 @@ public final class SharedFile {
         allMapped
             ? "%s failed: its file in %s was replaced meanwhile, so ranks mapped different ones (%s); allocate again"
                 .formatted(label, FOLDER, failures)
-            : "%s needs %d bytes a rank of %s, where %d are free, and failed (%s); close what is not needed"
+            : "%s needs %d bytes per rank in %s, where %d are free, and failed (%s); close what is not needed"
                 .formatted(label, bytesPerRank, FOLDER, free(), failures));
   }
 

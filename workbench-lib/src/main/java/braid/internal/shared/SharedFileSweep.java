@@ -20,18 +20,18 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// Removes shared files whose ranks were killed between making and unlinking them. Nothing here
-/// throws: a file that cannot be removed is no reason for a finished run to fail.
+/// Removes shared files whose ranks were killed between creating and unlinking them. A file that
+/// cannot be removed is reported, not thrown: it must not fail a finished run.
 ///
-/// @param files removed
-/// @param bytes of them together
-/// @param failures why any could not be removed
+/// @param files number of removed files
+/// @param bytes their total size
+/// @param failures reasons why files could not be removed
 public record SharedFileSweep(int files, long bytes, List<String> failures) {
   public SharedFileSweep {
     failures = List.copyOf(failures);
   }
 
-  /// One line, or none if nothing was found.
+  /// One line of text; empty if no file was found.
   public Optional<String> line() {
     var parts = new ArrayList<String>();
     if (files > 0) {
@@ -43,20 +43,20 @@ public record SharedFileSweep(int files, long bytes, List<String> failures) {
     return parts.isEmpty() ? Optional.empty() : Optional.of(String.join("; ", parts));
   }
 
-  /// Removes what ranks of that token left behind. Only for when none of them runs any more.
+  /// Removes the files of the token's ranks, none of which may still run.
   public static SharedFileSweep ofSession(String token) {
     var failures = new ArrayList<String>();
     return remove(list(SharedFile.prefix(token), failures), failures);
   }
 
-  /// Removes what killed sessions of this user left behind: files that no process has open or
-  /// mapped. A living session's file is always held by the rank that made it.
+  /// Removes files of this user's killed sessions: those that no process has open or mapped. A live
+  /// session's file is always held by the rank that created it.
   public static SharedFileSweep ofKilledSessions() {
     var failures = new ArrayList<String>();
     var left = list(FAMILY, failures);
     left.removeIf(file -> !isOurs(file));
     if (!left.isEmpty()) {
-      // After the listing: a file that is made later is not in it.
+      // After the listing, so that files created later are not considered.
       var held = heldFiles();
       left.removeIf(file -> held.contains(file.toString()));
     }
@@ -101,7 +101,7 @@ public record SharedFileSweep(int files, long bytes, List<String> failures) {
     }
   }
 
-  /// Shared files that some process has open or mapped.
+  /// Returns the shared files that some process has open or mapped.
   private static Set<String> heldFiles() {
     var held = new HashSet<String>();
     try (DirectoryStream<Path> processes = Files.newDirectoryStream(PROCESSES, "[0-9]*")) {
@@ -131,7 +131,7 @@ public record SharedFileSweep(int files, long bytes, List<String> failures) {
         held.add(Files.readSymbolicLink(descriptor).toString());
       }
     } catch (IOException | DirectoryIteratorException e) {
-      // The same.
+      // As in addMapped.
     }
   }
 }

@@ -1,5 +1,4 @@
-/// Memory that the processes of one machine share, and words in it by which they tell each other
-/// how far they are.
+/// Memory shared by the processes of one machine, and signal words in it.
 @NullMarked
 package braid.internal.shared;
 

@@ -6,24 +6,24 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/// A log that does not repeat itself. The first line of a kind is printed at once; more of that
-/// kind are counted, and their number is printed at most once a minute and at the end.
+/// A log that folds repeated lines. The first line of a kind is printed at once; further ones are
+/// counted, and their number is printed at most once a minute and at the end.
 public final class FoldedLog implements AutoCloseable {
   private static final long INTERVAL_NANOS = Duration.ofMinutes(1).toNanos();
 
-  /// Kinds may hold what a stranger sent: there are never more than these.
+  /// Limit of kinds, since they may contain text that a stranger sent.
   private static final int MAX_KINDS = 100;
 
   private static final String OTHERS = "other such lines";
 
   private static final class Repeated {
-    private final String what;
+    private final String event;
     private long count;
-    private long saidNanos;
+    private long printedNanos;
 
-    private Repeated(String what, long saidNanos) {
-      this.what = what;
-      this.saidNanos = saidNanos;
+    private Repeated(String event, long printedNanos) {
+      this.event = event;
+      this.printedNanos = printedNanos;
     }
   }
 
@@ -39,40 +39,40 @@ public final class FoldedLog implements AutoCloseable {
     log.accept(line);
   }
 
-  /// Prints `first`, or counts it. Lines are of one kind if `what` is the same in all but numbers.
+  /// Prints `first`, or counts it. Lines are of one kind if their events differ only in numbers.
   ///
-  /// @param what the event without what is different each time
-  public synchronized void repeated(String what, String first) {
+  /// @param event description of the event without its varying details
+  public synchronized void repeated(String event, String first) {
     long now = System.nanoTime();
-    var kind = kinds.size() < MAX_KINDS ? what.replaceAll("[0-9]+", "#") : OTHERS;
-    var before = kinds.putIfAbsent(kind, new Repeated(kind.equals(OTHERS) ? OTHERS : what, now));
-    if (before == null) {
+    var kind = kinds.size() < MAX_KINDS ? event.replaceAll("[0-9]+", "#") : OTHERS;
+    var repeated = kinds.putIfAbsent(kind, new Repeated(kind.equals(OTHERS) ? OTHERS : event, now));
+    if (repeated == null) {
       log.accept(first);
       return;
     }
-    before.count++;
-    if (now - before.saidNanos >= INTERVAL_NANOS) {
-      say(before);
-      before.saidNanos = now;
+    repeated.count++;
+    if (now - repeated.printedNanos >= INTERVAL_NANOS) {
+      print(repeated);
+      repeated.printedNanos = now;
     }
   }
 
-  private void say(Repeated repeated) {
+  private void print(Repeated repeated) {
     if (repeated.count > 0) {
       log.accept(
           String.format(
               Locale.ROOT,
               "%s (%,d more %s)",
-              repeated.what,
+              repeated.event,
               repeated.count,
               repeated.count == 1 ? "time" : "times"));
       repeated.count = 0;
     }
   }
 
-  /// Prints what was counted and not yet printed. Twice is harmless.
+  /// Prints the counts that were not yet printed. Idempotent.
   @Override
   public synchronized void close() {
-    kinds.values().forEach(this::say);
+    kinds.values().forEach(this::print);
   }
 }

@@ -15,18 +15,17 @@ import java.util.Collection;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Whole messages over a socket: a length, then that many bytes. A frame is written at once and
-/// without delay, since each is a step of a conversation somebody waits for.
+/// Messages over a socket: a length, then that number of bytes. Frames are written without delay,
+/// since a peer waits for each of them.
 final class Frames {
-  /// Every member's largest value, for more members than a machine has GPUs.
+  /// Room for the largest value of every member, for more members than a machine has GPUs.
   static final int MAX_FRAME_BYTES = 64 * Meeting.MAX_VALUE_BYTES;
 
-  /// Before a peer has shown its token it may send no more than this.
+  /// Limit for a peer that has not yet sent its token.
   private static final int MAX_HELLO_BYTES = 4096;
 
-  /// What a rank's first frame begins with, and what the store's begins with: other words, so that
-  /// neither takes an echo for an answer. (A connection to a port that was just given up can find
-  /// itself at the other end.)
+  /// First words of a rank's and of the store's first frame. They differ, so that an echo is not
+  /// taken for an answer. (A connection to a port that was just closed can be connected to itself.)
   private static final int HELLO = 0x42524831;
 
   private static final int WELCOME = 0x42525731;
@@ -58,7 +57,7 @@ final class Frames {
     }
   }
 
-  /// The next frame, or null where the peer has ended the conversation between two of them.
+  /// Returns the next frame, or null if the peer closed the connection between two frames.
   @Nullable ByteBuffer receive(int maxBytes) throws IOException {
     int length;
     try {
@@ -106,12 +105,12 @@ final class Frames {
         });
   }
 
-  /// A rank's first frame after its first word: rank and token.
+  /// Returns the rest of a rank's first frame: rank and token.
   ByteBuffer receiveHello() throws IOException {
     return first(HELLO, "a rank of braid");
   }
 
-  /// Empty where the rank is welcome.
+  /// Answers a rank's first frame; an empty refusal accepts the rank.
   void sendWelcome(String refusal) throws IOException {
     send(
         out -> {
@@ -124,13 +123,13 @@ final class Frames {
     return text(first(WELCOME, "a store of braid"));
   }
 
-  private ByteBuffer first(int word, String who) throws IOException {
+  private ByteBuffer first(int word, String peer) throws IOException {
     var frame = receive(MAX_HELLO_BYTES);
     if (frame == null) {
-      throw new IOException("it hung up without a word");
+      throw new IOException("it closed the connection before its greeting");
     }
     if (frame.remaining() < Integer.BYTES || frame.getInt() != word) {
-      throw new IOException("it is not " + who);
+      throw new IOException("it is not " + peer);
     }
     return frame;
   }

@@ -2,7 +2,8 @@ package braid.internal.store;
 
 import java.util.concurrent.CompletableFuture;
 
-/// A rank's seat at a table in its own process: for ranks that are threads, and for a rank alone.
+/// A rank's access to a meeting table in its own process: for ranks that are threads, and for a
+/// single rank.
 public final class LocalStore implements Store {
   private final MeetingTable table;
   private final int rank;
@@ -16,10 +17,10 @@ public final class LocalStore implements Store {
   public Ticket join(Meeting meeting, byte[] value) {
     Meeting.checkValue(meeting.label(), value);
     var reply = new CompletableFuture<Reply>();
-    // A thread's values must not be another thread's arrays.
+    // Copied, so that threads share no arrays.
     table.join(meeting, rank, value.clone(), each -> reply.complete(copy(each)));
     return new Ticket(
-        reply, () -> table.giveUp(meeting, rank), gone -> table.departed(meeting, gone));
+        reply, () -> table.giveUp(meeting, rank), departed -> table.departed(meeting, departed));
   }
 
   private static Reply copy(Reply reply) {

@@ -3,11 +3,12 @@ package braid.internal.store;
 import braid.model.BraidException;
 import java.util.List;
 
-/// What ranks agree to do together. The `epoch` and the `key` say which meeting it is, and are the
-/// same on every member; the `label` says what the member believes it is, so that ranks that call
-/// different things are told so. `members` are ranks of the world, in the order of the values.
+/// A rendezvous of ranks that exchange values. `epoch` and `key` identify it and are the same on
+/// every member. `label` names the member's call, so that ranks with different calls fail with a
+/// message. `members` are ranks of the world, in the order of the values.
 public record Meeting(int epoch, String key, String label, List<Integer> members) {
-  /// What is larger belongs into symmetric memory: the store is one process that copies it to all.
+  /// Size limit of a value. Larger ones belong into symmetric memory: the store is one process that
+  /// copies values to all members.
   public static final int MAX_VALUE_BYTES = 1 << 20;
 
   public Meeting {

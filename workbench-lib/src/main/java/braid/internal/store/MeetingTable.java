@@ -11,55 +11,55 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// The meetings going on. One is gone from the table as soon as all its members have their reply,
-/// so the table is empty whenever nobody waits.
+/// The open meetings. A meeting is removed as soon as all its members have their reply, so the
+/// table is empty whenever no rank waits.
 ///
-/// A meeting that failed (its members call different things, or one gave up) stays until every
-/// member has been told; what is still there when a new epoch begins is dropped then.
+/// A meeting that failed (its members made different calls, or one gave up) stays until every
+/// member has its reply; a new epoch drops the remaining ones.
 public final class MeetingTable {
-  private final Map<String, Entry> entries = new HashMap<>();
-  private final TreeSet<Integer> left = new TreeSet<>();
+  private final Map<String, OpenMeeting> open = new HashMap<>();
+  private final TreeSet<Integer> disconnected = new TreeSet<>();
   private int epoch;
   private @Nullable String aborted;
 
-  private static final class Entry {
+  private static final class OpenMeeting {
     final Meeting meeting;
     final int firstRank;
     final Map<Integer, byte[]> values = new TreeMap<>();
     final Map<Integer, Consumer<Reply>> waiting = new TreeMap<>();
-    final TreeSet<Integer> told = new TreeSet<>();
+    final TreeSet<Integer> replied = new TreeSet<>();
     @Nullable Reply failure;
 
-    Entry(Meeting meeting, int firstRank) {
+    OpenMeeting(Meeting meeting, int firstRank) {
       this.meeting = meeting;
       this.firstRank = firstRank;
     }
 
     List<Integer> missing() {
       return meeting.members().stream()
-          .filter(rank -> !values.containsKey(rank) && !told.contains(rank))
+          .filter(rank -> !values.containsKey(rank) && !replied.contains(rank))
           .toList();
     }
 
-    boolean over() {
-      return told.containsAll(meeting.members());
+    boolean isDone() {
+      return replied.containsAll(meeting.members());
     }
   }
 
-  /// Replies are handed out after the lock is left: one that is slow to take its reply holds up
-  /// nobody else's meeting.
+  /// Replies to be delivered after the lock is released, so that a slow receiver does not delay
+  /// other meetings.
   private final class Deliveries {
     private final List<Runnable> pending = new ArrayList<>();
 
-    void tell(Entry entry, Reply reply) {
-      entry.waiting.forEach(
-          (rank, taker) -> {
-            entry.told.add(rank);
-            pending.add(() -> taker.accept(reply));
+    void reply(OpenMeeting current, Reply reply) {
+      current.waiting.forEach(
+          (rank, receiver) -> {
+            current.replied.add(rank);
+            pending.add(() -> receiver.accept(reply));
           });
-      entry.waiting.clear();
-      if (entry.over()) {
-        entries.remove(entry.meeting.key(), entry);
+      current.waiting.clear();
+      if (current.isDone()) {
+        open.remove(current.meeting.key(), current);
       }
     }
 
@@ -68,24 +68,24 @@ public final class MeetingTable {
     }
   }
 
-  /// Brings `rank`'s value; `taker` gets the reply, at once or when the last member comes.
-  void join(Meeting meeting, int rank, byte[] value, Consumer<Reply> taker) {
+  /// Adds `rank`'s value. `receiver` gets the reply, at once or when the last member has joined.
+  void join(Meeting meeting, int rank, byte[] value, Consumer<Reply> receiver) {
     var deliveries = new Deliveries();
     synchronized (this) {
-      var refusal = enter(meeting, rank, deliveries);
+      var refusal = admit(meeting, rank, deliveries);
       if (refusal != null) {
-        deliveries.pending.add(() -> taker.accept(refusal));
+        deliveries.pending.add(() -> receiver.accept(refusal));
       } else {
-        seat(meeting, rank, value, taker, deliveries);
+        add(meeting, rank, value, receiver, deliveries);
       }
     }
     deliveries.deliver();
   }
 
-  private @Nullable Reply enter(Meeting meeting, int rank, Deliveries deliveries) {
+  private @Nullable Reply admit(Meeting meeting, int rank, Deliveries deliveries) {
     if (!meeting.members().contains(rank)) {
       return new Reply.Failed(
-          "%s is for ranks %s but rank %d came; call it on members only"
+          "%s is for ranks %s but rank %d called it; call it on members only"
               .formatted(meeting.label(), names(meeting.members()), rank));
     }
     if (meeting.epoch() < epoch) {
@@ -95,48 +95,48 @@ public final class MeetingTable {
       epoch = meeting.epoch();
       aborted = null;
       failAll(new Reply.Aborted("the other ranks have gone on to a later cell"), deliveries);
-      entries.clear();
+      open.clear();
     }
     return aborted == null ? null : new Reply.Aborted(aborted);
   }
 
-  private void seat(
-      Meeting meeting, int rank, byte[] value, Consumer<Reply> taker, Deliveries deliveries) {
-    var entry = entries.computeIfAbsent(meeting.key(), key -> new Entry(meeting, rank));
-    if (entry.values.containsKey(rank)) {
+  private void add(
+      Meeting meeting, int rank, byte[] value, Consumer<Reply> receiver, Deliveries deliveries) {
+    var current = open.computeIfAbsent(meeting.key(), key -> new OpenMeeting(meeting, rank));
+    if (current.values.containsKey(rank)) {
       deliveries.pending.add(
           () ->
-              taker.accept(
+              receiver.accept(
                   new Reply.Failed(
-                      "rank %d came to %s twice; two of its threads use one group"
+                      "rank %d joined %s twice; use a group on one thread of a rank only"
                           .formatted(rank, meeting.label()))));
       return;
     }
-    entry.values.put(rank, value);
-    entry.waiting.put(rank, taker);
-    if (entry.failure == null) {
-      entry.failure = mismatch(entry, meeting, rank);
+    current.values.put(rank, value);
+    current.waiting.put(rank, receiver);
+    if (current.failure == null) {
+      current.failure = mismatch(current, meeting, rank);
     }
-    if (entry.failure == null) {
-      entry.failure = absence(entry);
+    if (current.failure == null) {
+      current.failure = disconnection(current);
     }
-    if (entry.failure != null) {
-      deliveries.tell(entry, entry.failure);
-    } else if (entry.values.size() == meeting.members().size()) {
-      deliveries.tell(
-          entry, new Reply.Values(meeting.members().stream().map(entry.values::get).toList()));
+    if (current.failure != null) {
+      deliveries.reply(current, current.failure);
+    } else if (current.values.size() == meeting.members().size()) {
+      deliveries.reply(
+          current, new Reply.Values(meeting.members().stream().map(current.values::get).toList()));
     }
   }
 
-  private static @Nullable Reply mismatch(Entry entry, Meeting meeting, int rank) {
-    var first = entry.meeting;
+  private static @Nullable Reply mismatch(OpenMeeting current, Meeting meeting, int rank) {
+    var first = current.meeting;
     if (first.label().equals(meeting.label()) && first.members().equals(meeting.members())) {
       return null;
     }
     boolean sameRanks = first.members().equals(meeting.members());
     return new Reply.Failed(
         "all ranks of a group must make the same calls in the same order but rank %d called %s"
-                .formatted(entry.firstRank, described(first, sameRanks))
+                .formatted(current.firstRank, described(first, sameRanks))
             + " where rank %d called %s".formatted(rank, described(meeting, sameRanks)));
   }
 
@@ -144,101 +144,101 @@ public final class MeetingTable {
     return sameRanks ? meeting.label() : meeting.label() + " of ranks " + names(meeting.members());
   }
 
-  private @Nullable Reply absence(Entry entry) {
-    var gone = entry.missing().stream().filter(left::contains).toList();
-    return gone.isEmpty()
+  private @Nullable Reply disconnection(OpenMeeting current) {
+    var absent = current.missing().stream().filter(disconnected::contains).toList();
+    return absent.isEmpty()
         ? null
-        : new Reply.Aborted("%s left before it came".formatted(ranks(gone)));
+        : new Reply.Aborted("%s disconnected before joining".formatted(ranks(absent)));
   }
 
-  /// `rank` waits no longer: it is told who had not come. For all others of that meeting, those who
-  /// come later included, that is a consequence.
+  /// Stops `rank`'s wait. Its reply names the missing ranks; all other members, also those that
+  /// join later, get a reply that names this rank as the cause.
   void giveUp(Meeting meeting, int rank) {
     var deliveries = new Deliveries();
     synchronized (this) {
-      var entry = entries.get(meeting.key());
-      if (entry != null && meeting.epoch() == epoch && entry.waiting.containsKey(rank)) {
-        var missing = ranks(entry.missing());
-        var taker = entry.waiting.remove(rank);
-        entry.told.add(rank);
-        entry.failure =
+      var current = open.get(meeting.key());
+      if (current != null && meeting.epoch() == epoch && current.waiting.containsKey(rank)) {
+        var missing = ranks(current.missing());
+        var receiver = current.waiting.remove(rank);
+        current.replied.add(rank);
+        current.failure =
             new Reply.Aborted("rank %d gave up waiting for %s".formatted(rank, missing));
         deliveries.pending.add(
             () ->
-                taker.accept(
+                receiver.accept(
                     new Reply.Failed(
-                        "%s did not come to %s and rank %d gave up; see what kept them, or raise"
+                        "%s did not join %s and rank %d gave up; check what delayed them, or raise"
                                 .formatted(missing, meeting.label(), rank)
                             + " BRAID_TIMEOUT_SECONDS")));
-        deliveries.tell(entry, entry.failure);
+        deliveries.reply(current, current.failure);
       }
     }
     deliveries.deliver();
   }
 
-  /// Ends that meeting for all who wait in it, if all who are missing have departed: they have
-  /// ended the cell in which the others wait. Does nothing if one of the missing may still come.
-  void departed(Meeting meeting, Set<Integer> gone) {
+  /// Ends the meeting for all waiting members if all missing ones have departed: they have ended
+  /// the cell in which the others wait. Does nothing if a missing rank may still join.
+  void departed(Meeting meeting, Set<Integer> departed) {
     var deliveries = new Deliveries();
     synchronized (this) {
-      var entry = entries.get(meeting.key());
-      if (entry != null && meeting.epoch() == epoch && entry.failure == null) {
-        var missing = entry.missing();
-        if (!missing.isEmpty() && gone.containsAll(missing)) {
-          entry.failure = new Reply.Departed(missing);
-          deliveries.tell(entry, entry.failure);
+      var current = open.get(meeting.key());
+      if (current != null && meeting.epoch() == epoch && current.failure == null) {
+        var missing = current.missing();
+        if (!missing.isEmpty() && departed.containsAll(missing)) {
+          current.failure = new Reply.Departed(missing);
+          deliveries.reply(current, current.failure);
         }
       }
     }
     deliveries.deliver();
   }
 
-  /// `rank` will come to no meeting any more. Those it is missing from fail now.
-  void leave(int rank) {
+  /// Notes that `rank` has disconnected. Meetings that it is missing from fail.
+  void disconnected(int rank) {
     var deliveries = new Deliveries();
     synchronized (this) {
-      left.add(rank);
-      for (var entry : List.copyOf(entries.values())) {
-        if (entry.failure == null) {
-          entry.failure = absence(entry);
+      disconnected.add(rank);
+      for (var current : List.copyOf(open.values())) {
+        if (current.failure == null) {
+          current.failure = disconnection(current);
         }
-        entry.waiting.remove(rank);
-        entry.told.add(rank);
-        if (entry.failure != null) {
-          deliveries.tell(entry, entry.failure);
+        current.waiting.remove(rank);
+        current.replied.add(rank);
+        if (current.failure != null) {
+          deliveries.reply(current, current.failure);
         }
       }
     }
     deliveries.deliver();
   }
 
-  /// `rank` is there, perhaps again after a restart.
-  void arrive(int rank) {
+  /// Notes that `rank` is connected, possibly again after a restart.
+  void connected(int rank) {
     synchronized (this) {
-      left.remove(rank);
+      disconnected.remove(rank);
     }
   }
 
-  /// Ends every meeting, and every one that is begun before the next epoch.
+  /// Ends all meetings, and all that begin before the next epoch.
   public void abort(String reason) {
     var deliveries = new Deliveries();
     synchronized (this) {
       aborted = reason;
       failAll(new Reply.Aborted(reason), deliveries);
-      entries.clear();
+      open.clear();
     }
     deliveries.deliver();
   }
 
   private void failAll(Reply reply, Deliveries deliveries) {
-    for (var entry : List.copyOf(entries.values())) {
-      deliveries.tell(entry, reply);
+    for (var current : List.copyOf(open.values())) {
+      deliveries.reply(current, reply);
     }
   }
 
-  /// Meetings that somebody waits in or has still to be told about.
+  /// Number of meetings in which a rank waits or is owed a reply.
   public synchronized int pending() {
-    return entries.size();
+    return open.size();
   }
 
   private static String ranks(List<Integer> ranks) {

@@ -4,15 +4,15 @@ import java.util.List;
 
 /// How a meeting ended for one member.
 public sealed interface Reply {
-  /// All came.
+  /// All members joined.
   record Values(List<byte[]> values) implements Reply {}
 
-  /// It cannot end well any more; the message says why.
+  /// The meeting failed; the message names the reason.
   record Failed(String message) implements Reply {}
 
-  /// Those who have not come cannot come any more: they have departed.
+  /// The missing members cannot join any more: they have departed.
   record Departed(List<Integer> missing) implements Reply {}
 
-  /// Somebody else failed, and nobody shall wait for it.
+  /// Another rank failed, so this member must not wait.
   record Aborted(String reason) implements Reply {}
 }

@@ -1,8 +1,8 @@
 package braid.internal.store;
 
-/// The one thing ranks share before they share memory.
+/// The place where ranks meet before they share memory.
 public sealed interface Store extends AutoCloseable permits LocalStore, StoreClient {
-  /// Brings this rank's value to the meeting, and does not wait.
+  /// Joins the meeting with this rank's value, without waiting.
   Ticket join(Meeting meeting, byte[] value);
 
   @Override

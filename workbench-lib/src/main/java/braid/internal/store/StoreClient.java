@@ -21,7 +21,7 @@ public final class StoreClient implements Store {
   private final Frames frames;
   private final String address;
   private final AtomicInteger ids = new AtomicInteger();
-  private final Map<Integer, CompletableFuture<Reply>> going = new ConcurrentHashMap<>();
+  private final Map<Integer, CompletableFuture<Reply>> pending = new ConcurrentHashMap<>();
   private volatile boolean closed;
 
   private StoreClient(Socket socket, Frames frames, String address) {
@@ -30,7 +30,7 @@ public final class StoreClient implements Store {
     this.address = address;
   }
 
-  /// Connects as that rank and waits to be welcomed.
+  /// Connects as the rank and waits for the store's answer.
   public static StoreClient connect(String host, int port, String token, int rank) {
     var address = host + ":" + port;
     var socket = new Socket();
@@ -58,7 +58,7 @@ public final class StoreClient implements Store {
         throw refused;
       }
       throw new BraidException(
-          "rank %d cannot reach the store at %s (%s); MASTER_ADDR and MASTER_PORT must be its"
+          "rank %d cannot reach the store at %s (%s); check MASTER_ADDR and MASTER_PORT"
               .formatted(rank, address, e.getMessage()),
           e);
     }
@@ -69,7 +69,7 @@ public final class StoreClient implements Store {
     Meeting.checkValue(meeting.label(), value);
     int id = ids.incrementAndGet();
     var reply = new CompletableFuture<Reply>();
-    going.put(id, reply);
+    pending.put(id, reply);
     send(
         'j',
         id,
@@ -78,7 +78,9 @@ public final class StoreClient implements Store {
           Frames.put(out, value);
         });
     return new Ticket(
-        reply, () -> send('g', id, out -> {}), gone -> send('d', id, out -> Frames.put(out, gone)));
+        reply,
+        () -> send('g', id, out -> {}),
+        departed -> send('d', id, out -> Frames.put(out, departed)));
   }
 
   private void send(char request, int id, Frames.Writer rest) {
@@ -102,23 +104,23 @@ public final class StoreClient implements Store {
       for (var frame = frames.receive(Frames.MAX_FRAME_BYTES);
           frame != null;
           frame = frames.receive(Frames.MAX_FRAME_BYTES)) {
-        var waiting = going.remove(frame.getInt());
+        var waiting = pending.remove(frame.getInt());
         var reply = Frames.reply(frame);
         if (waiting != null) {
           waiting.complete(reply);
         }
       }
-      lost("it hung up");
+      lost("it closed the connection");
     } catch (IOException | BufferUnderflowException e) {
       lost(e.toString());
     }
   }
 
-  /// Nobody may wait for replies that cannot come any more.
+  /// Fails all pending replies, which cannot arrive any more.
   private void lost(String reason) {
     closed = true;
-    for (var id : List.copyOf(going.keySet())) {
-      var waiting = going.remove(id);
+    for (var id : List.copyOf(pending.keySet())) {
+      var waiting = pending.remove(id);
       if (waiting != null) {
         waiting.complete(new Reply.Aborted("lost the store at %s: %s".formatted(address, reason)));
       }

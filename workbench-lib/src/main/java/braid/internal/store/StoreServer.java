@@ -16,14 +16,14 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
-/// The table for ranks that are processes, behind a port of the loopback interface. Whoever starts
-/// the ranks holds it, and gives them its port and a token; a connection that does not know the
-/// token is refused, with a line on both sides.
+/// The meeting table of ranks that are processes, served on a port of the loopback interface. The
+/// process that starts the ranks holds it, and passes them its port and a token; a connection
+/// without the token is refused, with a line on both sides.
 public final class StoreServer implements AutoCloseable {
-  /// How long a connection may take to say who it is.
+  /// Time limit of a connection's greeting.
   private static final Duration HELLO = Duration.ofSeconds(10);
 
-  /// How long the store waits after a connection that could not be taken.
+  /// Pause after a connection that could not be accepted.
   private static final Duration ACCEPT_PAUSE = Duration.ofMillis(100);
 
   private static final Duration CLOSE_PATIENCE = Duration.ofSeconds(1);
@@ -44,15 +44,16 @@ public final class StoreServer implements AutoCloseable {
     this.listener = listener;
   }
 
-  /// Listens on a free port; what is refused is told to stderr.
+  /// Listens on a free port; refusals are printed to stderr.
   public static StoreServer open(String token) throws IOException {
     return open(token, System.err::println);
   }
 
-  /// Listens on a free port; what is refused is told to `log`, repeated refusals as a number.
+  /// Listens on a free port; refusals are printed to `log`, repeated ones as a number.
   public static StoreServer open(String token, Consumer<String> log) throws IOException {
     if (token.isBlank()) {
-      throw new IllegalArgumentException("a store needs a token: without one anybody may join");
+      throw new IllegalArgumentException(
+          "a store needs a token: without one any process could join");
     }
     var listener = new ServerSocket();
     try {
@@ -70,17 +71,18 @@ public final class StoreServer implements AutoCloseable {
     return listener.getLocalPort();
   }
 
-  /// Releases every rank that waits in a meeting, and every one that comes before the next epoch.
+  /// Releases all ranks that wait in a meeting, and all that join one before the next epoch.
   public void abort(String reason) {
     table.abort(reason);
   }
 
-  /// Meetings going on: 0 whenever nobody waits.
+  /// Number of open meetings: 0 whenever no rank waits.
   public int pending() {
     return table.pending();
   }
 
-  /// Goes on whatever happens: a process without free descriptors may have some again.
+  /// Accepts connections until closed. Errors are not fatal: a process without free descriptors may
+  /// have some again.
   private void accept() {
     while (!closed) {
       try {
@@ -91,21 +93,21 @@ public final class StoreServer implements AutoCloseable {
           socket.close();
           return;
         }
-        Thread.ofVirtual().name("braid-store-rank").start(() -> converse(socket));
+        Thread.ofVirtual().name("braid-store-rank").start(() -> serve(socket));
       } catch (IOException | OutOfMemoryError e) {
         if (!closed) {
-          var what =
+          var line =
               "the store cannot take connections for now: "
                   + e.getMessage()
-                  + "; it goes on trying (see ulimit -n)";
-          log.repeated(what, what);
+                  + "; it keeps trying (see ulimit -n)";
+          log.repeated(line, line);
           LockSupport.parkNanos(ACCEPT_PAUSE.toNanos());
         }
       }
     }
   }
 
-  private void converse(Socket socket) {
+  private void serve(Socket socket) {
     int rank = -1;
     try (socket) {
       var frames = new Frames(socket);
@@ -119,11 +121,11 @@ public final class StoreServer implements AutoCloseable {
             "the store refused a connection: " + e.getMessage(),
             "the store refused %s: %s".formatted(socket.getRemoteSocketAddress(), e.getMessage()));
       }
-      // A rank's connection that breaks is a rank that left; the ranks that miss it are told so.
+      // A rank whose connection breaks counts as disconnected, below.
     } finally {
       connections.remove(socket);
       if (rank >= 0 && ranks.remove(rank, socket)) {
-        table.leave(rank);
+        table.disconnected(rank);
       }
     }
   }
@@ -144,32 +146,32 @@ public final class StoreServer implements AutoCloseable {
       frames.sendWelcome(refusal);
       throw new IOException(refusal);
     }
-    table.arrive(rank);
+    table.connected(rank);
     frames.sendWelcome("");
     socket.setSoTimeout(0);
     return rank;
   }
 
   private void serve(Frames frames, int rank) throws IOException {
-    var going = new ConcurrentHashMap<Integer, Meeting>();
+    var pending = new ConcurrentHashMap<Integer, Meeting>();
     for (var frame = frames.receive(Frames.MAX_FRAME_BYTES);
         frame != null;
         frame = frames.receive(Frames.MAX_FRAME_BYTES)) {
       byte request = frame.get();
       int id = frame.getInt();
       switch (request) {
-        case 'j' -> join(frames, rank, going, id, frame);
+        case 'j' -> join(frames, rank, pending, id, frame);
         case 'g' -> {
-          var meeting = going.get(id);
+          var meeting = pending.get(id);
           if (meeting != null) {
             table.giveUp(meeting, rank);
           }
         }
         case 'd' -> {
-          var meeting = going.get(id);
-          var gone = Set.copyOf(Frames.ranks(frame));
+          var meeting = pending.get(id);
+          var departed = Set.copyOf(Frames.ranks(frame));
           if (meeting != null) {
-            table.departed(meeting, gone);
+            table.departed(meeting, departed);
           }
         }
         default -> throw new IOException("rank " + rank + " sent an unknown request " + request);
@@ -177,17 +179,18 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  private void join(Frames frames, int rank, Map<Integer, Meeting> going, int id, ByteBuffer frame)
+  private void join(
+      Frames frames, int rank, Map<Integer, Meeting> pending, int id, ByteBuffer frame)
       throws IOException {
     var meeting = Frames.meeting(frame);
     var value = Frames.bytes(frame);
-    going.put(id, meeting);
+    pending.put(id, meeting);
     table.join(
         meeting,
         rank,
         value,
         reply -> {
-          going.remove(id);
+          pending.remove(id);
           try {
             frames.send(
                 out -> {
@@ -195,13 +198,13 @@ public final class StoreServer implements AutoCloseable {
                   Frames.put(out, reply);
                 });
           } catch (IOException e) {
-            // Its reader thread sees the broken connection too, and has the rank leave.
+            // The thread that serves the rank sees the broken connection too.
             log.line("the store could not reply to rank %d: %s".formatted(rank, e.getMessage()));
           }
         });
   }
 
-  /// Ends the store and its thread; ranks that are connected find it gone. Twice is harmless.
+  /// Ends the store, its thread and its connections. Idempotent.
   @Override
   public void close() {
     closed = true;

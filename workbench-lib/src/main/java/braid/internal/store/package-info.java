@@ -1,4 +1,4 @@
-/// Where ranks meet: small values are exchanged under a name, over loopback or inside one process.
+/// Meetings of ranks: they exchange small values under a key, over loopback or inside one process.
 @NullMarked
 package braid.internal.store;
 

@@ -3,11 +3,10 @@ package braid.internal.work;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// One multiplication: `c` is what the epilogue makes of `a · b`. `c` is stored by rows.
+/// One multiplication: `c = epilogue(a · b)`. `c` is stored by rows.
 ///
-/// It may be several at once, `count` of them, each `rowStep` rows further on in `a`'s memory and
-/// in `c`'s: pieces of equal size that lie evenly spaced fill a GPU better together than one by
-/// one.
+/// May be a batch of `count` multiplications, each `rowStep` stored rows further on in the memory
+/// of `a` and `c`: evenly spaced chunks of equal size fill a GPU better together than one by one.
 public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, int rowStep) {
   public Gemm {
     var right = b.source();
@@ -19,17 +18,17 @@ public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, 
     }
     if (count > 1 && (a.transposed() || rowStep < a.rows())) {
       throw new IllegalArgumentException(
-          "%d pieces of %d rows cannot lie %d rows apart: %s"
+          "%d chunks of %d rows cannot be %d rows apart: %s"
               .formatted(count, a.rows(), rowStep, a));
     }
   }
 
-  /// One alone.
+  /// A single multiplication.
   public Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue) {
     this(a, b, c, epilogue, 1, 0);
   }
 
-  /// Each for itself.
+  /// Returns the multiplications of the batch as single ones.
   public List<Gemm> each() {
     return count == 1
         ? List.of(this)
@@ -38,12 +37,12 @@ public record Gemm(Matrix a, Operand b, Matrix c, Epilogue epilogue, int count, 
                 i -> {
                   int rows = i * rowStep;
                   return new Gemm(
-                      a.further(rows), b, c.further(rows), epilogue.further(rows), 1, 0);
+                      a.shifted(rows), b, c.shifted(rows), epilogue.shifted(rows), 1, 0);
                 })
             .toList();
   }
 
-  /// Multiplications and additions.
+  /// Number of multiplications and additions.
   public long flops() {
     return 2L * count * c.rows() * c.columns() * a.columns();
   }

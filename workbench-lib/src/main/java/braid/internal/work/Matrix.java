@@ -3,9 +3,8 @@ package braid.internal.work;
 import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 
-/// Numbers in rows and columns as multiplications read and write them. What is `transposed` is
-/// stored by columns: `columns` stored rows of `rows` numbers each. Stored rows begin `stride`
-/// numbers apart.
+/// A matrix as multiplications read and write it. If `transposed`, it is stored by columns:
+/// `columns` stored rows of `rows` numbers each. Stored rows begin `stride` numbers apart.
 public record Matrix(
     MemorySegment segment, DType dtype, int rows, int columns, int stride, boolean transposed) {
   public Matrix {
@@ -32,7 +31,7 @@ public record Matrix(
     return new Matrix(segment, dtype, rows, columns, rows, true);
   }
 
-  /// Those rows of it, where they are.
+  /// View of some rows.
   public Matrix rows(int start, int count) {
     if (start < 0 || count < 0 || start + count > rows) {
       throw new IllegalArgumentException(
@@ -48,15 +47,15 @@ public record Matrix(
         transposed);
   }
 
-  /// The rows of numbers that it is stored as.
+  /// The stored rows as a matrix that is not transposed.
   public Matrix asStored() {
     return transposed
         ? new Matrix(segment, dtype, /* rows= */ columns, /* columns= */ rows, stride, false)
         : this;
   }
 
-  /// As many rows of the memory, so many stored rows further on.
-  Matrix further(int storedRows) {
+  /// View of the same shape, `storedRows` stored rows further on in memory.
+  Matrix shifted(int storedRows) {
     return new Matrix(
         segment.asSlice((long) storedRows * stride * dtype.bytes()),
         dtype,
@@ -66,7 +65,7 @@ public record Matrix(
         transposed);
   }
 
-  /// The memory of a matrix without gaps that is stored by rows.
+  /// Memory of the matrix, which must be stored by rows without gaps.
   public MemorySegment bytes() {
     if (transposed || stride != columns) {
       throw new IllegalStateException("not in one piece: " + this);

@@ -4,11 +4,11 @@ import braid.internal.resource.PrivateMemory;
 import braid.model.DType;
 import java.util.Optional;
 
-/// The right side of multiplications, which all chunks of an iteration share. The host multiplies
-/// in fp32 and widens a narrow type into `widened` (stored as the source is) once an iteration, not
-/// once a chunk: otherwise more splits would mean more work.
+/// Right side of multiplications, shared by all chunks of an iteration. The host multiplies in fp32
+/// and widens a narrow type into `widened` (stored as the source is) once per iteration, not once
+/// per chunk: otherwise more splits would mean more work.
 ///
-/// @param left the type of the left sides
+/// @param left type of the left sides
 public record Operand(Matrix source, DType left, Optional<PrivateMemory> widened)
     implements AutoCloseable {
   @Override

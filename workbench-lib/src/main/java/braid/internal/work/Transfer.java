@@ -2,7 +2,7 @@ package braid.internal.work;
 
 import java.lang.foreign.MemorySegment;
 
-/// Bytes that are copied: rows that begin a pitch apart on either side, or one row of all bytes.
+/// A copy of bytes: rows that begin a pitch apart on either side, or one row of all bytes.
 public record Transfer(
     MemorySegment from, long fromPitch, MemorySegment to, long toPitch, long rowBytes, long rows) {
   public Transfer {
@@ -13,13 +13,12 @@ public record Transfer(
     }
   }
 
-  /// All bytes of memory, in one piece.
+  /// Copies all bytes of a segment contiguously.
   public static Transfer of(MemorySegment from, MemorySegment to) {
     return new Transfer(from, from.byteSize(), to, to.byteSize(), from.byteSize(), 1);
   }
 
-  /// All numbers of a matrix, to one of the same size and type that is stored by rows or columns
-  /// alike.
+  /// Copies a matrix to one of the same shape, type and storage order.
   public static Transfer of(Matrix from, Matrix to) {
     var source = from.asStored();
     var target = to.asStored();
@@ -52,7 +51,7 @@ public record Transfer(
     return rows == 1;
   }
 
-  /// One of so many parts of it, whose sizes are as equal as rows, or bytes of one row, allow.
+  /// Part `index` of `parts`, of nearly equal numbers of rows, or of bytes if there is one row.
   public Transfer part(int parts, int index) {
     long all = isOnePiece() ? rowBytes : rows;
     long start = all / parts * index;

@@ -1,5 +1,5 @@
-/// What streams are given to do: multiplications, sums, and what they read and write. It says what
-/// is to be done and nothing of how.
+/// Work for streams as values: multiplications, sums, copies, and their matrices. Backends decide
+/// how to run them.
 @NullMarked
 package braid.internal.work;
 

@@ -6,7 +6,7 @@ import org.junit.jupiter.api.Test;
 
 class SignalValuesTest {
   @Test
-  void aLaterStepIsAsGoodAndAnEarlierOneIsNot() {
+  void laterStepsSatisfyAWaitAndEarlierOnesDoNot() {
     long awaited = SignalValues.counted(3, 5);
     assertThat(SignalValues.reached(SignalValues.counted(3, 4), awaited)).isFalse();
     assertThat(SignalValues.reached(SignalValues.counted(3, 5), awaited)).isTrue();
@@ -14,7 +14,7 @@ class SignalValuesTest {
   }
 
   @Test
-  void whatAnEarlierEpochLeftIsNothing() {
+  void valuesOfEarlierEpochsSatisfyNoWait() {
     assertThat(
             SignalValues.reached(
                 SignalValues.counted(2, Integer.MAX_VALUE), SignalValues.counted(3, 1)))
@@ -37,7 +37,7 @@ class SignalValuesTest {
     assertThat(SignalValues.reached(odd, even)).isFalse();
     assertThat(SignalValues.reached(even, odd)).isFalse();
     assertThat(SignalValues.reached(0, even)).isFalse();
-    // What was counted before is neither.
+    // Counted values satisfy neither.
     assertThat(SignalValues.reached(SignalValues.counted(1, 2), even)).isFalse();
   }
 }

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 class CopyWorkersTest {
   private static final int BYTES = 1_000_003;
 
-  /// Never through with anything, so that what is seen lasts until the copy is released.
+  /// A link so slow that a copy lasts until it is released.
   private static final Link STUCK = Link.parse("1B/s");
 
   private static final int LOOKS = 1_000;
@@ -43,7 +43,7 @@ class CopyWorkersTest {
     }
   }
 
-  /// However often one looks, each of them is running.
+  /// Samples the threads: each is always running.
   @Test
   void c2WorkersKeepTheirProcessorsBusyWhileTheLinkIs() throws InterruptedException {
     try (var arena = Arena.ofShared();
@@ -77,7 +77,7 @@ class CopyWorkersTest {
     }
   }
 
-  /// A thread that copies and will not be through.
+  /// Starts a thread with a copy that does not end.
   private static Thread stuck(Mover mover, Arena arena) {
     var from = arena.allocate(BYTES);
     var to = arena.allocate(BYTES);
@@ -95,7 +95,7 @@ class CopyWorkersTest {
             frame -> frame.getClassName().endsWith(type) && frame.getMethodName().contains(method));
   }
 
-  /// The test's own timeout ends it where that never comes.
+  /// Waits for a condition. The test's timeout ends a wait that never succeeds.
   private static void until(BooleanSupplier seen) {
     while (!seen.getAsBoolean()) {
       Thread.onSpinWait();
@@ -103,7 +103,7 @@ class CopyWorkersTest {
   }
 
   @Test
-  void aReleaseEndsACopyThatTheLinkIsSlowWith() {
+  void aReleaseEndsACopyOverASlowLink() {
     try (var arena = Arena.ofShared();
         var workers =
             new CopyWorkers(

@@ -9,14 +9,14 @@ import org.junit.jupiter.api.Test;
 
 class CoresTest {
   @Test
-  void ranksShareOutTheProcessorsTheyMayUse() {
+  void ranksDivideTheAllowedProcessors() {
     var allowed = List.of(2, 3, 6, 7, 9);
     assertThat(Cores.share(new Place(0, 2), allowed)).containsExactly(2, 3);
     assertThat(Cores.share(new Place(1, 2), allowed)).containsExactly(6, 7, 9);
   }
 
   @Test
-  void whereThereAreMoreRanksThanProcessorsTheyTakeTurns() {
+  void moreRanksThanProcessorsShareThem() {
     var allowed = List.of(4, 5);
     assertThat(Cores.share(new Place(0, 3), allowed)).containsExactly(4);
     assertThat(Cores.share(new Place(1, 3), allowed)).containsExactly(5);
@@ -24,12 +24,12 @@ class CoresTest {
   }
 
   @Test
-  void aRankAloneIsNotHeldToAny() {
+  void aSingleRankIsNotBound() {
     assertThat(Cores.share(new Place(0, 1), List.of(0, 1))).isEmpty();
   }
 
   @Test
-  void aThreadKeepsToWhatItTook() throws InterruptedException {
+  void takeBindsTheThread() throws InterruptedException {
     var last = LibC.allowedProcessors().getLast();
     var after = new java.util.concurrent.atomic.AtomicReference<List<Integer>>(List.of());
     var thread =

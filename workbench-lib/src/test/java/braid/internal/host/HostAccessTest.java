@@ -12,7 +12,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What every access must say of numbers, as the host says it.
+/// The contract of every access, tested on the host's.
 class HostAccessTest {
   private static MemorySegment of(float... values) {
     return MemorySegment.ofArray(values);
@@ -34,7 +34,7 @@ class HostAccessTest {
   }
 
   @Test
-  void nothingIsNearAnInfinity() {
+  void infinitiesAreCloseToNoOtherNumber() {
     float infinity = Float.POSITIVE_INFINITY;
     assertThat(first(of(infinity), of(infinity), 0, 0)).isNegative();
     assertThat(first(of(infinity), of(5), 1, 1)).isZero();
@@ -43,7 +43,7 @@ class HostAccessTest {
   }
 
   @Test
-  void whatIsExpectedIsRoundedToWhatWasGot() {
+  void expectedNumbersAreRoundedToTheTypeOfGot() {
     var got = MemorySegment.ofArray(new byte[4]);
     DType.BF16.store(got, 0, 257);
     DType.BF16.store(got, 1, 3);
@@ -54,7 +54,7 @@ class HostAccessTest {
   }
 
   @Test
-  void aRangeIsTheLargestSizeAndWhetherAllAreIntegers() {
+  void rangeFindsTheLargestSizeAndIntegers() {
     assertThat(HostAccess.HOST.range(DType.FP32, of(1, -2.5f))).isEqualTo(new Range(2.5, false));
     assertThat(HostAccess.HOST.range(DType.FP32, of(1, -2))).isEqualTo(new Range(2, true));
     assertThat(HostAccess.HOST.range(DType.FP32, of(Float.NaN, 1)))
@@ -74,16 +74,16 @@ class HostAccessTest {
 
   @ParameterizedTest
   @CsvSource({"0, 3 0 -3 3 -3 -1 -2 2", "1, 0 2 3 0 0 2 3 0", "-5, -3 0 3 2 1 -3 -3 0"})
-  void integersAreThoseOfAnyOtherMachine(long seed, String expected) {
-    var said = new StringBuilder();
+  void integersAreTheSameOnEveryMachine(long seed, String expected) {
+    var actual = new StringBuilder();
     for (int i = 0; i < 8; i++) {
-      said.append(i == 0 ? "" : " ").append(Integers.at(seed, i));
+      actual.append(i == 0 ? "" : " ").append(Integers.at(seed, i));
     }
-    assertThat(said).hasToString(expected);
+    assertThat(actual).hasToString(expected);
   }
 
   @Test
-  void everyIntegerComesAboutAsOften() {
+  void integersAreUniform() {
     var counts = new int[2 * Integers.LARGEST + 1];
     int drawn = 70_000;
     for (int i = 0; i < drawn; i++) {

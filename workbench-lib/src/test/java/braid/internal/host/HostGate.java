@@ -3,11 +3,11 @@ package braid.internal.host;
 import braid.internal.backend.Stream;
 import braid.internal.work.Work;
 
-/// Holds a stream of the host back until a test lets it go on, or fails it.
+/// Blocks a stream of the host until a test opens the gate or fails it.
 public final class HostGate {
   private final HostEvent event = new HostEvent();
 
-  /// What the stream is given from here on waits for the gate.
+  /// Blocks work that is enqueued on the stream from now on.
   public HostGate(Stream stream) {
     stream.await(Work.of(() -> "a gate on " + stream.name()), event);
   }

@@ -13,30 +13,30 @@ import org.junit.jupiter.api.Test;
 class PacerTest {
   private static final long MILLI = 1_000_000;
 
-  /// 1 MB takes 10 ms, and every copy 1 ms before that.
+  /// A link with a latency of 1 ms on which 1 MB takes 10 ms.
   private static final Link LINK = Link.parse("100MB/s,1ms");
 
   @Test
-  void copiesThatAreReadyTogetherTakeTurns() {
+  void copiesThatAreReadyTogetherAreDeliveredInOrder() {
     var pacer = new Pacer(LINK);
     assertThat(pacer.reserve(0, 1_000_000)).isEqualTo(11 * MILLI);
     assertThat(pacer.reserve(0, 2_000_000)).isEqualTo(32 * MILLI);
   }
 
   @Test
-  void aLinkThatWasIdleHasSavedNothingUp() {
+  void idleTimeOfALinkIsNotSaved() {
     var pacer = new Pacer(LINK);
     assertThat(pacer.reserve(0, 1_000_000)).isEqualTo(11 * MILLI);
     assertThat(pacer.reserve(50 * MILLI, 1_000_000)).isEqualTo(61 * MILLI);
   }
 
   @Test
-  void anUnlimitedLinkIsThroughAtOnce() {
+  void anUnlimitedLinkDeliversAtOnce() {
     assertThat(new Pacer(Link.UNLIMITED).reserve(5, Long.MAX_VALUE)).isEqualTo(5);
   }
 
-  /// Forty copies of 1 ms, each followed by a sleep that ends late: the link is through with each
-  /// when it would be without, so lateness does not add up.
+  /// Makes forty copies of 1 ms, each with a sleep that ends late: deliveries are computed without
+  /// the delays, so delays do not add up.
   @Test
   void theMeanSpeedIsTheLinks() {
     var engine = new CopyEngine(Link.parse("100MB/s"), new Waits(Duration.ofSeconds(30)));

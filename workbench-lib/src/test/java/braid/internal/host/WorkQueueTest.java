@@ -25,7 +25,7 @@ class WorkQueueTest {
   }
 
   @Test
-  void doesItsTasksInOrder() {
+  void runsTasksInOrder() {
     var done = new ArrayList<Integer>();
     for (int i = 0; i < 100; i++) {
       int task = i;
@@ -55,7 +55,7 @@ class WorkQueueTest {
   }
 
   @Test
-  void whoWaitsForAMarkOfAQueueThatFailedFailsToo() {
+  void marksOfAFailedQueueFail() {
     queue.add(
         () -> "copy 0",
         () -> {
@@ -69,7 +69,7 @@ class WorkQueueTest {
   }
 
   @Test
-  void synchronizeSaysWhatTheQueueIsAt() throws Exception {
+  void synchronizeNamesTheRunningTask() throws Exception {
     var begun = new CountDownLatch(1);
     var never = new CompletableFuture<Boolean>();
     queue.add(
@@ -89,7 +89,7 @@ class WorkQueueTest {
   }
 
   @Test
-  void aRestDropsWhatHasNotBegun() throws Exception {
+  void restDropsTasksThatHaveNotBegun() throws Exception {
     var begun = new CountDownLatch(1);
     var go = new CountDownLatch(1);
     var done = new ArrayList<String>();
@@ -110,7 +110,7 @@ class WorkQueueTest {
   }
 
   @Test
-  void aClosedQueueTakesNoMoreAndClosesTwice() {
+  void aClosedQueueRefusesTasksAndClosesTwice() {
     queue.close();
     queue.close();
     assertThatThrownBy(() -> queue.add(() -> "late", () -> {}))

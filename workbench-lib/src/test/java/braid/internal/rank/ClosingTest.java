@@ -32,7 +32,7 @@ class ClosingTest {
   }
 
   @Test
-  void closesAllInTheirOrderAndThrowsTheFirstFailure() {
+  void closesAllInOrderAndThrowsTheFirstFailure() {
     var first = new BraidException("the first");
     var second = new BraidException("the second");
     assertThatThrownBy(
@@ -43,7 +43,7 @@ class ClosingTest {
   }
 
   @Test
-  void whatIsNoErrorOfOursIsWrappedWithItsCause() {
+  void foreignExceptionsAreWrappedWithTheirCause() {
     var failure = new IOException("full");
     assertThatThrownBy(() -> Closing.each(bad("a", failure)))
         .isInstanceOf(BraidException.class)
@@ -52,7 +52,7 @@ class ClosingTest {
   }
 
   @Test
-  void aLostGpuIsToldOnceAsTheDriverSaidIt() {
+  void aLostGpuIsReportedOnce() {
     var lost = gpu("cuStreamQuery", ILLEGAL_ADDRESS);
     assertThatThrownBy(
             () ->
@@ -74,7 +74,7 @@ class ClosingTest {
   }
 
   @Test
-  void whatIsClosedBecauseOfAFailureNeverHidesIt() {
+  void aFailureToCloseNeverHidesTheCause() {
     var cause = gpu("cuLaunchKernel", ILLEGAL_ADDRESS);
     Closing.after(cause, bad("a", gpu("cuMemFree", ILLEGAL_ADDRESS)));
     Closing.after(cause, good("b"));

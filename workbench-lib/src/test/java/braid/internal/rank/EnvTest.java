@@ -27,7 +27,7 @@ class EnvTest {
           "BRAID_TOKEN", "secret");
 
   @Test
-  void nothingSetIsAWorldOfOne() {
+  void defaultsToAWorldOfOneRank() {
     var env = Env.read(Map.of());
     assertThat(env.world()).isEqualTo(new Place(0, 1));
     assertThat(env.store()).isEmpty();
@@ -42,12 +42,12 @@ class EnvTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"auto", "host", "cuda"})
-  void takesEveryBackendAsItIs(String backend) {
+  void readsEveryBackend(String backend) {
     assertThat(Env.read(Map.of("BRAID_BACKEND", backend)).backend()).isEqualTo(backend);
   }
 
   @Test
-  void keepsCompiledKernelsWhereItIsTold() {
+  void readsTheCacheFolder() {
     assertThat(Env.read(Map.of("BRAID_CACHE", "/var/cache/braid")).cache())
         .isEqualTo(Path.of("/var/cache/braid"));
     assertThat(Env.read(Map.of("BRAID_CACHE", "kernels")).cache())
@@ -55,7 +55,7 @@ class EnvTest {
   }
 
   @Test
-  void workersCopyAsTheyAreTold() {
+  void readsTheModeOfWorkerCopies() {
     assertThat(Env.read(Map.of("BRAID_WORKER_COPIES", "bulk")).bulkCopies()).isTrue();
     assertThat(Env.read(Map.of("BRAID_WORKER_COPIES", "loads")).bulkCopies()).isFalse();
   }
@@ -84,7 +84,7 @@ class EnvTest {
           BRAID_WORKER_COPIES   | tma   | BRAID_WORKER_COPIES must be bulk or loads but was tma
           BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; bandwidth in GB/s, GiB/s, Gb/s or Gbps (also K, M, T), latency in ns, us, µs, ms or s, for example 0.25GB/s,20us
           """)
-  void whatIsWrongIsAnErrorOfOneLine(String name, String value, String message) {
+  void wrongValuesAreErrorsOfOneLine(String name, String value, String message) {
     var variables = new HashMap<>(COMPLETE);
     variables.put(name, value);
     assertThatThrownBy(() -> Env.read(variables))
@@ -102,7 +102,7 @@ class EnvTest {
           MASTER_PORT | WORLD_SIZE is 4 but MASTER_PORT is not set; it is the port of the ranks' store
           BRAID_TOKEN | MASTER_PORT is set but BRAID_TOKEN is not; it is the store's token
           """)
-  void whatIsMissingIsAnErrorOfOneLine(String name, String message) {
+  void missingVariablesAreErrorsOfOneLine(String name, String message) {
     var variables = new HashMap<>(COMPLETE);
     variables.remove(name);
     if (name.equals("WORLD_SIZE")) {

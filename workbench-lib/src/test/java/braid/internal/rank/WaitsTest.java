@@ -31,7 +31,7 @@ class WaitsTest {
   }
 
   @Test
-  void aReleaseEndsWaitsGoingOnAndThoseToCome() throws Exception {
+  void aReleaseEndsPresentAndFutureWaits() throws Exception {
     var outcome = waiting();
     assertThat(waits.current()).containsExactly("chunk 3");
     waits.release("rank 1 failed");
@@ -48,7 +48,7 @@ class WaitsTest {
   }
 
   @Test
-  void aWatchEndsAWaitThatCannotEndWellAndOnlyWhileItWatches() {
+  void aWatchEndsPendingWaitsUntilItIsRemoved() {
     Runnable watch =
         () -> {
           throw new BraidException("the ranks disagree");
@@ -57,36 +57,36 @@ class WaitsTest {
     assertThatThrownBy(() -> waits.until(() -> "chunk 3", nanos -> null))
         .hasMessage("the ranks disagree");
     assertThat(waits.current()).isEmpty();
-    // What has come is not asked about.
-    assertThat(waits.<String>until(() -> "chunk 3", nanos -> "it")).isEqualTo("it");
+    // A wait that succeeds at once runs no watch.
+    assertThat(waits.<String>until(() -> "chunk 3", nanos -> "value")).isEqualTo("value");
     waits.unwatch(watch);
     assertThat(waits.<Boolean>within(Duration.ZERO, () -> "chunk 3", nanos -> null)).isNull();
   }
 
   @Test
-  void theFirstReasonStays() {
+  void theFirstReasonIsKept() {
     waits.release("rank 1 failed");
     waits.release("the session goes on");
     assertThatThrownBy(() -> waits.check(() -> "x")).hasMessageContaining("rank 1 failed");
   }
 
   @Test
-  void afterAResumeWaitsAreWaitsAgain() {
+  void afterAResumeWaitsWaitAgain() {
     waits.release("rank 1 failed");
     waits.resume(2);
     assertThat(waits.epoch()).isEqualTo(2);
-    assertThat(waits.<String>until(() -> "x", nanos -> "here")).isEqualTo("here");
+    assertThat(waits.<String>until(() -> "x", nanos -> "value")).isEqualTo("value");
     assertThatThrownBy(() -> waits.resume(2))
         .hasMessage("the epoch must be later than 2 but was 2; count up with every resume");
   }
 
   @Test
-  void whatNeverComesIsAnErrorInTheEnd() {
-    var short_ = new Waits(Duration.ofMillis(20));
+  void aWaitFailsAfterItsTimeLimit() {
+    var brief = new Waits(Duration.ofMillis(20));
     assertThatThrownBy(
             () ->
-                short_.until(
-                    () -> "chunk 3", nanos -> short_.poll(new CompletableFuture<Boolean>(), nanos)))
+                brief.until(
+                    () -> "chunk 3", nanos -> brief.poll(new CompletableFuture<Boolean>(), nanos)))
         .isInstanceOf(BraidException.class)
         .isNotInstanceOf(GroupAborted.class)
         .hasMessageStartingWith("waited 0 s for chunk 3 in vain");
@@ -101,14 +101,14 @@ class WaitsTest {
                 () -> {
                   try {
                     var never = new CompletableFuture<Boolean>();
-                    var came =
+                    var result =
                         waits.until(
                             () -> "chunk 3",
                             nanos -> {
                               begun.countDown();
                               return waits.poll(never, nanos);
                             });
-                    outcome.complete(!came);
+                    outcome.complete(!result);
                   } catch (GroupAborted e) {
                     outcome.complete(Thread.currentThread().isInterrupted());
                   }

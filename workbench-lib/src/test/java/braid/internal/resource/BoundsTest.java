@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Bounds of one number, as every backend holds it to them; the kernels have the same cases.
+/// Bounds of one number. The kernels are tested with the same cases.
 class BoundsTest {
   @ParameterizedTest
   @CsvSource({
@@ -25,7 +25,7 @@ class BoundsTest {
     "NaN, -Infinity, NaN, 4, false",
     "65519, 65000, 65600, Infinity, true",
   })
-  void allowWhatLiesWithin(float expected, float low, float high, float got, boolean right) {
+  void allowNumbersWithin(float expected, float low, float high, float got, boolean right) {
     var bounds = new Bounds(expected, low, high).rounded(DType.FP16);
     assertThat(bounds.allow(DType.FP16.round(got))).isEqualTo(right);
   }
@@ -58,7 +58,7 @@ class BoundsTest {
   }
 
   @Test
-  void whatIsMoreThanFp8HoldsIsStoredAsItsLargest() {
+  void fp8Saturates() {
     assertThat(Bounds.unexplained(DType.FP8_E4M3, 1000, 448)).isZero();
     assertThat(Bounds.unexplained(DType.FP8_E5M2, -1e9f, -57344)).isZero();
     assertThat(Bounds.unexplained(DType.FP8_E4M3, 1000, 384)).isEqualTo(64 - 16);
@@ -66,7 +66,7 @@ class BoundsTest {
   }
 
   @Test
-  void aScaleMovesAllOfAnInterval() {
+  void scalesAllBounds() {
     var bounds = new Bounds(3, 2.9f, 3.1f).scaled(4);
     assertThat(bounds).isEqualTo(new Bounds(12, 2.9f * 4, 3.1f * 4));
     assertThat(bounds.rounded(DType.FP8_E4M3)).isEqualTo(new Bounds(12, 12, 12));

@@ -27,12 +27,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Ranks of one machine that ask for memory at the same time get no more than there is.
+/// Ranks of one machine that request memory concurrently get no more than is available.
 class FreeMemoryTest {
-  private static final long MACHINE_BYTES = 100 * FreeMemory.MUCH_BYTES;
-  private static final long ASKED_BYTES = 60 * FreeMemory.MUCH_BYTES;
+  private static final long MACHINE_BYTES = 100 * FreeMemory.CHECKED_BYTES;
+  private static final long REQUESTED_BYTES = 60 * FreeMemory.CHECKED_BYTES;
 
-  /// Left of a machine whose memory is taken only when it is filled.
+  /// Free memory of a simulated machine, used up only when memory is filled.
   private final AtomicLong left = new AtomicLong(MACHINE_BYTES);
 
   private final String token = UUID.randomUUID().toString();
@@ -53,7 +53,7 @@ class FreeMemoryTest {
 
   @ParameterizedTest
   @ValueSource(ints = {2, 4, 8})
-  void ranksThatAskAtOnceForMoreThanHalfAreRefusedButOne(int ranks) throws Exception {
+  void oneOfConcurrentRequestsForMoreThanHalfIsGranted(int ranks) throws Exception {
     var together = new CyclicBarrier(ranks);
     var refused = new ConcurrentLinkedQueue<String>();
     var threads = new ArrayList<Thread>();
@@ -65,7 +65,7 @@ class FreeMemoryTest {
                   () -> {
                     try {
                       together.await(240, TimeUnit.SECONDS);
-                      memory.take(ASKED_BYTES, () -> fill(ASKED_BYTES));
+                      memory.take(REQUESTED_BYTES, () -> fill(REQUESTED_BYTES));
                     } catch (BraidException e) {
                       refused.add(e.getMessage());
                     } catch (Exception e) {
@@ -76,60 +76,60 @@ class FreeMemoryTest {
     for (var thread : threads) {
       thread.join();
     }
-    assertThat(left).hasValue(MACHINE_BYTES - ASKED_BYTES);
+    assertThat(left).hasValue(MACHINE_BYTES - REQUESTED_BYTES);
     assertThat(refused)
         .hasSize(ranks - 1)
         .allSatisfy(
             message ->
                 assertThat(message)
                     .startsWith(
-                        ASKED_BYTES
-                            + " bytes were asked for but "
-                            + (MACHINE_BYTES - ASKED_BYTES)
+                        REQUESTED_BYTES
+                            + " bytes were requested but "
+                            + (MACHINE_BYTES - REQUESTED_BYTES)
                             + " are available; the ranks of this machine hold ")
-                    .contains(Long.toString(ASKED_BYTES), " + ")
+                    .contains(Long.toString(REQUESTED_BYTES), " + ")
                     .endsWith(
                         " and would hold %d together; take a smaller problem or fewer ranks"
-                            .formatted(2 * ASKED_BYTES)));
+                            .formatted(2 * REQUESTED_BYTES)));
     memory(0, ranks).close();
     assertThat(ledger(token)).doesNotExist();
   }
 
   @Test
-  void whatIsGivenBackCanBeTakenByAnotherAndFillsThatFailHoldNothing() {
+  void releasedMemoryIsGrantedAgainAndFailedFillsHoldNone() {
     var first = memory(0, 2);
     var second = memory(1, 2);
-    assertThat(first.take(ASKED_BYTES, () -> fill(ASKED_BYTES))).isTrue();
+    assertThat(first.take(REQUESTED_BYTES, () -> fill(REQUESTED_BYTES))).isTrue();
     assertThatThrownBy(
             () ->
                 second.take(
-                    FreeMemory.MUCH_BYTES,
+                    FreeMemory.CHECKED_BYTES,
                     () -> {
                       throw new IllegalStateException("no arena");
                     }))
         .hasMessage("no arena");
-    assertThatThrownBy(() -> second.take(ASKED_BYTES, () -> fill(ASKED_BYTES)))
+    assertThatThrownBy(() -> second.take(REQUESTED_BYTES, () -> fill(REQUESTED_BYTES)))
         .isInstanceOf(BraidException.class)
-        .hasMessageContaining("hold %d + 0 and".formatted(ASKED_BYTES));
-    left.addAndGet(ASKED_BYTES);
-    first.gaveBack(ASKED_BYTES);
-    assertThat(second.take(ASKED_BYTES, () -> fill(ASKED_BYTES))).isTrue();
-    assertThatThrownBy(() -> first.take(ASKED_BYTES, () -> fill(ASKED_BYTES)))
-        .hasMessageContaining("hold 0 + %d and".formatted(ASKED_BYTES));
+        .hasMessageContaining("hold %d + 0 and".formatted(REQUESTED_BYTES));
+    left.addAndGet(REQUESTED_BYTES);
+    first.released(REQUESTED_BYTES);
+    assertThat(second.take(REQUESTED_BYTES, () -> fill(REQUESTED_BYTES))).isTrue();
+    assertThatThrownBy(() -> first.take(REQUESTED_BYTES, () -> fill(REQUESTED_BYTES)))
+        .hasMessageContaining("hold 0 + %d and".formatted(REQUESTED_BYTES));
     first.close();
-    second.gaveBack(ASKED_BYTES);
+    second.released(REQUESTED_BYTES);
     second.close();
     assertThat(ledger(token)).doesNotExist();
   }
 
   @Test
-  void littleMemoryTakesNoTurn() {
+  void smallRequestsAreNotChecked() {
     left.set(0);
-    assertThat(memory(0, 2).take(FreeMemory.MUCH_BYTES - 1, () -> true)).isTrue();
+    assertThat(memory(0, 2).take(FreeMemory.CHECKED_BYTES - 1, () -> true)).isTrue();
     assertThat(ledger(token)).doesNotExist();
   }
 
-  /// A machine of which each process takes the part that the others before it have left in a file.
+  /// Runs processes on a simulated machine whose free memory is in a file.
   @Test
   void processesTakeTurnsToo(@TempDir Path folder) throws Exception {
     var machine = folder.resolve("left");
@@ -150,14 +150,15 @@ class FreeMemoryTest {
               .redirectErrorStream(true)
               .start());
     }
-    var said = new ArrayList<String>();
+    var printed = new ArrayList<String>();
     for (var process : processes) {
-      said.add(new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip());
-      assertThat(process.waitFor()).as(said.toString()).isZero();
+      printed.add(
+          new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip());
+      assertThat(process.waitFor()).as(printed.toString()).isZero();
     }
     Files.deleteIfExists(ledger(token));
-    assertThat(said).filteredOn("granted"::equals).hasSize(1);
-    assertThat(said).filteredOn(text -> text.contains("bytes were asked for but")).hasSize(3);
+    assertThat(printed).filteredOn("granted"::equals).hasSize(1);
+    assertThat(printed).filteredOn(text -> text.contains("bytes were requested but")).hasSize(3);
   }
 
   static final class OnRank {
@@ -173,7 +174,7 @@ class FreeMemoryTest {
                 new Waits(Duration.ofSeconds(30)),
                 () -> left(machine));
         try {
-          memory.take(ASKED_BYTES, () -> fill(machine));
+          memory.take(REQUESTED_BYTES, () -> fill(machine));
           System.out.println("granted");
         } catch (BraidException e) {
           System.out.println(e.getMessage());
@@ -193,7 +194,8 @@ class FreeMemoryTest {
 
     private static boolean fill(FileChannel machine) {
       try {
-        machine.write(ByteBuffer.allocate(Long.BYTES).putLong(0, left(machine) - ASKED_BYTES), 0);
+        machine.write(
+            ByteBuffer.allocate(Long.BYTES).putLong(0, left(machine) - REQUESTED_BYTES), 0);
         return true;
       } catch (IOException e) {
         throw new UncheckedIOException(e);

@@ -58,7 +58,7 @@ class SharedFileTest {
   }
 
   @Test
-  void theFileIsPrivateAndGoneAsSoonAsAllHaveIt() throws IOException {
+  void theFileIsPrivateAndUnlinkedOnceMapped() throws IOException {
     var seen = new ArrayList<String>();
     try (var memory =
         SharedFile.allocate(
@@ -80,25 +80,25 @@ class SharedFileTest {
   }
 
   @Test
-  void moreThanThereIsIsAnErrorThatSaysHowMuchIsFree() throws IOException {
+  void tooLargeRequestsNameTheFreeBytes() throws IOException {
     long tooMuch = 1L << 50;
-    // A sparse file may be as long as that, so it is the room that must be looked at.
+    // A sparse file may be that long, so the free space must be checked.
     assertThatThrownBy(() -> SharedFile.allocate(token, "x", tooMuch, new Alone("x.2", () -> {})))
         .isInstanceOf(BraidException.class)
-        .hasMessageStartingWith("x needs " + tooMuch + " bytes a rank of /dev/shm, where ");
+        .hasMessageStartingWith("x needs " + tooMuch + " bytes per rank in /dev/shm, where ");
     assertThat(files()).isEmpty();
   }
 
   @Test
-  void aMeetingThatFailsLeavesNoFile() throws IOException {
+  void aFailedMeetingLeavesNoFile() throws IOException {
     var meeting =
         new Alone(
             "x.3",
             () -> {
-              throw new BraidException("rank 1 did not come");
+              throw new BraidException("rank 1 did not join");
             });
     assertThatThrownBy(() -> SharedFile.allocate(token, "x", 4096, meeting))
-        .hasMessage("rank 1 did not come");
+        .hasMessage("rank 1 did not join");
     assertThat(files()).isEmpty();
   }
 
@@ -117,7 +117,7 @@ class SharedFileTest {
     assertThat(names).noneMatch(name -> name.contains("world") || name.contains(token));
   }
 
-  /// A stranger who knew the name, and made the file first.
+  /// Plants a file under the name, as a stranger who knew it would.
   @Test
   void aFileThatOthersMayOpenIsRefused() throws IOException {
     var name = new ArrayList<Path>();
@@ -151,7 +151,7 @@ class SharedFileTest {
                           "x.5",
                           value -> {
                             if (mine == 0) {
-                              // Rank 0 has mapped it; rank 1 makes another under the same name.
+                              // Rank 0 has mapped it; rank 1 creates another under the same name.
                               Files.delete(only(files()));
                               second.countDown();
                             }
@@ -199,7 +199,7 @@ class SharedFileTest {
   }
 
   @Test
-  void aSweepRemovesWhatKilledRanksLeftAndNothingElse() throws IOException {
+  void aSweepRemovesOnlyFilesOfItsSession() throws IOException {
     var left = Files.createFile(FOLDER.resolve(SharedFile.prefix(token) + "world.1.1.1"));
     var other = Files.createFile(FOLDER.resolve(SharedFile.prefix(token + "x") + "world.1.1.1"));
     try {
@@ -213,7 +213,7 @@ class SharedFileTest {
   }
 
   @Test
-  void filesOfKilledSessionsGoAndThoseThatAreHeldStay() throws IOException {
+  void removesFilesOfKilledSessionsButNotHeldOnes() throws IOException {
     var left = Files.createFile(FOLDER.resolve(SharedFile.prefix(token) + "0"));
     var held = FOLDER.resolve(SharedFile.prefix(token) + "1");
     try (var _ = FileChannel.open(held, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
@@ -226,7 +226,7 @@ class SharedFileTest {
   }
 
   @Test
-  void aSweepTellsWhatItCouldNotRemove() throws IOException {
+  void aSweepReportsFilesItCannotRemove() throws IOException {
     var folder = Files.createDirectory(FOLDER.resolve(SharedFile.prefix(token) + "2"));
     var inside = Files.createFile(folder.resolve("file"));
     try {

@@ -16,13 +16,13 @@ import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// A store whose process has no descriptor left, and later has some again.
+/// Tests a store whose process runs out of descriptors and later has some again.
 @Timeout(60)
 class StoreWithoutDescriptorsTest {
   private static final String FULL = "full";
 
-  /// The store's process: prints its port, takes all descriptors when it is told a line, gives them
-  /// back at the next, and ends at the third.
+  /// The store's process: prints its port, opens all descriptors at the first input line, closes
+  /// them at the second, and ends at the third.
   public static final class Full {
     private Full() {}
 
@@ -53,7 +53,7 @@ class StoreWithoutDescriptorsTest {
   }
 
   @Test
-  void takesConnectionsAgainAndSaysOnceWhyItDidNot() throws Exception {
+  void acceptsConnectionsAgainAndPrintsTheReasonOnce() throws Exception {
     var java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
     var process =
         new ProcessBuilder(
@@ -70,25 +70,25 @@ class StoreWithoutDescriptorsTest {
     try (var lines =
             new BufferedReader(
                 new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
-        var told = process.getOutputStream()) {
+        var commands = process.getOutputStream()) {
       int port = Integer.parseInt(lines.readLine());
-      // Its classes are loaded before there is no descriptor to load them with.
+      // Loads the store's classes, for which it has no descriptors later.
       assertThatThrownBy(() -> StoreClient.connect("127.0.0.1", port, "guess", 0))
           .hasMessageContaining("wrong token");
       assertThat(lines.readLine()).contains("wrong token");
-      told.write('\n');
-      told.flush();
+      commands.write('\n');
+      commands.flush();
       assertThat(lines.readLine()).isEqualTo(FULL);
       var client =
           CompletableFuture.supplyAsync(() -> StoreClient.connect("127.0.0.1", port, "secret", 0));
       assertThat(lines.readLine())
           .startsWith("the store cannot take connections for now: ")
           .contains("Too many open files");
-      told.write('\n');
-      told.flush();
+      commands.write('\n');
+      commands.flush();
       client.get(30, TimeUnit.SECONDS).close();
-      told.write('\n');
-      told.flush();
+      commands.write('\n');
+      commands.flush();
       assertThat(lines.lines().filter(line -> !line.endsWith(" more times)"))).isEmpty();
       assertThat(process.waitFor()).isZero();
     } finally {

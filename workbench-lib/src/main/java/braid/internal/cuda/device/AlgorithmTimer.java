@@ -12,12 +12,12 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 
-/// Measures which of cublasLt's algorithms is the fastest for a problem. It multiplies the numbers
-/// that are there (a multiplication of zeros draws less power and is faster than any real one) and
-/// writes beside what users see. What was found is kept on disk, where the next process looks
-/// first.
+/// Measures which of cublasLt's algorithms is the fastest for a problem. Multiplies the actual
+/// inputs, since a multiplication of zeros draws less power and is faster, and writes to scratch
+/// memory. Choices are cached on disk for later processes.
 final class AlgorithmTimer implements AutoCloseable {
-  /// The heuristic's first ones: the best of more has not been seen to be later in its list.
+  /// Number of the heuristic's first algorithms that are tried; later ones have never been the
+  /// fastest.
   private static final int CANDIDATES = 8;
 
   private static final int WARM_UPS = 1;
@@ -32,7 +32,7 @@ final class AlgorithmTimer implements AutoCloseable {
   private final GpuEvent begin;
   private final GpuEvent end;
 
-  /// @param folder where choices are kept
+  /// @param folder folder of the choices on disk
   AlgorithmTimer(CudaDevice device, Lt lt, Path folder) {
     this.device = device;
     this.lt = lt;
@@ -54,35 +54,35 @@ final class AlgorithmTimer implements AutoCloseable {
         Lt.WORKSPACE_BYTES);
   }
 
-  /// How a problem is multiplied.
+  /// The algorithm chosen for a problem.
   ///
-  /// @param fromDisk whether an earlier trial is taken at its word
+  /// @param fromDisk true if an earlier process chose it
   record Choice(Lt.Plan plan, boolean fromDisk) {}
 
-  /// What a candidate works on: addresses, 0 where there is nothing.
-  private record Ground(long a, long b, long d, long bias, long aux, long workspace) {}
+  /// Addresses of a candidate's buffers; 0 if absent.
+  private record Buffers(long a, long b, long d, long bias, long aux, long workspace) {}
 
-  /// What was found before, or the fastest of the candidates. It has run when it is given out, also
-  /// where there was nothing to compare: the driver loads a kernel at its first use and may wait
-  /// for all streams then, one of which may wait for a rank that does just the same. Left and right
-  /// are where such matrices lie, or 0.
+  /// Returns the cached algorithm, or the fastest of the candidates. The algorithm has run at least
+  /// once: at a kernel's first use the driver loads it and may wait for all streams, one of which
+  /// may wait for a rank that does the same. `left` and `right` are addresses of such matrices, or
+  /// 0.
   Choice choose(Lt.Problem problem, long left, long right) {
-    try (var room = new Scratch(device.gpu())) {
-      var ground =
-          new Ground(
-              left == 0 ? filled(room, problem.a()) : left,
-              right == 0 ? filled(room, problem.b()) : right,
-              room.another(resultBytes(problem)),
-              problem.bias() ? room.another((long) problem.d().columns() * Float.BYTES) : 0,
-              problem.gelu() ? room.another(resultBytes(problem)) : 0,
-              room.another(Lt.WORKSPACE_BYTES));
-      return kept(problem, ground)
+    try (var scratch = new Scratch(device.gpu())) {
+      var buffers =
+          new Buffers(
+              left == 0 ? filled(scratch, problem.a()) : left,
+              right == 0 ? filled(scratch, problem.b()) : right,
+              scratch.allocate(resultBytes(problem)),
+              problem.bias() ? scratch.allocate((long) problem.d().columns() * Float.BYTES) : 0,
+              problem.gelu() ? scratch.allocate(resultBytes(problem)) : 0,
+              scratch.allocate(Lt.WORKSPACE_BYTES));
+      return fromCache(problem, buffers)
           .map(plan -> new Choice(plan, true))
-          .orElseGet(() -> new Choice(fastest(problem, ground), false));
+          .orElseGet(() -> new Choice(fastest(problem, buffers), false));
     }
   }
 
-  private Optional<Lt.Plan> kept(Lt.Problem problem, Ground ground) {
+  private Optional<Lt.Plan> fromCache(Lt.Problem problem, Buffers buffers) {
     var found = cache.find(problem);
     if (found.isEmpty()) {
       return Optional.empty();
@@ -93,7 +93,7 @@ final class AlgorithmTimer implements AutoCloseable {
       return plan;
     }
     try {
-      run(plan.get(), ground);
+      run(plan.get(), buffers);
       stream.synchronize();
       return plan;
     } catch (GpuError e) {
@@ -103,13 +103,13 @@ final class AlgorithmTimer implements AutoCloseable {
     }
   }
 
-  /// The others are closed.
-  private Lt.Plan fastest(Lt.Problem problem, Ground ground) {
+  /// Returns the fastest candidate and closes the others.
+  private Lt.Plan fastest(Lt.Problem problem, Buffers buffers) {
     var candidates = lt.candidates(problem, CANDIDATES, Lt.WORKSPACE_BYTES);
     var best = candidates.getFirst();
     float least = Float.POSITIVE_INFINITY;
     for (var candidate : candidates) {
-      float took = milliseconds(candidate, ground);
+      float took = milliseconds(candidate, buffers);
       if (took < least) {
         least = took;
         best = candidate;
@@ -121,14 +121,14 @@ final class AlgorithmTimer implements AutoCloseable {
     return best;
   }
 
-  private float milliseconds(Lt.Plan plan, Ground ground) {
+  private float milliseconds(Lt.Plan plan, Buffers buffers) {
     for (int i = 0; i < WARM_UPS; i++) {
-      run(plan, ground);
+      run(plan, buffers);
     }
     float least = Float.POSITIVE_INFINITY;
     for (int i = 0; i < ROUNDS; i++) {
       stream.record(begin);
-      run(plan, ground);
+      run(plan, buffers);
       stream.record(end);
       stream.synchronize();
       least = Math.min(least, end.millisecondsSince(begin));
@@ -136,8 +136,18 @@ final class AlgorithmTimer implements AutoCloseable {
     return least;
   }
 
-  private void run(Lt.Plan plan, Ground on) {
-    plan.run(stream, 1, on.a, on.b, 0, on.d, on.d, on.bias, on.aux, on.workspace);
+  private void run(Lt.Plan plan, Buffers buffers) {
+    plan.run(
+        stream,
+        1,
+        buffers.a,
+        buffers.b,
+        0,
+        buffers.d,
+        buffers.d,
+        buffers.bias,
+        buffers.aux,
+        buffers.workspace);
   }
 
   private static void closeAllBut(Lt.Plan best, List<Lt.Plan> all) {
@@ -148,15 +158,15 @@ final class AlgorithmTimer implements AutoCloseable {
     }
   }
 
-  /// Of all that the problem writes: a batch goes on after its stride.
+  /// Size of all results of a batch.
   static long resultBytes(Lt.Problem problem) {
     long first = bytes(problem.d());
     return first + (problem.batch() - 1) * problem.batchStrideD() * bytes(problem.d().type());
   }
 
-  static long bytes(Lt.Layout of) {
-    long storedRows = of.transposed() ? of.columns() : of.rows();
-    return storedRows * of.stride() * bytes(of.type());
+  static long bytes(Lt.Layout layout) {
+    long storedRows = layout.transposed() ? layout.columns() : layout.rows();
+    return storedRows * layout.stride() * bytes(layout.type());
   }
 
   private static ElementType type(Lt.Type type) {
@@ -178,12 +188,17 @@ final class AlgorithmTimer implements AutoCloseable {
     };
   }
 
-  /// Memory of that matrix's size with numbers in it.
-  private long filled(Scratch room, Lt.Layout of) {
-    long address = room.another(bytes(of));
+  /// Allocates a matrix filled with numbers.
+  private long filled(Scratch scratch, Lt.Layout layout) {
+    long address = scratch.allocate(bytes(layout));
     device
         .kernels()
-        .fillIntegers(stream, address, bytes(of) / bytes(of.type()), type(of.type()), FILLING_SEED);
+        .fillIntegers(
+            stream,
+            address,
+            bytes(layout) / bytes(layout.type()),
+            type(layout.type()),
+            FILLING_SEED);
     stream.synchronize();
     return address;
   }

@@ -7,7 +7,7 @@ import braid.natives.kernels.ElementType;
 import braid.natives.kernels.ReduceArguments;
 import java.lang.foreign.MemorySegment;
 
-/// The library's words in those of the kernels.
+/// Converts the library's types to those of the kernels.
 final class Arguments {
   private Arguments() {}
 

@@ -13,15 +13,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// NCCL communicators of this rank, one for each set of ranks and policy that asked. They are made
-/// at the first use, kept as long as the rank, aborted where a rank is lost, and closed in the
-/// order in which they were made, which is the same on all ranks.
+/// NCCL communicators of this rank, one for each set of ranks and policy. They are created at first
+/// use, kept as long as the rank, aborted if a rank is lost, and closed in the order of their
+/// creation, which is the same on all ranks.
 ///
-/// What goes wrong in one while it is at work ends every wait of the rank.
+/// An asynchronous error of one ends all waits of the rank.
 public final class Communicators implements AutoCloseable {
   private static final String NONE = "";
 
-  /// Which engines carry its collectives.
+  /// Engines that run a communicator's collectives.
   public enum Policy {
     MULTIPROCESSORS,
     /// Copy engines wherever NCCL can: gathers and all-to-alls of windows.
@@ -30,48 +30,48 @@ public final class Communicators implements AutoCloseable {
 
   private record Key(List<Integer> ranks, Policy policy) {}
 
-  /// @param id by which its ranks joined, so that they know whether they have the same
-  private record Made(NcclCommunicator communicator, String id) {}
+  /// @param id unique id with which the ranks joined, to check that all have the same
+  private record Joined(NcclCommunicator communicator, String id) {}
 
   private final CudaDevice device;
   private final Waits waits;
   private final Duration timeout;
-  private final Map<Key, Made> made = new LinkedHashMap<>();
-  private final Runnable look = this::look;
+  private final Map<Key, Joined> joined = new LinkedHashMap<>();
+  private final Runnable check = this::check;
 
   public Communicators(CudaDevice device, Waits waits, Duration timeout) {
     this.device = device;
     this.waits = waits;
     this.timeout = timeout;
-    waits.watch(look);
+    waits.watch(check);
   }
 
-  /// The communicator of those ranks. All of them call it together and meet: where one of them has
-  /// lost it, all of them join a new one.
+  /// Returns the communicator of the ranks. Collective: if one of them has lost it, all join a new
+  /// one.
   public synchronized NcclCommunicator of(Rendezvous rendezvous, Policy policy) {
     var key = new Key(List.copyOf(rendezvous.ranks()), policy);
     var label = "NCCL communicator for " + policy;
-    var existing = Optional.ofNullable(made.get(key));
-    var said =
-        rendezvous.exchange(label, existing.map(Made::id).orElse(NONE)).stream()
+    var existing = Optional.ofNullable(joined.get(key));
+    var ids =
+        rendezvous.exchange(label, existing.map(Joined::id).orElse(NONE)).stream()
             .distinct()
             .toList();
-    if (existing.isPresent() && said.size() == 1) {
+    if (existing.isPresent() && ids.size() == 1) {
       return existing.get().communicator();
     }
-    existing.map(Made::communicator).ifPresent(this::abort);
+    existing.map(Joined::communicator).ifPresent(this::abort);
     var fresh = join(rendezvous, policy, label);
-    made.put(key, fresh);
+    joined.put(key, fresh);
     return fresh.communicator();
   }
 
-  private Made join(Rendezvous rendezvous, Policy policy, String label) {
+  private Joined join(Rendezvous rendezvous, Policy policy, String label) {
     int rank = rendezvous.place().rank();
     var id =
         rendezvous
             .exchange(label, rank == 0 ? HexFormat.of().formatHex(Nccl.uniqueId()) : NONE)
             .getFirst();
-    return new Made(
+    return new Joined(
         NcclCommunicator.join(
             device.gpu(),
             HexFormat.of().parseHex(id),
@@ -83,37 +83,37 @@ public final class Communicators implements AutoCloseable {
         id);
   }
 
-  private synchronized void look() {
-    for (var each : List.copyOf(made.values())) {
+  private synchronized void check() {
+    for (var each : List.copyOf(joined.values())) {
       var failed = each.communicator().asynchronousError();
       if (failed.isPresent()) {
-        // What has failed is good for nothing, and is not to end the waits that come after.
+        // Aborted, so that it does not end later waits too.
         abort(each.communicator());
         throw failed.get();
       }
     }
   }
 
-  /// Ends what they are at, because a rank is lost; new ones are made when they are asked for.
+  /// Aborts all communicators, because a rank is lost; new ones are created at the next use.
   public synchronized void abort() {
     var left = new ArrayDeque<AutoCloseable>();
-    made.values().forEach(each -> left.add(each.communicator()::abort));
-    made.clear();
+    joined.values().forEach(each -> left.add(each.communicator()::abort));
+    joined.clear();
     Closing.all(left::poll);
   }
 
-  /// Ends what that one is at, and forgets it.
-  public synchronized void abort(NcclCommunicator one) {
-    made.values().removeIf(each -> each.communicator().equals(one));
-    one.abort();
+  /// Aborts a communicator and removes it.
+  public synchronized void abort(NcclCommunicator communicator) {
+    joined.values().removeIf(each -> each.communicator().equals(communicator));
+    communicator.abort();
   }
 
   @Override
   public synchronized void close() {
-    waits.unwatch(look);
+    waits.unwatch(check);
     var left = new ArrayDeque<AutoCloseable>();
-    made.values().forEach(each -> left.add(each.communicator()));
-    made.clear();
+    joined.values().forEach(each -> left.add(each.communicator()));
+    joined.clear();
     Closing.all(left::poll);
   }
 }

@@ -17,7 +17,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
-/// This rank's GPU with what is loaded on it: our kernels and cublasLt.
+/// This rank's GPU with our kernels and cublasLt.
 public final class CudaDevice implements AutoCloseable {
   private final Gpu gpu;
   private final Kernels kernels;
@@ -32,12 +32,12 @@ public final class CudaDevice implements AutoCloseable {
     this.algorithms = algorithms;
   }
 
-  /// Opens the device that is this rank's among the ranks of its machine. Kernels are compiled once
-  /// for each kind of device, algorithms are measured once.
+  /// Opens the GPU of this rank's number on its machine. Kernels are compiled, and algorithms
+  /// measured, once per kind of GPU.
   public static CudaDevice open(Env env) {
     int device = env.local().rank();
     int rank = env.world().rank();
-    refused(Gpu.missing(), Gpu.count(), device, rank)
+    refusal(Gpu.missing(), Gpu.count(), device, rank)
         .ifPresent(
             why -> {
               throw new BraidException(why);
@@ -55,21 +55,21 @@ public final class CudaDevice implements AutoCloseable {
     }
   }
 
-  /// Why that rank can have no such GPU. Who chose the backend asked NVML, which also lists GPUs
-  /// that CUDA cannot use.
+  /// Reason why the rank cannot use the GPU; empty if it can. The launcher chose the backend by
+  /// NVML, which also lists GPUs that CUDA cannot use.
   ///
-  /// @param missing why CUDA can use none
-  /// @param shown how many it can use
-  static Optional<String> refused(Optional<String> missing, int shown, int device, int rank) {
+  /// @param missing reason why CUDA can use no GPU
+  /// @param usable number of GPUs that CUDA can use
+  static Optional<String> refusal(Optional<String> missing, int usable, int device, int rank) {
     return missing
         .map(CudaDevice::onCuda)
         .or(
             () ->
-                device < shown
+                device < usable
                     ? Optional.empty()
                     : Optional.of(
                         "rank %d needs GPU %d but CUDA can use %d here; start fewer ranks, look at CUDA_VISIBLE_DEVICES, or run on the host: --backend host"
-                            .formatted(rank, device, shown)));
+                            .formatted(rank, device, usable)));
   }
 
   private static String onCuda(String missing) {
@@ -84,7 +84,7 @@ public final class CudaDevice implements AutoCloseable {
     return kernels;
   }
 
-  /// What multiplies, whose choices of algorithms all streams share.
+  /// Returns the multiplier, whose choices of algorithms all streams share.
   public synchronized Multiplier multiplier() {
     var existing = multiplier;
     if (existing == null) {
@@ -94,7 +94,7 @@ public final class CudaDevice implements AutoCloseable {
     return existing;
   }
 
-  /// How many algorithms were chosen so far, and how, for people.
+  /// Numbers of algorithms chosen so far, by origin, for readings.
   public synchronized SequencedMap<String, Long> choices() {
     var choices = new LinkedHashMap<String, Long>();
     if (multiplier != null) {
@@ -104,9 +104,9 @@ public final class CudaDevice implements AutoCloseable {
     return choices;
   }
 
-  /// That memory of the device as views can be taken of it, as long as the arena lives. The host
-  /// cannot read it.
-  @SuppressWarnings("restricted") // An address is all it is: only the device goes there.
+  /// Returns memory of the device as a segment, valid as long as the arena. The host cannot read
+  /// it.
+  @SuppressWarnings("restricted") // Only an address: only the device accesses it.
   public static MemorySegment view(long address, long bytes, Arena arena) {
     return MemorySegment.ofAddress(address).reinterpret(bytes, arena, null);
   }

@@ -1,11 +1,11 @@
 package braid.internal.cuda.device;
 
 import braid.internal.rank.Closing;
+import braid.internal.resource.BoundsResult;
+import braid.internal.resource.ErrorBound;
 import braid.internal.resource.Inspection;
 import braid.internal.resource.Interval;
-import braid.internal.resource.Judgement;
 import braid.internal.resource.Range;
-import braid.internal.resource.Widening;
 import braid.model.DType;
 import braid.natives.cuda.GpuStream;
 import java.lang.foreign.Arena;
@@ -13,11 +13,11 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.function.Consumer;
 
-/// Numbers in a GPU's memory: filled and looked at by kernels, where they are, since a weight has
+/// Access to numbers in a GPU's memory. Kernels fill and examine them in place, since a weight has
 /// hundreds of millions of them.
 public final class DeviceAccess implements Inspection, AutoCloseable {
   private static final long RESULT_BYTES = 3 * Long.BYTES;
-  private static final long NOWHERE = -1;
+  private static final long NONE = -1;
 
   private final CudaDevice device;
   private final GpuStream stream;
@@ -73,7 +73,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       var answer = arena.allocate(RESULT_BYTES, Long.BYTES);
       answer.set(ValueLayout.JAVA_FLOAT, 0, 0);
       answer.set(ValueLayout.JAVA_INT, Float.BYTES, 1);
-      ask(
+      runOn(
           answer,
           on ->
               device
@@ -96,9 +96,9 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
       double rtol) {
     try (var arena = Arena.ofConfined()) {
       var answer = arena.allocate(RESULT_BYTES, Long.BYTES);
-      answer.set(ValueLayout.JAVA_LONG, 0, NOWHERE);
+      answer.set(ValueLayout.JAVA_LONG, 0, NONE);
       long count = Math.min(count(expectedType, expected), count(gotType, got));
-      ask(
+      runOn(
           answer,
           on ->
               device
@@ -114,7 +114,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
                       rtol,
                       result));
       return answer.get(ValueLayout.JAVA_LONG, Long.BYTES) == 0
-          ? NOWHERE
+          ? NONE
           : answer.get(ValueLayout.JAVA_LONG, 0);
     }
   }
@@ -130,7 +130,7 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   }
 
   @Override
-  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, Widening by) {
+  public void widen(MemorySegment low, MemorySegment high, MemorySegment sizes, ErrorBound by) {
     run(
         on ->
             device
@@ -148,11 +148,11 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
   }
 
   @Override
-  public synchronized Judgement judge(Interval expected, DType gotType, MemorySegment got) {
+  public synchronized BoundsResult judge(Interval expected, DType gotType, MemorySegment got) {
     try (var arena = Arena.ofConfined()) {
       var answer = arena.allocate(RESULT_BYTES, Long.BYTES);
-      answer.set(ValueLayout.JAVA_LONG, 0, NOWHERE);
-      ask(
+      answer.set(ValueLayout.JAVA_LONG, 0, NONE);
+      runOn(
           answer,
           on ->
               device
@@ -169,15 +169,15 @@ public final class DeviceAccess implements Inspection, AutoCloseable {
                       Arguments.type(gotType),
                       count(gotType, got),
                       result));
-      return new Judgement(
+      return new BoundsResult(
           answer.get(ValueLayout.JAVA_LONG, 0),
           answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 1),
           answer.getAtIndex(ValueLayout.JAVA_DOUBLE, 2));
     }
   }
 
-  /// Runs a kernel that leaves its answer in place of what is there.
-  private void ask(MemorySegment answer, Consumer<GpuStream> kernel) {
+  /// Runs a kernel that overwrites `answer` with its result.
+  private void runOn(MemorySegment answer, Consumer<GpuStream> kernel) {
     device.gpu().use();
     device.gpu().copy(result, answer.address(), RESULT_BYTES);
     run(kernel);

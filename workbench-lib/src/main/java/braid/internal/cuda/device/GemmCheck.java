@@ -17,10 +17,11 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/// Multiplications of every type and layout, in sizes that no alignment fits, held to plain loops
-/// on this rank's GPU: as cublasLt takes them, and in padded copies.
+/// Checks multiplications of every type and layout on this rank's GPU against plain loops, in
+/// unaligned sizes, both direct and in padded copies.
 public record GemmCheck(CudaDevice device) implements SelfCheck {
-  /// Rows, columns and depth; sums of as many products of small integers are exact in every type.
+  /// Rows, columns and depth, small enough that sums of products of small integers are exact in
+  /// every type.
   private record Size(int m, int n, int k) {}
 
   private static final List<Size> SIZES =
@@ -31,7 +32,7 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
 
   /// Types of the left and the right side and of the result.
   private record Types(DType left, DType right, DType result) {
-    /// Fp8 is multiplied into a wider type.
+    /// Types with the default result: fp8 is multiplied into bf16.
     Types(DType left, DType right) {
       this(left, right, left.isFp8() ? DType.BF16 : left);
     }
@@ -42,10 +43,10 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     }
   }
 
-  /// By which results in fp8 are stored.
+  /// Scale by which results in fp8 are stored.
   private static final float OUT_SCALE = 0.25f;
 
-  /// Every type by itself, the pairs of different ones, and results in fp8.
+  /// Every type with itself, pairs of different types, and results in fp8.
   private static final List<Types> TYPES =
       Stream.concat(
               Arrays.stream(DType.values()).map(type -> new Types(type, type)),
@@ -60,7 +61,8 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
           .toList();
 
   /// One multiplication.
-  private record Case(Types types, Size size, boolean turnedA, boolean turnedB, boolean padded) {
+  private record Case(
+      Types types, Size size, boolean transposedA, boolean transposedB, boolean padded) {
     Epilogue epilogue() {
       return types.result.isFp8()
           ? new Epilogue(1, false, Optional.empty(), Optional.empty(), Optional.empty(), OUT_SCALE)
@@ -68,11 +70,12 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     }
 
     int a(int row, int depth) {
-      return Integers.at(LEFT_SEED, turnedA ? depth * size.m + row : row * size.k + depth);
+      return Integers.at(LEFT_SEED, transposedA ? depth * size.m + row : row * size.k + depth);
     }
 
     int b(int depth, int column) {
-      return Integers.at(RIGHT_SEED, turnedB ? column * size.k + depth : depth * size.n + column);
+      return Integers.at(
+          RIGHT_SEED, transposedB ? column * size.k + depth : depth * size.n + column);
     }
 
     @Override
@@ -84,8 +87,8 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
           size.m,
           size.n,
           size.k,
-          turnedA ? " transposed input" : "",
-          turnedB ? " transposed weight" : "",
+          transposedA ? " transposed input" : "",
+          transposedB ? " transposed weight" : "",
           padded ? " padded" : "");
     }
   }
@@ -101,11 +104,11 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     try (var stream = device.gpu().stream(device.gpu().leastPriority())) {
       for (var types : TYPES) {
         for (var size : SIZES) {
-          for (int ways = 0; ways < 1 << 3; ways++) {
-            var each = new Case(types, size, (ways & 1) != 0, (ways & 2) != 0, (ways & 4) != 0);
-            var wrong = wrong(stream, each);
-            if (wrong.isPresent()) {
-              return wrong.get();
+          for (int flags = 0; flags < 1 << 3; flags++) {
+            var each = new Case(types, size, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0);
+            var mismatch = mismatch(stream, each);
+            if (mismatch.isPresent()) {
+              return mismatch.get();
             }
           }
         }
@@ -114,32 +117,32 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
     }
   }
 
-  private Optional<String> wrong(GpuStream stream, Case of) {
-    try (var room = new Scratch(device.gpu());
+  private Optional<String> mismatch(GpuStream stream, Case tested) {
+    try (var matrices = new Scratch(device.gpu());
         var scratch = new Scratch(device.gpu())) {
-      var size = of.size;
-      var a = matrix(room, of.types.left, size.m, size.k, of.turnedA);
-      var b = matrix(room, of.types.right, size.k, size.n, of.turnedB);
-      var c = matrix(room, of.types.result, size.m, size.n, false);
+      var size = tested.size;
+      var a = matrix(matrices, tested.types.left, size.m, size.k, tested.transposedA);
+      var b = matrix(matrices, tested.types.right, size.k, size.n, tested.transposedB);
+      var c = matrix(matrices, tested.types.result, size.m, size.n, false);
       fill(stream, a, LEFT_SEED);
       fill(stream, b, RIGHT_SEED);
-      var operand = operand(room, b, of.types.left);
+      var operand = operand(matrices, b, tested.types.left);
       var multiplier = device.multiplier();
       multiplier.refresh(stream, operand);
-      // Choosing an algorithm reads both sides, on a stream of its own.
+      // Choosing an algorithm reads both sides on another stream.
       stream.synchronize();
-      long workspace = room.another(Lt.WORKSPACE_BYTES);
+      long workspace = matrices.allocate(Lt.WORKSPACE_BYTES);
       multiplier
-          .prepare(new Gemm(a, operand, c, of.epilogue()), 0, scratch, workspace, of.padded)
+          .prepare(new Gemm(a, operand, c, tested.epilogue()), 0, scratch, workspace, tested.padded)
           .forEach(step -> step.launch().on(stream));
       stream.synchronize();
-      return compared(of, c);
+      return mismatch(tested, c);
     }
   }
 
-  private Matrix matrix(Scratch room, DType dtype, int rows, int columns, boolean transposed) {
+  private Matrix matrix(Scratch matrices, DType dtype, int rows, int columns, boolean transposed) {
     long bytes = (long) rows * columns * dtype.bytes();
-    var memory = CudaDevice.view(room.another(bytes), bytes, Arena.global());
+    var memory = CudaDevice.view(matrices.allocate(bytes), bytes, Arena.global());
     return transposed
         ? Matrix.transposed(memory, dtype, rows, columns)
         : Matrix.of(memory, dtype, rows, columns);
@@ -156,9 +159,9 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
             seed);
   }
 
-  /// Its second form ends with the room.
-  private static Operand operand(Scratch room, Matrix source, DType left) {
-    long bytes = Forms.formBytes(source, left);
+  /// Returns an operand whose second form is freed with `matrices`.
+  private static Operand operand(Scratch matrices, Matrix source, DType left) {
+    long bytes = OperandForms.formBytes(source, left);
     return new Operand(
         source,
         left,
@@ -166,25 +169,26 @@ public record GemmCheck(CudaDevice device) implements SelfCheck {
             ? Optional.empty()
             : Optional.of(
                 new PrivateMemory(
-                    CudaDevice.view(room.another(bytes), bytes, Arena.global()), () -> {})));
+                    CudaDevice.view(matrices.allocate(bytes), bytes, Arena.global()), () -> {})));
   }
 
-  private Optional<String> compared(Case of, Matrix c) {
+  private Optional<String> mismatch(Case tested, Matrix c) {
     try (var arena = Arena.ofConfined()) {
       long bytes = c.segment().byteSize();
       var got = arena.allocate(bytes, Long.BYTES);
       device.gpu().copy(got.address(), c.segment().address(), bytes);
-      for (int row = 0; row < of.size.m; row++) {
-        for (int column = 0; column < of.size.n; column++) {
+      for (int row = 0; row < tested.size.m; row++) {
+        for (int column = 0; column < tested.size.n; column++) {
           int sum = 0;
-          for (int depth = 0; depth < of.size.k; depth++) {
-            sum += of.a(row, depth) * of.b(depth, column);
+          for (int depth = 0; depth < tested.size.k; depth++) {
+            sum += tested.a(row, depth) * tested.b(depth, column);
           }
-          float is = c.dtype().load(got, (long) row * of.size.n + column);
-          float should = c.dtype().round(sum * of.epilogue().outScale());
-          if (is != should) {
+          float actual = c.dtype().load(got, (long) row * tested.size.n + column);
+          float expected = c.dtype().round(sum * tested.epilogue().outScale());
+          if (actual != expected) {
             return Optional.of(
-                "%s: [%d, %d] must be %s but was %s".formatted(of, row, column, should, is));
+                "%s: [%d, %d] must be %s but was %s"
+                    .formatted(tested, row, column, expected, actual));
           }
         }
       }

@@ -3,7 +3,7 @@ package braid.internal.cuda.device;
 import braid.model.SelfCheck;
 import braid.natives.kernels.KernelChecks;
 
-/// Our kernels by themselves, held to plain loops on this rank's GPU.
+/// Checks our kernels on this rank's GPU against plain loops.
 public record KernelCheck(CudaDevice device) implements SelfCheck {
   @Override
   public String name() {

@@ -2,11 +2,11 @@ package braid.internal.cuda.device;
 
 import braid.natives.cuda.GpuStream;
 
-/// Work of which everything is decided: it only has to be enqueued, as often as one likes.
+/// Enqueues prepared work; may be called any number of times.
 @FunctionalInterface
 public interface Launch {
   void on(GpuStream stream);
 
-  /// Where there is nothing to do.
+  /// A launch without work.
   Launch NOTHING = stream -> {};
 }

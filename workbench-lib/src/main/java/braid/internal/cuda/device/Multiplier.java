@@ -18,83 +18,83 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Multiplies on a GPU: by cublasLt, epilogue included, where cublasLt has it as exactly as fp32
-/// and one rounding allow; else into fp32 beside it, finished by our own kernel. The narrowest
-/// types that cublasLt cannot take as they lie are widened to fp16, which holds all their values.
-/// Matrices of which cublasLt takes neither sizes nor strides are multiplied in padded copies,
-/// which is work of its own.
+/// Multiplies on a GPU: by cublasLt with a fused epilogue if that is as exact as fp32 with one
+/// rounding; otherwise into fp32 scratch memory, with the epilogue in our own kernel. Fp8 matrices
+/// that cublasLt does not take as stored are widened to fp16, which is exact. Matrices whose sizes
+/// or strides cublasLt does not take are multiplied in padded copies.
 ///
-/// The algorithm of each problem is chosen by measurement the first time that any process asks for
-/// it on this kind of GPU, and kept on disk.
+/// The algorithm of each problem is measured once per kind of GPU, and kept on disk.
 public final class Multiplier implements AutoCloseable {
   private final CudaDevice device;
   private final Lt lt;
-  private final AlgorithmTimer trial;
+  private final AlgorithmTimer timer;
   private final Map<Lt.Problem, AlgorithmTimer.Choice> chosen = new HashMap<>();
-  private final Map<Lt.Problem, String> impossible = new HashMap<>();
+  private final Map<Lt.Problem, String> refusals = new HashMap<>();
 
-  /// @param algorithms the folder in which choices are kept
+  /// @param algorithms folder of the choices on disk
   Multiplier(CudaDevice device, Lt lt, Path algorithms) {
     this.device = device;
     this.lt = lt;
-    this.trial = new AlgorithmTimer(device, lt, algorithms);
+    this.timer = new AlgorithmTimer(device, lt, algorithms);
   }
 
-  /// One piece of a multiplication, as a profile shows it.
+  /// One operation of a multiplication, as profiles show it.
   public record Step(Stage stage, long bytes, long flops, Launch launch) {}
 
-  /// How one multiplication is done.
-  private record Way(Lt.Problem problem, Left left, Finish finish) {}
+  /// The way to run one multiplication: cublasLt's problem, the form of the left side, and the
+  /// epilogue.
+  private record Strategy(Lt.Problem problem, LeftForm leftForm, Finish finish) {}
 
-  /// How the result comes of the product.
+  /// The way to apply the epilogue.
   private enum Finish {
-    /// By cublasLt.
-    TOGETHER,
-    /// By our own kernel, from fp32.
-    APART,
-    /// The same, and both sides are copied first to where all sizes, strides and addresses are
-    /// multiples of 16 bytes, with zeros around them.
+    /// By cublasLt, fused.
+    FUSED,
+    /// By our own kernel, from an fp32 product.
+    SEPARATE,
+    /// By our own kernel, from the product of zero-padded copies whose sizes, strides and addresses
+    /// are multiples of 16 bytes.
     PADDED
   }
 
   private static final int ALIGNMENT_BYTES = 16;
 
-  /// What is done to the left side first.
-  private enum Left {
-    AS_IT_IS,
-    /// Stored by rows, as tensor cores want fp8.
+  /// Form in which the left side is multiplied.
+  private enum LeftForm {
+    AS_STORED,
+    /// Stored by rows, as tensor cores require for fp8.
     TRANSPOSED,
     WIDENED
   }
 
-  /// Decides how that is multiplied on one stream: chooses an algorithm, measuring where it has not
-  /// been, and takes the memory that it needs. What comes of it only enqueues. `reserved`
-  /// multiprocessors are left to others.
+  /// Prepares a multiplication on one stream: chooses an algorithm, by measurement if it is new,
+  /// and allocates scratch memory. The returned steps only enqueue. `reserved` multiprocessors are
+  /// left to other work.
   public List<Step> prepare(Gemm gemm, int reserved, Scratch scratch, long workspace) {
     return prepare(gemm, reserved, scratch, workspace, false);
   }
 
-  /// The same; `padded` where it is to be done in padded copies whether cublasLt needs them or not.
+  /// Prepares as above; `padded` forces padded copies.
   List<Step> prepare(Gemm gemm, int reserved, Scratch scratch, long workspace, boolean padded) {
     if (gemm.c().rows() == 0) {
       return List.of();
     }
-    var way = way(gemm, reserved, padded);
-    if (gemm.count() > 1 && way.problem().batch() == 1) {
+    var strategy = strategy(gemm, reserved, padded);
+    if (gemm.count() > 1 && strategy.problem().batch() == 1) {
       return joined(
           gemm,
           gemm.each().stream()
               .flatMap(one -> prepare(one, reserved, scratch, workspace, padded).stream())
               .toList());
     }
-    return switch (way.finish()) {
-      case TOGETHER, APART ->
-          List.of(new Step(Stage.GEMM, 0, gemm.flops(), asItLies(gemm, way, scratch, workspace)));
-      case PADDED -> padded(gemm, way, scratch, workspace);
+    return switch (strategy.finish()) {
+      case FUSED, SEPARATE ->
+          List.of(
+              new Step(Stage.GEMM, 0, gemm.flops(), unpadded(gemm, strategy, scratch, workspace)));
+      case PADDED -> padded(gemm, strategy, scratch, workspace);
     };
   }
 
-  /// Pieces that are multiplications alone are one to whoever looks.
+  /// Joins the steps of a batch into one for profiles, if all of them are multiplications.
   private static List<Step> joined(Gemm gemm, List<Step> steps) {
     return steps.size() > gemm.count()
         ? steps
@@ -103,56 +103,58 @@ public final class Multiplier implements AutoCloseable {
                 Stage.GEMM, 0, gemm.flops(), on -> steps.forEach(step -> step.launch().on(on))));
   }
 
-  private Launch asItLies(Gemm gemm, Way way, Scratch scratch, long workspace) {
-    boolean apart = way.finish() == Finish.APART;
-    long wideBytes = apart ? wideBytes(gemm.c()) : 0;
-    long room = scratch.take(wideBytes + leftBytes(way));
+  private Launch unpadded(Gemm gemm, Strategy strategy, Scratch scratch, long workspace) {
+    boolean separate = strategy.finish() == Finish.SEPARATE;
+    long wideBytes = separate ? wideBytes(gemm.c()) : 0;
+    long base = scratch.take(wideBytes + leftBytes(strategy));
     var a = gemm.a();
-    var asItIs = way.left() == Left.AS_IT_IS;
-    long left = asItIs ? a.segment().address() : room + wideBytes;
-    long right = Forms.right(gemm.b()).segment().address();
+    var asStored = strategy.leftForm() == LeftForm.AS_STORED;
+    long left = asStored ? a.segment().address() : base + wideBytes;
+    long right = OperandForms.right(gemm.b()).segment().address();
     var plan =
         chosen
             .computeIfAbsent(
-                way.problem(), problem -> trial.choose(problem, asItIs ? left : 0, right))
+                strategy.problem(), problem -> timer.choose(problem, asStored ? left : 0, right))
             .plan();
     Launch multiply;
-    if (apart) {
-      var finish = finish(gemm, room);
+    if (separate) {
+      var finish = finish(gemm, base);
       float scale = gemm.epilogue().scale();
       multiply =
           on -> {
-            plan.run(on, scale, left, right, 0, room, room, 0, 0, workspace);
+            plan.run(on, scale, left, right, 0, base, base, 0, 0, workspace);
             finish.on(on);
           };
     } else {
-      multiply = direct(plan, gemm, left, right, workspace);
+      multiply = fused(plan, gemm, left, right, workspace);
     }
-    return asItIs
+    return asStored
         ? multiply
         : on -> {
-          bring(on, a, way, left);
+          placeLeft(on, a, strategy, left);
           multiply.on(on);
         };
   }
 
+  /// Prepares a multiplication of padded copies.
+  ///
   /// ```
   /// scratch | product without gaps | product | left | right |
   /// ```
-  private List<Step> padded(Gemm gemm, Way way, Scratch scratch, long workspace) {
-    var problem = way.problem();
+  private List<Step> padded(Gemm gemm, Strategy strategy, Scratch scratch, long workspace) {
+    var problem = strategy.problem();
     var a = gemm.a();
-    var b = Forms.right(gemm.b());
+    var b = OperandForms.right(gemm.b());
     var c = gemm.c();
     long wideBytes = wideBytes(c);
     long productBytes = Scratch.aligned(AlgorithmTimer.bytes(problem.d()));
-    long leftBytes = leftBytes(way);
+    long leftBytes = leftBytes(strategy);
     long copiesBytes = leftBytes + AlgorithmTimer.bytes(problem.b());
-    long room = scratch.take(wideBytes + productBytes + copiesBytes);
-    long product = room + wideBytes;
+    long base = scratch.take(wideBytes + productBytes + copiesBytes);
+    long product = base + wideBytes;
     long left = product + productBytes;
     long right = left + leftBytes;
-    var plan = chosen.computeIfAbsent(problem, one -> trial.choose(one, 0, 0)).plan();
+    var plan = chosen.computeIfAbsent(problem, one -> timer.choose(one, 0, 0)).plan();
     float scale = gemm.epilogue().scale();
     var steps = new ArrayList<Step>();
     steps.add(
@@ -162,7 +164,7 @@ public final class Multiplier implements AutoCloseable {
             0,
             on -> {
               on.fill(left, (byte) 0, copiesBytes);
-              bring(on, a, way, left);
+              placeLeft(on, a, strategy, left);
               copy(on, b, problem.b(), right);
             }));
     steps.add(
@@ -171,8 +173,8 @@ public final class Multiplier implements AutoCloseable {
             0,
             gemm.flops(),
             on -> plan.run(on, scale, left, right, 0, product, product, 0, 0, workspace)));
-    boolean gaps = problem.d().stride() > c.columns();
-    if (gaps) {
+    boolean hasGaps = problem.d().stride() > c.columns();
+    if (hasGaps) {
       steps.add(
           new Step(
               Stage.LOCAL,
@@ -184,17 +186,17 @@ public final class Multiplier implements AutoCloseable {
                       .pack(
                           on,
                           device.kernels().fullGrid(),
-                          room,
+                          base,
                           product,
                           problem.d().stride() * Float.BYTES,
                           (long) c.columns() * Float.BYTES,
                           c.rows())));
     }
-    steps.add(new Step(Stage.GEMM, 0, 0, finish(gemm, gaps ? room : product)));
+    steps.add(new Step(Stage.GEMM, 0, 0, finish(gemm, hasGaps ? base : product)));
     return List.copyOf(steps);
   }
 
-  /// Makes the result of the product in fp32 that lies there without gaps.
+  /// Returns the launch that computes the result from the fp32 product, stored without gaps.
   private Launch finish(Gemm gemm, long product) {
     var c = gemm.c();
     var memory = CudaDevice.view(product, count(c) * Float.BYTES, Arena.global());
@@ -202,7 +204,7 @@ public final class Multiplier implements AutoCloseable {
     return prepare(new Reduction(List.of(wide), c, gemm.epilogue().scaled(1)));
   }
 
-  private static Launch direct(Lt.Plan plan, Gemm gemm, long left, long right, long workspace) {
+  private static Launch fused(Lt.Plan plan, Gemm gemm, long left, long right, long workspace) {
     var epilogue = gemm.epilogue();
     long out = gemm.c().segment().address();
     float alpha = epilogue.scale();
@@ -212,7 +214,7 @@ public final class Multiplier implements AutoCloseable {
     return on -> plan.run(on, alpha, left, right, beta, out, out, bias, aux, workspace);
   }
 
-  /// The same for a sum, which is added in the order of the parts, in fp32, and rounded once.
+  /// Prepares a sum, added in fp32 in the order of the parts, and rounded once.
   public Launch prepare(Reduction reduction) {
     if (reduction.out().rows() == 0) {
       return Launch.NOTHING;
@@ -222,14 +224,14 @@ public final class Multiplier implements AutoCloseable {
     return on -> kernels.reduce(on, kernels.fullGrid(), arguments);
   }
 
-  /// Makes the operand's second form, where it has one.
+  /// Updates the operand's second form, if it has one.
   public void refresh(GpuStream on, Operand operand) {
     operand
         .widened()
         .ifPresent(
             memory -> {
               var source = operand.source();
-              if (Forms.isTransposedForm(operand)) {
+              if (OperandForms.isTransposedForm(operand)) {
                 device
                     .kernels()
                     .transpose(
@@ -240,7 +242,7 @@ public final class Multiplier implements AutoCloseable {
                         source.rows(),
                         source.columns());
               } else {
-                widen(on, source, memory.segment().address(), Forms.wideStride(source));
+                widen(on, source, memory.segment().address(), OperandForms.wideStride(source));
               }
             });
   }
@@ -255,11 +257,11 @@ public final class Multiplier implements AutoCloseable {
             source.segment().address(),
             source.stride(),
             Arguments.type(source.dtype()),
-            Forms.storedRows(source),
-            Forms.storedColumns(source));
+            OperandForms.storedRows(source),
+            OperandForms.storedColumns(source));
   }
 
-  /// Copies rows as they are to where the layout has them.
+  /// Copies stored rows to the strides of the layout.
   private void copy(GpuStream on, Matrix source, Lt.Layout layout, long to) {
     int bytes = source.dtype().bytes();
     device
@@ -271,41 +273,41 @@ public final class Multiplier implements AutoCloseable {
             layout.stride() * bytes,
             source.segment().address(),
             (long) source.stride() * bytes,
-            Forms.storedColumns(source) * bytes,
-            Forms.storedRows(source));
+            OperandForms.storedColumns(source) * bytes,
+            OperandForms.storedRows(source));
   }
 
-  private Way way(Gemm gemm, int reserved, boolean padded) {
+  private Strategy strategy(Gemm gemm, int reserved, boolean padded) {
     var a = gemm.a();
-    var b = Forms.right(gemm.b());
-    var form = form(a, b);
+    var b = OperandForms.right(gemm.b());
+    var leftForm = leftForm(a, b);
     var left =
-        switch (form) {
-          case AS_IT_IS -> layout(type(a.dtype(), b.dtype()), a, a.stride());
+        switch (leftForm) {
+          case AS_STORED -> layout(type(a.dtype(), b.dtype()), a, a.stride());
           case TRANSPOSED ->
               new Lt.Layout(type(a.dtype()), a.rows(), a.columns(), a.columns(), false);
           case WIDENED ->
               new Lt.Layout(
-                  Lt.Type.FP16, a.rows(), a.columns(), Forms.wideStride(a), a.transposed());
+                  Lt.Type.FP16, a.rows(), a.columns(), OperandForms.wideStride(a), a.transposed());
         };
     var right = layout(type(b.dtype(), a.dtype()), b, b.stride());
     var c = gemm.c();
     int target = reserved == 0 ? 0 : Math.max(1, device.gpu().multiprocessors() - reserved);
     var epilogue = gemm.epilogue();
-    // Some of cublasLt's algorithms round a product before they add to it what was there, those for
-    // sizes that are no multiples of 16 bytes also before they add the bias, and its GELU is off by
-    // up to 2e-6 whatever the type.
+    // Some of cublasLt's algorithms round the product before they accumulate, those for sizes that
+    // are no multiples of 16 bytes also before they add the bias, and its GELU has an error of up
+    // to 2e-6 for any type.
     boolean unaligned = !(aligned(a) && aligned(b) && aligned(c));
     boolean roundsTwice = epilogue.accumulate() || (epilogue.bias().isPresent() && unaligned);
     boolean inexact =
         epilogue.preActivation().isPresent()
-            // Into fp8 only our own kernel stores by a scale.
+            // Only our own kernel scales when it stores fp8.
             || c.dtype().isFp8()
             || (roundsTwice && !c.dtype().isStoredAsFp32());
     if (epilogue.amax().isEmpty() && !padded && !inexact) {
-      var together =
-          gemm.count() > 1 && form == Left.AS_IT_IS && epilogue.preActivation().isEmpty();
-      var direct =
+      var batched =
+          gemm.count() > 1 && leftForm == LeftForm.AS_STORED && epilogue.preActivation().isEmpty();
+      var fused =
           new Lt.Problem(
               left,
               right,
@@ -314,12 +316,12 @@ public final class Multiplier implements AutoCloseable {
               epilogue.preActivation().isPresent(),
               epilogue.preActivation().map(Matrix::stride).orElse(0),
               target,
-              together ? gemm.count() : 1,
-              together ? (long) gemm.rowStep() * a.stride() : 0,
+              batched ? gemm.count() : 1,
+              batched ? (long) gemm.rowStep() * a.stride() : 0,
               0,
-              together ? (long) gemm.rowStep() * c.stride() : 0);
-      if (possible(direct)) {
-        return new Way(direct, form, Finish.TOGETHER);
+              batched ? (long) gemm.rowStep() * c.stride() : 0);
+      if (isSupported(fused)) {
+        return new Strategy(fused, leftForm, Finish.FUSED);
       }
     }
     var wide =
@@ -329,54 +331,55 @@ public final class Multiplier implements AutoCloseable {
             c.columns(),
             c.columns(),
             false);
-    var apart = plain(left, right, wide, target);
-    return !padded && possible(apart)
-        ? new Way(apart, form, Finish.APART)
-        : new Way(plain(padded(left), padded(right), padded(wide), target), form, Finish.PADDED);
+    var separate = plain(left, right, wide, target);
+    return !padded && isSupported(separate)
+        ? new Strategy(separate, leftForm, Finish.SEPARATE)
+        : new Strategy(
+            plain(padded(left), padded(right), padded(wide), target), leftForm, Finish.PADDED);
   }
 
-  /// Whether rows begin at multiples of 16 bytes, as kernels for tensor cores want them.
-  private static boolean aligned(Matrix of) {
-    return of.segment().address() % ALIGNMENT_BYTES == 0
-        && (long) of.stride() * of.dtype().bytes() % ALIGNMENT_BYTES == 0;
+  /// Returns true if rows begin at multiples of 16 bytes, as tensor core kernels require.
+  private static boolean aligned(Matrix matrix) {
+    return matrix.segment().address() % ALIGNMENT_BYTES == 0
+        && (long) matrix.stride() * matrix.dtype().bytes() % ALIGNMENT_BYTES == 0;
   }
 
   private static Lt.Problem plain(Lt.Layout a, Lt.Layout b, Lt.Layout d, int target) {
     return new Lt.Problem(a, b, d, false, false, 0, target, 1, 0, 0, 0);
   }
 
-  /// Also the sizes: tensor cores want them in multiples of 16 bytes too.
+  /// Returns the layout with sizes and stride rounded up to multiples of 16 bytes.
   private static Lt.Layout padded(Lt.Layout layout) {
-    int rows = Math.toIntExact(Forms.up(layout.rows()));
-    int columns = Math.toIntExact(Forms.up(layout.columns()));
+    int rows = Math.toIntExact(OperandForms.up(layout.rows()));
+    int columns = Math.toIntExact(OperandForms.up(layout.columns()));
     return new Lt.Layout(
         layout.type(), rows, columns, layout.transposed() ? rows : columns, layout.transposed());
   }
 
-  private boolean possible(Lt.Problem problem) {
+  private boolean isSupported(Lt.Problem problem) {
     if (chosen.containsKey(problem)) {
       return true;
     }
-    return impossible.computeIfAbsent(problem, one -> lt.cannot(one).orElse("")).isEmpty();
+    return refusals.computeIfAbsent(problem, one -> lt.cannot(one).orElse("")).isEmpty();
   }
 
-  private static Left form(Matrix a, Matrix right) {
+  private static LeftForm leftForm(Matrix a, Matrix right) {
     if (!a.dtype().isFp8()) {
-      return Left.AS_IT_IS;
+      return LeftForm.AS_STORED;
     }
     if (!right.dtype().isFp8()) {
-      return Left.WIDENED;
+      return LeftForm.WIDENED;
     }
-    return a.transposed() ? Left.TRANSPOSED : Left.AS_IT_IS;
+    return a.transposed() ? LeftForm.TRANSPOSED : LeftForm.AS_STORED;
   }
 
-  /// Puts the left side where it is multiplied, as it is multiplied.
-  private void bring(GpuStream on, Matrix a, Way way, long to) {
-    var layout = way.problem().a();
-    switch (way.left()) {
-      case AS_IT_IS -> copy(on, a, layout, to);
+  /// Copies the left side to `to`, in the form in which it is multiplied.
+  private void placeLeft(GpuStream on, Matrix a, Strategy strategy, long to) {
+    var layout = strategy.problem().a();
+    switch (strategy.leftForm()) {
+      case AS_STORED -> copy(on, a, layout, to);
       case WIDENED -> widen(on, a, to, layout.stride());
-      // Rows of fp8 are multiples of 16 bytes already: there are no gaps.
+      // Rows of fp8 are multiples of 16 bytes here, so there are no gaps.
       case TRANSPOSED ->
           device
               .kernels()
@@ -394,18 +397,19 @@ public final class Multiplier implements AutoCloseable {
     return Scratch.aligned(count(c) * Float.BYTES);
   }
 
-  /// What the left side needs beside it.
-  private static long leftBytes(Way way) {
-    return way.left() == Left.AS_IT_IS && way.finish() != Finish.PADDED
+  /// Size of the left side's copy, if it needs one.
+  private static long leftBytes(Strategy strategy) {
+    return strategy.leftForm() == LeftForm.AS_STORED && strategy.finish() != Finish.PADDED
         ? 0
-        : Scratch.aligned(AlgorithmTimer.bytes(way.problem().a()));
+        : Scratch.aligned(AlgorithmTimer.bytes(strategy.problem().a()));
   }
 
   private static long count(Matrix matrix) {
     return (long) matrix.rows() * matrix.columns();
   }
 
-  /// Rows of what is stored by columns may begin at any number; else the stride tells all.
+  /// Alignment of a matrix. If stored by columns, its rows may begin at any number; otherwise the
+  /// stride determines it.
   private static int alignment(Matrix matrix) {
     return matrix.transposed()
         ? (int) Long.lowestOneBit(matrix.segment().address() | Lt.Layout.MOST_ALIGNMENT_BYTES)
@@ -417,7 +421,7 @@ public final class Multiplier implements AutoCloseable {
         type, matrix.rows(), matrix.columns(), stride, matrix.transposed(), alignment(matrix));
   }
 
-  /// How a side is multiplied beside the other: fp32 loses nothing beside tf32.
+  /// Type in which a side is multiplied with the other: tf32 with fp32 is multiplied in fp32.
   private static Lt.Type type(DType dtype, DType other) {
     return dtype == DType.TF32 && other == DType.FP32 ? Lt.Type.FP32 : type(dtype);
   }
@@ -437,8 +441,7 @@ public final class Multiplier implements AutoCloseable {
     };
   }
 
-  /// How many of the algorithms chosen so far were measured here, or are an earlier process's
-  /// choice.
+  /// Number of algorithms chosen so far that were read from disk, or that this process measured.
   public long choices(boolean fromDisk) {
     return chosen.values().stream().filter(choice -> choice.fromDisk() == fromDisk).count();
   }
@@ -448,7 +451,7 @@ public final class Multiplier implements AutoCloseable {
     var parts = new ArrayDeque<AutoCloseable>();
     chosen.values().forEach(choice -> parts.add(choice.plan()));
     chosen.clear();
-    parts.add(trial);
+    parts.add(timer);
     Closing.all(parts::poll);
   }
 }

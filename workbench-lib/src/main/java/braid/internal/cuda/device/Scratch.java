@@ -6,13 +6,13 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Device memory beside a stream's work, for the time of one piece of it. It grows before work is
-/// recorded; what it grew out of is kept, since recorded work may have its address.
+/// Scratch memory of a stream, for one operation at a time. Grows before work is recorded; outgrown
+/// memory is kept, since recorded work may use its address.
 public final class Scratch implements AutoCloseable {
   private static final long ALIGNMENT_BYTES = 256;
 
   private final Gpu gpu;
-  private final List<Long> made = new ArrayList<>();
+  private final List<Long> allocations = new ArrayList<>();
   private long address;
   private long bytes;
 
@@ -24,29 +24,29 @@ public final class Scratch implements AutoCloseable {
     return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
   }
 
-  /// Where so many bytes are.
-  long take(long wanted) {
-    if (wanted > bytes) {
-      address = gpu.allocate(wanted);
-      bytes = wanted;
-      made.add(address);
+  /// Address of scratch memory of at least that size.
+  long take(long requested) {
+    if (requested > bytes) {
+      address = gpu.allocate(requested);
+      bytes = requested;
+      allocations.add(address);
     }
     return address;
   }
 
-  /// A piece of its own.
-  long another(long wanted) {
-    long piece = gpu.allocate(wanted);
-    made.add(piece);
-    return piece;
+  /// Allocates separate memory, freed with the scratch memory.
+  long allocate(long requested) {
+    long allocation = gpu.allocate(requested);
+    allocations.add(allocation);
+    return allocation;
   }
 
   @Override
   public void close() {
-    var pieces = new ArrayDeque<AutoCloseable>();
-    made.forEach(piece -> pieces.add(() -> gpu.free(piece)));
-    made.clear();
+    var parts = new ArrayDeque<AutoCloseable>();
+    allocations.forEach(allocation -> parts.add(() -> gpu.free(allocation)));
+    allocations.clear();
     bytes = 0;
-    Closing.all(pieces::poll);
+    Closing.all(parts::poll);
   }
 }

@@ -1,4 +1,4 @@
-/// A rank's GPU and what it multiplies by: cublasLt's algorithms and their trials, second forms of
+/// A rank's GPU: multiplication by cublasLt and the choice of its algorithms, second forms of
 /// operands, access from the host, communicators.
 @NullMarked
 package braid.internal.cuda.device;

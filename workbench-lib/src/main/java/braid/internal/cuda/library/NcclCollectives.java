@@ -5,8 +5,8 @@ import braid.internal.cuda.device.Communicators.Policy;
 import braid.internal.cuda.memory.Window;
 import braid.internal.library.LibraryCall;
 import braid.internal.library.LibraryCollectives;
-import braid.internal.library.Piece;
-import braid.internal.library.Request;
+import braid.internal.library.LibraryRequest;
+import braid.internal.library.TensorPart;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.model.BraidException;
@@ -20,16 +20,15 @@ import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 
-/// Collectives by NCCL. What only moves bytes is moved as bytes; what adds is added by NCCL, in its
-/// order.
+/// Collectives by NCCL. Those that only move data move bytes; sums are added by NCCL, in its order.
 ///
-/// A failure of any rank ends all communicators with the epoch, so in a new one the ranks meet and
-/// join again.
+/// A failure of any rank ends all communicators with the epoch; in the next epoch the ranks join
+/// new ones.
 public final class NcclCollectives implements LibraryCollectives {
-  /// Calls whose sizes have as many binary digits are made alike: NCCL connects ranks when it first
-  /// needs a connection, and which it needs depends on the size.
+  /// Collective and magnitude of the size, which determine NCCL's connections: it connects ranks
+  /// when it first needs a connection, and which ones depends on the size.
   private record Shape(Collective collective, int digits) {
-    static Shape of(Request request) {
+    static Shape of(LibraryRequest request) {
       return new Shape(
           request.collective(), Long.SIZE - Long.numberOfLeadingZeros(request.x().bytes()));
     }
@@ -43,7 +42,7 @@ public final class NcclCollectives implements LibraryCollectives {
   private NcclCommunicator communicator;
   private int epoch;
 
-  /// All ranks of the group make it together.
+  /// Collective: all ranks of the group call it together.
   public NcclCollectives(
       Communicators communicators, Waits waits, Policy policy, Supplier<Rendezvous> rendezvous) {
     this.communicators = communicators;
@@ -55,7 +54,7 @@ public final class NcclCollectives implements LibraryCollectives {
   }
 
   @Override
-  public Before before(Request request) {
+  public Precondition precondition(LibraryRequest request) {
     if (epoch != waits.epoch()) {
       communicator = communicators.of(rendezvous.get(), policy);
       epoch = waits.epoch();
@@ -63,27 +62,27 @@ public final class NcclCollectives implements LibraryCollectives {
     }
     if (communicator.isClosed()) {
       throw new BraidException(
-          "NCCL's communicator was given up after a failure; say Collectives.on(group) again on every rank");
+          "NCCL's communicator was aborted after a failure; call Collectives.on(group) again on every rank");
     }
     boolean ready =
         connected.contains(Shape.of(request))
             && (policy == Policy.MULTIPROCESSORS
                 || Stream.of(request.x(), request.y())
-                    .allMatch(piece -> window(piece).isOf(communicator)));
+                    .allMatch(part -> window(part).isRegisteredWith(communicator)));
     if (!ready) {
-      return Before.COME_ON_HOST;
+      return Precondition.ARRIVAL_ON_HOST;
     }
-    // Copy engines wait by operations of the stream, which giving up the communicator does not end.
-    return policy == Policy.COPY_ENGINES ? Before.COME_ON_STREAM : Before.NOTHING;
+    // Copy engines wait by stream operations, which aborting the communicator does not end.
+    return policy == Policy.COPY_ENGINES ? Precondition.ARRIVAL_ON_STREAM : Precondition.NONE;
   }
 
   @Override
-  public boolean endsUnsaid() {
+  public boolean needsCompletionSignal() {
     return false;
   }
 
   @Override
-  public LibraryCall call(Request request) {
+  public LibraryCall call(LibraryRequest request) {
     if (policy == Policy.COPY_ENGINES) {
       window(request.x()).register(communicator);
       window(request.y()).register(communicator);
@@ -92,15 +91,14 @@ public final class NcclCollectives implements LibraryCollectives {
     return on -> enqueue(request, on);
   }
 
-  private static Window window(Piece piece) {
-    return piece
-        .attachment()
+  private static Window window(TensorPart part) {
+    return part.attachment()
         .filter(Window.class::isInstance)
         .map(Window.class::cast)
-        .orElseThrow(() -> new IllegalArgumentException("memory without a window of NCCL"));
+        .orElseThrow(() -> new IllegalArgumentException("memory without an NCCL window"));
   }
 
-  private void enqueue(Request request, GpuStream on) {
+  private void enqueue(LibraryRequest request, GpuStream on) {
     var x = request.x();
     var y = request.y();
     var bytes = Nccl.Type.INT8;
@@ -116,7 +114,7 @@ public final class NcclCollectives implements LibraryCollectives {
               x.address(), y.address(), y.elements(), type(x.dtype()), on);
       case ALL_REDUCE ->
           communicator.allReduceSum(x.address(), y.address(), x.elements(), type(x.dtype()), on);
-      case BARRIER -> throw new IllegalArgumentException("NCCL was asked for a barrier");
+      case BARRIER -> throw new IllegalArgumentException("NCCL has no barrier");
     }
   }
 
@@ -125,12 +123,11 @@ public final class NcclCollectives implements LibraryCollectives {
       case FP32, TF32 -> Nccl.Type.FP32;
       case BF16 -> Nccl.Type.BF16;
       case FP16 -> Nccl.Type.FP16;
-      case FP8_E4M3, FP8_E5M2 ->
-          throw new IllegalArgumentException("NCCL was asked for a sum of " + dtype);
+      case FP8_E4M3, FP8_E5M2 -> throw new IllegalArgumentException("NCCL has no sum of " + dtype);
     };
   }
 
-  /// Whatever of it still runs on this GPU ends without a result.
+  /// Ends calls that still run on this GPU, without a result.
   @Override
   public void abort() {
     communicators.abort(communicator);

@@ -2,14 +2,14 @@ package braid.internal.cuda.library;
 
 import braid.internal.library.LibraryCall;
 import braid.internal.library.LibraryCollectives;
-import braid.internal.library.Request;
+import braid.internal.library.LibraryRequest;
 import braid.model.Place;
 import braid.natives.cuda.GpuStream;
 import braid.natives.nvshmem.Nvshmem;
 
-/// Collectives by NVSHMEM's puts: each rank writes its part into the others' heap and then makes
-/// sure that it is there. Waiting is left to the group's own signals, since a stream that waits
-/// inside NVSHMEM for a rank that is lost cannot be stopped.
+/// Collectives by NVSHMEM's puts: each rank writes its part into the others' heap and then waits
+/// until it has been delivered. Ranks wait for each other by the group's own signals, since a
+/// stream that waits inside NVSHMEM for a lost rank cannot be aborted.
 public final class NvshmemCollectives implements LibraryCollectives {
   private final Nvshmem nvshmem;
   private final Place place;
@@ -20,17 +20,17 @@ public final class NvshmemCollectives implements LibraryCollectives {
   }
 
   @Override
-  public Before before(Request request) {
-    return Before.COME_ON_STREAM;
+  public Precondition precondition(LibraryRequest request) {
+    return Precondition.ARRIVAL_ON_STREAM;
   }
 
   @Override
-  public boolean endsUnsaid() {
+  public boolean needsCompletionSignal() {
     return true;
   }
 
   @Override
-  public LibraryCall call(Request request) {
+  public LibraryCall call(LibraryRequest request) {
     long x = request.x().address();
     long y = request.y().address();
     long bytes = request.x().bytes();
@@ -41,18 +41,18 @@ public final class NvshmemCollectives implements LibraryCollectives {
       case ALL_TO_ALL -> puts(y + rank * part, x, part, part);
       case BROADCAST -> rank == request.root() ? puts(x, x, 0, bytes) : _ -> {};
       case REDUCE_SCATTER, ALL_REDUCE, BARRIER ->
-          throw new IllegalArgumentException("NVSHMEM was asked for " + request.collective());
+          throw new IllegalArgumentException("NVSHMEM has no " + request.collective());
     };
   }
 
-  /// Writes so many bytes to that place of every rank, its own among them.
+  /// Writes bytes to the address `to` of every rank, including this one.
   ///
-  /// @param stride how far what is for one rank lies from what is for the next
+  /// @param stride distance in bytes between the data for successive ranks
   private LibraryCall puts(long to, long from, long stride, long bytes) {
     return on -> {
       for (int i = 1; i < place.size(); i++) {
         int peer = (place.rank() + i) % place.size();
-        // A peer's memory goes by this rank's address of its own.
+        // NVSHMEM takes this rank's own address for a peer's memory.
         nvshmem.putOnStream(to, from + peer * stride, bytes, peer, on);
       }
       nvshmem.quietOnStream(on);
@@ -66,7 +66,7 @@ public final class NvshmemCollectives implements LibraryCollectives {
     }
   }
 
-  /// Puts wait for nobody, so they end by themselves.
+  /// Does nothing: puts wait for no rank, so they always end.
   @Override
   public void abort() {}
 }

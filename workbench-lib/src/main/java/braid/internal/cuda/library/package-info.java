@@ -1,4 +1,4 @@
-/// Collectives by the libraries that there are for GPUs.
+/// Collectives by GPU libraries: NCCL and NVSHMEM.
 @NullMarked
 package braid.internal.cuda.library;
 

@@ -6,31 +6,31 @@ import braid.model.GroupAborted;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A step of a set-up that every member takes by itself and then tells the others of.
+/// A step of a set-up that every member runs locally, followed by an exchange of outcomes.
 final class Agreement {
-  private static final char WELL = '+';
+  private static final char SUCCEEDED = '+';
   private static final char FAILED = '-';
 
   private Agreement() {}
 
-  /// What a member does for itself; the text is what the others need to know of it.
+  /// The local step. Returns the text to be sent to the other members.
   @FunctionalInterface
   interface Step {
     String take();
   }
 
-  /// Takes the step and gives every member's text. Where it fails on one, it fails on all.
+  /// Runs the step and returns every member's text. A failure on one member fails on all.
   static List<String> on(Rendezvous rendezvous, String label, Step step) {
-    String said;
+    String outcome;
     try {
-      said = WELL + step.take();
+      outcome = SUCCEEDED + step.take();
     } catch (GroupAborted e) {
       throw e;
     } catch (RuntimeException e) {
-      // Whatever it is: the others wait for this rank's word.
-      said = FAILED + (e.getMessage() == null ? e.toString() : e.getMessage());
+      // Any failure is sent: the other members wait for this rank's outcome.
+      outcome = FAILED + (e.getMessage() == null ? e.toString() : e.getMessage());
     }
-    var all = rendezvous.exchange(label, said);
+    var all = rendezvous.exchange(label, outcome);
     var failures = new ArrayList<String>();
     for (int i = 0; i < all.size(); i++) {
       if (all.get(i).charAt(0) == FAILED) {

@@ -5,18 +5,18 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
-/// What `auto` takes on a GPU: native memory, else ipc, and then says so once.
+/// Resolves `auto` on a GPU: native memory if available, otherwise ipc, with one printed line.
 final class AutoKind {
   private final Supplier<Optional<String>> noNative;
-  private final Consumer<String> say;
-  private boolean said;
+  private final Consumer<String> print;
+  private boolean printed;
 
-  /// @param noNative why there is no native memory; empty where there is
-  /// @param say hears the same words on all ranks that take ipc for the same reason, so that a
-  ///   session shows one line where they agree
-  AutoKind(Supplier<Optional<String>> noNative, Consumer<String> say) {
+  /// @param noNative reason why native memory is not available; empty if it is
+  /// @param print receives the same line on all ranks that use ipc for the same reason, so that a
+  ///   session merges them
+  AutoKind(Supplier<Optional<String>> noNative, Consumer<String> print) {
     this.noNative = noNative;
-    this.say = say;
+    this.print = print;
   }
 
   synchronized MemoryKind take() {
@@ -24,9 +24,9 @@ final class AutoKind {
     if (why.isEmpty()) {
       return MemoryKind.NATIVE;
     }
-    if (!said) {
-      said = true;
-      say.accept(
+    if (!printed) {
+      printed = true;
+      print.accept(
           "symmetric memory is of kind %s, since auto found no %s: %s"
               .formatted(MemoryKind.IPC, MemoryKind.NATIVE, why.get()));
     }

@@ -19,9 +19,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// The kinds of symmetric memory of this rank. None needs another's library.
+/// The kinds of symmetric memory of this rank.
 public final class CudaMemory implements AutoCloseable {
-  /// NCCL's number of the version that learnt to gather by copy engines.
+  /// First NCCL version that gathers by copy engines.
   private static final int WINDOWS_SINCE = 22_800;
 
   private final CudaDevice device;
@@ -41,20 +41,21 @@ public final class CudaMemory implements AutoCloseable {
     kinds.put(MemoryKind.NVSHMEM, nvshmem);
   }
 
-  /// The kind that is made where that one is asked for.
-  public MemoryKind resolve(MemoryKind asked) {
-    if (asked == MemoryKind.AUTO) {
+  /// Returns the kind that is allocated for the requested one.
+  public MemoryKind resolve(MemoryKind requested) {
+    if (requested == MemoryKind.AUTO) {
       return auto.take();
     }
-    var why = missing(asked);
+    var why = missing(requested);
     if (why.isPresent()) {
       throw new BraidException(
-          "memory kind %s cannot be had: %s; use auto or another kind".formatted(asked, why.get()));
+          "memory kind %s is not available: %s; use auto or another kind"
+              .formatted(requested, why.get()));
     }
-    return asked;
+    return requested;
   }
 
-  /// Why that kind cannot be had here.
+  /// Reason why the kind is not available; empty if it is.
   public Optional<String> missing(MemoryKind kind) {
     return switch (kind) {
       case AUTO, IPC -> Optional.empty();
@@ -65,7 +66,7 @@ public final class CudaMemory implements AutoCloseable {
     };
   }
 
-  /// Why there are no collectives by NCCL here.
+  /// Reason why NCCL's collectives are not available; empty if they are.
   public static Optional<String> missingNccl() {
     return absent(Libraries.Library.NCCL, "libnccl.so.2 was not found on this machine");
   }
@@ -81,7 +82,7 @@ public final class CudaMemory implements AutoCloseable {
   private Optional<String> virtualMemory() {
     return VirtualMemory.supported(device.gpu())
         ? Optional.empty()
-        : Optional.of("this GPU's driver passes no virtual memory by file descriptors");
+        : Optional.of("this GPU's driver cannot export virtual memory as file descriptors");
   }
 
   private static Optional<String> absent(Libraries.Library library, String why) {
@@ -92,12 +93,12 @@ public final class CudaMemory implements AutoCloseable {
       MemoryKind kind, String label, long bytesPerRank, Rendezvous rendezvous) {
     var maker = kinds.get(kind);
     if (maker == null) {
-      throw new IllegalArgumentException("no memory is made of kind " + kind);
+      throw new IllegalArgumentException("no memory of kind " + kind);
     }
     return maker.allocate(label, bytesPerRank, rendezvous);
   }
 
-  /// NVSHMEM for that group; all members ask together.
+  /// Returns NVSHMEM for the group. Collective: all members call it together.
   public Nvshmem nvshmem(Rendezvous rendezvous) {
     return nvshmem.nvshmem("collectives by nvshmem", rendezvous);
   }

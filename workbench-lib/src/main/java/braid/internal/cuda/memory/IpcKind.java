@@ -13,10 +13,11 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 
-/// CUDA IPC handles of ordinary device memory. Every rank opens the others' wherever the driver
-/// puts them, so there is no one view of all.
+/// Ordinary device memory, shared by CUDA IPC handles. Every rank maps the others' parts wherever
+/// the driver puts them, so there is no view of all in one piece.
 final class IpcKind implements CudaMemoryKind {
-  /// Smaller allocations share a block of the driver's, and a handle is of the whole block.
+  /// Size of the driver's blocks: smaller allocations share a block, and a handle is of a whole
+  /// block.
   private static final long BLOCK_BYTES = 2L << 20;
 
   private final CudaDevice device;
@@ -87,7 +88,7 @@ final class IpcKind implements CudaMemoryKind {
               arena.close();
               undo.run();
             });
-    return Parts.anywhere(parts, "ipc", free);
+    return CudaMemoryKind.scattered(parts, "ipc", free);
   }
 
   @Override

@@ -17,9 +17,9 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.TreeSet;
 
-/// CUDA virtual memory: each rank makes a piece and passes it to the others as a file descriptor;
-/// all pieces are mapped side by side. Two meetings: one when every piece can be fetched, one when
-/// every rank has mapped all.
+/// CUDA virtual memory: each rank allocates its part and passes it to the others as a file
+/// descriptor; all parts are mapped side by side. Two meetings: one when every part can be fetched,
+/// one when every rank has mapped all parts.
 final class NativeKind implements CudaMemoryKind {
   private final CudaDevice device;
   private final String token;
@@ -33,18 +33,18 @@ final class NativeKind implements CudaMemoryKind {
     this.timeout = timeout;
   }
 
-  /// What one rank has of an allocation while it is set up, the latest closed first.
-  private static final class Pieces implements AutoCloseable {
-    private final Deque<AutoCloseable> made = new ArrayDeque<>();
+  /// Resources of an allocation on one rank, closed in reverse order.
+  private static final class Resources implements AutoCloseable {
+    private final Deque<AutoCloseable> opened = new ArrayDeque<>();
 
-    <T extends AutoCloseable> T keep(T one) {
-      made.push(one);
-      return one;
+    <T extends AutoCloseable> T keep(T resource) {
+      opened.push(resource);
+      return resource;
     }
 
     @Override
     public void close() {
-      Closing.all(made::poll);
+      Closing.all(opened::poll);
     }
   }
 
@@ -54,64 +54,66 @@ final class NativeKind implements CudaMemoryKind {
     int rank = rendezvous.place().rank();
     int size = rendezvous.place().size();
     var name = "%s-%s".formatted(token, rendezvous.unique());
-    var pieces = new Pieces();
-    try (var setUp = new Pieces()) {
-      var begun = new ArrayList<Begun>();
+    var resources = new Resources();
+    try (var setUp = new Resources()) {
+      var prepared = new ArrayList<LocalPart>();
       Agreement.on(
           rendezvous,
           label,
           () -> {
-            begun.add(begin(bytesPerRank, size, box(name, rank), pieces, setUp));
+            prepared.add(begin(bytesPerRank, size, box(name, rank), resources, setUp));
             return "";
           });
-      var here = begun.getFirst();
-      var own = here.own();
-      var range = here.range();
+      var local = prepared.getFirst();
+      var own = local.own();
+      var range = local.range();
       Agreement.on(
           rendezvous,
           label,
           () -> {
             range.map(rank * own.bytes(), own);
             gpu.fill(range.address() + rank * own.bytes(), (byte) 0, own.bytes());
-            fetch(here, name, rank, size, pieces);
+            fetch(local, name, rank, size, resources);
             return "";
           });
-      return memory(range, own.bytes(), bytesPerRank, size, pieces);
+      return memory(range, own.bytes(), bytesPerRank, size, resources);
     } catch (RuntimeException | Error e) {
-      Closing.after(e, pieces);
+      Closing.after(e, resources);
       throw e;
     }
   }
 
-  /// What a rank has before it knows of the others' pieces.
-  private record Begun(VirtualMemory own, AddressRange range, FdMailbox box) {}
+  /// Resources of a rank before it has fetched the other ranks' parts.
+  private record LocalPart(VirtualMemory own, AddressRange range, FdMailbox box) {}
 
-  private Begun begin(long bytes, int size, String box, Pieces pieces, Pieces setUp) {
+  private LocalPart begin(long bytes, int size, String box, Resources resources, Resources setUp) {
     var gpu = device.gpu();
-    var own = pieces.keep(VirtualMemory.create(gpu, bytes));
+    var own = resources.keep(VirtualMemory.create(gpu, bytes));
     var range =
-        pieces.keep(AddressRange.reserve(gpu, own.bytes() * size, gpu.granularity().recommended()));
-    return new Begun(own, range, setUp.keep(FdMailbox.open(box)));
+        resources.keep(
+            AddressRange.reserve(gpu, own.bytes() * size, gpu.granularity().recommended()));
+    return new LocalPart(own, range, setUp.keep(FdMailbox.open(box)));
   }
 
-  private void fetch(Begun here, String name, int rank, int size, Pieces pieces) {
-    var own = here.own();
+  private void fetch(LocalPart local, String name, int rank, int size, Resources resources) {
+    var own = local.own();
     var others = new TreeSet<Integer>();
     for (int i = 1; i < size; i++) {
       int peer = (rank + i) % size;
       others.add(peer);
       int fd = own.export();
       try {
-        here.box().send(box(name, peer), rank, fd);
+        local.box().send(box(name, peer), rank, fd);
       } finally {
         FdMailbox.closeFd(fd);
       }
     }
     var fds =
-        here.box().receive(others, timeout, () -> waits.check(() -> "memory of the other ranks"));
+        local.box().receive(others, timeout, () -> waits.check(() -> "memory of the other ranks"));
     for (var each : fds.entrySet()) {
-      var theirs = pieces.keep(VirtualMemory.imported(device.gpu(), each.getValue(), own.bytes()));
-      here.range().map(each.getKey() * own.bytes(), theirs);
+      var peerMemory =
+          resources.keep(VirtualMemory.imported(device.gpu(), each.getValue(), own.bytes()));
+      local.range().map(each.getKey() * own.bytes(), peerMemory);
     }
   }
 
@@ -120,7 +122,7 @@ final class NativeKind implements CudaMemoryKind {
   }
 
   private SymmetricMemory memory(
-      AddressRange range, long stride, long bytesPerRank, int size, Pieces pieces) {
+      AddressRange range, long stride, long bytesPerRank, int size, Resources resources) {
     var arena = Arena.ofShared();
     var parts = new ArrayList<MemorySegment>();
     for (int member = 0; member < size; member++) {
@@ -131,14 +133,14 @@ final class NativeKind implements CudaMemoryKind {
             () -> {
               device.gpu().use();
               arena.close();
-              pieces.close();
+              resources.close();
             });
     return stride == bytesPerRank || size == 1
         ? SymmetricMemory.sideBySide(
             CudaDevice.view(range.address(), size * bytesPerRank, arena), bytesPerRank, free)
         : SymmetricMemory.inPieces(
             parts,
-            "parts of %d bytes do not lie side by side, since memory is made in pieces of %d; take a multiple of that, or on(rank)"
+            "parts of %d bytes do not lie side by side, since memory is allocated in units of %d; use a multiple of that, or on(rank)"
                 .formatted(bytesPerRank, device.gpu().granularity().recommended()),
             free);
   }

@@ -9,10 +9,10 @@ import braid.natives.nccl.NcclWindow;
 import java.util.ArrayList;
 import java.util.Optional;
 
-/// NCCL windows: memory of the native kind, which NCCL knows as symmetric on all ranks, so that its
-/// copy-engine collectives take it. It is registered with the group's communicator for those.
+/// NCCL windows: memory of the native kind, registered as symmetric with the group's communicator,
+/// as NCCL's copy-engine collectives require.
 final class NcclKind implements CudaMemoryKind {
-  /// What a window is a multiple of.
+  /// Granularity of a window's size.
   private static final long PAGE_BYTES = 4096;
 
   private final NativeKind memory;
@@ -26,7 +26,7 @@ final class NcclKind implements CudaMemoryKind {
   @Override
   public SymmetricMemory allocate(String label, long bytesPerRank, Rendezvous rendezvous) {
     var communicator = communicators.of(rendezvous, Communicators.Policy.COPY_ENGINES);
-    var pieces = memory.allocate(label, bytesPerRank, rendezvous);
+    var parts = memory.allocate(label, bytesPerRank, rendezvous);
     var windows = new ArrayList<NcclWindow>();
     try {
       Agreement.on(
@@ -35,21 +35,21 @@ final class NcclKind implements CudaMemoryKind {
           () -> {
             windows.add(
                 communicator.register(
-                    pieces.on(rendezvous.place().rank()).address(), wholePages(bytesPerRank)));
+                    parts.on(rendezvous.place().rank()).address(), wholePages(bytesPerRank)));
             return "";
           });
     } catch (RuntimeException | Error e) {
-      windows.forEach(made -> Closing.after(e, made));
-      Closing.after(e, pieces);
+      windows.forEach(window -> Closing.after(e, window));
+      Closing.after(e, parts);
       throw e;
     }
     var window = new Window(windows.getFirst());
-    var free = new Once(() -> Closing.each(window::close, pieces));
+    var free = new Once(() -> Closing.each(window::close, parts));
     return new SymmetricMemory(
-        pieces.parts(), pieces.whole(), pieces.inPieces(), Optional.of(window), free, free);
+        parts.parts(), parts.whole(), parts.inPieces(), Optional.of(window), free, free);
   }
 
-  /// Memory of the native kind is made in pieces that are larger.
+  /// Rounds up to pages, which memory of the native kind always has.
   private static long wholePages(long bytes) {
     return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
   }

@@ -15,18 +15,19 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// NVSHMEM's symmetric heap. A process joins NVSHMEM once, with the ranks of the first group that
-/// asks; another group cannot have this kind, and is told so by name. Of its heap one piece is
-/// taken for good: NVSHMEM's own allocation and freeing are meetings of all ranks, and pooled
-/// memory must be freed without one.
+/// uses it; other groups get an error. One block of its heap is allocated permanently and divided
+/// here: NVSHMEM's own allocation and freeing are collective, but pooled memory must be freed
+/// locally.
 final class NvshmemKind implements CudaMemoryKind {
   private static final String HEAP = "NVSHMEM heap";
 
   private final CudaDevice device;
   private final long heapBytes;
-  private @Nullable Joined joined;
+  private @Nullable JoinedHeap joined;
 
-  /// @param bases where each member's heap begins in this rank's reach
-  private record Joined(Nvshmem nvshmem, List<Integer> ranks, List<Long> bases, HeapRoom room) {}
+  /// @param bases address of each member's heap as mapped into this rank
+  private record JoinedHeap(
+      Nvshmem nvshmem, List<Integer> ranks, List<Long> bases, HeapAllocator allocator) {}
 
   NvshmemKind(CudaDevice device, long heapBytes) {
     this.device = device;
@@ -35,69 +36,70 @@ final class NvshmemKind implements CudaMemoryKind {
 
   @Override
   public SymmetricMemory allocate(String label, long bytesPerRank, Rendezvous rendezvous) {
-    var here = joined(label, rendezvous);
-    var places = new ArrayList<Long>();
+    var heap = joined(label, rendezvous);
+    var offsets = new ArrayList<Long>();
     try {
-      var said =
+      var agreed =
           Agreement.on(
               rendezvous,
               label,
               () -> {
-                long place = take(here.room(), label, bytesPerRank);
-                places.add(place);
-                long own = here.bases().get(rendezvous.place().rank()) + place;
+                long offset = take(heap.allocator(), label, bytesPerRank);
+                offsets.add(offset);
+                long own = heap.bases().get(rendezvous.place().rank()) + offset;
                 device.gpu().fill(own, (byte) 0, bytesPerRank);
-                return Long.toString(place);
+                return Long.toString(offset);
               });
-      if (said.stream().distinct().count() > 1) {
+      if (agreed.stream().distinct().count() > 1) {
         throw new IllegalStateException(
-            "%s: ranks have different places in the heap: %s".formatted(label, said));
+            "%s: ranks have different offsets in the heap: %s".formatted(label, agreed));
       }
     } catch (RuntimeException | Error e) {
-      places.forEach(place -> giveBack(here.room(), place));
+      offsets.forEach(offset -> release(heap.allocator(), offset));
       throw e;
     }
-    return memory(here, places.getFirst(), bytesPerRank);
+    return memory(heap, offsets.getFirst(), bytesPerRank);
   }
 
-  private static long take(HeapRoom room, String label, long bytes) {
-    synchronized (room) {
-      return room.take(bytes)
+  private static long take(HeapAllocator allocator, String label, long bytes) {
+    synchronized (allocator) {
+      return allocator
+          .allocate(bytes)
           .orElseThrow(
               () ->
                   new AllocationFailed(
                       "%s needs %d bytes of NVSHMEM's heap where %d are free; close what is not needed, or set BRAID_NVSHMEM_HEAP_MIB higher"
-                          .formatted(label, bytes, room.free())));
+                          .formatted(label, bytes, allocator.free())));
     }
   }
 
-  private static void giveBack(HeapRoom room, long place) {
-    synchronized (room) {
-      room.giveBack(place);
+  private static void release(HeapAllocator allocator, long offset) {
+    synchronized (allocator) {
+      allocator.release(offset);
     }
   }
 
-  private SymmetricMemory memory(Joined here, long place, long bytesPerRank) {
+  private SymmetricMemory memory(JoinedHeap heap, long offset, long bytesPerRank) {
     var arena = Arena.ofShared();
     List<MemorySegment> parts =
-        here.bases().stream()
-            .map(base -> CudaDevice.view(base + place, bytesPerRank, arena))
+        heap.bases().stream()
+            .map(base -> CudaDevice.view(base + offset, bytesPerRank, arena))
             .toList();
     var free =
         new Once(
             () -> {
               arena.close();
-              giveBack(here.room(), place);
+              release(heap.allocator(), offset);
             });
-    return Parts.anywhere(parts, "nvshmem", free);
+    return CudaMemoryKind.scattered(parts, "nvshmem", free);
   }
 
-  /// NVSHMEM for that group, with which this process joins it if it has not yet.
+  /// Returns NVSHMEM for the group. The first call joins it.
   Nvshmem nvshmem(String label, Rendezvous rendezvous) {
     return joined(label, rendezvous).nvshmem();
   }
 
-  private synchronized Joined joined(String label, Rendezvous rendezvous) {
+  private synchronized JoinedHeap joined(String label, Rendezvous rendezvous) {
     var existing = joined;
     if (existing == null) {
       existing = join(rendezvous);
@@ -105,13 +107,13 @@ final class NvshmemKind implements CudaMemoryKind {
     }
     if (!existing.ranks().equals(rendezvous.ranks())) {
       throw new BraidException(
-          "%s: NVSHMEM and its memory belong to the group of ranks %s, with which this process joined it; ranks %s take native memory"
+          "%s: this process joined NVSHMEM with the group of ranks %s and cannot use it with ranks %s; use memory kind native"
               .formatted(label, existing.ranks(), rendezvous.ranks()));
     }
     return existing;
   }
 
-  private Joined join(Rendezvous rendezvous) {
+  private JoinedHeap join(Rendezvous rendezvous) {
     int rank = rendezvous.place().rank();
     int size = rendezvous.place().size();
     var ids =
@@ -119,7 +121,7 @@ final class NvshmemKind implements CudaMemoryKind {
             rendezvous,
             HEAP,
             () -> rank == 0 ? HexFormat.of().formatHex(Nvshmem.uniqueId(heapBytes)) : "");
-    var made = new ArrayList<Nvshmem>();
+    var opened = new ArrayList<Nvshmem>();
     var bases = new ArrayList<Long>();
     long bytes = heapBytes - heapBytes / 8;
     Agreement.on(
@@ -129,22 +131,23 @@ final class NvshmemKind implements CudaMemoryKind {
           var nvshmem =
               Nvshmem.open(
                   device.gpu(), rank, size, HexFormat.of().parseHex(ids.getFirst()), heapBytes);
-          made.add(nvshmem);
+          opened.add(nvshmem);
           long own = nvshmem.allocate(bytes);
           for (int member = 0; member < size; member++) {
             bases.add(member == rank ? own : nvshmem.pointer(own, member));
           }
           return "";
         });
-    return new Joined(made.getFirst(), rendezvous.ranks(), List.copyOf(bases), new HeapRoom(bytes));
+    return new JoinedHeap(
+        opened.getFirst(), rendezvous.ranks(), List.copyOf(bases), new HeapAllocator(bytes));
   }
 
   @Override
   public synchronized void close() {
-    var here = joined;
+    var heap = joined;
     joined = null;
-    if (here != null) {
-      here.nvshmem().close();
+    if (heap != null) {
+      heap.nvshmem().close();
     }
   }
 }

@@ -4,8 +4,8 @@ import braid.internal.resource.Attachment;
 import braid.natives.nccl.NcclCommunicator;
 import braid.natives.nccl.NcclWindow;
 
-/// What NCCL knows of such memory: its copy-engine collectives take none without it. A window ends
-/// with its communicator, the memory does not; so it can be registered with the next one.
+/// NCCL's registration of memory, which its copy-engine collectives require. A window ends with its
+/// communicator; the memory can then be registered with the next one.
 public final class Window implements Attachment {
   private NcclWindow window;
 
@@ -13,19 +13,20 @@ public final class Window implements Attachment {
     this.window = window;
   }
 
-  /// Whether that communicator knows the memory.
-  public synchronized boolean isOf(NcclCommunicator communicator) {
+  /// Returns true if the memory is registered with the communicator.
+  public synchronized boolean isRegisteredWith(NcclCommunicator communicator) {
     return window.isOf(communicator);
   }
 
-  /// Makes sure that the communicator knows the memory. All ranks call it together.
+  /// Registers the memory with the communicator unless it is. Collective: all ranks call it
+  /// together.
   public synchronized void register(NcclCommunicator communicator) {
     if (!window.isOf(communicator)) {
       window = communicator.register(window.address(), window.bytes());
     }
   }
 
-  /// On all ranks in the same order.
+  /// Closes the window, in the same order on all ranks.
   synchronized void close() {
     window.close();
   }

@@ -1,4 +1,4 @@
-/// What symmetric memory is made of on GPUs: each kind keeps to itself what it needs.
+/// Kinds of symmetric memory on GPUs, independent of each other's libraries.
 @NullMarked
 package braid.internal.cuda.memory;
 

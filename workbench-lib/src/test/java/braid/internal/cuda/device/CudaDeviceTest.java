@@ -7,9 +7,9 @@ import org.junit.jupiter.api.Test;
 
 class CudaDeviceTest {
   @Test
-  void whatCudaCannotUseIsOneLineWithTheHostAsAWayOut() {
+  void aMissingGpuIsOneLineThatNamesTheHostBackend() {
     assertThat(
-            CudaDevice.refused(
+            CudaDevice.refusal(
                 Optional.of("no GPU can be used: cuInit failed: CUDA_ERROR_SYSTEM_NOT_READY (…)"),
                 0,
                 0,
@@ -19,9 +19,9 @@ class CudaDeviceTest {
   }
 
   @Test
-  void aRankWithoutAGpuOfItsOwnIsToldHowManyThereAre() {
-    assertThat(CudaDevice.refused(Optional.empty(), 2, 1, 1)).isEmpty();
-    assertThat(CudaDevice.refused(Optional.empty(), 2, 2, 2))
+  void aRankWithoutAGpuLearnsTheNumberOfUsableGpus() {
+    assertThat(CudaDevice.refusal(Optional.empty(), 2, 1, 1)).isEmpty();
+    assertThat(CudaDevice.refusal(Optional.empty(), 2, 2, 2))
         .contains(
             "rank 2 needs GPU 2 but CUDA can use 2 here; start fewer ranks, look at CUDA_VISIBLE_DEVICES, or run on the host: --backend host");
   }

@@ -9,21 +9,21 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class AutoKindTest {
-  private final List<String> said = new ArrayList<>();
+  private final List<String> printed = new ArrayList<>();
 
   @Test
-  void nativeMemoryIsTakenWithoutAWord() {
-    var kind = new AutoKind(Optional::empty, said::add);
+  void nativeMemoryIsUsedWithoutALine() {
+    var kind = new AutoKind(Optional::empty, printed::add);
     assertThat(kind.take()).isEqualTo(MemoryKind.NATIVE);
-    assertThat(said).isEmpty();
+    assertThat(printed).isEmpty();
   }
 
   @Test
-  void whatIsTakenInsteadIsSaidOnceWithItsReason() {
-    var kind = new AutoKind(() -> Optional.of("the driver passes none"), said::add);
+  void theFallbackIsPrintedOnceWithItsReason() {
+    var kind = new AutoKind(() -> Optional.of("the driver passes none"), printed::add);
     assertThat(kind.take()).isEqualTo(MemoryKind.IPC);
     assertThat(kind.take()).isEqualTo(MemoryKind.IPC);
-    assertThat(said)
+    assertThat(printed)
         .containsExactly(
             "symmetric memory is of kind ipc, since auto found no native: the driver passes none");
   }

@@ -13,30 +13,30 @@ import java.util.TreeSet;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// What the GPU is at, as NVML says: a number measured while the GPU was held back is not the
-/// number of the one before. Without NVML there are no readings.
-public final class Hardware {
+/// State of the GPU according to NVML: clocks, power, temperature and throttling, without which
+/// measurements cannot be compared. Without NVML there are no readings.
+public final class NvmlReadings {
   private static final double MILLIS = 1000;
 
   private final String pciBusId;
-  private final Set<String> said = new HashSet<>();
+  private final Set<String> printed = new HashSet<>();
   private @Nullable Nvml nvml;
 
-  public Hardware(String pciBusId) {
+  public NvmlReadings(String pciBusId) {
     this.pciBusId = pciBusId;
   }
 
-  /// What connects the GPU to its peers, for tables.
+  /// Name of the GPU's links to its peers, for tables.
   public synchronized String links() {
-    return asked(opened -> opened.links(pciBusId).size())
+    return query(opened -> opened.links(pciBusId).size())
         .map(links -> links == 0 ? "PCIe" : "NVLink x" + links)
         .orElse("unknown");
   }
 
-  /// What it is at, for what was measured just before. It may be idle already, which does not mean
-  /// that it was held back.
+  /// State for a measurement that has just ended. The GPU may be idle already, which does not count
+  /// as throttling.
   public synchronized Reading reading() {
-    return now().map(Hardware::reading).orElse(Reading.NONE);
+    return now().map(NvmlReadings::reading).orElse(Reading.NONE);
   }
 
   static Reading reading(Nvml.Reading now) {
@@ -53,7 +53,7 @@ public final class Hardware {
     return value == Nvml.UNKNOWN ? Reading.UNKNOWN : value;
   }
 
-  /// By name, for a rank's counters.
+  /// Readings by name, for a rank's counters.
   public synchronized SequencedMap<String, Long> readings() {
     var readings = new LinkedHashMap<String, Long>();
     now()
@@ -71,21 +71,22 @@ public final class Hardware {
   }
 
   private Optional<Nvml.Reading> now() {
-    return asked(opened -> opened.reading(pciBusId));
+    return query(opened -> opened.reading(pciBusId));
   }
 
-  /// Evidence must not end what it is about: what NVML refuses is not known, and said once.
-  private <T> Optional<T> asked(Function<Nvml, T> question) {
+  /// Queries NVML. Its errors are printed once and yield no reading, since a missing reading must
+  /// not fail a run.
+  private <T> Optional<T> query(Function<Nvml, T> query) {
     try {
       var existing = nvml;
       if (existing == null && Nvml.missing().isEmpty()) {
         existing = Nvml.open();
         nvml = existing;
       }
-      return Optional.ofNullable(existing).map(question);
+      return Optional.ofNullable(existing).map(query);
     } catch (GpuError e) {
-      var line = "clocks and power are not known: " + e.getMessage();
-      if (said.add(line)) {
+      var line = "clocks and power are not available: " + e.getMessage();
+      if (printed.add(line)) {
         System.err.println(line);
       }
       return Optional.empty();

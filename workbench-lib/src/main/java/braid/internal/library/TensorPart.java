@@ -5,10 +5,10 @@ import braid.model.DType;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 
-/// This rank's part of a tensor that all ranks have, as a library needs it.
+/// This rank's part of a symmetric tensor, as a library needs it.
 ///
-/// @param attachment what the kind of memory keeps with it, such as a window
-public record Piece(DType dtype, MemorySegment memory, Optional<Attachment> attachment) {
+/// @param attachment library state of the memory, such as a window
+public record TensorPart(DType dtype, MemorySegment memory, Optional<Attachment> attachment) {
   public long address() {
     return memory.address();
   }

@@ -2,11 +2,11 @@ package braid.internal.library;
 
 import braid.schedule.Collective;
 
-/// A collective that a library is asked for; all ranks ask for the same.
+/// A collective to be run by a library, the same on all ranks.
 ///
-/// @param root of a broadcast; of no meaning else
-public record Request(Collective collective, Piece x, Piece y, int root) {
-  /// Bytes that come to a rank, or leave it, at least.
+/// @param root rank that sends a broadcast; unused otherwise
+public record LibraryRequest(Collective collective, TensorPart x, TensorPart y, int root) {
+  /// Least number of bytes that a rank receives or sends.
   public long linkBytes(int ranks) {
     long others = ranks - 1L;
     return switch (collective) {

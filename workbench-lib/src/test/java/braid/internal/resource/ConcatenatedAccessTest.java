@@ -10,49 +10,49 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-class PiecesTest {
+class ConcatenatedAccessTest {
   private static final int NUMBERS = 7;
   private static final DType TYPE = DType.BF16;
 
   private final Arena arena = Arena.ofAuto();
 
-  /// Not side by side.
+  /// Parts that are not side by side.
   private final List<MemorySegment> parts = List.of(part(), part(), part());
 
-  private final Pieces pieces = new Pieces(HostAccess.HOST, parts);
+  private final ConcatenatedAccess access = new ConcatenatedAccess(HostAccess.HOST, parts);
 
   private MemorySegment part() {
-    var room = arena.allocate(64L + (long) NUMBERS * TYPE.bytes());
-    return room.asSlice(32, (long) NUMBERS * TYPE.bytes());
+    var memory = arena.allocate(64L + (long) NUMBERS * TYPE.bytes());
+    return memory.asSlice(32, (long) NUMBERS * TYPE.bytes());
   }
 
   @Test
-  void whatIsWrittenIsWhereItBelongsAndIsReadBack() {
+  void storesIntoTheRightPartsAndLoadsBack() {
     var values = new float[3 * NUMBERS];
     for (int i = 0; i < values.length; i++) {
       values[i] = i;
     }
-    pieces.store(TYPE, values, pieces.whole());
+    access.store(TYPE, values, access.whole());
     for (int i = 0; i < values.length; i++) {
       assertThat(TYPE.load(parts.get(i / NUMBERS), i % NUMBERS)).isEqualTo(i);
-      assertThat(pieces.get(TYPE, pieces.whole(), i)).isEqualTo(i);
+      assertThat(access.get(TYPE, access.whole(), i)).isEqualTo(i);
     }
-    // A stretch over all seams.
+    // A range across all parts.
     var some = new float[2 * NUMBERS];
-    pieces.load(TYPE, pieces.whole().asSlice(3L * TYPE.bytes()), some);
+    access.load(TYPE, access.whole().asSlice(3L * TYPE.bytes()), some);
     assertThat(some[0]).isEqualTo(3);
     assertThat(some[some.length - 1]).isEqualTo(3 + 2 * NUMBERS - 1);
   }
 
   @Test
-  void fillsGoOverTheSeams() {
-    pieces.fill(TYPE, pieces.whole().asSlice(TYPE.bytes()), 5);
-    assertThat(pieces.get(TYPE, pieces.whole(), 0)).isZero();
-    assertThat(pieces.get(TYPE, pieces.whole(), 1)).isEqualTo(5);
-    assertThat(pieces.get(TYPE, pieces.whole(), 3 * NUMBERS - 1)).isEqualTo(5);
-    pieces.fillIntegers(TYPE, pieces.whole(), 11);
+  void fillsAcrossParts() {
+    access.fill(TYPE, access.whole().asSlice(TYPE.bytes()), 5);
+    assertThat(access.get(TYPE, access.whole(), 0)).isZero();
+    assertThat(access.get(TYPE, access.whole(), 1)).isEqualTo(5);
+    assertThat(access.get(TYPE, access.whole(), 3 * NUMBERS - 1)).isEqualTo(5);
+    access.fillIntegers(TYPE, access.whole(), 11);
     for (int i = 0; i < 3 * NUMBERS; i++) {
-      assertThat(pieces.get(TYPE, pieces.whole(), i)).isEqualTo(Integers.at(11, i));
+      assertThat(access.get(TYPE, access.whole(), i)).isEqualTo(Integers.at(11, i));
     }
   }
 }

@@ -11,7 +11,7 @@ import java.util.Optional;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-class FormsTest {
+class OperandFormsTest {
   private static final int ALIGNMENT = 16;
 
   @ParameterizedTest
@@ -22,7 +22,7 @@ class FormsTest {
     "FP8_E5M2, 16, 32, false, 16, 32",
     "FP8_E4M3, 1, 17, false, 1, 32"
   })
-  void whatIsWidenedHasRowsThatCublasLtTakes(
+  void widenedMatricesHaveAlignedRows(
       DType dtype, int rows, int columns, boolean transposed, int storedRows, int stride) {
     try (var arena = Arena.ofConfined()) {
       var memory = arena.allocate((long) rows * columns, ALIGNMENT);
@@ -30,11 +30,12 @@ class FormsTest {
           transposed
               ? Matrix.transposed(memory, dtype, rows, columns)
               : Matrix.of(memory, dtype, rows, columns);
-      long bytes = Forms.formBytes(source, dtype);
+      long bytes = OperandForms.formBytes(source, dtype);
       assertThat(bytes).isEqualTo((long) storedRows * stride * Short.BYTES);
       var form = arena.allocate(bytes, ALIGNMENT);
       var right =
-          Forms.right(new Operand(source, dtype, Optional.of(new PrivateMemory(form, () -> {}))));
+          OperandForms.right(
+              new Operand(source, dtype, Optional.of(new PrivateMemory(form, () -> {}))));
       assertThat(right).isEqualTo(new Matrix(form, DType.FP16, rows, columns, stride, transposed));
     }
   }
@@ -49,15 +50,15 @@ class FormsTest {
     "FP8_E5M2, FP8_E4M3, false, 1536",
     "FP8_E5M2, FP8_E5M2, false, 3072"
   })
-  void onlyTwoOfE5m2AreWidened(DType left, DType right, boolean transposed, long bytes) {
+  void onlyE5m2TimesE5m2IsWidened(DType left, DType right, boolean transposed, long bytes) {
     try (var arena = Arena.ofConfined()) {
       var memory = arena.allocate(32 * 48, ALIGNMENT);
       var source =
           transposed ? Matrix.transposed(memory, right, 32, 48) : Matrix.of(memory, right, 32, 48);
-      assertThat(Forms.formBytes(source, left)).isEqualTo(bytes);
+      assertThat(OperandForms.formBytes(source, left)).isEqualTo(bytes);
       if (bytes == 32 * 48) {
         var form = new PrivateMemory(arena.allocate(bytes, ALIGNMENT), () -> {});
-        assertThat(Forms.right(new Operand(source, left, Optional.of(form))))
+        assertThat(OperandForms.right(new Operand(source, left, Optional.of(form))))
             .isEqualTo(Matrix.transposed(form.segment(), right, 32, 48));
       }
     }
@@ -70,12 +71,12 @@ class FormsTest {
     "FP16, 5, 7, true, 0",
     "BF16, 5, 7, false, 0"
   })
-  void whatTensorCoresTakeIsNotWidened(
+  void matricesThatTensorCoresTakeAreNotWidened(
       DType dtype, int rows, int columns, boolean transposed, long bytes) {
     try (var arena = Arena.ofConfined()) {
       var memory = arena.allocate((long) rows * columns * dtype.bytes(), ALIGNMENT);
       assertThat(
-              Forms.formBytes(
+              OperandForms.formBytes(
                   transposed
                       ? Matrix.transposed(memory, dtype, rows, columns)
                       : Matrix.of(memory, dtype, rows, columns),

@@ -6,16 +6,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
-/// Brings a GPU to rest whose streams may wait for signals that do not come any more.
-public final class GpuRest {
-  /// What a GPU that nobody holds up takes at most for what it was given.
+/// Waits until a GPU is idle whose streams may wait for signals that cannot arrive any more.
+public final class GpuIdle {
+  /// Time limit for queued work once no stream waits for a signal.
   private static final long MOST_SECONDS = 5;
 
   private static final long SLEEP_NANOS = 200_000;
 
-  private GpuRest() {}
+  private GpuIdle() {}
 
-  /// Ends waits until all is done.
+  /// Ends waits repeatedly until all work is done.
   public static void await(Gpu gpu, BooleanSupplier done, Runnable endWaits) {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(MOST_SECONDS);
     while (!done.getAsBoolean()) {

@@ -7,16 +7,17 @@ import braid.natives.nvml.Nvml;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
-class HardwareTest {
+class NvmlReadingsTest {
   @Test
-  void aGpuThatIsIdleAlreadyWasNotHeldBack() {
+  void idleDoesNotCountAsThrottling() {
     var now = new Nvml.Reading(1905, 3201, 649.6, 61, Set.of("idle", "power cap"), 0);
-    assertThat(Hardware.reading(now)).isEqualTo(new Reading(1905, 650, 61, Set.of("power cap")));
+    assertThat(NvmlReadings.reading(now))
+        .isEqualTo(new Reading(1905, 650, 61, Set.of("power cap")));
   }
 
   @Test
-  void whatAGpuDoesNotTellIsNotZero() {
+  void missingReadingsAreUnknownNotZero() {
     var now = new Nvml.Reading(Nvml.UNKNOWN, 0, Double.NaN, Nvml.UNKNOWN, Set.of(), 0);
-    assertThat(Hardware.reading(now)).isEqualTo(Reading.NONE);
+    assertThat(NvmlReadings.reading(now)).isEqualTo(Reading.NONE);
   }
 }

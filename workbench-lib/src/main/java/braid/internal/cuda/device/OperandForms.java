@@ -4,22 +4,21 @@ import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.model.DType;
 
-/// The forms in which cublasLt takes the sides of a multiplication.
-public final class Forms {
-  /// Numbers.
+/// Forms in which cublasLt takes the sides of a multiplication.
+public final class OperandForms {
+  /// Multiple of numbers to which strides are rounded up.
   private static final int MULTIPLE = 16;
 
-  private Forms() {}
+  private OperandForms() {}
 
-  /// Whether tensor cores multiply numbers of those types in fp8: E5M2 has no partner of its own
-  /// type there.
+  /// Returns true if tensor cores multiply these types in fp8. They do not multiply E5M2 by E5M2.
   public static boolean isFp8Pair(DType left, DType right) {
     return left.isFp8() && right.isFp8() && (left != DType.FP8_E5M2 || right != DType.FP8_E5M2);
   }
 
-  /// Bytes of the second form that a right side needs beside left sides of that type; 0 where it is
-  /// multiplied as it lies. Tensor cores take fp8 stored by columns; what they do not take is
-  /// widened.
+  /// Size in bytes of the second form that a right side needs with left sides of the type; 0 if it
+  /// is multiplied as stored. Tensor cores take fp8 stored by columns; other fp8 matrices are
+  /// widened to fp16.
   public static long formBytes(Matrix source, DType left) {
     if (!source.dtype().isFp8()) {
       return 0;
@@ -44,7 +43,7 @@ public final class Forms {
         && fitsTensorCores(source);
   }
 
-  /// The right side as it is multiplied.
+  /// Returns the right side in the form in which it is multiplied.
   static Matrix right(Operand operand) {
     var source = operand.source();
     if (operand.widened().isEmpty()) {
@@ -71,13 +70,13 @@ public final class Forms {
     return matrix.transposed() ? matrix.rows() : matrix.columns();
   }
 
-  /// How far apart the rows of a matrix begin that is widened to fp16: at multiples of 16 bytes, or
-  /// cublasLt has no algorithm for it.
+  /// Stride of a matrix that is widened to fp16: a multiple of 16 bytes, without which cublasLt has
+  /// no algorithm.
   static long wideStride(Matrix matrix) {
     return up(storedColumns(matrix));
   }
 
-  /// The next multiple of so many numbers: of any type they take a multiple of 16 bytes.
+  /// Rounds up to a multiple of 16 numbers, which is a multiple of 16 bytes for any type.
   static long up(long numbers) {
     return (numbers + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
   }
