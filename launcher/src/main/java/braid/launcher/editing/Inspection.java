@@ -11,7 +11,7 @@ import java.util.stream.Stream;
 import jdk.jshell.Snippet;
 import jdk.jshell.SourceCodeAnalysis.Documentation;
 
-/// What is known about what stands at the cursor: its signature, where a cell declared it, and its
+/// Description of the name at the cursor: its signature, the cell that declared it, and its
 /// comment.
 final class Inspection {
   static final String MARKDOWN = "text/markdown";

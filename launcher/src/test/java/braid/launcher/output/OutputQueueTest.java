@@ -217,7 +217,7 @@ class OutputQueueTest {
     while (rank.getState() != Thread.State.WAITING) {
       Thread.onSpinWait();
     }
-    queue.hurry();
+    queue.stopBlocking();
     rank.join();
     queue.finish();
     deliver(queue);

@@ -80,7 +80,7 @@ class TestedWaysTest {
     assertThat(exitCode(Outcome.OK, Outcome.WRONG)).isEqualTo(ExitCode.VERIFICATION_FAILED);
     assertThat(exitCode(Outcome.OK, Outcome.NOT_RUN)).isEqualTo(ExitCode.VERIFICATION_FAILED);
     assertThat(exitCode(Outcome.NOT_AVAILABLE)).isEqualTo(ExitCode.USAGE);
-    var died = new CellFailure(CellFailure.Kind.RANK_DIED, "RankDied", "rank 1 died", List.of());
+    var died = new CellFailure(CellFailure.Cause.RANK_DIED, "RankDied", "rank 1 died", List.of());
     assertThat(new SelfTestResult(List.of(), Optional.of(died)).exitCode())
         .isEqualTo(ExitCode.RANK_DIED);
   }

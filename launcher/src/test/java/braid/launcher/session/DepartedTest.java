@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.Random;
@@ -35,7 +35,7 @@ class DepartedTest {
 
   private CellFailure fails(String source) {
     var failure = session.run(new Cell("the cell", source), new Recorded()).failure().orElseThrow();
-    assertThat(failure.kind()).isEqualTo(Kind.EXCEPTION);
+    assertThat(failure.cause()).isEqualTo(Cause.EXCEPTION);
     // All ranks take part in the next cell.
     assertThat(result("java.util.Arrays.stream(world.gather((long) world.rank())).sum()"))
         .isEqualTo("3");

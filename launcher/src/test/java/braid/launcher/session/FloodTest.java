@@ -3,7 +3,7 @@ package braid.launcher.session;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.cell.Outcome;
 import braid.launcher.machine.BackendChoice;
@@ -197,7 +197,7 @@ class FloodTest {
       Thread.onSpinWait();
     }
     session.interrupt();
-    assertThat(endless.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(endless.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
 

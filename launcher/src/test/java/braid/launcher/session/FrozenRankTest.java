@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -83,7 +83,7 @@ class FrozenRankTest {
     signal("CONT");
     again.await();
     session.interrupt();
-    assertThat(running.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(running.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(output.err.toString().lines().toList())
         .satisfiesExactly(
             line ->
@@ -136,7 +136,7 @@ class FrozenRankTest {
     assertThat(failure.message())
         .startsWith("the cell was interrupted")
         .endsWith("; rank 1 (pid " + pid + ") did not answer and was ended");
-    assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+    assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
     assertThat(failure.traceback()).last().isEqualTo("%restart starts new ranks.");
     usableAfterARestart();
   }

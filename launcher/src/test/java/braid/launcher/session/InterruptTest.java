@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
 import java.nio.file.Path;
 import java.util.List;
@@ -89,7 +89,7 @@ class InterruptTest {
       throws Exception {
     run("int kept = 41;");
     var failure = interrupted(BEGUN + endless);
-    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(failure.message()).startsWith("the cell was interrupted").doesNotContain("twice");
     assertThat(result("world.barrier(); kept + 1")).isEqualTo("42");
     assertThat(session.ranks().death()).isEmpty();
@@ -129,8 +129,8 @@ class InterruptTest {
                     System.out.println("begun");
                     if (world.rank() != 1) pipe.run(); else Thread.sleep(Long.MAX_VALUE);
                     """)
-                .kind())
-        .isEqualTo(Kind.INTERRUPTED);
+                .cause())
+        .isEqualTo(Cause.INTERRUPTED);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
 
@@ -148,7 +148,7 @@ class InterruptTest {
         var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(1536, 512, 512)).overlap(Overlap.pipelined(4)).build();
         """);
     var failure = interrupted("pipe.run();\n" + BEGUN + "while (true) pipe.run();");
-    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("streams(true)")).isEqualTo("[]");
     assertThat(result("streams(false).size() > 1")).isEqualTo("true");
     assertThat(
@@ -169,7 +169,7 @@ class InterruptTest {
         interrupted(
             BEGUN
                 + "Tuner.on(world).gemm(GemmSpec.allGatherGemm(768, 256, 256)).repeats(10_000).run();");
-    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
 
@@ -180,7 +180,7 @@ class InterruptTest {
     for (int i = 0; i < 20; i++) {
       session.interrupt();
     }
-    assertThat(running.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(running.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("kept + 1")).isEqualTo("42");
   }
 
@@ -211,13 +211,13 @@ class InterruptTest {
     assertThat(running).isNotDone();
     session.insist();
     var failure = running.get().failure().orElseThrow();
-    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(failure.traceback())
         .containsExactly(
             "the cell, line 2, was interrupted twice: rank 1 did not stop; the ranks were ended and new ones started; what cells declared is gone",
             "ranks 0, 2 waited for barrier in group `world` and were released.");
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
-    assertThat(run("kept").failure().orElseThrow().kind()).isEqualTo(Kind.COMPILE);
+    assertThat(run("kept").failure().orElseThrow().cause()).isEqualTo(Cause.COMPILE);
     assertThat(session.ranks().all()).noneMatch(rank -> pids.contains(rank.pid()));
   }
 

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.MagicName;
 import braid.launcher.cell.Outcome;
 import braid.launcher.session.magic.MavenJars;
@@ -199,7 +199,7 @@ class MagicsTest {
   void whatIsWrongWithAFileIsSaidByFileAndLine() throws IOException {
     var broken =
         failure("%load " + file("Broken.java", "int fine = 1;\nint bad = fine + nothing;\n"));
-    assertThat(broken.kind()).isEqualTo(Kind.COMPILE);
+    assertThat(broken.cause()).isEqualTo(Cause.COMPILE);
     assertThat(broken.message()).isEqualTo("Broken.java, line 2: error: cannot find symbol");
     var thrown =
         failure("int before = 1;\n%load " + file("Throws.jsh", "int n = 0;\n\nint m = 1 / n;\n"));

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.launcher.cell.Cell;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
 import braid.model.BraidException;
 import braid.natives.cuda.Gpu;
@@ -61,10 +61,10 @@ class RankLifeTest {
       for (int i = 0; i < 5; i++) {
         kill9(session.ranks().get(2).pid());
         var failure = run(session, "1 + " + i).failure().orElseThrow();
-        assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+        assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
         assertThat(failure.message()).startsWith("rank 2 ").contains("SIGKILL");
         var again = run(session, "1").failure().orElseThrow();
-        assertThat(again.kind()).isEqualTo(Kind.RANK_DIED);
+        assertThat(again.cause()).isEqualTo(Cause.RANK_DIED);
         assertThat(run(session, "%restart").failure()).isEmpty();
         assertThat(run(session, "1").result().orElseThrow().text()).isEqualTo("1");
       }
@@ -84,7 +84,7 @@ class RankLifeTest {
       long victim = session.ranks().get(1).pid();
       kill9(victim);
       var failure = outcome.get().failure().orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
       assertThat(failure.message())
           .startsWith(
               "rank 1 (pid " + victim + ") was killed by SIGKILL (signal 9) while cell 1 ran");
@@ -115,7 +115,7 @@ class RankLifeTest {
       assertThat(before.err.toString()).startsWith("rank 2").contains("%restart");
       var failure =
           session.run(new Cell("cell 1", "1 + 1"), new Recorded()).failure().orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
       assertThat(failure.message()).startsWith("rank 2").contains("%restart");
     }
   }
@@ -128,7 +128,7 @@ class RankLifeTest {
               .run(new Cell("cell 1", "System.exit(7);"), new Recorded())
               .failure()
               .orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
       assertThat(failure.message()).contains("exited with code 7");
     }
   }
@@ -151,7 +151,7 @@ class RankLifeTest {
                   output)
               .failure()
               .orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
       assertThat(failure.message()).contains("exited with code 3");
       for (var pid : output.out.toString().replaceAll("\\[\\d] ", "").strip().split("\\s+", -1)) {
         kill9(Long.parseLong(pid));

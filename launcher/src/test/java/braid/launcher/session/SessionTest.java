@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
 import braid.launcher.editing.Completeness.Status;
 import java.nio.file.Path;
@@ -149,7 +149,7 @@ class SessionTest {
         "int broken(int n) {\n  if (n == 1) throw new IllegalStateException(\"boom\", new java.io.IOException(\"disk\"));\n  return n; }");
     int declared = cells;
     var failure = failure("int fine = 1;\nbroken(Integer.parseInt(" + RANK + "));");
-    assertThat(failure.kind()).isEqualTo(Kind.EXCEPTION);
+    assertThat(failure.cause()).isEqualTo(Cause.EXCEPTION);
     assertThat(failure.name()).isEqualTo("java.lang.IllegalStateException");
     assertThat(failure.message()).isEqualTo("boom");
     assertThat(failure.traceback().getFirst())
@@ -183,7 +183,7 @@ class SessionTest {
   @Test
   void compileErrorsPointAtTheCellsOwnLine() {
     var failure = failure("int ok = 1;\n\nint bad = ok + nothing;");
-    assertThat(failure.kind()).isEqualTo(Kind.COMPILE);
+    assertThat(failure.cause()).isEqualTo(Cause.COMPILE);
     assertThat(failure.message()).endsWith("line 3: error: cannot find symbol");
     assertThat(failure.traceback()).contains("    int bad = ok + nothing;", "                   ^");
   }
@@ -191,7 +191,7 @@ class SessionTest {
   @Test
   void aCellCutOffInTheMiddleRunsNothing() {
     var failure = failure("System.out.println(\"half\");\nvoid f() {");
-    assertThat(failure.kind()).isEqualTo(Kind.COMPILE);
+    assertThat(failure.cause()).isEqualTo(Cause.COMPILE);
     assertThat(output.out).isEmpty();
   }
 
@@ -219,7 +219,7 @@ class SessionTest {
     assertThat(result("%%front\nint inFront = 6; System.out.println(\"here\"); inFront * 7"))
         .isEqualTo("42");
     assertThat(output.out).hasToString("here\n");
-    assertThat(failure("inFront").kind()).isEqualTo(Kind.COMPILE);
+    assertThat(failure("inFront").cause()).isEqualTo(Cause.COMPILE);
   }
 
   @Test
@@ -259,7 +259,7 @@ class SessionTest {
       begun.await();
       session.interrupt();
       var failure = outcome.get().failure().orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+      assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
       assertThat(failure.traceback()).containsExactly("endless was interrupted, line 3");
       assertThat(result("%%front\n6 * 7")).isEqualTo("42");
     }
@@ -363,7 +363,7 @@ class SessionTest {
                       new Cell("endless", "System.out.println(\"begun\");\n" + endless), watching));
       started.await();
       session.interrupt();
-      assertThat(outcome.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+      assertThat(outcome.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
       assertThat(result("6 * 7")).isEqualTo("42");
     }
   }

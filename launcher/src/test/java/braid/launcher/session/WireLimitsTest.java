@@ -44,7 +44,7 @@ class WireLimitsTest {
 
   private CellFailure failure(String source) {
     var failure = session.run(new Cell("a cell", source), new Recorded()).failure().orElseThrow();
-    assertThat(failure.kind()).isEqualTo(CellFailure.Kind.EXCEPTION);
+    assertThat(failure.cause()).isEqualTo(CellFailure.Cause.EXCEPTION);
     return failure;
   }
 

@@ -9,26 +9,26 @@ import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.stream.Collectors;
 
-/// All combinations on one screen: a line for each pattern, a column for each method, in a cell
-/// whether it is there. What transports and memory a "yes" has, and why it has no others, is said
-/// once below, for most cells have the same; so are the reasons of holes, by number. Collectives by
-/// themselves follow ([CollectiveGrid]).
+/// All combinations on one screen: a line per pattern, a column per method, and in each cell
+/// whether it is supported. Transports and memory of a "yes", and why others are missing, are
+/// explained once below, because most cells have the same. The reasons of unsupported cells follow
+/// by number, then collectives ([CollectiveGrid]).
 final class AbilityTable {
   static final String YES = "yes";
   static final String HOLE = "–";
 
-  /// Transports × kinds of memory that have one answer.
+  /// Transports × kinds of memory with the same answer.
   private record Box(
       SequencedSet<String> transports, SequencedSet<String> memories, Answer answer) {}
 
-  /// @param reason why not; empty where it is supported
+  /// @param reason why not; empty if it is supported
   private record Answer(boolean supported, String engine, String reason) {}
 
   private final String backend;
   private final List<Ability> overlaps;
   private final List<Ability> collectives;
 
-  /// What a "yes" means, by the mark that stands for it.
+  /// Meaning of each mark of a "yes".
   private final SequencedMap<List<Box>, String> marks = new LinkedHashMap<>();
 
   private final Footnotes notes;
@@ -53,11 +53,11 @@ final class AbilityTable {
 
   List<String> lines() {
     var lines = new ArrayList<String>();
-    lines.add("What can be overlapped, on the %s backend:".formatted(backend));
+    lines.add("Overlapped patterns on the %s backend:".formatted(backend));
     lines.addAll(matrix());
     marks.forEach((boxes, mark) -> lines.addAll(meaning(mark, boxes)));
     if (!collectives.isEmpty()) {
-      lines.add("Collectives by themselves:");
+      lines.add("Collectives:");
       lines.addAll(new CollectiveGrid(collectives, notes).lines());
     }
     var footnotes = notes.lines();
@@ -84,7 +84,7 @@ final class AbilityTable {
     return Footnotes.grid(table);
   }
 
-  /// "yes 2": the mark, and the number of what there is to know.
+  /// Returns the text of a cell, "yes 2": the mark, and the numbers of its notes.
   private String cell(List<Ability> abilities) {
     var text = new StringBuilder(mark(abilities));
     reasons(abilities).forEach(note -> text.append(' ').append(notes.number(note)));
@@ -121,7 +121,7 @@ final class AbilityTable {
     return lines;
   }
 
-  /// What is supported first. Kinds of memory with one answer are put together, then transports.
+  /// Groups abilities with the same answer, supported ones first: kinds of memory, then transports.
   private static List<Box> boxes(List<Ability> abilities) {
     record Over(String transport, Answer answer) {}
     record In(SequencedSet<String> memories, Answer answer) {}

@@ -9,13 +9,13 @@ import java.util.SequencedSet;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/// Collectives by themselves: a line for each, a column for each way that there is on the backend.
-/// In which memory a "yes" is one, and what moves the bytes, is said once below.
+/// Collectives outside pipelines: a line per collective, a column per transport that the backend
+/// supports. The memory of a "yes", and the engine that moves the bytes, are explained once below.
 final class CollectiveGrid {
   private final List<Ability> all;
   private final Footnotes notes;
 
-  /// What a "yes" means, by the mark that stands for it.
+  /// Meaning of each mark of a "yes".
   private final SequencedMap<String, String> marks = new LinkedHashMap<>();
 
   CollectiveGrid(List<Ability> all, Footnotes notes) {
@@ -74,40 +74,40 @@ final class CollectiveGrid {
     return text.toString();
   }
 
-  /// In which memory it is there, and why it is not in other.
+  /// Describes the supported kinds of memory, and why others are not supported.
   private static String memories(List<Ability> abilities) {
-    var there = new LinkedHashSet<String>();
+    var supported = new LinkedHashSet<String>();
     var holes = new LinkedHashMap<String, SequencedSet<String>>();
     for (var ability : abilities) {
       if (ability.supported()) {
-        there.add(ability.memory());
+        supported.add(ability.memory());
       } else {
         holes.computeIfAbsent(ability.reason(), _ -> new LinkedHashSet<>()).add(ability.memory());
       }
     }
-    var text = new StringBuilder("in %s memory".formatted(listed(there)));
+    var text = new StringBuilder("in %s memory".formatted(listed(supported)));
     holes.forEach((why, in) -> text.append("; not in %s: %s".formatted(listed(in), why)));
     return text.toString();
   }
 
-  /// What moves the bytes, and for whom: a collective where all its ways have the same, else the
-  /// ways.
+  /// Returns the engines and their users: a collective if all its transports have the same engine,
+  /// else the transports.
   private SequencedMap<String, SequencedSet<String>> engines() {
     var engines = new LinkedHashMap<String, SequencedSet<String>>();
     var ofAllWays = new LinkedHashMap<String, String>();
     cells()
         .forEach(
             (task, ways) -> {
-              var its =
+              var engine =
                   ways.values().stream()
                       .flatMap(List::stream)
                       .filter(Ability::supported)
                       .map(Ability::engine)
                       .distinct()
                       .toList();
-              long there = ways.values().stream().filter(CollectiveGrid::any).count();
-              if (its.size() == 1 && there > 1) {
-                ofAllWays.put(task, its.getFirst());
+              long supported = ways.values().stream().filter(CollectiveGrid::any).count();
+              if (engine.size() == 1 && supported > 1) {
+                ofAllWays.put(task, engine.getFirst());
               }
             });
     all.stream()
@@ -122,7 +122,7 @@ final class CollectiveGrid {
     return engines;
   }
 
-  /// The ways that the backend has nothing by, by the reason.
+  /// Returns the transports without any collective, by reason.
   private SequencedMap<String, SequencedSet<String>> missing() {
     var missing = new LinkedHashMap<String, SequencedSet<String>>();
     var ways = ways(false);
@@ -136,13 +136,13 @@ final class CollectiveGrid {
     return missing;
   }
 
-  /// Those with at least one collective, or those without.
-  private List<String> ways(boolean there) {
+  /// Returns the transports with at least one collective, or those without.
+  private List<String> ways(boolean supported) {
     return all.stream()
         .collect(Collectors.groupingBy(Ability::transport, LinkedHashMap::new, Collectors.toList()))
         .entrySet()
         .stream()
-        .filter(way -> any(way.getValue()) == there)
+        .filter(way -> any(way.getValue()) == supported)
         .map(way -> way.getKey())
         .toList();
   }
@@ -155,7 +155,7 @@ final class CollectiveGrid {
     return String.join(", ", names);
   }
 
-  /// By collective and way.
+  /// Groups abilities by collective and transport.
   private SequencedMap<String, SequencedMap<String, List<Ability>>> cells() {
     Function<Ability, String> way = Ability::transport;
     return all.stream()

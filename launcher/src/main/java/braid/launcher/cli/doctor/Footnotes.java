@@ -3,7 +3,7 @@ package braid.launcher.cli.doctor;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Remarks of a table by number, and all its lines no longer than the screen is wide.
+/// Numbered notes of a table, and line wrapping to the width of the screen.
 final class Footnotes {
   private static final int INDENT = 2;
 
@@ -14,7 +14,7 @@ final class Footnotes {
     this.columns = columns;
   }
 
-  /// The number of that note, which is the next one where it is new.
+  /// Returns the number of a note; a new note gets the next one.
   int number(String note) {
     if (!notes.contains(note)) {
       notes.add(note);
@@ -30,7 +30,7 @@ final class Footnotes {
     return lines;
   }
 
-  /// The text under each other after `first`.
+  /// Wraps text after `first`, with continuation lines indented.
   List<String> wrapped(String first, String text) {
     var indent = " ".repeat(INDENT + first.length());
     var lines = new ArrayList<String>();
@@ -49,7 +49,7 @@ final class Footnotes {
     return lines;
   }
 
-  /// Rows of cells, those of a column under each other.
+  /// Formats rows with aligned columns.
   static List<String> grid(List<List<String>> table) {
     var widths = new ArrayList<Integer>();
     for (int column = 0; column < table.getFirst().size(); column++) {

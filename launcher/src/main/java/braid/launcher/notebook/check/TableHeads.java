@@ -6,24 +6,24 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// The names of the columns of each table in a text.
+/// Column names of each table in a text.
 final class TableHeads {
   private static final Pattern TABLE = Pattern.compile("(?is)<table\\b.*?</table>");
   private static final Pattern ROW = Pattern.compile("(?is)<tr\\b.*?(?=<tr\\b|</tr>|</thead>)");
   private static final Pattern HEAD = Pattern.compile("(?is)<th\\b[^>]*>(.*?)(?=</th>|<th\\b|$)");
   private static final Pattern CELL = Pattern.compile("(?is)<td\\b");
 
-  /// What stands under a column's name, its type, is no part of it.
+  /// Type below a column's name, which is not part of it.
   private static final Pattern UNDER_THE_NAME = Pattern.compile("(?is)<br\\b.*");
 
   private static final Pattern TAG = Pattern.compile("<[^>]*>");
 
-  /// Tablesaw's rule between head and rows.
+  /// Tablesaw's line between head and rows.
   private static final Pattern RULE = Pattern.compile("\\s*-{3,}[-|+\\s]*");
 
   private TableHeads() {}
 
-  /// Of HTML tables: the first row that is made of `th` alone.
+  /// Returns the heads of HTML tables: the first row with only `th` cells.
   static List<List<String>> html(String html) {
     var heads = new ArrayList<List<String>>();
     for (var table = TABLE.matcher(html); table.find(); ) {
@@ -52,7 +52,7 @@ final class TableHeads {
         .strip();
   }
 
-  /// Of printed tables: the line above a rule, where it has names between bars.
+  /// Returns the heads of printed tables: the line above a rule, if it has names between bars.
   static List<List<String>> printed(String text) {
     var heads = new ArrayList<List<String>>();
     var lines = text.lines().toList();
