@@ -46,8 +46,8 @@ final class Inspection {
     return found.isEmpty() ? Optional.empty() : Optional.of(shown(found, detailed));
   }
 
-  /// It is found at the end of a class's name, and of a method's only inside its bracket: look from
-  /// the end of the name, then as if the bracket had been opened.
+  /// Returns the documentation of what precedes the end of the code. JShell finds a class's at the
+  /// end of its name but a method's only inside its bracket, so the second attempt opens one.
   private List<Documentation> documentation(String code) {
     var docs = compiler.analysis().documentation(code, code.length(), true);
     return docs.isEmpty()
@@ -65,7 +65,7 @@ final class Inspection {
     return new Found(signature, raw.map(DocComment::of), place);
   }
 
-  /// Where a cell declared it; empty where none did.
+  /// Returns the cell that declared the name, if any.
   private String place(String name) {
     var shell = compiler.shell();
     return Stream.of(

@@ -168,7 +168,7 @@ public final class RankSet implements AutoCloseable {
     try {
       refused.close();
     } catch (IOException e) {
-      // Nothing was sent on it.
+      // The refused socket carries no data yet.
     }
   }
 

@@ -126,7 +126,7 @@ final class Magics {
         throw new MagicError(mistake + " holds no class");
       }
     } catch (IOException e) {
-      throw new MagicError(mistake + " is no zip: " + e.getMessage());
+      throw new MagicError(mistake + " is not a zip: " + e.getMessage());
     }
   }
 

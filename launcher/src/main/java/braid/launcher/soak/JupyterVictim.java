@@ -93,9 +93,9 @@ final class JupyterVictim implements Victim {
     if (message.has("ready")) {
       ready.add(message.get("ready").getAsLong());
     } else if (running != null && message.has("ended")) {
-      running.end(message.get("ended").getAsBoolean(), message.get("said").getAsString());
+      running.end(message.get("ended").getAsBoolean(), message.get("text").getAsString());
     } else if (running != null) {
-      running.append(message.get("said").getAsString());
+      running.append(message.get("text").getAsString());
     }
   }
 

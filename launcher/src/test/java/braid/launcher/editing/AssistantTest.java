@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// The cursor stands at `|`, or at the end.
+/// The cursor is at `|`, or at the end.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class AssistantTest {
   private final CellCompiler compiler = new CellCompiler(new LocalExecutionControl());

@@ -13,7 +13,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 class GpusTest {
   private static final long GIB = 1L << 30;
 
-  /// As many alike.
+  /// Returns that number of identical GPUs.
   static Gpus gpus(int count) {
     var all =
         IntStream.range(0, count)

@@ -30,7 +30,7 @@ class HeartbeatMonitorTest {
     assertThat(silence.missed(state('T', 1000))).isTrue();
   }
 
-  /// A machine under load, or a JVM that collects garbage, is given more time.
+  /// A machine under load or a JVM that collects garbage gets more time.
   @Test
   void aRankThatRunsIsGivenMoreTime() {
     var silence = new HeartbeatMonitor();

@@ -19,11 +19,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Cells that do not end by themselves, and what the user's wish that they end comes to.
+/// Cells that do not end alone, and the effect of interrupts on them.
 class InterruptTest {
   private static final String BEGUN = "System.out.println(\"begun\");\n";
 
-  /// It heeds no interrupt and has no loop of its own.
+  /// Expression that ignores interrupts and has no loop of its own.
   private static final String DEAF = "new CompletableFuture<String>().join();";
 
   private Session session;
@@ -65,7 +65,7 @@ class InterruptTest {
     return running.get().failure().orElseThrow();
   }
 
-  /// A cell that is over comes to nothing any more, so it is waited for no longer.
+  /// Waits for a condition, or until the cell has ended and can no longer reach it.
   private static void await(CompletableFuture<?> running, BooleanSupplier happened) {
     while (!running.isDone() && !happened.getAsBoolean()) {
       Thread.onSpinWait();
@@ -95,7 +95,7 @@ class InterruptTest {
     assertThat(session.ranks().death()).isEmpty();
   }
 
-  /// Rank 2 keeps a thread that may still come, so the wait does not end by itself. The interrupt
+  /// Rank 2 keeps a thread that may still arrive, so the wait does not end alone. The interrupt
   /// follows once both ranks wait.
   @Test
   void aWaitForARankThatTakesNoPartEndsAndIsNamed(@TempDir Path folder) throws Exception {
@@ -134,7 +134,7 @@ class InterruptTest {
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
 
-  /// Queues of streams whose thread is anywhere but where it waits for the next task.
+  /// Looks for streams whose thread is not waiting for its next task.
   @Test
   void aCellIsOverOnlyWhenStreamsAreQuietSoThatTheNextMeasuresItselfAlone() throws Exception {
     run(
@@ -184,7 +184,7 @@ class InterruptTest {
     assertThat(result("kept + 1")).isEqualTo("42");
   }
 
-  /// Rank 1 speaks once the others wait and all that could heed an interrupt lies behind it.
+  /// Rank 1 prints once the others wait and are past everything that an interrupt could end.
   @Test
   void whoInsistsGetsNewRanksWhereOneDoesNotStop(@TempDir Path folder) throws Exception {
     run("int kept = 41;");
@@ -214,14 +214,14 @@ class InterruptTest {
     assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(failure.traceback())
         .containsExactly(
-            "the cell, line 2, was interrupted twice: rank 1 did not stop; the ranks were ended and new ones started; what cells declared is gone",
+            "the cell, line 2, was interrupted twice: rank 1 did not stop; the ranks were ended and new ones started; all declarations are lost",
             "ranks 0, 2 waited for barrier in group `world` and were released.");
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
     assertThat(run("kept").failure().orElseThrow().cause()).isEqualTo(Cause.COMPILE);
     assertThat(session.ranks().all()).noneMatch(rank -> pids.contains(rank.pid()));
   }
 
-  /// Who insists because it takes a moment too long loses nothing.
+  /// A second interrupt loses nothing if the ranks stop after a moment.
   @Test
   void whoInsistsKeepsRanksThatStop() throws Exception {
     run("int kept = 41;");

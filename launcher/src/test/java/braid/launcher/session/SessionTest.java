@@ -69,7 +69,7 @@ class SessionTest {
                 "Schedule.of(GemmSpec.allGatherGemm(8, 8, 8), Overlap.pipelined(2), 2).findings()"))
         .isEqualTo("[]");
     assertThat(result("Part.INPUT + \" \" + Lane.Role.COMPUTE")).isEqualTo("input COMPUTE");
-    // A class of the usual imports whose name a class inside the package has too.
+    // The package has an internal class of the same name as this class of the usual imports.
     assertThat(result("Flow.defaultBufferSize()")).isEqualTo("256");
     assertThat(result("import java.nio.Buffer;\nBuffer.class.getName()"))
         .isEqualTo("java.nio.Buffer");
@@ -88,7 +88,7 @@ class SessionTest {
     assertThat(many.failure().orElseThrow().message()).contains("first");
     assertThat(output.err.toString())
         .contains(
-            "note: each of the 1000 statements of this cell is compiled and run by itself, in 20 ms or more; a method or a block { } of them is compiled at once");
+            "note: each of the 1000 statements of this cell is compiled and run separately, in 20 ms or more; a method or a block { } of them is compiled at once");
     run("throw new Error(\"first\");\n" + "int a = 1;\n".repeat(998));
     assertThat(output.err.toString()).containsOnlyOnce("note: each of the");
   }
@@ -198,8 +198,7 @@ class SessionTest {
   @Test
   void whatIsNotDeclaredYetIsNamedWhenItIsCalled() {
     run("int early() { return later(); }");
-    assertThat(output.err)
-        .hasToString("note: this cannot be used before it is declared: method later()\n");
+    assertThat(output.err).hasToString("note: not usable until this is declared: method later()\n");
     assertThat(failure("Unheard of;").message()).endsWith("error: cannot find class Unheard");
     var failure = failure("early()");
     assertThat(failure.message()).contains("`early`");
@@ -227,7 +226,7 @@ class SessionTest {
     var failure = failure("%%front\nint deeper(int n) {\n  return deeper(n + 1);\n}\ndeeper(0);");
     var cell = "cell " + cells;
     assertThat(failure.name()).isEqualTo("java.lang.StackOverflowError");
-    // The method's beginning and its call take turns on the stack.
+    // The start of the method and its call alternate on the stack.
     assertThat(failure.traceback().getFirst())
         .matches("the front failed in " + cell + ", line [23]");
     assertThat(failure.traceback())
@@ -265,12 +264,12 @@ class SessionTest {
     }
   }
 
-  /// What one rank printed on stderr, where every line names its rank.
+  /// Returns the stderr of one rank, in which every line names its rank.
   private String complained() {
     return output.err.toString().replace("[0] ", "");
   }
 
-  /// As `try (var out = new PrintWriter(System.out))` does.
+  /// Closes System.out like `try (var out = new PrintWriter(System.out))`.
   @Test
   void whatIsPrintedAfterOutWasClosedIsSeen() {
     run(
@@ -295,10 +294,10 @@ class SessionTest {
     assertThat(output.out).hasToString("out\n");
     assertThat(complained().lines())
         .containsExactly(
-            "System.out must be a stream but was set to null; it prints here again",
-            "System.err must be a stream but was set to null; it prints here again",
-            "System.out must be a stream that can be flushed but that threw java.lang.Error; it"
-                + " prints here again",
+            "System.out must be a stream but was set to null; the original is restored",
+            "System.err must be a stream but was set to null; the original is restored",
+            "System.out must be a stream that can be flushed but that threw java.lang.Error; the"
+                + " original is restored",
             "err");
     assertThat(result("6 * 7")).isEqualTo("42");
     output = new Recorded();
@@ -307,7 +306,7 @@ class SessionTest {
     run("%%front\nSystem.out.println(\"again\");");
     assertThat(output.out).hasToString("in front\nagain\n");
     assertThat(output.err)
-        .hasToString("System.out must be a stream but was set to null; it prints here again\n");
+        .hasToString("System.out must be a stream but was set to null; the original is restored\n");
   }
 
   /// A cell may capture what later cells print.
@@ -334,10 +333,7 @@ class SessionTest {
 
   @Test
   void ranksAreListed() {
-    assertThat(result("%ranks").lines())
-        .hasSize(5)
-        .last()
-        .isEqualTo("backend host (as the code says)");
+    assertThat(result("%ranks").lines()).hasSize(5).last().isEqualTo("backend host (set in code)");
   }
 
   @Test
