@@ -120,7 +120,7 @@ public final class LibC {
       var failed = (int) CLOSE.invokeExact(descriptor);
       if (failed != 0) {
         throw new IllegalStateException(
-            "close(%d) failed: it is no open file descriptor".formatted(descriptor));
+            "close(%d) failed: it is not an open file descriptor".formatted(descriptor));
       }
     } catch (Throwable e) {
       throw unexpected(e);

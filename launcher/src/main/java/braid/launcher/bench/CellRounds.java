@@ -130,7 +130,7 @@ final class CellRounds {
     return measures;
   }
 
-  /// Time of each stage of an expression cell goes.
+  /// Returns the time of each stage of an expression cell, per number of ranks.
   Map<Integer, Map<String, Measure>> stages() {
     var all = new LinkedHashMap<Integer, Map<String, Measure>>();
     byRanks.forEach(

@@ -23,7 +23,7 @@ public record BackendChoice(String name, String why, List<String> devices) {
     this(name, why, List.of());
   }
 
-  /// @param from the option or variable that said so, as messages name it
+  /// @param from option or variable with the request, for messages
   /// @throws BraidException if there is no such backend
   public static void check(String requested, String from) {
     if (!BACKENDS.contains(requested)) {
@@ -33,9 +33,9 @@ public record BackendChoice(String name, String why, List<String> devices) {
     }
   }
 
-  /// @param wish `auto`, `host` or `cuda`
-  /// @param from the option or variable that said so, as messages name it
-  /// @throws BraidException if it was named and cannot be had
+  /// @param requested `auto`, `host` or `cuda`
+  /// @param from option or variable with the request, for messages
+  /// @throws BraidException if the requested backend is not available
   public static BackendChoice of(String requested, String from, int ranks, Gpus gpus) {
     check(requested, from);
     return switch (requested) {

@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 public final class ParameterCell {
   private ParameterCell() {}
 
-  /// @return what the user should know of it
+  /// @return notes for the user
   /// @throws braid.model.BraidException if the notebook does not declare a name, or not of that
   ///   type
   public static Optional<String> inject(Parameters parameters, Notebook notebook) {
@@ -61,7 +61,7 @@ public final class ParameterCell {
   /// Injects parameters into several notebooks of one run: each gets the parameters that it
   /// declares, and each parameter must be declared by at least one.
   ///
-  /// @return what the user should know of it
+  /// @return notes for the user
   /// @throws braid.model.BraidException if none declares a name, or one not of that type
   public static List<String> inject(Parameters parameters, List<Notebook> notebooks) {
     if (notebooks.size() == 1) {

@@ -389,7 +389,7 @@ public final class RankProcess {
             });
   }
 
-  /// Kills a frozen process, which cannot stop by itself.
+  /// Kills a frozen process, which cannot stop on its own.
   public void killFrozen() {
     endedFrozen = true;
     kill();

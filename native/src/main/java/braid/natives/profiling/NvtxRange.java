@@ -41,7 +41,7 @@ public final class NvtxRange implements AutoCloseable {
     }
   }
 
-  /// @param complaint why there are no calls; empty if there are
+  /// @param reason why the calls are missing; empty if they are available
   private record Found(@Nullable Calls calls, String reason) {
     static Found load() {
       var reason = "";
