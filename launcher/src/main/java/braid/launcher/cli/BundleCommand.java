@@ -64,9 +64,9 @@ final class BundleCommand implements Callable<Integer> {
               err.println("braid bundle: " + line);
               err.flush();
             });
-    var made = bundle.pack(file);
+    var summary = bundle.pack(file);
     var out = spec.commandLine().getOut();
-    out.println("bundle  " + made);
+    out.println("bundle  " + summary);
     out.flush();
     return 0;
   }

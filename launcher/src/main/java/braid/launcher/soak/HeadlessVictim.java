@@ -69,13 +69,13 @@ final class HeadlessVictim implements Victim {
   @Override
   public RunningCell begin(String code, Optional<Duration> limit) {
     stop = new StopRequest();
-    var asked = stop;
+    var request = stop;
     var cell = new RunningCell();
     var attempt = new CellAttempt(session, new Cell("the cell", code), new Forwarding(cell));
     Thread.ofPlatform()
         .daemon()
         .name("soak-headless")
-        .start(() -> run(attempt, new TimeLimits(limit, Optional.empty()), asked, cell));
+        .start(() -> run(attempt, new TimeLimits(limit, Optional.empty()), request, cell));
     return cell;
   }
 
