@@ -1,4 +1,4 @@
-"""What a cell costs through nbclient, from its request to its last output; a benchmark, no test.
+"""Benchmark of the time of a cell through nbclient, from its request to its last output.
 
     BRAID_KERNEL_ARGV='["java", "-cp", "…", "braid.launcher.cli.Braid", "kernel", "start"]' \
         JUPYTER_PATH=DIRECTORY /usr/bin/python3 bench_nbclient.py [RANKS]

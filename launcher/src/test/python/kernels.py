@@ -1,4 +1,4 @@
-"""Kernels under test, started as Jupyter starts them, and what they say to a client."""
+"""Starts kernels under test as Jupyter does and reads their messages."""
 
 import json
 import os
@@ -16,7 +16,7 @@ TIMEOUT_S = 120
 
 
 def install_kernelspec(name, ranks):
-    """A kernelspec where JUPYTER_PATH points, as `braid kernel install` would write one."""
+    """Writes a kernelspec into JUPYTER_PATH, as `braid kernel install` does."""
     folder = os.path.join(os.environ["JUPYTER_PATH"], "kernels", name)
     os.makedirs(folder, exist_ok=True)
     spec = {
@@ -30,20 +30,20 @@ def install_kernelspec(name, ranks):
 
 
 def start_process(*arguments):
-    """The kernel's command with arguments of our own; for what Jupyter would never pass."""
+    """Runs the kernel's command with arguments that Jupyter would never pass."""
     return subprocess.run(
         ARGV + list(arguments), capture_output=True, text=True, timeout=TIMEOUT_S
     )
 
 
 def children(pid):
-    """The processes below one, as pids, deepest last."""
+    """Returns the pids of all descendants of a process, deepest last."""
     parents = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat") as f:
-                    # The command may hold spaces and brackets; what follows the last bracket does not.
+                    # The command may contain spaces and brackets; the text after the last bracket does not.
                     parents[int(entry)] = int(f.read().rsplit(")", 1)[1].split()[1])
             except (FileNotFoundError, ProcessLookupError):
                 pass
@@ -55,7 +55,7 @@ def children(pid):
 
 
 def wait_for_end(pid_descriptors, seconds):
-    """Waits until all of them ended; says how many did not."""
+    """Waits until all processes end; returns the number of those that did not."""
     waiting = set(pid_descriptors)
     while waiting:
         ready, _, _ = select.select(list(waiting), [], [], seconds)
@@ -65,8 +65,8 @@ def wait_for_end(pid_descriptors, seconds):
     return len(waiting)
 
 
-class Ran:
-    """What one request brought: the reply, and all that was published for it up to its idle."""
+class Outcome:
+    """Reply to a request, and everything published for it up to its idle."""
 
     def __init__(self, reply, published):
         self.reply = reply["content"]
@@ -102,7 +102,7 @@ class Kernel:
         install_kernelspec(name, ranks)
         self.log = tempfile.TemporaryFile("w+")
         self.manager = KernelManager(kernel_name=name)
-        # One that looked earlier does not see what was installed since.
+        # A manager of kernelspecs does not see those installed after its first search.
         self.manager.kernel_spec_manager = KernelSpecManager()
         self.manager.start_kernel(stderr=self.log)
         self.client = self.new_client()
@@ -122,7 +122,7 @@ class Kernel:
         return self.log.read()
 
     def ask(self, msg_type, content, channel="shell", client=None):
-        """Sends any request; the id of the message."""
+        """Sends any request and returns the id of the message."""
         client = client or self.client
         sender = getattr(client, channel + "_channel")
         message = client.session.msg(msg_type, content)
@@ -141,7 +141,7 @@ class Kernel:
                 return message
 
     def until(self, wanted):
-        """Publications in order, up to and with the first that is wanted."""
+        """Returns the publications in order, up to and including the first wanted one."""
         published = []
         while True:
             message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
@@ -161,7 +161,7 @@ class Kernel:
 
     def finish(self, msg_id, channel="shell"):
         published = self.until_idle(msg_id)
-        return Ran(self.reply(msg_id, channel), published)
+        return Outcome(self.reply(msg_id, channel), published)
 
     def run(self, code, **options):
         return self.finish(self.execute(code, **options))
@@ -186,7 +186,7 @@ class Kernel:
 
 
 class KernelCase(unittest.TestCase):
-    """Tests that share one kernel; what it wrote to stderr is shown where a test fails."""
+    """Tests that share one kernel; a failure shows the kernel's stderr."""
 
     RANKS = 2
 
@@ -200,7 +200,7 @@ class KernelCase(unittest.TestCase):
         print("the kernel's stderr:\n" + log[-4000:] if log else "the kernel's stderr is empty")
 
     def own_kernel(self, ranks=2):
-        """A kernel that the test may break."""
+        """Starts a kernel that the test may break."""
         kernel = Kernel(ranks)
         self.addCleanup(kernel.close)
         self.addCleanup(lambda: print("its own kernel's stderr:\n" + kernel.stderr()[-4000:]))

@@ -1,4 +1,4 @@
-"""Runs the tests beside this file and tells of each as it ends, one JSON object a line.
+"""Runs the tests beside this file and reports each as it ends, one JSON object per line.
 
 The first line lists the tests. JUnit reads these lines (KernelProtocolTest); to run tests by hand:
     BRAID_KERNEL_ARGV='["java", "-cp", "…", "braid.launcher.cli.Braid", "kernel", "start"]' \
@@ -15,19 +15,19 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# What some tests need besides Jupyter's clients: modules, or programs by their full names.
+# Requirements of some tests besides Jupyter's clients: modules, or full paths of programs.
 NEEDS = {
     "test_page.": ["notebook", "selenium", "/usr/bin/chromium", "/usr/bin/chromedriver"],
     "test_clients.ConsoleTest.": ["jupyter_console"],
 }
 
 
-def lacks(test):
-    """The first thing that the test needs and that is not here, or None."""
+def missing_requirement(test):
+    """Returns the first missing requirement of the test, or None."""
     for prefix, needs in NEEDS.items():
         for need in needs if test.startswith(prefix) else []:
-            there = os.access(need, os.X_OK) if need[0] == "/" else importlib.util.find_spec(need)
-            if not there:
+            available = os.access(need, os.X_OK) if need[0] == "/" else importlib.util.find_spec(need)
+            if not available:
                 return need
     return None
 
@@ -40,14 +40,14 @@ def each(suite):
             yield item
 
 
-class Telling(unittest.TestResult):
-    """Tells the outcome of every test, with what it printed where it did not pass."""
+class Reporter(unittest.TestResult):
+    """Reports the outcome of every test, with its output if it failed."""
 
-    def __init__(self, tell):
+    def __init__(self, report):
         super().__init__()
-        self.tell = tell
+        self.report = report
         self.class_failures = []
-        self.told = set()
+        self.reported = set()
 
     def startTest(self, test):
         super().startTest(test)
@@ -59,10 +59,10 @@ class Telling(unittest.TestResult):
     def stopTest(self, test):
         super().stopTest(test)
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
-        self.told.add(test.id())
+        self.reported.add(test.id())
         text = "\n".join(self.problems + [self.printed.getvalue()]) if self.problems else ""
         seconds = round(time.monotonic() - self.began, 3)
-        self.tell({"test": test.id(), "passed": not self.problems, "text": text, "seconds": seconds})
+        self.report({"test": test.id(), "passed": not self.problems, "text": text, "seconds": seconds})
 
     def note(self, test, text):
         if isinstance(test, unittest.TestCase) or hasattr(test, "test_case"):
@@ -88,7 +88,7 @@ class Telling(unittest.TestResult):
 
 
 def main(names):
-    def tell(event):
+    def report(event):
         sys.__stdout__.write(json.dumps(event) + "\n")
         sys.__stdout__.flush()
 
@@ -97,24 +97,24 @@ def main(names):
         import nbclient  # noqa: F401
         import nbconvert  # noqa: F401
     except ImportError as e:
-        tell({"missing": str(e)})
+        report({"missing": str(e)})
         return
     sys.path.insert(0, HERE)
     loader = unittest.defaultTestLoader
     suite = loader.loadTestsFromNames(names) if names else loader.discover(HERE)
     tests = [test.id() for test in each(suite)]
-    tell({"tests": tests})
-    missing = {test: lacks(test) for test in tests}
+    report({"tests": tests})
+    missing = {test: missing_requirement(test) for test in tests}
     for test in tests:
         if missing[test]:
-            tell({"test": test, "missing": missing[test]})
+            report({"test": test, "missing": missing[test]})
     tests = [test for test in tests if not missing[test]]
-    result = Telling(tell)
+    result = Reporter(report)
     unittest.TestSuite(test for test in each(suite) if not missing[test.id()]).run(result)
     for test in tests:
-        if test not in result.told:
+        if test not in result.reported:
             reasons = [f for f in result.class_failures if test.rsplit(".", 1)[0] in f]
-            tell({"test": test, "passed": False, "text": "\n".join(["did not run"] + reasons)})
+            report({"test": test, "passed": False, "text": "\n".join(["did not run"] + reasons)})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Programs that people run notebooks with, unchanged."""
+"""Runs notebooks with unchanged Jupyter programs."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from kernels import TIMEOUT_S, install_kernelspec
 
 class NbconvertTest(unittest.TestCase):
     def convert(self, *cells):
-        """Executes a notebook as `jupyter nbconvert --execute` does; its process and result."""
+        """Runs `jupyter nbconvert --execute`; returns its process and the executed notebook."""
         install_kernelspec("braid2", 2)
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(code) for code in cells],

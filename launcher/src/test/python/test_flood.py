@@ -12,7 +12,7 @@ class FloodTest(KernelCase):
     RANKS = 3
 
     def interrupted(self, code):
-        """Interrupts when so much has come that the rest is held back; returns all of it."""
+        """Interrupts once the output limit is reached; returns all output."""
         msg_id = self.kernel.execute(code)
         published = self.kernel.until_printed("… much output")
         self.kernel.manager.interrupt_kernel()

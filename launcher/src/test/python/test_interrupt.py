@@ -4,11 +4,11 @@ from kernels import KernelCase
 
 BEGUN = 'System.out.println("begun");\n'
 
-# Heeds no interrupt and has no loop of its own.
+# Ignores interrupts and has no loop of its own.
 DEAF = "new CompletableFuture<String>().join();"
 
-# A rank prints the line while its barrier waits, not before.
-TELL_ONCE_WAITING = """
+# Each rank prints the line once its barrier waits, not before.
+PRINT_ONCE_WAITING = """
 var waits = braid.internal.context.RankContext.current().waits();
 int me = world.rank();
 Thread.ofPlatform().daemon().start(() -> {
@@ -22,7 +22,7 @@ class InterruptTest(KernelCase):
     RANKS = 4
 
     def interrupted(self, code, *printed):
-        """Interrupts the code once each text is printed."""
+        """Interrupts the code once every text is printed."""
         msg_id = self.kernel.execute(code)
         self.kernel.until_printed(*(printed or ["begun"]))
         self.kernel.manager.interrupt_kernel()
@@ -45,7 +45,7 @@ class InterruptTest(KernelCase):
 
     def test_a_rank_that_is_waited_for_is_named_by_what_the_others_waited_for(self):
         ran = self.interrupted(
-            "%%rank 0,1,2\n" + TELL_ONCE_WAITING + "world.barrier();",
+            "%%rank 0,1,2\n" + PRINT_ONCE_WAITING + "world.barrier();",
             "rank 0 waits",
             "rank 1 waits",
             "rank 2 waits",

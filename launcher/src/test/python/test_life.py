@@ -1,4 +1,4 @@
-"""A notebook's life, as issue "Notebook life" lists it, through jupyter_client. What is tested where:
+"""The items of issue "Notebook life", through jupyter_client, and their tests:
 
 | item                               | test                                                                          |
 |------------------------------------|-------------------------------------------------------------------------------|
@@ -134,7 +134,7 @@ class RunningTest(KernelCase):
             """
         )
         self.assertEqual("ok", ran.reply["status"], ran.reply)
-        # The iterations that are not profiled have a display of their own if they take long.
+        # Unprofiled iterations have a separate display if they take long.
         (shown,) = [
             c
             for c in ran.of("display_data")
@@ -171,7 +171,7 @@ class QueueTest(KernelCase):
     def test_a_thousand_cells_queued_behind_a_failure_are_aborted(self):
         with tempfile.TemporaryDirectory() as folder:
             queued = os.path.join(folder, "queued")
-            # The kernel reads what was sent while the cell goes on for 2 s.
+            # The kernel reads the messages while the cell runs for 2 s.
             hold = f'''
             while (!java.nio.file.Files.exists(java.nio.file.Path.of("{queued}"))) Thread.sleep(20);
             Thread.sleep(2_000);
@@ -204,7 +204,7 @@ class FuzzTest(KernelCase):
              "(" * 20_000, [], {}, [None], [[[]]], {"": {}}, "1 +", '"""', "/*", "\\u12"]
 
     def broken(self, chance, value):
-        """A value with one of its parts, or itself, replaced."""
+        """Returns the value with itself or one of its parts replaced."""
         if isinstance(value, dict) and value and chance.random() < 0.9:
             name = chance.choice(list(value))
             if chance.random() < 0.2:
@@ -236,7 +236,7 @@ class FuzzTest(KernelCase):
                 at = chance.randrange(len(frames))
                 frames[at] = frames[at][: chance.randrange(len(frames[at]) + 1)]
             chance.choice(sockets).send_multipart(frames)
-        # The same sockets are still answered, so everything before has been read.
+        # The kernel still answers these sockets, so it has read all earlier messages.
         for socket in sockets:
             good = session.serialize(session.msg("kernel_info_request", {}))
             wanted = json.loads(good[good.index(b"<IDS|MSG>") + 2])["msg_id"].encode()

@@ -1,6 +1,6 @@
-"""The page that people open: Jupyter Notebook in a browser, driven as a user would, by its buttons.
+"""Drives Jupyter Notebook in a browser by its buttons, as a user does.
 
-BRAID_SCREENSHOTS=DIRECTORY keeps pictures of it.
+BRAID_SCREENSHOTS=DIRECTORY saves screenshots.
 """
 
 import json
@@ -20,7 +20,7 @@ from kernels import ARGV, TIMEOUT_S, children
 NOTEBOOKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 4, "notebooks")
 TUNING = "02_tune_split_count.ipynb"
 TOKEN = "braid"
-# A cell that measures, on a busy machine.
+# Time limit of a measuring cell on a busy machine.
 PATIENCE_S = 100
 
 
@@ -53,7 +53,7 @@ class PageTest(unittest.TestCase):
 
     @classmethod
     def write_notebooks(cls):
-        """The tuning notebook with fewer rounds, and empty ones: a kernel belongs to its file."""
+        """Writes the tuning notebook with fewer rounds, and empty notebooks: each file has its own kernel."""
         folder = os.path.join(cls.home, "notebooks")
         os.makedirs(folder)
         with open(os.path.join(NOTEBOOKS, TUNING)) as f:
@@ -179,7 +179,7 @@ class PageTest(unittest.TestCase):
         self.click("#" + entry)
 
     def add_cell(self, code):
-        """A cell at the end, run as by its button."""
+        """Adds a cell at the end and runs it by its button."""
         self.js(
             "let n = Jupyter.notebook; let c = n.insert_cell_at_bottom('code');"
             f"c.set_text({json.dumps(code)}); n.select(n.ncells() - 1); n.focus_cell();"
@@ -187,7 +187,7 @@ class PageTest(unittest.TestCase):
         self.click("button[data-jupyter-action='jupyter-notebook:run-cell-and-select-next']")
 
     def output(self, index):
-        """What stands under a code cell, as text."""
+        """Returns the output of a code cell as text."""
         return self.js(
             "let c = Jupyter.notebook.get_cells().filter(c => c.cell_type == 'code' && c.get_text())"
             f".at({index}); return c && c.output_area.element[0].innerText"
@@ -240,7 +240,7 @@ class PageTest(unittest.TestCase):
             "the question",
             lambda: self.browser.find_elements("css selector", ".modal.in .btn-danger"),
         )
-        time.sleep(0.5)  # the dialogue slides in, and a click beside it closes it
+        time.sleep(0.5)  # the dialogue slides in; a click outside closes it
         self.click(".modal.in .btn-danger")
         self.until(
             "a new kernel",

@@ -1,4 +1,4 @@
-"""The messages of Jupyter's protocol that are not among the traps."""
+"""Messages of Jupyter's protocol that test_traps does not cover."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One test or more for each trap that was found in the base library; the numbers are theirs."""
+"""One or more tests per known trap of the base library, by the number of the trap."""
 
 import os
 import signal
@@ -21,15 +21,15 @@ for (int i = 0; i < %d; i++) System.out.println("line " + i + " of rank " + me);
 
 
 def missing_lines(text, ranks):
-    """What of PRINTING's output is not there; rank 0's lines bear no mark, the others' theirs."""
-    there = set(text.splitlines())
+    """Returns the missing lines of PRINTING's output; lines of ranks other than 0 start with the rank."""
+    printed = set(text.splitlines())
     return [
         line
         for rank in range(ranks)
         for line in (
             (f"[{rank}] " if rank else "") + f"line {i} of rank {rank}" for i in range(LINES)
         )
-        if line not in there
+        if line not in printed
     ]
 
 
@@ -80,7 +80,7 @@ class FourRanksTest(KernelCase):
                 ran = self.kernel.finish(msg_id)
                 self.assertEqual("error", ran.reply["status"])
                 self.assertEqual("Interrupted", ran.reply["ename"])
-                # Ranks that do not stop are ended, and then no cell runs.
+                # If a rank had not stopped, it would have been ended and no cell would run.
                 self.assertEqual("3", self.kernel.run("1 + 2").result())
 
     def test_trap_04_an_interrupt_without_a_cell_changes_nothing(self):
@@ -112,7 +112,7 @@ class FirstCellTest(unittest.TestCase):
     def test_trap_13_kernel_info_is_answered_before_the_ranks_and_no_early_output_is_lost(self):
         kernel = Kernel(4)
         self.addCleanup(kernel.close)
-        # wait_for_ready asked for kernel_info; the ranks have hardly been started by now.
+        # wait_for_ready has requested kernel_info; the ranks have barely started yet.
         ran = kernel.run('System.out.println("here is " + System.getenv("RANK"));')
         self.assertEqual(
             ["[1] here is 1", "[2] here is 2", "[3] here is 3", "here is 0"],
@@ -144,8 +144,8 @@ class TrapTest(KernelCase):
             self.kernel.reply(self.kernel.ask("kernel_info_request", {}))
             return time.monotonic() - began
 
-        # The base library polls every 50 ms, so that no request that follows an answer is answered
-        # sooner. Here one is; others may not be on a busy machine.
+        # The base library polls every 50 ms, so a request right after a reply is never answered
+        # sooner. This kernel answers at least one sooner; on a busy machine others may take longer.
         self.assertTrue(any(round_trip() < 0.025 for _ in range(1_000)))
 
     def test_trap_05_the_process_ends_after_shutdown_request(self):
@@ -182,7 +182,7 @@ class TrapTest(KernelCase):
         os.kill(self.kernel.pid, signal.SIGINT)
         self.assertEqual("Interrupted", self.kernel.finish(msg_id).reply["ename"])
         os.kill(self.kernel.pid, signal.SIGINT)
-        # When a process takes a signal is its own affair: this may have been the next cell's.
+        # The signal may arrive at any time, possibly during the next cell.
         ran = self.kernel.run("1 + 2")
         if ran.reply["status"] == "error":
             self.assertEqual("Interrupted", ran.reply["ename"])
@@ -394,7 +394,7 @@ class BadMessagesTest(unittest.TestCase):
             for frames in bad:
                 socket.send_multipart(frames)
             if channel != "stdin":
-                # The same socket is still answered, so all before it has been read.
+                # The kernel still answers this socket, so it has read all earlier messages.
                 socket.send_multipart(good)
                 self.assertTrue(socket.poll(TIMEOUT_S * 1000), channel)
                 self.assertIn(b"kernel_info_reply", b"".join(socket.recv_multipart()))

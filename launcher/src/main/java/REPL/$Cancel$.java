@@ -2,8 +2,8 @@ package REPL;
 
 import braid.launcher.rank.CellStopped;
 
-/// Loops of cells call this on every round: the JDK's `LocalExecutionControl` weaves the call,
-/// under this name, into what it loads. That is how a cell that never waits can be stopped.
+/// Stop check of cells. The JDK's `LocalExecutionControl` weaves a call of this name into every
+/// loop it loads, so that a cell that never waits can be stopped.
 @SuppressWarnings({"NullAway", "checkstyle"})
 public final class $Cancel$ {
   private static volatile boolean stopping;

@@ -4,20 +4,20 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 
-/// What the `braid` command exits with; the README documents these.
+/// Exit codes of the `braid` command; the README documents them.
 public enum ExitCode {
   OK(0),
   CELL_FAILED(1),
   USAGE(2),
   VERIFICATION_FAILED(3),
   TIMEOUT(4),
-  /// `compare` found something slower, or undecided where that was to fail too.
+  /// `compare` found a slowdown, or an undecided comparison with the option to fail on those.
   SLOWER(6),
-  /// A notebook ran, but not as it is recorded (`--check`).
+  /// A notebook's outputs differ from the recorded ones (`--check`).
   DIFFERENT(7),
   RANK_DIED(138);
 
-  private static final List<ExitCode> WORSE_AND_WORSE =
+  private static final List<ExitCode> BY_SEVERITY =
       List.of(OK, SLOWER, DIFFERENT, USAGE, CELL_FAILED, VERIFICATION_FAILED, TIMEOUT, RANK_DIED);
 
   private final int code;
@@ -26,9 +26,9 @@ public enum ExitCode {
     this.code = code;
   }
 
-  /// Of several notebooks' codes the one to exit with: what says most of what went wrong.
+  /// Returns the most severe of several notebooks' codes.
   public static ExitCode worst(Collection<ExitCode> codes) {
-    return codes.stream().max(Comparator.comparingInt(WORSE_AND_WORSE::indexOf)).orElse(OK);
+    return codes.stream().max(Comparator.comparingInt(BY_SEVERITY::indexOf)).orElse(OK);
   }
 
   public int code() {

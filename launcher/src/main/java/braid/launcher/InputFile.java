@@ -7,18 +7,18 @@ import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// Text that a command reads whole: a regular file or a pipe, never more than a stated size.
+/// Input text of a command: a regular file or a pipe, of limited size.
 public final class InputFile {
-  private static final int KIND_BITS = 0170000;
+  private static final int FILE_TYPE = 0170000;
   private static final int PIPE = 0010000;
 
   private InputFile() {}
 
-  /// Reads UTF-8.
+  /// Reads a UTF-8 file.
   ///
   /// @throws java.nio.charset.CharacterCodingException if it is not UTF-8
-  /// @throws FileSystemException with a reason that ends a sentence, if it is too large or of
-  ///   another kind
+  /// @throws FileSystemException if it is too large or not a file or pipe; the reason completes a
+  ///   sentence
   public static String read(Path file, int mostMebibytes) throws IOException {
     int most = Math.multiplyExact(mostMebibytes, 1 << 20);
     if (Files.isRegularFile(file)) {
@@ -31,7 +31,7 @@ public final class InputFile {
     if (Files.isDirectory(file)) {
       throw refused(file, "is a directory");
     }
-    if (((int) Files.getAttribute(file, "unix:mode") & KIND_BITS) != PIPE) {
+    if (((int) Files.getAttribute(file, "unix:mode") & FILE_TYPE) != PIPE) {
       throw refused(file, "is a device or a socket");
     }
     try (var pipe = Files.newInputStream(file)) {
@@ -47,7 +47,7 @@ public final class InputFile {
     return new FileSystemException(file.toString(), null, reason);
   }
 
-  /// Why the file could not be read, as the end of a sentence.
+  /// Returns why the file could not be read, as the end of a sentence.
   public static String reason(IOException e) {
     return e.getClass() == FileSystemException.class
             && e instanceof FileSystemException refused

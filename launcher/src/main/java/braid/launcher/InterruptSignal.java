@@ -5,9 +5,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.InvocationTargetException;
 
-/// SIGINT as something to act on, and other signals that would end the JVM. A Ctrl-C on the
-/// terminal reaches every process there, the ranks too, and `kill -INT` is what people know. The
-/// JDK's only handle on signals is looked up by name, because javac warns of any use of it.
+/// Handlers of SIGINT and other signals that would end the JVM. Ctrl-C on a terminal sends SIGINT
+/// to every process there, including ranks. The JDK's only signal API is looked up by name, because
+/// javac warns of any use of it.
 public final class InterruptSignal {
   private InterruptSignal() {}
 
@@ -15,8 +15,8 @@ public final class InterruptSignal {
     handle("INT", interrupt);
   }
 
-  /// @param name without the leading SIG; a signal that this process was started to ignore stays
-  ///   ignored
+  /// @param name signal name without the leading SIG; a signal that this process was started to
+  ///   ignore stays ignored
   public static void handle(String name, Runnable action) {
     try {
       var signal = Class.forName("sun.misc.Signal");

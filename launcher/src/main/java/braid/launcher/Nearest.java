@@ -3,11 +3,11 @@ package braid.launcher;
 import java.util.Collection;
 import java.util.TreeMap;
 
-/// What somebody who mistyped a name most likely meant.
+/// Suggests the closest name to a mistyped one.
 public final class Nearest {
   private Nearest() {}
 
-  /// The name with the fewest letters to change; of several the first.
+  /// Returns the name with the smallest edit distance; of several the first.
   ///
   /// @param names at least one
   public static String to(String mistyped, Collection<String> names) {
@@ -16,8 +16,8 @@ public final class Nearest {
     return byDistance.firstEntry().getValue();
   }
 
-  /// Letters to add, drop or replace. `row[j]` is the distance of what was seen of `a` from the
-  /// first `j` letters of `b`.
+  /// Edit distance. `row[j]` is the distance of the processed part of `a` from the first `j`
+  /// letters of `b`.
   private static int distance(String a, String b) {
     var row = new int[b.length() + 1];
     for (int j = 0; j <= b.length(); j++) {

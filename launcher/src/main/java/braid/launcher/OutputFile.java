@@ -8,11 +8,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Objects;
 
-/// Where a command is to write, looked at before it begins.
+/// Checks the output file of a command before it starts.
 public final class OutputFile {
   private OutputFile() {}
 
-  /// The file, if [WholeFile] can write it; else a mistake of that option.
+  /// Returns the file if [WholeFile] can write it; throws an error that names the option otherwise.
   public static Path writable(String option, Path file) {
     var reason = Files.isDirectory(file) ? "is a directory; name a file in it" : refusal(file);
     if (!reason.isEmpty()) {
@@ -26,9 +26,9 @@ public final class OutputFile {
     try {
       target = WholeFile.target(file);
     } catch (FileSystemException e) {
-      return Objects.requireNonNullElse(e.getReason(), "cannot be written; name another place");
+      return Objects.requireNonNullElse(e.getReason(), "cannot be written; name another file");
     } catch (IOException e) {
-      return "cannot be written (%s); name another place".formatted(e);
+      return "cannot be written (%s); name another file".formatted(e);
     }
     var directory = target.getParent();
     if (directory == null || !Files.isDirectory(directory)) {
@@ -36,10 +36,11 @@ public final class OutputFile {
     }
     return Files.isWritable(Files.exists(target) ? target : directory)
         ? ""
-        : "cannot be written; name another place";
+        : "cannot be written; name another file";
   }
 
-  /// The directory, if it is one and can be written to; else a mistake of that option.
+  /// Returns the directory if it exists and is writable; throws an error that names the option
+  /// otherwise.
   public static Path directory(String option, Path directory, String why) {
     var reason =
         !Files.exists(directory)

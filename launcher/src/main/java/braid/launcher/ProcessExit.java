@@ -3,9 +3,9 @@ package braid.launcher;
 import braid.natives.LibC;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// The exit code of this process. `%%front` cells run in it, and so do libraries that they call:
-/// any of them can end it with code 0 before the last cell has run, also by `Runtime.halt`, which
-/// no hook sees. A held process ends with [ExitCode#CELL_FAILED] unless [#code] says otherwise
+/// Exit code of this process. `%%front` cells and the libraries they call run in it, and any of
+/// them can end it with code 0 before the last cell, also by `Runtime.halt`, which runs no hooks.
+/// After [#hold], the process ends with [ExitCode#CELL_FAILED] unless [#code] sets another code
 /// first.
 public final class ProcessExit {
   private static final String EARLY =
@@ -16,14 +16,14 @@ public final class ProcessExit {
 
   private ProcessExit() {}
 
-  /// Takes the exit code out of the hands of everything that runs in this process.
+  /// Sets the exit code to [ExitCode#CELL_FAILED], however the process ends.
   public static void hold() {
     LibC.endWith(ExitCode.CELL_FAILED.code(), EARLY);
     HELD.set(true);
   }
 
-  /// Decides the code of a held process. The first decision stands: after a signal, what the ended
-  /// command returns no longer counts.
+  /// Sets the code of a held process. Only the first call counts: after a signal, the result of the
+  /// ended command is ignored.
   public static void code(int code) {
     if (HELD.compareAndSet(true, false)) {
       LibC.endWith(code, "");

@@ -1,4 +1,4 @@
-/// Starts ranks, runs cells on them, runs notebooks, and is the `braid` command.
+/// Starts ranks, runs cells on them, runs notebooks, and implements the `braid` command.
 @NullMarked
 package braid.launcher;
 

@@ -1,8 +1,8 @@
 """Times ipyparallel for `braid bench front`: ENGINES WARM_UP CELLS.
 
-Says `ready` when all engines are connected and `first` when the first cell's result is here: the
-caller's clock times both. Then times each kind of cell, says the milliseconds as one line of JSON,
-and waits for the end of its input, so that the caller can look at the processes.
+Prints `ready` when all engines are connected and `first` when the result of the first cell arrives:
+the caller times both. Then times each kind of cell, prints the milliseconds as one line of JSON
+and waits for the end of its input, so that the caller can inspect the processes.
 """
 import json
 import os
@@ -10,19 +10,19 @@ import sys
 import time
 
 
-def say(line):
+def report(line):
     print(line, flush=True)
 
 
 try:
     import ipyparallel
 except ImportError:
-    say("absent")
+    report("absent")
     sys.exit(0)
 
 
 def run(view, code):
-    """A cell as %px runs it: on all engines, with what they print and their results."""
+    """Runs a cell like %px on all engines; returns their printed text and results."""
     cell = view.execute(code, silent=False, block=True)
     cell.wait_for_output()
     replies = cell.get()
@@ -32,11 +32,11 @@ def run(view, code):
 
 def timed(view, code, printed, result):
     start = time.perf_counter()
-    got = run(view, code)
+    actual = run(view, code)
     elapsed = time.perf_counter() - start
-    wanted = [printed] * len(view), [result] * len(view)
-    if got != wanted:
-        raise RuntimeError("%r gave %r, not %r" % (code, got, wanted))
+    expected = [printed] * len(view), [result] * len(view)
+    if actual != expected:
+        raise RuntimeError("%r returned %r instead of %r" % (code, actual, expected))
     return elapsed * 1e3
 
 
@@ -60,12 +60,12 @@ def main():
     cluster = ipyparallel.Cluster(n=engines, log_level=40)
     try:
         view = cluster.start_and_connect_sync()[:]
-        say("ready")
+        report("ready")
         printed, results = run(view, "1 + 1")
         if results != ["2"] * engines:
-            raise RuntimeError("the first cell gave %r" % (results,))
-        say("first")
-        say(json.dumps(measure(view, warm_up, cells)))
+            raise RuntimeError("the first cell returned %r" % (results,))
+        report("first")
+        report(json.dumps(measure(view, warm_up, cells)))
         sys.stdin.read()
     finally:
         cluster.stop_cluster_sync()

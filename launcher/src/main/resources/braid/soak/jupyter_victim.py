@@ -1,7 +1,7 @@
 """A Braid kernel that jupyter_client starts, controlled by lines of JSON on stdin and reporting on stdout.
 
 in:  {"do": "begin", "code": ...}, {"do": "interrupt"}, {"do": "renew"}; the end of the input ends the kernel
-out: {"ready": PID}, {"said": TEXT}, {"ended": true or false, "said": TEXT}
+out: {"ready": PID}, {"text": TEXT}, {"ended": true or false, "text": TEXT}
 
 One thread owns stdin and all sockets, because a ZeroMQ socket may be used by one thread only.
 """
@@ -18,29 +18,29 @@ from jupyter_client.kernelspec import KernelSpecManager
 
 READY_S = 60
 ASK_AGAIN_S = 0.5
-# Of one message; a flood is reported by its beginning.
+# Longest text of one message; of a flood the beginning is reported.
 MOST_TEXT = 2000
-# Messages read from one socket before the others and stdin are looked at.
+# Messages read from one socket before the other sockets and stdin are polled.
 MOST_AT_ONCE = 100
 NAME = "braid-soak"
 
 
-def tell(**what):
-    sys.stdout.write(json.dumps(what) + "\n")
+def report(**event):
+    sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
 
 
-class Orders:
-    """Lines of stdin, read without waiting for one to be complete."""
+class Commands:
+    """Reads lines of stdin without waiting for the end of a line."""
 
     def __init__(self):
-        self.rest = b""
+        self.partial = b""
         self.open = True
 
     def read(self):
         more = os.read(sys.stdin.fileno(), 1 << 16)
         self.open = bool(more)
-        *lines, self.rest = (self.rest + more).split(b"\n")
+        *lines, self.partial = (self.partial + more).split(b"\n")
         return [json.loads(line) for line in lines]
 
 
@@ -55,7 +55,7 @@ class Victim:
             )
         os.environ["JUPYTER_PATH"] = self.folder.name
         os.environ["JUPYTER_RUNTIME_DIR"] = os.path.join(self.folder.name, "runtime")
-        self.orders = Orders()
+        self.commands = Commands()
         self.start()
 
     def start(self):
@@ -72,10 +72,10 @@ class Victim:
         self.request = None
         self.await_ready()
         self.poller.register(sys.stdin.fileno(), zmq.POLLIN)
-        tell(ready=self.manager.provisioner.process.pid)
+        report(ready=self.manager.provisioner.process.pid)
 
     def await_ready(self):
-        """Waits until the kernel answers, and until it knows of the subscription."""
+        """Waits until the kernel answers and has registered the subscription."""
         end = time.monotonic() + READY_S
         missing = {self.shell, self.iopub}
         while missing:
@@ -87,7 +87,7 @@ class Victim:
                     missing.discard(socket)
 
     def messages(self, socket):
-        """Some of the messages that have come."""
+        """Returns some of the messages that have arrived."""
         for _ in range(MOST_AT_ONCE):
             _, message = self.session.recv(socket, zmq.NOBLOCK)
             if message is None:
@@ -99,7 +99,7 @@ class Victim:
             socket.close(linger=0)
 
     def renew(self):
-        """Another kernel, whatever has become of this one."""
+        """Replaces the kernel, whatever its state."""
         self.stop()
         self.manager.shutdown_kernel(now=True)
         self.manager.cleanup_resources()
@@ -112,41 +112,41 @@ class Victim:
         self.idle = False
         self.reply = None
 
-    def heard(self, message):
+    def handle(self, message):
         if message["parent_header"].get("msg_id") != self.request:
             return
         kind, content = message["msg_type"], message["content"]
         if kind == "stream":
-            tell(said=content["text"][:MOST_TEXT])
+            report(text=content["text"][:MOST_TEXT])
         elif kind == "execute_result":
-            tell(said=content["data"]["text/plain"][:MOST_TEXT])
+            report(text=content["data"]["text/plain"][:MOST_TEXT])
         elif kind == "status":
             self.idle = content["execution_state"] == "idle"
         elif kind == "execute_reply":
             self.reply = content
         if self.idle and self.reply:
-            well = self.reply["status"] == "ok"
-            said = [] if well else [self.reply.get("evalue", "")] + self.reply.get("traceback", [])
+            succeeded = self.reply["status"] == "ok"
+            lines = [] if succeeded else [self.reply.get("evalue", "")] + self.reply.get("traceback", [])
             self.request = None
-            tell(ended=well, said="\n".join(said))
+            report(ended=succeeded, text="\n".join(lines))
 
-    def obey(self, order):
-        if order["do"] == "begin":
-            self.begin(order["code"])
-        elif order["do"] == "interrupt":
+    def execute(self, command):
+        if command["do"] == "begin":
+            self.begin(command["code"])
+        elif command["do"] == "interrupt":
             self.session.send(self.control, "interrupt_request", {})
-        elif order["do"] == "renew":
+        elif command["do"] == "renew":
             self.renew()
 
     def serve(self):
-        while self.orders.open:
+        while self.commands.open:
             for ready, _ in self.poller.poll():
                 if ready == sys.stdin.fileno():
-                    for order in self.orders.read():
-                        self.obey(order)
+                    for command in self.commands.read():
+                        self.execute(command)
                 elif not ready.closed:
                     for message in self.messages(ready):
-                        self.heard(message)
+                        self.handle(message)
 
     def close(self):
         self.stop()

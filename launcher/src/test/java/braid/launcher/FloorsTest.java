@@ -8,8 +8,8 @@ import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
 
-/// An import only ever points down: launcher, workbench-lib, native. The floors of workbench-lib
-/// have a test there.
+/// Checks that imports only point down: launcher, workbench-lib, native. A test of workbench-lib
+/// checks its packages.
 @AnalyzeClasses(packages = "braid", importOptions = DoNotIncludeTests.class)
 class FloorsTest {
   @ArchTest

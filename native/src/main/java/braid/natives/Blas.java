@@ -8,43 +8,44 @@ import java.lang.invoke.MethodHandle;
 import org.bytedeco.javacpp.Loader;
 import org.bytedeco.openblas.global.openblas_nolapack;
 
-/// OpenBLAS on memory that is ours. The library is unpacked and loaded by the first multiplication,
-/// not before: a rank that multiplies nothing stays small.
+/// OpenBLAS on off-heap memory. The library is unpacked and loaded by the first multiplication, not
+/// before: a rank that multiplies nothing stays small.
 ///
-/// JavaCPP brings the library and loads it; the calls go through FFM, which checks that a segment
-/// is alive and keeps it so for as long as the call takes.
+/// JavaCPP unpacks and loads the library. The calls go through FFM, which keeps a segment alive for
+/// the duration of a call.
 public final class Blas {
   private Blas() {}
 
-  /// Threads each multiplication of this process may use. Loads the library.
+  /// Sets the number of threads that each multiplication of this process may use. Loads the
+  /// library.
   public static void limitThreads(int threads) {
     try {
-      Library.SET_NUM_THREADS.invokeExact(threads);
+      OpenBlas.SET_NUM_THREADS.invokeExact(threads);
     } catch (Throwable e) {
       throw LibC.unexpected(e);
     }
   }
 
-  /// One side of a multiplication: stored rows begin `stride` elements apart; what is `transposed`
-  /// is stored by columns.
+  /// One factor of a multiplication. Stored rows begin `stride` elements apart; a `transposed`
+  /// factor is stored by columns.
   public record Factor(MemorySegment segment, int stride, boolean transposed) {
     private int form() {
-      return transposed ? Library.TRANSPOSED : Library.NOT_TRANSPOSED;
+      return transposed ? OpenBlas.TRANSPOSED : OpenBlas.NOT_TRANSPOSED;
     }
   }
 
-  /// What a multiplication comes to: `c = scale · a · b + keep · c`, `m` × `n` without gaps, over
-  /// the depth `k`. Where `keep` is 0, `c` is not read.
+  /// The result of a multiplication: `c = scale · a · b + keep · c`. `c` is `m` × `n` without gaps,
+  /// and `k` is the depth. If `keep` is 0, `c` is not read.
   public record Sum(int m, int n, int k, float scale, float keep, MemorySegment c) {}
 
-  /// Multiplies, row by row.
+  /// Multiplies row-major matrices.
   public static void sgemm(Factor a, Factor b, Sum sum) {
-    needs("a", a, sum.m(), sum.k());
-    needs("b", b, sum.k(), sum.n());
-    needs("c", new Factor(sum.c(), sum.n(), false), sum.m(), sum.n());
+    requireSize("a", a, sum.m(), sum.k());
+    requireSize("b", b, sum.k(), sum.n());
+    requireSize("c", new Factor(sum.c(), sum.n(), false), sum.m(), sum.n());
     try {
-      Library.SGEMM.invokeExact(
-          Library.ROW_MAJOR,
+      OpenBlas.SGEMM.invokeExact(
+          OpenBlas.ROW_MAJOR,
           a.form(),
           b.form(),
           sum.m(),
@@ -63,27 +64,27 @@ public final class Blas {
     }
   }
 
-  /// Adds fp32 numbers to as many others.
-  public static void add(MemorySegment what, MemorySegment to) {
+  /// Adds fp32 numbers to the same number of others.
+  public static void add(MemorySegment addend, MemorySegment to) {
     long count = to.byteSize() / Float.BYTES;
-    if (what.byteSize() < to.byteSize()) {
+    if (addend.byteSize() < to.byteSize()) {
       throw new IllegalArgumentException(
           "%d numbers need %d bytes but there are %d"
-              .formatted(count, to.byteSize(), what.byteSize()));
+              .formatted(count, to.byteSize(), addend.byteSize()));
     }
     try {
       for (long done = 0; done < count; done += Integer.MAX_VALUE) {
         int some = (int) Math.min(count - done, Integer.MAX_VALUE);
         long skipped = done * Float.BYTES;
-        Library.SAXPY.invokeExact(some, 1f, what.asSlice(skipped), 1, to.asSlice(skipped), 1);
+        OpenBlas.SAXPY.invokeExact(some, 1f, addend.asSlice(skipped), 1, to.asSlice(skipped), 1);
       }
     } catch (Throwable e) {
       throw LibC.unexpected(e);
     }
   }
 
-  /// OpenBLAS checks nothing: a segment that is too short would be read past its end.
-  private static void needs(String name, Factor factor, int rows, int columns) {
+  /// Checks sizes, because OpenBLAS does not: it would read past the end of a short segment.
+  private static void requireSize(String name, Factor factor, int rows, int columns) {
     int storedRows = factor.transposed() ? columns : rows;
     int storedColumns = factor.transposed() ? rows : columns;
     long bytes =
@@ -103,9 +104,9 @@ public final class Blas {
     }
   }
 
-  /// Initialised, and with it the library loaded, when it is first asked for something.
+  /// Function handles. The library is loaded when this class is initialized, at the first call.
   @SuppressWarnings("restricted")
-  private static final class Library {
+  private static final class OpenBlas {
     static final int ROW_MAJOR = 101;
     static final int NOT_TRANSPOSED = 111;
     static final int TRANSPOSED = 112;

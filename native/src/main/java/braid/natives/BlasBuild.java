@@ -8,15 +8,15 @@ import java.lang.foreign.ValueLayout;
 import org.bytedeco.javacpp.Loader;
 import org.bytedeco.openblas.global.openblas_nolapack;
 
-/// What the OpenBLAS that is loaded here says of itself: its version, what it was built for and
-/// chose for this processor, and its threads.
+/// Build of the loaded OpenBLAS: its version, its build configuration, the core type it chose for
+/// this processor, and its number of threads.
 public record BlasBuild(String config, int threads) {
-  /// Longer than any that OpenBLAS makes.
+  /// Upper bound of the length of OpenBLAS's configuration text.
   private static final long CONFIG_BYTES = 1024;
 
   /// Loads the library.
   ///
-  /// @throws LinkageError where it cannot be, with the reason
+  /// @throws LinkageError if it cannot be loaded, with the reason
   @SuppressWarnings("restricted")
   public static BlasBuild load() {
     JavaCpp.prepare();

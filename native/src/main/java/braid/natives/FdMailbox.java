@@ -11,18 +11,17 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
-/// Where one rank takes file descriptors from other processes of this machine and this user. A
-/// sender needs no answer: what it sent waits in the kernel, even after the sender has ended. For
-/// one thread.
+/// Receives file descriptors from other processes of this machine and this user. A sender needs no
+/// answer: a sent descriptor waits in the kernel, even after the sender has ended. For one thread.
 public final class FdMailbox implements AutoCloseable {
-  /// How long a wait may go without looking whether it is still wanted.
+  /// Longest sleep between two checks for cancellation.
   private static final int SLICE_MILLISECONDS = 50;
 
   private final String name;
   private final int listening;
   private final List<Integer> connections = new ArrayList<>();
   private final Map<Integer, Deque<Integer>> arrived = new HashMap<>();
-  private int strangers;
+  private int foreignConnections;
   private boolean closed;
 
   private FdMailbox(String name) {
@@ -30,13 +29,14 @@ public final class FdMailbox implements AutoCloseable {
     this.listening = UnixSocket.listenAt(name);
   }
 
-  /// Listens. Names are the machine's, so one must be unique to the rank and the exchange.
+  /// Opens a mailbox. Names are shared by the whole machine, so a name must be unique to the rank
+  /// and the exchange.
   public static FdMailbox open(String name) {
     return new FdMailbox(name);
   }
 
-  /// Sends a copy of the descriptor, which stays the caller's to close. Returns at once; the
-  /// mailbox must be open but its rank need not be receiving.
+  /// Sends a copy of the descriptor; the caller still owns and closes the original. Returns at
+  /// once: the receiving mailbox must be open, but its rank need not be receiving.
   public void send(String to, int sender, int fd) {
     requireOpen();
     if (sender < 0 || fd < 0) {
@@ -47,7 +47,7 @@ public final class FdMailbox implements AutoCloseable {
     try {
       if (!UnixSocket.isOurs(socket, to)) {
         throw new IllegalStateException(
-            "another user listens at '" + to + "'; nothing was sent, use a name nobody can guess");
+            "another user listens at '" + to + "'; nothing was sent, use an unguessable name");
       }
       UnixSocket.send(socket, new FdMessage(sender, fd), to);
     } finally {
@@ -55,11 +55,11 @@ public final class FdMailbox implements AutoCloseable {
     }
   }
 
-  /// Takes one descriptor of each of these senders; they are the caller's to close. What others
-  /// sent is kept for a later call.
+  /// Receives one descriptor from each of these senders. The caller closes them. Descriptors from
+  /// other senders are kept for a later call.
   ///
   /// @param check called between slices of at most 50 ms; ends the wait by throwing
-  /// @throws IllegalStateException by name of who is missing when the time is over
+  /// @throws IllegalStateException after the timeout, with the missing senders
   public Map<Integer, Integer> receive(Set<Integer> from, Duration timeout, Runnable check) {
     requireOpen();
     var deadline = System.nanoTime() + timeout.toNanos();
@@ -68,7 +68,7 @@ public final class FdMailbox implements AutoCloseable {
       check.run();
       var left = deadline - System.nanoTime();
       if (left <= 0) {
-        throw late(from, timeout);
+        throw timeoutError(from, timeout);
       }
       awaitReadable(Math.clamp(left / 1_000_000 + 1, 1, SLICE_MILLISECONDS));
       takeAll();
@@ -80,7 +80,7 @@ public final class FdMailbox implements AutoCloseable {
     return Map.copyOf(taken);
   }
 
-  /// Closes what nobody has taken, too.
+  /// Closes the mailbox and every descriptor that was not received.
   @Override
   public void close() {
     if (closed) {
@@ -94,7 +94,7 @@ public final class FdMailbox implements AutoCloseable {
     LibC.closeDescriptor(listening);
   }
 
-  /// Closes a descriptor that was received, or that another library made.
+  /// Closes a descriptor that was received, or that another library created.
   public static void closeFd(int fd) {
     LibC.closeDescriptor(fd);
   }
@@ -113,13 +113,13 @@ public final class FdMailbox implements AutoCloseable {
       if (UnixSocket.isOurs(socket, name)) {
         connections.add(socket);
       } else {
-        strangers++;
+        foreignConnections++;
         LibC.closeDescriptor(socket);
       }
     }
     for (var socket : List.copyOf(connections)) {
       var received = UnixSocket.receive(socket, name);
-      if (received.kind() != FdMessage.Kind.NOTHING_YET) {
+      if (received.state() != FdMessage.ReceiveState.NOTHING_YET) {
         connections.removeIf(socket::equals);
         LibC.closeDescriptor(socket);
         keep(received);
@@ -128,19 +128,19 @@ public final class FdMailbox implements AutoCloseable {
   }
 
   private void keep(FdMessage.Received received) {
-    if (received.kind() == FdMessage.Kind.CLOSED) {
+    if (received.state() == FdMessage.ReceiveState.CLOSED) {
       return;
     }
     if (received.sender() < 0 || received.lost()) {
       received.fds().forEach(LibC::closeDescriptor);
       throw new IllegalStateException(
           received.sender() < 0
-              ? "a message at '" + name + "' is not a mailbox's; use a name of its own"
+              ? "a message at '" + name + "' was not sent by a mailbox; use a unique name"
               : "the file descriptor of sender "
                   + received.sender()
                   + " at '"
                   + name
-                  + "' was lost on its way: this process may have no more open; raise ulimit -n");
+                  + "' was lost: this process has reached its limit of open files; raise ulimit -n");
     }
     arrivedOf(received.sender()).addAll(received.fds());
   }
@@ -159,7 +159,7 @@ public final class FdMailbox implements AutoCloseable {
     return missing;
   }
 
-  private IllegalStateException late(Set<Integer> from, Duration timeout) {
+  private IllegalStateException timeoutError(Set<Integer> from, Duration timeout) {
     var others = new TreeMap<Integer, Integer>();
     arrived.forEach(
         (sender, fds) -> {
@@ -176,8 +176,8 @@ public final class FdMailbox implements AutoCloseable {
             + timeout.toMillis()
             + " ms; arrived from "
             + others.keySet()
-            + (strangers == 0 ? "" : ", refused from other users " + strangers)
-            + "; see whether those ranks still run and send");
+            + (foreignConnections == 0 ? "" : ", refused from other users " + foreignConnections)
+            + "; check that those ranks still run and send");
   }
 
   private void requireOpen() {

@@ -6,24 +6,26 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 
-/// One message between mailboxes: who sends, and a file descriptor. The descriptor travels as
-/// ancillary data (SCM_RIGHTS): the kernel makes a new one, of the same open file, in the receiver.
+/// One message between mailboxes: the sender's number and a file descriptor. The descriptor travels
+/// as ancillary data (SCM_RIGHTS): the kernel creates a new descriptor of the same open file in the
+/// receiver.
 record FdMessage(int sender, int fd) {
-  static final int SEND_FLAGS = 0x4000; // MSG_NOSIGNAL: a peer that is gone is an error, no signal
+  static final int SEND_FLAGS = 0x4000; // MSG_NOSIGNAL: a closed peer is an error, not a signal
   static final int RECEIVE_FLAGS = 0x40000000; // MSG_CMSG_CLOEXEC
 
-  /// The fds of a message, all of which are the receiver's to close. `sender` is -1 where the bytes
-  /// were not a mailbox's; `lost` where the kernel could not give us a descriptor that was sent.
-  record Received(Kind kind, int sender, List<Integer> fds, boolean lost) {}
+  /// A received message. The receiver closes all its descriptors. `sender` is -1 if the bytes are
+  /// not those of a mailbox. `lost` is true if the kernel could not deliver a descriptor that was
+  /// sent.
+  record Received(ReceiveState state, int sender, List<Integer> fds, boolean lost) {}
 
-  enum Kind {
+  enum ReceiveState {
     NOTHING_YET,
     CLOSED,
     MESSAGE
   }
 
-  static final Received NOTHING_YET = new Received(Kind.NOTHING_YET, -1, List.of(), false);
-  private static final Received CLOSED = new Received(Kind.CLOSED, -1, List.of(), false);
+  static final Received NOTHING_YET = new Received(ReceiveState.NOTHING_YET, -1, List.of(), false);
+  private static final Received CLOSED = new Received(ReceiveState.CLOSED, -1, List.of(), false);
 
   private static final int MAGIC = 0x62726664;
   private static final int BODY_BYTES = 8;
@@ -43,15 +45,15 @@ record FdMessage(int sender, int fd) {
   private static final int TYPE_OFFSET = 12;
   private static final int DATA_OFFSET = 16;
 
-  /// Room for one descriptor and no more, so that the kernel never installs a second one.
+  /// Space for exactly one descriptor, so that the kernel never installs a second one.
   private static final int CONTROL_BYTES = DATA_OFFSET + Integer.BYTES;
 
   private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT;
   private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG;
 
-  /// A message header whose body and ancillary data are in the arena too.
+  /// Returns a message header whose body and ancillary data are in the same arena.
   MemorySegment encode(Arena arena) {
-    var header = room(arena);
+    var header = emptyHeader(arena);
     var body = body(header);
     body.set(INT, 0, MAGIC);
     body.set(INT, Integer.BYTES, sender);
@@ -63,8 +65,8 @@ record FdMessage(int sender, int fd) {
     return header;
   }
 
-  /// A message header with room for what `encode` makes.
-  static MemorySegment room(Arena arena) {
+  /// Returns an empty message header with space for one encoded message.
+  static MemorySegment emptyHeader(Arena arena) {
     var body = arena.allocate(BODY_BYTES, Long.BYTES);
     var vector = arena.allocate(VECTOR_BYTES, Long.BYTES);
     vector.set(ValueLayout.ADDRESS, 0, body);
@@ -98,7 +100,7 @@ record FdMessage(int sender, int fd) {
     var known = bytes == BODY_BYTES && body.get(INT, 0) == MAGIC;
     var sender = known ? body.get(INT, Integer.BYTES) : -1;
     var lost = (header.get(INT, FLAGS_OFFSET) & MSG_CTRUNC) != 0 || fds.size() != 1;
-    return new Received(Kind.MESSAGE, sender, List.copyOf(fds), lost);
+    return new Received(ReceiveState.MESSAGE, sender, List.copyOf(fds), lost);
   }
 
   @SuppressWarnings("restricted")

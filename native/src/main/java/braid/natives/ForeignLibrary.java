@@ -7,8 +7,8 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 
-/// The functions of one native library, which stays loaded. Whether a function exists can be asked
-/// before it is called: through JNI a missing one ends the process.
+/// Functions of one native library, which stays loaded. [#has] checks for a function before it is
+/// called: a missing function called through JNI ends the process.
 @SuppressWarnings("restricted")
 public final class ForeignLibrary {
   private final String name;
@@ -19,7 +19,7 @@ public final class ForeignLibrary {
     this.symbols = symbols;
   }
 
-  /// @throws UnsatisfiedLinkError where the file cannot be loaded
+  /// @throws UnsatisfiedLinkError if the file cannot be loaded
   public static ForeignLibrary at(Path path) {
     try {
       return new ForeignLibrary(
@@ -35,9 +35,9 @@ public final class ForeignLibrary {
     return symbols.find(function).isPresent();
   }
 
-  /// A downcall, to be invoked with exactly the descriptor's types.
+  /// Returns a downcall handle, to be invoked with exactly the descriptor's types.
   ///
-  /// @throws UnsatisfiedLinkError by name where the library has no such function
+  /// @throws UnsatisfiedLinkError if the library has no such function
   public MethodHandle function(
       String function, FunctionDescriptor descriptor, Linker.Option... options) {
     return LibC.LINKER.downcallHandle(
@@ -51,8 +51,8 @@ public final class ForeignLibrary {
         options);
   }
 
-  /// Turns what a downcall can throw, which is a mistake of ours or the end of the JVM and never a
-  /// result of the function, into something unchecked.
+  /// Converts a throwable of a downcall into an unchecked exception. It is a bug of the caller or
+  /// the end of the JVM, never a result of the function.
   public static RuntimeException unexpected(Throwable thrown) {
     return LibC.unexpected(thrown);
   }

@@ -10,11 +10,11 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
-/// Sleeping on a 32-bit word of shared memory until another process changes it. The operations are
-/// the shared ones, for words of mapped files; the kernel finds them by file and offset, so each
-/// process may map the file wherever it likes.
+/// Sleeps on a 32-bit word of shared memory until another process changes it. The shared futex
+/// operations are used: the kernel identifies a word by file and offset, so each process may map
+/// the file at any address.
 public final class Futex {
-  private static final long SYS_FUTEX = number();
+  private static final long SYS_FUTEX = syscallNumber();
   private static final int FUTEX_WAIT = 0;
   private static final int FUTEX_WAKE = 1;
   private static final int EINTR = 4;
@@ -50,8 +50,8 @@ public final class Futex {
 
   private Futex() {}
 
-  /// Sleeps while the word still holds `expected`, for at most that long. It may return early, so
-  /// callers look at the word again.
+  /// Sleeps while the word still holds `expected`, for at most `nanos`. May return early, so
+  /// callers check the word again.
   public static void await(MemorySegment word, int expected, long nanos) {
     if (nanos <= 0) {
       return;
@@ -73,7 +73,7 @@ public final class Futex {
     }
   }
 
-  /// Wakes all who sleep on the word.
+  /// Wakes all threads that sleep on the word.
   public static void wakeAll(MemorySegment word) {
     try {
       var woken = (long) WAKE.invokeExact(SYS_FUTEX, word, FUTEX_WAKE, Integer.MAX_VALUE);
@@ -85,14 +85,14 @@ public final class Futex {
     }
   }
 
-  private static long number() {
+  private static long syscallNumber() {
     var architecture = System.getProperty("os.arch");
     return switch (architecture) {
       case "amd64", "x86_64" -> 202;
       case "aarch64" -> 98;
       default ->
           throw new UnsatisfiedLinkError(
-              "the host backend knows Linux on x86_64 and aarch64 but this is " + architecture);
+              "the host backend supports Linux on x86_64 and aarch64 but this is " + architecture);
     };
   }
 }

@@ -8,18 +8,18 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Objects;
 
-/// How JavaCPP is set up, before the first of its classes is touched.
+/// Settings of JavaCPP, made before the first of its classes is loaded.
 public final class JavaCpp {
   private static final String PREFIX = "org.bytedeco.javacpp.";
   private static final String CACHE = PREFIX + "cachedir";
 
   private JavaCpp() {}
 
-  /// Takes JavaCPP's own limits off: it counts the whole process, and a process with a GPU has
-  /// gigabytes mapped and pinned that Java's heap knows nothing of. Has native libraries unpacked
-  /// where no other user can put one. What is set already stays.
+  /// Removes JavaCPP's memory limits: they count the whole process, and a process with a GPU maps
+  /// and pins gigabytes outside Java's heap. Sets the folder for unpacked native libraries to one
+  /// that no other user can write. Properties that are already set stay.
   ///
-  /// @throws UnsatisfiedLinkError if there is no such folder, with one line for the user
+  /// @throws UnsatisfiedLinkError if there is no such folder, in one line for users
   public static void prepare() {
     for (String limit : new String[] {"maxbytes", "maxphysicalbytes"}) {
       if (System.getProperty(PREFIX + limit) == null) {
@@ -32,7 +32,7 @@ public final class JavaCpp {
     }
   }
 
-  /// Whether JavaCPP's default will do, which it makes in the user's home.
+  /// Returns true if JavaCPP's default folder, in the user's home, is writable.
   private static boolean hasHome() {
     var home = Path.of(System.getProperty("user.home", ""));
     var cache = home.resolve(".javacpp", "cache");
@@ -43,8 +43,9 @@ public final class JavaCpp {
     }
   }
 
-  /// A folder in `parent`, which anybody may write in, that nobody but this user can write in.
-  /// JavaCPP's own choice there is a name that another user can take first, with libraries in it.
+  /// Returns a folder in `parent` that only this user can write, although every user can write
+  /// `parent`. JavaCPP's own choice is a predictable name that another user could create first,
+  /// with libraries in it.
   static Path ownFolder(Path parent) {
     try {
       var user = Objects.requireNonNull(Files.getAttribute(Path.of("/proc/self"), "unix:uid"));
@@ -54,7 +55,7 @@ public final class JavaCpp {
       try {
         Files.createDirectory(folder, onlyOwner);
       } catch (FileAlreadyExistsException e) {
-        // of an earlier process, or of a stranger
+        // from an earlier process or another user; checked below
       }
       var found = Files.readAttributes(folder, "unix:uid,permissions", LinkOption.NOFOLLOW_LINKS);
       if (!Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
@@ -68,7 +69,7 @@ public final class JavaCpp {
       return folder;
     } catch (IOException e) {
       throw new UnsatisfiedLinkError(
-          "native libraries need a folder of this user alone but none can be made in %s (%s); set HOME to a folder of yours"
+          "native libraries need a folder of this user alone but none can be created in %s (%s); set HOME to a folder of yours"
               .formatted(parent, e));
     }
   }

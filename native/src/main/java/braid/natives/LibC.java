@@ -11,7 +11,7 @@ import java.lang.invoke.MethodHandle;
 import java.util.BitSet;
 import java.util.List;
 
-/// The few calls of the C library that Java has no word for.
+/// C library calls that Java does not offer.
 @SuppressWarnings("restricted")
 public final class LibC {
   static final Linker LINKER = Linker.nativeLinker();
@@ -23,14 +23,14 @@ public final class LibC {
   private static final MethodHandle CLOSE =
       function("close", FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT));
 
-  /// As large as the C library's own set: 1024 processors.
+  /// Size of the C library's own set: 1024 processors.
   private static final int CPU_SET_BYTES = 128;
 
   private static final FunctionDescriptor AFFINITY =
       FunctionDescriptor.of(
           ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_LONG, POINTER);
 
-  /// On Linux a priority is a thread's, though the call is named after processes.
+  /// Selects one thread on Linux, although the constant is named after processes.
   private static final int PRIO_PROCESS = 0;
 
   private static final FunctionDescriptor PRIORITY =
@@ -45,13 +45,13 @@ public final class LibC {
 
   private LibC() {}
 
-  /// Makes the process end with that code, whatever code it is ended with: `Runtime.halt` and
-  /// `exit` of native code included, but not `_exit` and signals. The last call decides.
+  /// Makes the process end with this code, however it is ended: by `Runtime.halt` and `exit` of
+  /// native code, but not by `_exit` and signals. The last call wins.
   ///
-  /// @param lastWords printed to stdout then; may be empty
+  /// @param lastWords text printed to stdout at the end; may be empty
   public static void endWith(int code, String lastWords) {
-    // Handlers run in reverse order: the words, then stdout is flushed, then the process ends.
-    // Handlers of earlier calls no longer run.
+    // Handlers run in reverse order: print the text, flush stdout, end the process. Handlers of
+    // earlier calls no longer run.
     atExit("_exit", MemorySegment.ofAddress(code));
     atExit("fflush", MemorySegment.NULL);
     if (!lastWords.isEmpty()) {
@@ -74,7 +74,7 @@ public final class LibC {
     }
   }
 
-  /// The processors that the calling thread may run on.
+  /// Returns the processors that the calling thread may run on.
   public static List<Integer> allowedProcessors() {
     try (var arena = Arena.ofConfined()) {
       var set = arena.allocate(CPU_SET_BYTES);
@@ -88,7 +88,7 @@ public final class LibC {
     }
   }
 
-  /// Keeps the calling thread on these processors; false where the system does not let it.
+  /// Pins the calling thread to these processors. Returns false if the system refuses.
   public static boolean runOn(List<Integer> processors) {
     try (var arena = Arena.ofConfined()) {
       var set = arena.allocate(CPU_SET_BYTES);
@@ -104,9 +104,9 @@ public final class LibC {
     }
   }
 
-  /// Lets other threads go before the calling one where both want a processor: `steps` of 0 to 19.
-  /// False where the system does not let it; it never lets a thread back.
-  public static boolean yieldBy(int steps) {
+  /// Lowers the priority of the calling thread by `steps` of 0 to 19. Returns false if the system
+  /// refuses. The priority cannot be raised again.
+  public static boolean lowerPriorityBy(int steps) {
     try {
       return (int) function("setpriority", PRIORITY).invokeExact(PRIO_PROCESS, 0, steps) == 0;
     } catch (Throwable e) {
@@ -114,21 +114,21 @@ public final class LibC {
     }
   }
 
-  /// Gives a file descriptor back that native code handed out.
+  /// Closes a file descriptor that native code handed out.
   public static void closeDescriptor(int descriptor) {
     try {
       var failed = (int) CLOSE.invokeExact(descriptor);
       if (failed != 0) {
         throw new IllegalStateException(
-            "close(%d) failed: it is no open file descriptor".formatted(descriptor));
+            "close(%d) failed: it is not an open file descriptor".formatted(descriptor));
       }
     } catch (Throwable e) {
       throw unexpected(e);
     }
   }
 
-  /// Writes out what native code has printed but the C library still holds back. Without it a
-  /// library's message shows up after the cell that caused it.
+  /// Flushes all output that native code has printed and the C library still buffers. Otherwise a
+  /// library's message would show up after the cell that caused it.
   public static void flushAll() {
     try {
       var failed = (int) FFLUSH.invokeExact(MemorySegment.NULL);
@@ -140,8 +140,8 @@ public final class LibC {
     }
   }
 
-  /// Sets a variable for native libraries that look at it later; `System.getenv` never sees it, and
-  /// no other thread may be reading the environment meanwhile.
+  /// Sets an environment variable for native libraries that read it later. `System.getenv` never
+  /// sees it, and no other thread may read the environment meanwhile.
   public static void setVariable(String name, String value, boolean overwrite) {
     try (var arena = Arena.ofConfined()) {
       var failed =
@@ -169,7 +169,8 @@ public final class LibC {
         options);
   }
 
-  /// What a downcall itself can throw is a mistake of ours or the end of the JVM, never a result.
+  /// Converts a throwable of a downcall, which is a bug of the caller or the end of the JVM, never
+  /// a result.
   static RuntimeException unexpected(Throwable e) {
     return switch (e) {
       case RuntimeException runtime -> runtime;

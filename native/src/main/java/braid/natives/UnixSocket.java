@@ -12,10 +12,10 @@ import java.lang.invoke.VarHandle;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
-/// The socket calls of Linux that file descriptors travel by; Java's own sockets cannot carry them.
-/// All sockets are local, never block, and do not survive an exec.
+/// Linux socket calls that pass file descriptors, which Java's own sockets cannot. All sockets are
+/// local, non-blocking and closed on exec.
 final class UnixSocket {
-  /// What may be waiting for one mailbox: far more than the ranks of one machine.
+  /// Most connections that may wait for one mailbox: far more than the ranks of one machine.
   static final int BACKLOG = 1024;
 
   private static final int EAGAIN = 11;
@@ -66,7 +66,7 @@ final class UnixSocket {
 
   private UnixSocket() {}
 
-  /// Listens at an abstract address, which no file stands for and which ends with the socket.
+  /// Listens at an abstract address, which has no file and ends with the socket.
   static int listenAt(String name) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
@@ -89,7 +89,7 @@ final class UnixSocket {
     }
   }
 
-  /// Connects at once or fails: whoever listens there need not be in `accept`.
+  /// Connects at once or fails. The listener need not be in `accept`.
   static int connectTo(String name) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
@@ -116,12 +116,12 @@ final class UnixSocket {
   private static String remedyOfConnect(int errno) {
     return switch (errno) {
       case ECONNREFUSED -> "; open every rank's mailbox before the first one sends";
-      case EAGAIN -> "; " + BACKLOG + " senders wait there already, so its rank does not receive";
+      case EAGAIN -> "; " + BACKLOG + " senders already wait there; check that its rank receives";
       default -> "";
     };
   }
 
-  /// A connection that waits at the listening socket, or -1 where there is none.
+  /// Returns a connection that waits at the listening socket, or -1 if none waits.
   static int accept(int listening, String name) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
@@ -165,11 +165,11 @@ final class UnixSocket {
     }
   }
 
-  /// What a connection has to say now; `NOTHING_YET` and `CLOSED` are answers too.
+  /// Returns the next message of a connection, or `NOTHING_YET` or `CLOSED`.
   static FdMessage.Received receive(int socket, String name) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
-      var header = FdMessage.room(arena);
+      var header = FdMessage.emptyHeader(arena);
       while (true) {
         var bytes = (long) RECEIVE.invokeExact(state, socket, header, FdMessage.RECEIVE_FLAGS);
         if (bytes >= 0) {
@@ -187,8 +187,8 @@ final class UnixSocket {
     }
   }
 
-  /// Sleeps until one of the sockets has something, for at most that long; a signal to this process
-  /// ends the sleep too.
+  /// Sleeps until one of the sockets is readable, for at most `milliseconds`. A signal to this
+  /// process ends the sleep too.
   static void awaitAny(List<Integer> sockets, int milliseconds) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
@@ -206,8 +206,8 @@ final class UnixSocket {
     }
   }
 
-  /// Whether the process at the other end belongs to this process's user. Anybody may take or
-  /// connect to an abstract address.
+  /// Returns true if the process at the other end belongs to this process's user. Any user may
+  /// listen at or connect to an abstract address.
   static boolean isOurs(int socket, String name) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
@@ -245,23 +245,24 @@ final class UnixSocket {
               + "' has "
               + bytes.length);
     }
-    // A zero before the name makes it abstract; the length says where it ends.
+    // A leading zero byte makes the name abstract; the length ends it.
     var address = arena.allocate(PATH_OFFSET + 1 + bytes.length, Short.BYTES);
     address.set(ValueLayout.JAVA_SHORT, 0, AF_UNIX);
     MemorySegment.copy(bytes, 0, address, ValueLayout.JAVA_BYTE, PATH_OFFSET + 1, bytes.length);
     return address;
   }
 
-  private static int check(int result, MemorySegment state, String what, String name) {
+  private static int check(int result, MemorySegment state, String action, String name) {
     if (result < 0) {
-      throw failure(what, name, errno(state), "");
+      throw failure(action, name, errno(state), "");
     }
     return result;
   }
 
-  private static IllegalStateException failure(String what, String name, int errno, String remedy) {
+  private static IllegalStateException failure(
+      String action, String name, int errno, String remedy) {
     return new IllegalStateException(
-        "cannot " + what + " '" + name + "': " + text(errno) + " (errno " + errno + ")" + remedy);
+        "cannot " + action + " '" + name + "': " + text(errno) + " (errno " + errno + ")" + remedy);
   }
 
   @SuppressWarnings("restricted")

@@ -20,12 +20,12 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 
-/// Replaces a file so that readers find the old content or the new, never a part, however many
-/// processes write it at once. The content is written beside the file, under a random name, and
-/// moved over it; a failure leaves the old file. Mode and owner of the old file stay, as far as the
-/// system permits. Character devices, such as `/dev/null`, are written in place.
+/// Replaces a file atomically: readers find the old content or the new, never a part, however many
+/// processes write at once. The content is written to a temporary file in the same folder, which is
+/// then moved over the target; a failure leaves the old file. Mode and owner of the old file are
+/// kept as far as the system permits. Character devices, such as `/dev/null`, are written in place.
 public final class WholeFile {
-  /// As many links in a row as Linux follows.
+  /// Most symbolic links in a row, as in Linux.
   private static final int MAX_LINKS = 40;
 
   private static final int FILE_TYPE = 0170000;
@@ -44,10 +44,10 @@ public final class WholeFile {
     write(file, content.getBytes(StandardCharsets.UTF_8));
   }
 
-  /// Writes all of it even if the thread is interrupted meanwhile; the thread then stays
+  /// Writes all content even if the thread is interrupted meanwhile; the thread then stays
   /// interrupted.
   ///
-  /// @throws FileSystemException where [#target] refuses the file
+  /// @throws FileSystemException if [#target] refuses the file
   public static void write(Path file, byte[] content) throws IOException {
     boolean interrupted = Thread.interrupted();
     try {
@@ -61,7 +61,7 @@ public final class WholeFile {
     }
   }
 
-  /// Returns false where an interrupt closed the file.
+  /// Returns false if an interrupt closed the file.
   private static boolean wrote(Path file, byte[] content) throws IOException {
     try {
       replace(file, content);
@@ -93,12 +93,12 @@ public final class WholeFile {
     }
   }
 
-  /// The file or character device that writing `file` replaces or writes. Links are followed, like
-  /// `>` in a shell does. The exception is a link that a stranger can have planted: in a folder
-  /// that others may write in, a link is followed only if this user, root or the folder's owner
-  /// made it.
+  /// Returns the file or character device that writing to `file` replaces. Links are followed, as
+  /// `>` does in a shell. The exception is a link that another user may have planted: in a folder
+  /// that other users can write, a link is followed only if this user, root or the folder's owner
+  /// created it.
   ///
-  /// @throws FileSystemException where it is something else, with a reason for users
+  /// @throws FileSystemException if it is neither, with a reason for users
   public static Path target(Path file) throws IOException {
     var target = file.toAbsolutePath();
     for (int links = 0; Files.isSymbolicLink(target); links++) {
@@ -133,11 +133,11 @@ public final class WholeFile {
       throw new FileSystemException(
           link.toString(),
           null,
-          "is a link that another user made in a folder open to others; name its target");
+          "is a link that another user created in a folder that others can write; name its target");
     }
   }
 
-  /// Of the file itself, also where it is a link.
+  /// Returns a Unix attribute of the file itself, also if it is a link.
   private static int attribute(Path file, String name) throws IOException {
     var value = Files.getAttribute(file, "unix:" + name, LinkOption.NOFOLLOW_LINKS);
     return (int) Objects.requireNonNull(value);

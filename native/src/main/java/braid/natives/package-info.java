@@ -1,5 +1,5 @@
-/// Bindings to what is not Java: libc through FFM, OpenBLAS and CUDA through JavaCPP. No policy
-/// lives here.
+/// Bindings to native code: libc through FFM, OpenBLAS and CUDA through JavaCPP. Contains no
+/// policy.
 @NullMarked
 package braid.natives;
 

@@ -46,11 +46,11 @@ class FdMailboxTest {
 
   @Test
   void carriesADescriptorOfTheSameOpenFile() throws IOException {
-    try (var mine = FdMailbox.open(unique + "-0");
-        var theirs = FdMailbox.open(unique + "-1")) {
+    try (var sender = FdMailbox.open(unique + "-0");
+        var receiver = FdMailbox.open(unique + "-1")) {
       var file = new Opened("hello");
-      mine.send(unique + "-1", 0, file.fd());
-      var received = take(theirs, 0);
+      sender.send(unique + "-1", 0, file.fd());
+      var received = take(receiver, 0);
       assertThat(received).isNotEqualTo(file.fd());
       file.close();
       assertThat(Files.readString(Path.of("/proc/self/fd/" + received))).isEqualTo("hello");
@@ -122,7 +122,7 @@ class FdMailboxTest {
   }
 
   @Test
-  void namesWhoIsMissingWhenTheTimeIsOver() throws IOException {
+  void namesMissingSendersAfterTheTimeout() throws IOException {
     try (var mailbox = FdMailbox.open(unique);
         var file = new Opened("there")) {
       mailbox.send(unique, 1, file.fd());
@@ -154,11 +154,11 @@ class FdMailboxTest {
   }
 
   @Test
-  void aMailboxThatIsNotOpenIsSaidSo() throws IOException {
+  void sendingToAClosedMailboxFails() throws IOException {
     try (var mailbox = FdMailbox.open(unique);
         var file = new Opened("lost")) {
-      assertThatThrownBy(() -> mailbox.send(unique + "-nobody", 0, file.fd()))
-          .hasMessageContaining(unique + "-nobody")
+      assertThatThrownBy(() -> mailbox.send(unique + "-closed", 0, file.fd()))
+          .hasMessageContaining(unique + "-closed")
           .hasMessageContaining("open every rank's mailbox before the first one sends");
     }
   }
@@ -240,7 +240,7 @@ class FdMailboxTest {
         .start();
   }
 
-  /// A process that sends the descriptor of a file which it then deletes, and ends.
+  /// Sends the descriptor of a file, deletes the file, and ends.
   static final class Sender {
     private Sender() {}
 
@@ -257,7 +257,7 @@ class FdMailboxTest {
     }
   }
 
-  /// An open file of this process, and its number, which Java keeps to itself.
+  /// An open file and its descriptor, which Java does not expose.
   private final class Opened implements AutoCloseable {
     private final Path path;
     private final RandomAccessFile file;
@@ -288,7 +288,7 @@ class FdMailboxTest {
     throw new IOException(path + " is not open");
   }
 
-  /// Sockets, and files of this test: the JVM opens and closes others when it likes.
+  /// Counts sockets and files of this test. The JVM opens and closes others at any time.
   private int openFiles() throws IOException {
     var count = 0;
     for (var entry : openEntries()) {

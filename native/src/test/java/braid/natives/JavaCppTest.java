@@ -12,7 +12,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Where native libraries are unpacked for a user without a home.
+/// Folder of unpacked native libraries for a user without a home.
 class JavaCppTest {
   @TempDir Path folder;
   private Path own;

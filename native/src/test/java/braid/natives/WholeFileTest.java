@@ -18,7 +18,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class WholeFileTest {
-  /// Of nobody who runs tests.
+  /// User id of no user who runs tests.
   private static final int STRANGER = 12345;
 
   @TempDir Path folder;
@@ -75,8 +75,7 @@ class WholeFileTest {
     assertThat(unix(file, "gid")).isEqualTo(STRANGER);
   }
 
-  /// Whoever else may write in the folder can guess a name that is made of the file's and the
-  /// process's.
+  /// Another user of the folder could guess a name made of the file's name and the process id.
   @Test
   void writesThroughNoLinkThatIsPlantedBesideTheFile() throws IOException {
     var victim = Files.writeString(folder.resolve("victim"), "mine");
@@ -132,7 +131,8 @@ class WholeFileTest {
         .hasMessageContaining("is a link to itself");
   }
 
-  /// As Linux does for links in /tmp (protected_symlinks), but in every folder open to others.
+  /// As Linux does for links in /tmp (protected_symlinks), but in every folder that others can
+  /// write.
   @Test
   void refusesALinkThatAStrangerMadeInAFolderOpenToOthers() throws IOException {
     assumeTrue(isRoot(), "only root may make a link in another user's name");
@@ -145,7 +145,7 @@ class WholeFileTest {
     Files.setAttribute(link, "unix:uid", STRANGER, LinkOption.NOFOLLOW_LINKS);
     assertThatThrownBy(() -> WholeFile.write(link, "by a stranger"))
         .isInstanceOf(FileSystemException.class)
-        .hasMessageContaining("is a link that another user made");
+        .hasMessageContaining("is a link that another user created");
     assertThat(victim).hasContent("by me");
   }
 }

@@ -6,10 +6,10 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/// `braid bench`: the benchmarks of Braid itself, one a subcommand.
+/// `braid bench`: benchmarks of Braid itself, one per subcommand.
 @Command(
     name = "bench",
-    description = "Measures Braid itself beside what people use today.",
+    description = "Measures Braid itself and compares it with ipyparallel.",
     subcommands = {
       FrontCommand.class,
       LifeCommand.class,

@@ -4,7 +4,7 @@ import braid.launcher.bench.report.Measure;
 import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
-import braid.launcher.session.Stages;
+import braid.launcher.session.StageTimes;
 import braid.model.BraidException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -16,15 +16,15 @@ import java.util.function.Consumer;
 import java.util.function.ToLongFunction;
 
 /// Times cells in sessions of several sizes. All sessions are open at once and take turns, cell by
-/// cell, so that whatever else the machine does meets all of them alike.
+/// cell, so that other load of the machine affects all of them alike.
 final class CellRounds {
-  /// What people run most: each asks the compiler and the ranks for something else.
-  enum Kind {
+  /// Kinds of timed cells; each exercises other parts of the compiler and the ranks.
+  enum CellKind {
     DECLARATION,
     EXPRESSION,
     PRINTING;
 
-    /// A declaration's name is new each time, as in a notebook that grows.
+    /// Source of the cell. A declaration's name is new in each round, as in a growing notebook.
     private String source(int round) {
       return switch (this) {
         case DECLARATION -> "int a" + round + " = 17;";
@@ -42,35 +42,35 @@ final class CellRounds {
     }
   }
 
-  private static final Map<String, ToLongFunction<Stages>> STAGES = new LinkedHashMap<>();
+  private static final Map<String, ToLongFunction<StageTimes>> STAGES = new LinkedHashMap<>();
 
   static {
-    STAGES.put("split into snippets", Stages::splitNanos);
-    STAGES.put("compile", Stages::compileNanos);
-    STAGES.put("load on the ranks", Stages::loadNanos);
-    STAGES.put("run on the ranks", Stages::runNanos);
-    STAGES.put("wait for their output", Stages::outputNanos);
+    STAGES.put("split into snippets", StageTimes::splitNanos);
+    STAGES.put("compile", StageTimes::compileNanos);
+    STAGES.put("load on the ranks", StageTimes::loadNanos);
+    STAGES.put("run on the ranks", StageTimes::runNanos);
+    STAGES.put("wait for their output", StageTimes::outputNanos);
   }
 
-  /// One session, and what its cells took in milliseconds.
-  private static final class Timed {
+  /// A session and the times of its cells in milliseconds.
+  private static final class TimedSession {
     final Session session;
     final CellTimes cells = new CellTimes();
     final Map<String, List<Double>> stages = new LinkedHashMap<>();
     private int run;
 
-    Timed(Session session) {
+    TimedSession(Session session) {
       this.session = session;
     }
 
-    void run(Kind kind, int round, boolean counts) {
+    void run(CellKind kind, int round, boolean counts) {
       var before = session.stages();
       double millis = run(kind.source(round), kind.printed(), kind.result());
       if (!counts) {
         return;
       }
       cells.add(kind, millis);
-      if (kind == Kind.EXPRESSION) {
+      if (kind == CellKind.EXPRESSION) {
         var after = session.stages();
         STAGES.forEach(
             (stage, nanos) ->
@@ -81,7 +81,7 @@ final class CellRounds {
     }
 
     double run(String source, String printed, String result) {
-      var output = new Captured();
+      var output = new CapturedOutput();
       var cell = new Cell("cell " + ++run, source);
       long start = System.nanoTime();
       var outcome = session.run(cell, output);
@@ -89,13 +89,14 @@ final class CellRounds {
       var text = outcome.result().map(bundle -> bundle.text()).orElse("");
       if (!outcome.succeeded() || !output.printed().equals(printed) || !text.equals(result)) {
         throw new BraidException(
-            "%s printed \"%s\" and gave %s".formatted(source, output.printed().strip(), outcome));
+            "%s printed \"%s\" and returned %s"
+                .formatted(source, output.printed().strip(), outcome));
       }
       return elapsed / 1e6;
     }
   }
 
-  private final Map<Integer, Timed> byRanks = new LinkedHashMap<>();
+  private final Map<Integer, TimedSession> byRanks = new LinkedHashMap<>();
 
   private CellRounds() {}
 
@@ -105,13 +106,13 @@ final class CellRounds {
     try {
       for (int ranks : rankCounts) {
         var options = new SessionOptions(ranks, "host", Optional.empty(), home);
-        var timed = new Timed(Session.start(options));
+        var timed = new TimedSession(Session.start(options));
         rounds.byRanks.put(ranks, timed);
         timed.run("int a = 1;", "", "");
       }
       progress.accept("%d + %d rounds of cells on %s ranks".formatted(warmUp, cells, rankCounts));
       for (int round = 0; round < warmUp + cells; round++) {
-        for (var kind : Kind.values()) {
+        for (var kind : CellKind.values()) {
           for (var timed : rounds.byRanks.values()) {
             timed.run(kind, round, round >= warmUp);
           }
@@ -123,13 +124,13 @@ final class CellRounds {
     }
   }
 
-  Map<Integer, Measure> cells(Kind kind) {
+  Map<Integer, Measure> cells(CellKind kind) {
     var measures = new LinkedHashMap<Integer, Measure>();
     byRanks.forEach((ranks, timed) -> measures.put(ranks, Measure.tenths(timed.cells.of(kind))));
     return measures;
   }
 
-  /// Where the time of an expression cell goes.
+  /// Returns the time of each stage of an expression cell, per number of ranks.
   Map<Integer, Map<String, Measure>> stages() {
     var all = new LinkedHashMap<Integer, Map<String, Measure>>();
     byRanks.forEach(

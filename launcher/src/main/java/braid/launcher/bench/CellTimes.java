@@ -5,15 +5,16 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 
-/// What cells of each kind took, in milliseconds.
+/// Times of cells of each kind, in milliseconds.
 final class CellTimes {
-  private final Map<CellRounds.Kind, List<Double>> millis = new EnumMap<>(CellRounds.Kind.class);
+  private final Map<CellRounds.CellKind, List<Double>> millis =
+      new EnumMap<>(CellRounds.CellKind.class);
 
-  void add(CellRounds.Kind kind, double took) {
+  void add(CellRounds.CellKind kind, double took) {
     millis.computeIfAbsent(kind, k -> new ArrayList<>()).add(took);
   }
 
-  List<Double> of(CellRounds.Kind kind) {
+  List<Double> of(CellRounds.CellKind kind) {
     return millis.getOrDefault(kind, List.of());
   }
 }

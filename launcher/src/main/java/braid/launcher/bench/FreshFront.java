@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// A `braid` process, timed from the moment a shell would start it, and weighed when it idles.
+/// A `braid` process, timed from its start as by a shell, with its memory when idle.
 record FreshFront(
     double readySeconds,
     double firstSeconds,
@@ -19,9 +19,9 @@ record FreshFront(
     int processes) {
   private static final Duration PATIENCE = Duration.ofSeconds(30);
 
-  /// What must not come from this JVM's own start: an agent would slow the one that is timed, and a
-  /// second one would write where the first one does.
-  private static final List<String> NOT_AGAIN =
+  /// Options of this JVM that are not passed on: an agent would slow the timed JVM, and a second
+  /// one would write to the same files.
+  private static final List<String> NOT_INHERITED =
       List.of(
           "-javaagent:",
           "-agentlib:",
@@ -39,25 +39,27 @@ record FreshFront(
       var ready = child.expect(StartProbe.READY);
       var first = child.expect(StartProbe.FIRST);
       if (!first.line().equals(StartProbe.FIRST + "2")) {
-        throw new BraidException("the first cell of a fresh braid gave " + first.line());
+        throw new BraidException("the first cell of a fresh braid returned " + first.line());
       }
       var children = child.descendants();
       return new FreshFront(
           ready.seconds(),
           first.seconds(),
-          ProcessMemory.of(child.handle()).orElseThrow(() -> gone("front")),
+          ProcessMemory.of(child.handle()).orElseThrow(() -> memoryUnavailable("front")),
           children.stream()
-              .map(rank -> ProcessMemory.of(rank).orElseThrow(() -> gone("rank")))
+              .map(rank -> ProcessMemory.of(rank).orElseThrow(() -> memoryUnavailable("rank")))
               .toList(),
           1 + children.size());
     }
   }
 
-  private static BraidException gone(String what) {
-    return new BraidException("a " + what + " cannot be weighed: it is gone, or there is no /proc");
+  private static BraidException memoryUnavailable(String process) {
+    return new BraidException(
+        "the memory of a " + process + " is unavailable: it has ended, or /proc is missing");
   }
 
-  /// The script, which is what users start; else this JVM again, with the same flags and caches.
+  /// Returns the `braid` script, which users start; without it, this JVM's command with the same
+  /// flags and caches.
   private static List<String> braid() {
     var home = System.getProperty("braid.home");
     if (home != null && Files.isExecutable(Path.of(home, "braid"))) {
@@ -66,7 +68,7 @@ record FreshFront(
     var command = new ArrayList<String>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
-        .filter(argument -> NOT_AGAIN.stream().noneMatch(argument::startsWith))
+        .filter(argument -> NOT_INHERITED.stream().noneMatch(argument::startsWith))
         .forEach(command::add);
     command.addAll(
         List.of("-cp", System.getProperty("java.class.path"), "braid.launcher.cli.Braid"));

@@ -1,6 +1,6 @@
 package braid.launcher.bench;
 
-import braid.launcher.bench.CellRounds.Kind;
+import braid.launcher.bench.CellRounds.CellKind;
 import braid.launcher.bench.report.FrontReport;
 import braid.launcher.bench.report.Machine;
 import braid.launcher.bench.report.Measure;
@@ -19,7 +19,7 @@ import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Stream;
 
-/// Everything that `braid bench front` measures. The limits are what Braid promises.
+/// All measurements of `braid bench front`, with the limits that Braid guarantees.
 record FrontBench(
     List<Integer> rankCounts, int starts, int warmUp, int cells, Consumer<String> progress) {
   private static final List<Integer> RANK_COUNTS = List.of(1, 4, 8);
@@ -32,10 +32,10 @@ record FrontBench(
   private static final double MAX_MANY_RANKS_OVER_ONE = 1.4;
   private static final double MAX_RANK_MIB = 100;
 
-  /// ipyparallel takes several seconds to start: fewer repeats tell enough.
+  /// Fewer repeats, because ipyparallel takes several seconds to start.
   private static final int MAX_PEER_STARTS = 3;
 
-  /// As many of the usual counts as this machine can hold.
+  /// Returns the default rank counts that fit this machine.
   static List<Integer> rankCounts(RankCount machine) {
     return RANK_COUNTS.stream().filter(count -> count <= machine.most()).toList();
   }
@@ -94,7 +94,7 @@ record FrontBench(
 
   private List<Row> cellRows(CellRounds rounds, List<Ipyparallel> peers) {
     var rows = new ArrayList<Row>();
-    for (var kind : Kind.values()) {
+    for (var kind : CellKind.values()) {
       var name = kind.name().toLowerCase(Locale.ROOT);
       var byRanks = rounds.cells(kind);
       var peer =
@@ -167,7 +167,7 @@ record FrontBench(
   }
 
   private static Optional<Double> together(Stream<ProcessMemory> processes) {
-    var sum = ProcessMemory.together(processes.toList());
+    var sum = ProcessMemory.total(processes.toList());
     return sum.isPresent() ? Optional.of(sum.getAsDouble()) : Optional.empty();
   }
 
@@ -175,12 +175,12 @@ record FrontBench(
     return Measure.range(processes.map(ProcessMemory::residentMiB).toList());
   }
 
-  private static <T> Measure range(List<T> all, ToDoubleFunction<T> what) {
-    return Measure.range(all.stream().map(what::applyAsDouble).toList());
+  private static <T> Measure range(List<T> all, ToDoubleFunction<T> value) {
+    return Measure.range(all.stream().map(value::applyAsDouble).toList());
   }
 
-  private static <T> Optional<Measure> measured(List<T> all, ToDoubleFunction<T> what) {
-    return all.isEmpty() ? Optional.empty() : Optional.of(range(all, what));
+  private static <T> Optional<Measure> measured(List<T> all, ToDoubleFunction<T> value) {
+    return all.isEmpty() ? Optional.empty() : Optional.of(range(all, value));
   }
 
   private static Optional<Row.Limit> limit(double most, int ranks) {
@@ -196,7 +196,7 @@ record FrontBench(
             before.load(),
             Machine.here().load()));
     remarks.add(
-        "Cells: median (lowest to highest tenth left out) of %d after %d that warm up; all numbers of ranks take turns, cell by cell."
+        "Cells: median (10th to 90th percentile) of %d after %d warm-up cells; all rank counts take turns, cell by cell."
             .formatted(cells, warmUp));
     remarks.add(
         "Starts and memory: median (range) of %d fresh processes, timed from outside; memory after the first cell, OpenBLAS not yet loaded."
@@ -205,12 +205,11 @@ record FrontBench(
         peers.isEmpty()
             ? "ipyparallel is not installed for /usr/bin/python3, so it was not measured; try "
                 + Ipyparallel.REMEDY
-            : "ipyparallel: %d starts; its front is its client and its controller's processes, whose resident memory is added up although they share some."
+            : "ipyparallel: %d starts; its front is its client and its controller's processes; their resident memory is summed although they share some."
                 .formatted(peers.size()));
     if (!rankCounts.equals(RANK_COUNTS)) {
       remarks.add(
-          "%s ranks were wished, of which this machine can hold %s."
-              .formatted(RANK_COUNTS, rankCounts));
+          "%s ranks are the default; this machine fits %s.".formatted(RANK_COUNTS, rankCounts));
     }
     return remarks;
   }
@@ -219,7 +218,7 @@ record FrontBench(
     T in(Path directory) throws IOException, InterruptedException;
   }
 
-  /// Runs a step in a directory of its own, which is removed.
+  /// Runs a step in a temporary directory, which is removed afterwards.
   private static <T> T in(String name, Step<T> step) throws IOException, InterruptedException {
     var directory = Files.createTempDirectory("braid-bench-" + name);
     try {

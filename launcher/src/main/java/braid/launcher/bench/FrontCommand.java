@@ -17,10 +17,10 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// `braid bench front`: how long a user waits for ranks and cells, and what they cost in memory.
+/// `braid bench front`: latency of ranks and cells, and their memory.
 @Command(
     name = "front",
-    description = "Times starts and cells, and weighs processes, beside ipyparallel.",
+    description = "Times starts and cells, and measures memory, of Braid and ipyparallel.",
     mixinStandardHelpOptions = true,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {" 0:measured, whether limits were met or not", " 2:a mistake in the options"},
@@ -36,13 +36,13 @@ public final class FrontCommand implements Callable<Integer> {
   @Option(
       names = "--cells",
       paramLabel = "COUNT",
-      description = "Cells of each kind that count. Default: ${DEFAULT-VALUE}.")
+      description = "Timed cells of each kind. Default: ${DEFAULT-VALUE}.")
   private int cells = 50;
 
   @Option(
       names = "--warm-up",
       paramLabel = "COUNT",
-      description = "Cells of each kind before them that do not. Default: ${DEFAULT-VALUE}.")
+      description = "Warm-up cells of each kind. Default: ${DEFAULT-VALUE}.")
   private int warmUp = 10;
 
   @Option(
@@ -53,13 +53,16 @@ public final class FrontCommand implements Callable<Integer> {
 
   @Option(
       names = "--breakdown",
-      description = "Also say where the time of an expression cell goes.")
+      description = "Also print the time of each stage of an expression cell.")
   private boolean breakdown;
 
-  @Option(names = "--json", paramLabel = "FILE", description = "Write everything measured here.")
+  @Option(
+      names = "--json",
+      paramLabel = "FILE",
+      description = "Write all measurements to this file.")
   private @Nullable Path json;
 
-  @Option(names = "--markdown", paramLabel = "FILE", description = "Write the table here.")
+  @Option(names = "--markdown", paramLabel = "FILE", description = "Write the table to this file.")
   private @Nullable Path markdown;
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -104,7 +107,7 @@ public final class FrontCommand implements Callable<Integer> {
     }
   }
 
-  /// Before minutes of measuring, not after.
+  /// Checks a file before minutes of measuring.
   private static void checkWritable(String option, @Nullable Path file) {
     if (file != null) {
       OutputFile.writable(option, file);

@@ -13,8 +13,8 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 
-/// The same measurements of ipyparallel, which is what people without Braid would use: Debian's, in
-/// a directory of its own. `cells` are milliseconds.
+/// The same measurements of ipyparallel, the common alternative: Debian's package, in a separate
+/// directory. `cells` are milliseconds.
 record Ipyparallel(
     double readySeconds,
     double firstSeconds,
@@ -29,7 +29,7 @@ record Ipyparallel(
   private static final Duration PATIENCE = Duration.ofSeconds(90);
   private static final String ENGINE = "ipyparallel.engine";
 
-  /// Starts it and runs cells in it; empty where it is not installed.
+  /// Starts ipyparallel and runs cells in it; empty if it is not installed.
   static Optional<Ipyparallel> run(int warmUp, int cells, Path directory)
       throws IOException, InterruptedException {
     if (!Files.isExecutable(PYTHON)) {
@@ -56,7 +56,7 @@ record Ipyparallel(
         return Optional.empty();
       }
       if (!ready.line().equals("ready")) {
-        throw new BraidException("ipyparallel had to say \"ready\" but said " + ready.line());
+        throw new BraidException("ipyparallel must print \"ready\" but printed " + ready.line());
       }
       var first = child.expect("first");
       var times = times(child.expect("{").line());
@@ -74,7 +74,7 @@ record Ipyparallel(
     }
   }
 
-  /// Nothing that it finds or leaves is the user's.
+  /// Environment that isolates it from the user's files.
   private static Map<String, String> environment(Path directory) {
     var home = directory.toString();
     return Map.of(
@@ -88,7 +88,7 @@ record Ipyparallel(
   private static CellTimes times(String json) {
     var times = new CellTimes();
     var object = JsonParser.parseString(json).getAsJsonObject();
-    for (var kind : CellRounds.Kind.values()) {
+    for (var kind : CellRounds.CellKind.values()) {
       object
           .getAsJsonArray(kind.name().toLowerCase(Locale.ROOT))
           .forEach(value -> times.add(kind, value.getAsDouble()));

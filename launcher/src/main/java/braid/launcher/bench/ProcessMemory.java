@@ -7,12 +7,12 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
 
-/// The memory of a process, as Linux counts it. Resident pages that several processes share count
-/// for each of them; the proportional set divides them among them, so only that may be added up.
+/// Memory of a process, as Linux counts it. Resident pages shared by several processes count fully
+/// for each; the proportional set divides them, so only that may be summed.
 record ProcessMemory(double residentMiB, OptionalDouble proportionalMiB) {
   private static final double KIB_PER_MIB = 1024;
 
-  /// Empty where the process is gone, or where there is no /proc.
+  /// Returns the memory of a process; empty if the process has ended or /proc is missing.
   static Optional<ProcessMemory> of(ProcessHandle process) {
     var directory = Path.of("/proc", Long.toString(process.pid()));
     try {
@@ -21,7 +21,7 @@ record ProcessMemory(double residentMiB, OptionalDouble proportionalMiB) {
           ? Optional.empty()
           : Optional.of(new ProcessMemory(resident.getAsDouble(), proportional(directory)));
     } catch (IOException e) {
-      return Optional.empty(); // it has ended meanwhile: it has no memory left to weigh
+      return Optional.empty(); // the process has ended
     }
   }
 
@@ -29,7 +29,7 @@ record ProcessMemory(double residentMiB, OptionalDouble proportionalMiB) {
     try {
       return field(directory.resolve("smaps_rollup"), "Pss:");
     } catch (IOException e) {
-      return OptionalDouble.empty(); // an old kernel, or a process of somebody else
+      return OptionalDouble.empty(); // an old kernel, or another user's process
     }
   }
 
@@ -40,8 +40,8 @@ record ProcessMemory(double residentMiB, OptionalDouble proportionalMiB) {
         .findFirst();
   }
 
-  /// What several processes take together; empty if it is unknown for one of them.
-  static OptionalDouble together(List<ProcessMemory> all) {
+  /// Returns the total of several processes; empty if it is unknown for one of them.
+  static OptionalDouble total(List<ProcessMemory> all) {
     if (all.stream().anyMatch(memory -> memory.proportionalMiB.isEmpty())) {
       return OptionalDouble.empty();
     }

@@ -13,17 +13,20 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// What a timed start runs: says `ready` when the ranks are, `first` with the first cell's result,
-/// and then idles until its input ends, so that whoever timed it can look at the processes.
-@Command(name = "start-probe", hidden = true, description = "What braid bench front times.")
+/// The process timed by `braid bench front`: prints `ready` when the ranks are, `first` with the
+/// first cell's result, and then idles until its input ends, so that its memory can be read.
+@Command(
+    name = "start-probe",
+    hidden = true,
+    description = "The process that braid bench front times.")
 final class StartProbe implements Callable<Integer> {
   static final String READY = "ready";
   static final String FIRST = "first ";
 
-  @Option(names = "--ranks", required = true, description = "How many ranks.")
+  @Option(names = "--ranks", required = true, description = "Number of ranks.")
   private int ranks;
 
-  @Option(names = "--home", required = true, description = "A directory for what it saves.")
+  @Option(names = "--home", required = true, description = "A directory for its files.")
   private Path home = Path.of(".");
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -31,9 +34,9 @@ final class StartProbe implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     try (var session = Session.start(new SessionOptions(ranks, "host", Optional.empty(), home))) {
-      say(READY);
-      var outcome = session.run(new Cell("cell 1", "1 + 1"), new Captured());
-      say(FIRST + outcome.result().map(result -> result.text()).orElse(outcome.toString()));
+      print(READY);
+      var outcome = session.run(new Cell("cell 1", "1 + 1"), new CapturedOutput());
+      print(FIRST + outcome.result().map(result -> result.text()).orElse(outcome.toString()));
       while (System.in.read() >= 0) {
         // idle
       }
@@ -41,7 +44,7 @@ final class StartProbe implements Callable<Integer> {
     return ExitCode.OK.code();
   }
 
-  private void say(String line) {
+  private void print(String line) {
     var out = spec.commandLine().getOut();
     out.println(line);
     out.flush();

@@ -18,12 +18,11 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/// A process that is timed from the outside: when it is started and when it says a line, both by
-/// this JVM's clock. It has to end when its input does; it and all that it started are ended
-/// otherwise.
+/// A child process whose start and output lines are timed by this JVM's clock. It must end when its
+/// input ends; otherwise it and its descendants are killed.
 final class TimedChild implements AutoCloseable {
-  /// A line it said, and how long after its start.
-  record Said(String line, Duration after) {
+  /// An output line and its time after the start.
+  record Line(String line, Duration after) {
     double seconds() {
       return after.toNanos() / 1e9;
     }
@@ -36,9 +35,9 @@ final class TimedChild implements AutoCloseable {
   private final Path errors;
   private final long startNanos;
   private final Process process;
-  private final LinkedBlockingQueue<Optional<Said>> said = new LinkedBlockingQueue<>();
+  private final LinkedBlockingQueue<Optional<Line>> output = new LinkedBlockingQueue<>();
 
-  /// Starts it. `patience` is how long it may be silent, and how long it may take to end.
+  /// Starts the process. `patience` is the longest silence, and the longest time to end.
   TimedChild(
       String name,
       List<String> command,
@@ -61,31 +60,31 @@ final class TimedChild implements AutoCloseable {
         new BufferedReader(
             new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
       for (var line = lines.readLine(); line != null; line = lines.readLine()) {
-        said.add(Optional.of(new Said(line, Duration.ofNanos(System.nanoTime() - startNanos))));
+        output.add(Optional.of(new Line(line, Duration.ofNanos(System.nanoTime() - startNanos))));
       }
     } catch (IOException e) {
-      throw new UncheckedIOException(name + " can no longer be heard", e);
+      throw new UncheckedIOException(name + " cannot be read any more", e);
     } finally {
-      said.add(Optional.empty());
+      output.add(Optional.empty());
     }
   }
 
-  /// The next line; the child's own errors are in the message where there is none.
-  Said next() throws InterruptedException {
-    var next = said.poll(patience.toNanos(), TimeUnit.NANOSECONDS);
+  /// Returns the next line; the error if there is none includes the child's stderr.
+  Line next() throws InterruptedException {
+    var next = output.poll(patience.toNanos(), TimeUnit.NANOSECONDS);
     if (next == null) {
       throw new BraidException(
-          "%s said nothing for %d s%s".formatted(name, patience.toSeconds(), tail()));
+          "%s printed nothing for %d s%s".formatted(name, patience.toSeconds(), tail()));
     }
     return next.orElseThrow(() -> new BraidException(name + " ended early" + tail()));
   }
 
-  /// The next line, which has to begin like that.
-  Said expect(String beginning) throws InterruptedException {
+  /// Returns the next line, which must start with `beginning`.
+  Line expect(String beginning) throws InterruptedException {
     var next = next();
     if (!next.line().startsWith(beginning)) {
       throw new BraidException(
-          "%s had to say \"%s\" but said \"%s\"%s"
+          "%s must print \"%s\" but printed \"%s\"%s"
               .formatted(name, beginning.strip(), next.line(), tail()));
     }
     return next;
@@ -95,7 +94,7 @@ final class TimedChild implements AutoCloseable {
     try {
       var lines = Files.readAllLines(errors);
       var last = lines.subList(Math.max(0, lines.size() - TAIL_LINES), lines.size());
-      return last.isEmpty() ? "" : "; its last words: " + String.join(" | ", last);
+      return last.isEmpty() ? "" : "; its last lines: " + String.join(" | ", last);
     } catch (IOException e) {
       return "; its errors cannot be read: " + e.getMessage();
     }
@@ -105,7 +104,7 @@ final class TimedChild implements AutoCloseable {
     return process.toHandle();
   }
 
-  /// All processes that it started, and they in turn.
+  /// All direct and indirect children.
   List<ProcessHandle> descendants() {
     return handle().descendants().toList();
   }
@@ -117,7 +116,7 @@ final class TimedChild implements AutoCloseable {
       process.getOutputStream().close();
       process.waitFor(patience.toNanos(), TimeUnit.NANOSECONDS);
     } catch (IOException e) {
-      process.destroyForcibly(); // it listens no more, so it cannot be asked
+      process.destroyForcibly(); // its input is closed, so it cannot be asked to end
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     } finally {
@@ -127,7 +126,8 @@ final class TimedChild implements AutoCloseable {
     }
   }
 
-  /// Returns when they are gone: what they write to, the caller may now remove.
+  /// Kills the processes and waits until they have ended, so that the caller may remove their
+  /// files.
   private void end(Set<ProcessHandle> all) {
     all.forEach(ProcessHandle::destroyForcibly);
     var gone = all.stream().map(ProcessHandle::onExit).toArray(CompletableFuture[]::new);

@@ -1,4 +1,4 @@
-/// `braid bench`: what Braid itself costs, measured beside what people use today.
+/// `braid bench`: measures the cost of Braid itself beside that of common alternatives.
 @NullMarked
 package braid.launcher.bench;
 

@@ -12,17 +12,17 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// A folder as one `.tar.xz`, written whole or not at all.
+/// A folder packed into one `.tar.xz`, written atomically.
 ///
-/// @param effort xz's, `-0` to `-9e`
+/// @param effort compression level of xz, `-0` to `-9e`
 record Archive(String effort, long mostBytes) {
-  /// As small as it can be, at the cost of a minute or two; and small enough to be copied around.
+  /// Smallest archive, which takes a minute or two to pack, and the size limit of bundles.
   static final Archive SMALLEST = new Archive("-9e", 50L << 20);
 
   private static final int LARGEST_SHOWN = 6;
 
-  /// @return how large it is
-  /// @throws BraidException where it would be larger than it may be
+  /// @return its size in bytes
+  /// @throws BraidException if it exceeds the size limit
   long pack(Path folder, Path file) throws IOException, InterruptedException {
     var packed = Files.createTempFile("braid-bundle", ".tar.xz");
     try {
@@ -41,7 +41,7 @@ record Archive(String effort, long mostBytes) {
   }
 
   private void write(Path folder, Path file) throws IOException, InterruptedException {
-    var said = Files.createTempFile("braid-bundle", ".log");
+    var log = Files.createTempFile("braid-bundle", ".log");
     try {
       var tar =
           new ProcessBuilder(
@@ -57,7 +57,7 @@ record Archive(String effort, long mostBytes) {
               folder.getFileName().toString());
       var xz = new ProcessBuilder("xz", "-T0", effort, "-c");
       for (var one : List.of(tar, xz)) {
-        one.redirectError(ProcessBuilder.Redirect.appendTo(said.toFile()));
+        one.redirectError(ProcessBuilder.Redirect.appendTo(log.toFile()));
       }
       xz.redirectOutput(file.toFile());
       var failed = new ArrayList<String>();
@@ -71,10 +71,10 @@ record Archive(String effort, long mostBytes) {
             "tar and xz failed (%s): %s"
                 .formatted(
                     String.join(", ", failed),
-                    Files.readString(said, StandardCharsets.UTF_8).strip()));
+                    Files.readString(log, StandardCharsets.UTF_8).strip()));
       }
     } finally {
-      Files.delete(said);
+      Files.delete(log);
     }
   }
 

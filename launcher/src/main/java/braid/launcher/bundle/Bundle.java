@@ -8,11 +8,11 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.function.Consumer;
 
-/// A bundle in the making: a runtime image, the jars, the script, the notebooks.
+/// Builds a bundle: a runtime image, the jars, the script, the notebooks.
 ///
-/// @param home the checkout whose script and notebooks are taken
-/// @param classPath what this Braid runs from
-/// @param progress hears what is being done, and what the bundle will lack
+/// @param home checkout with the script and the notebooks
+/// @param classPath class path of this process
+/// @param progress receives each step, and each part that the bundle lacks
 public record Bundle(Path home, List<Path> classPath, Consumer<String> progress) {
   /// The file with the revision that a bundle was built from.
   public static final String REVISION = "REVISION";
@@ -24,9 +24,9 @@ public record Bundle(Path home, List<Path> classPath, Consumer<String> progress)
     classPath = List.copyOf(classPath);
   }
 
-  /// Makes the archive, whole or not at all.
+  /// Writes the archive atomically.
   ///
-  /// @return what was made, in words
+  /// @return a description of the archive
   public String pack(Path file) throws IOException, InterruptedException {
     return pack(file, Archive.SMALLEST);
   }
@@ -46,7 +46,7 @@ public record Bundle(Path home, List<Path> classPath, Consumer<String> progress)
   }
 
   private void assemble(Path folder) throws IOException {
-    progress.accept("linking a Java of its own");
+    progress.accept("linking a Java runtime");
     var jre = folder.resolve("jre");
     RuntimeImage.link(jre);
     BundledFonts.copy(jre).ifPresent(progress);
@@ -65,7 +65,7 @@ public record Bundle(Path home, List<Path> classPath, Consumer<String> progress)
     notebooks(Files.createDirectory(folder.resolve("notebooks")));
   }
 
-  /// The notebooks themselves, not what running them left there.
+  /// Copies the notebooks, without outputs of earlier runs.
   private void notebooks(Path into) throws IOException {
     try (var files =
         Files.newDirectoryStream(

@@ -8,10 +8,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 
-/// Fonts for charts on hosts that have neither fonts nor fontconfig, taken from the machine that
-/// makes the bundle. A file for Java says which font is which, so that it does not ask fontconfig.
+/// Fonts for charts on hosts without fonts and fontconfig, copied from the machine that builds the
+/// bundle. A configuration file maps Java's fonts to files, so that Java does not call fontconfig.
 final class BundledFonts {
-  /// Read by Java where the `braid` script names it in `sun.awt.fontconfig`.
+  /// Read by Java, as the `braid` script sets `sun.awt.fontconfig`.
   private static final String CONFIGURATION = "fontconfig.properties";
 
   private static final String SANS = "DejaVuSans.ttf";
@@ -24,14 +24,14 @@ final class BundledFonts {
 
   private BundledFonts() {}
 
-  /// Puts the fonts into the runtime image; why there are none, where there are none.
+  /// Copies the fonts into the runtime image; returns why they are missing, if they are.
   static Optional<String> copy(Path jre) throws IOException {
     var found = new ArrayList<Path>();
     for (var name : List.of(SANS, BOLD, MONO)) {
       var font = find(name);
       if (font.isEmpty()) {
         return Optional.of(
-            "no %s here: charts will need fontconfig and a font where the bundle runs; apt-get install fonts-dejavu-core and bundle again"
+            "%s is missing: charts will need fontconfig and a font where the bundle runs; apt-get install fonts-dejavu-core and bundle again"
                 .formatted(name));
       }
       found.add(font.get());
@@ -47,7 +47,7 @@ final class BundledFonts {
     return Files.exists(jre.resolve("lib/libfreetype.so"))
         ? Optional.empty()
         : Optional.of(
-            "this JDK has no libfreetype of its own: charts will need libfreetype6 where the bundle runs");
+            "this JDK lacks libfreetype: charts will need libfreetype6 where the bundle runs");
   }
 
   private static Optional<Path> find(String name) throws IOException {
@@ -64,7 +64,8 @@ final class BundledFonts {
     return Optional.empty();
   }
 
-  /// Java's logical fonts in each style, named as X11 names fonts, and the file of each.
+  /// Returns the configuration: Java's logical fonts in each style, their X11 names, and their
+  /// files.
   static String configuration() {
     var lines = new ArrayList<>(List.of("version=1", "sequence.allfonts=latin-1"));
     var files = new LinkedHashMap<String, String>();

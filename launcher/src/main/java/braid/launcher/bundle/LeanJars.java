@@ -19,31 +19,31 @@ import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 import java.util.zip.ZipOutputStream;
 
-/// The class path as a folder of jars, without what Braid never loads. Entries are stored, not
-/// compressed: what compresses the bundle sees through them.
+/// The class path as a folder of jars, without files that Braid never loads. Entries are stored
+/// uncompressed, because the whole bundle is compressed better.
 final class LeanJars {
-  /// JNI of the CUDA libraries that Braid calls. The presets have nineteen others.
+  /// JNI libraries of CUDA that Braid calls; the presets have nineteen others.
   private static final String CUDA = "libjni(cudart|cublas|nvrtc|nccl|cupti|nvml)\\.so";
 
-  /// What is left out, by its name in the jar.
+  /// Names of jar entries that are left out.
   private static final List<Pattern> UNUSED =
       List.of(
           // for other tools: native-image, C compilers, CMake
           Pattern.compile("META-INF/native-image/.*|org/bytedeco/.*\\.(h|cmake|pc)"),
-          // a signature of what is changed here would be wrong
+          // signatures would be invalid for changed jars
           Pattern.compile("META-INF/[^/]*\\.(SF|RSA|DSA|EC)"),
           Pattern.compile("org/bytedeco/cuda/[^/]+/(?!" + CUDA + "$).*\\.so"),
           // Braid calls BLAS without LAPACK
           Pattern.compile("org/bytedeco/openblas/[^/]+/libjniopenblas(_full)?\\.so"),
-          // Tablesaw detects charsets with it, which needs no data of languages
+          // Tablesaw only detects charsets with it, which needs no language data
           Pattern.compile("com/ibm/icu/impl/data/.*"));
 
-  /// A library of 12,000 generated classes, of which Tablesaw uses a seventh.
+  /// fastutil's 12,000 generated classes, of which Tablesaw uses a seventh.
   private static final String PRUNED = "it/unimi/dsi/fastutil/";
 
   private static final String CLASS = ".class";
 
-  /// Of every entry, so that equal jars are equal files.
+  /// Time of every entry, so that equal jars are equal files.
   private static final LocalDateTime EQUAL_TIME = LocalDateTime.of(1980, 1, 1, 0, 0);
 
   private LeanJars() {}
@@ -87,7 +87,7 @@ final class LeanJars {
         });
   }
 
-  /// A jar's own; of a folder of classes the module's that it was built in.
+  /// Name of the jar; for a folder of classes, of the module that it belongs to.
   private static String name(Path entry) {
     if (!Files.isDirectory(entry)) {
       return entry.getFileName().toString();

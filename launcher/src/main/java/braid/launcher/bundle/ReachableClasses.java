@@ -8,14 +8,14 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Predicate;
 
-/// Which classes of a large library can ever be loaded: those that other classes name, and those
-/// that these name.
+/// Computes the classes of a large library that can be loaded: those that other classes reference,
+/// and transitively theirs.
 final class ReachableClasses {
   private ReachableClasses() {}
 
-  /// @param classes all there are, by their internal names (`java/lang/Object`)
-  /// @param pruned whether a class is of the library that is to be pruned; all others are kept
-  /// @return the names of all classes that must stay
+  /// @param classes all classes by internal name (`java/lang/Object`)
+  /// @param pruned true for classes of the library to prune; all others are kept
+  /// @return the names of all classes to keep
   static Set<String> of(Map<String, byte[]> classes, Predicate<String> pruned) {
     var reached = new HashSet<String>();
     var open = new ArrayDeque<String>();
@@ -42,7 +42,7 @@ final class ReachableClasses {
     return reached;
   }
 
-  /// `[[La/B;` is an array of `a/B`.
+  /// Returns the element type of an array: `[[La/B;` is an array of `a/B`.
   private static String element(String name) {
     var element = name.replaceFirst("^\\[+", "");
     return element.length() < name.length() && element.startsWith("L")

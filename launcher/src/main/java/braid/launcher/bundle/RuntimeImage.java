@@ -7,11 +7,11 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.spi.ToolProvider;
 
-/// The Java that a bundle brings: the running JDK's, linked anew with what Braid and notebooks
-/// need. Nothing in it is compressed, because one compression over all of the bundle is better.
+/// The Java runtime of a bundle: the running JDK, linked with the modules that Braid and notebooks
+/// need. Uncompressed, because the whole bundle is compressed better.
 final class RuntimeImage {
-  /// What `jdeps` finds in the jars, and what notebooks may want: HTTP, and `jcmd` to see where a
-  /// rank hangs.
+  /// Modules that `jdeps` finds in the jars, and modules useful for notebooks: HTTP, and `jcmd` to
+  /// see where a rank hangs.
   private static final List<String> MODULES =
       List.of(
           "java.desktop",
@@ -24,7 +24,7 @@ final class RuntimeImage {
           "jdk.management",
           "jdk.unsupported");
 
-  /// The signatures of older Java, for `--release`; screens and sound.
+  /// Excluded files: signatures of older Java for `--release`, screens and sound.
   private static final List<String> LEFT_OUT =
       List.of("**/ct.sym", "**/libsplashscreen.so", "**/libawt_xawt.so", "**/libjsound.so");
 
@@ -38,11 +38,11 @@ final class RuntimeImage {
                     new BraidException(
                         "bundle needs a JDK with jlink but %s has none; set BRAID_JAVA_HOME to a JDK 25"
                             .formatted(System.getProperty("java.home"))));
-    var said = new StringWriter();
+    var output = new StringWriter();
     int exit =
         jlink.run(
-            new PrintWriter(said, true),
-            new PrintWriter(said, true),
+            new PrintWriter(output, true),
+            new PrintWriter(output, true),
             "--add-modules",
             String.join(",", MODULES),
             "--strip-java-debug-attributes",
@@ -56,10 +56,10 @@ final class RuntimeImage {
             into.toString());
     if (exit != 0) {
       throw new BraidException(
-          "jlink of %s made no runtime image: %s; set BRAID_JAVA_HOME to a JDK 25 that can, for example Temurin"
+          "jlink of %s created no runtime image: %s; set BRAID_JAVA_HOME to a JDK 25 that can, for example Temurin"
               .formatted(
                   System.getProperty("java.home"),
-                  said.toString().strip().replaceAll("\\s*\\R\\s*", " ")));
+                  output.toString().strip().replaceAll("\\s*\\R\\s*", " ")));
     }
   }
 }

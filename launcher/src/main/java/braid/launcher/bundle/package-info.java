@@ -1,4 +1,4 @@
-/// One archive that runs where there is no Java, no network and no Maven.
+/// Packs Braid into one archive that runs without Java, network and Maven.
 @NullMarked
 package braid.launcher.bundle;
 

@@ -2,11 +2,11 @@ package braid.launcher.cell;
 
 import java.util.List;
 
-/// Why a cell failed, root cause first. `name` is the class of the exception (or `CompileError`,
-/// `RankDied`, `Interrupted`, `MagicError`); `message` one line; `traceback` what a person reads,
-/// without colours.
-public record CellFailure(Kind kind, String name, String message, List<String> traceback) {
-  public enum Kind {
+/// Failure of a cell, root cause first. `name` is the class of the exception (or `CompileError`,
+/// `RankDied`, `Interrupted`, `MagicError`), `message` is one line, and `traceback` is the text for
+/// users, without colours.
+public record CellFailure(Cause cause, String name, String message, List<String> traceback) {
+  public enum Cause {
     COMPILE,
     EXCEPTION,
     VERIFICATION,

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/// All magics there are: help, completion and messages have them from here.
+/// All magics, with the texts of help, completion and messages.
 public enum MagicName {
   CELL_RANK(
       Group.WHERE,
@@ -17,7 +17,7 @@ public enum MagicName {
       Group.WHERE,
       "%%front",
       "",
-      "run this cell in the front, where `profiles` holds what the ranks measured"),
+      "run this cell in the front, where `profiles` holds the ranks' measurements"),
   CELL_OUTPUT(Group.SHOWN, "%%output", "all", "as %output, for this cell alone"),
   OUTPUT(
       Group.SHOWN,
@@ -30,33 +30,33 @@ public enum MagicName {
       Group.SHOWN,
       "%output-limit",
       "16MiB",
-      "show at most that much of what a cell puts out: its first and its last part"),
-  CELL_TIME(Group.SHOWN, "%%time", "", "say how long this cell ran on the slowest rank"),
-  TIME(Group.SHOWN, "%time", "CODE", "say how long that line ran on the slowest rank"),
+      "limit the output of a cell: its first and its last part are shown"),
+  CELL_TIME(Group.SHOWN, "%%time", "", "print how long this cell ran on the slowest rank"),
+  TIME(Group.SHOWN, "%time", "CODE", "print how long that line ran on the slowest rank"),
   RANKS(
       Group.RANKS,
       "%ranks",
       "",
       "each rank: host, pid, device, state, memory, heartbeat, what it waits for"),
   RESTART(
-      Group.RANKS, "%restart", "", "end all ranks and start new ones; what cells declared is gone"),
-  LOAD(Group.CODE, "%load", "FILE", "run a .java or .jsh file as if its text stood here"),
+      Group.RANKS, "%restart", "", "end all ranks and start new ones; all declarations are lost"),
+  LOAD(Group.CODE, "%load", "FILE", "run a .java or .jsh file in place of this line"),
   MAVEN(
       Group.CODE,
       "%maven",
       "g:a:v...",
-      "add artifacts and what they need to the class path of compiler and ranks"),
+      "add artifacts and their dependencies to the class path of compiler and ranks"),
   JARS(
       Group.CODE,
       "%jars",
       "PATH...",
       "add jars or folders to the class path of the compiler and of every rank"),
-  WHO(Group.CODE, "%who", "", "what the cells have declared"),
+  WHO(Group.CODE, "%who", "", "list the cells' declarations"),
   HELP(Group.CODE, "%help", "", "this text");
 
   private enum Group {
-    WHERE("Where a cell runs (first lines of a cell)"),
-    SHOWN("What is shown"),
+    WHERE("Placement of a cell (first lines of a cell)"),
+    SHOWN("Output"),
     RANKS("Ranks"),
     CODE("Code and libraries");
 
@@ -81,50 +81,50 @@ public enum MagicName {
     this.does = does;
   }
 
-  /// As it is typed, `%who`.
+  /// Its spelling, `%who`.
   public String spelling() {
     return spelling;
   }
 
-  /// What may follow it, `0,2` or `all|first|diff`.
+  /// Its arguments, `0,2` or `all|first|diff`.
   public String arguments() {
     return arguments;
   }
 
-  /// How it is typed and what it does, in one line.
+  /// Spelling, arguments and description in one line.
   private String line() {
     return "%-24s %s".formatted((spelling + " " + arguments).strip(), does);
   }
 
-  /// The magic that is typed so.
+  /// Returns the magic of this spelling.
   public static Optional<MagicName> of(String typed) {
     return Arrays.stream(values()).filter(magic -> magic.spelling.equals(typed)).findFirst();
   }
 
-  /// What a magic does, as `%help` says it.
+  /// Returns the line of `%help` about a magic.
   public static Optional<String> explain(String typed) {
     return of(typed).map(MagicName::line);
   }
 
-  /// Whether it stands at the top of a cell and is about all of it.
+  /// Returns true if the magic stands at the top of a cell and applies to all of it.
   public boolean ofCell() {
     return spelling.startsWith(CELL_PREFIX);
   }
 
-  /// All as they are typed, sorted.
+  /// All spellings, sorted.
   public static List<String> spellings() {
     return Arrays.stream(values()).map(MagicName::spelling).sorted().toList();
   }
 
-  /// What to say to somebody who typed a magic that is none there.
+  /// Returns the message for an unknown magic.
   public static String unknown(String typed) {
     boolean ofCell = typed.startsWith(CELL_PREFIX);
     var alike =
         Arrays.stream(values()).filter(m -> m.ofCell() == ofCell).map(m -> m.spelling).toList();
     if (ofCell && alike.contains(typed)) {
-      return typed + " is about a whole cell and must stand above its code";
+      return typed + " applies to a whole cell and must stand above its code";
     }
-    return "there is no %s; did you mean %s? There are %s"
+    return "%s is not a magic; did you mean %s? Magics are %s"
         .formatted(typed, Nearest.to(typed, alike), String.join(" ", alike));
   }
 
@@ -138,10 +138,10 @@ public enum MagicName {
         }
       }
     }
-    return text + "A result is shown where the last line has no semicolon.\n";
+    return text + "A result is shown if the last line has no semicolon.\n";
   }
 
-  /// "%output wants all, first or diff but got `some`; …" begins so.
+  /// Joins names for a message: "%output wants all, first or diff but got `some`; …".
   public static String words(List<String> names) {
     return names.stream().limit(names.size() - 1L).collect(Collectors.joining(", "))
         + " or "

@@ -4,7 +4,7 @@ import braid.model.MimeBundle;
 import java.time.Duration;
 import java.util.Optional;
 
-/// How a cell ended: with rank 0's result (merged with the other ranks'), without one, or with a
+/// End of a cell: with rank 0's result (merged with the other ranks'), without a result, or with a
 /// failure.
 public record Outcome(
     Optional<MimeBundle> result, Optional<CellFailure> failure, Duration elapsed) {

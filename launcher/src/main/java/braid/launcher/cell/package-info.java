@@ -1,5 +1,4 @@
-/// A cell, what it puts out and how it ends: what the faces of a session and the session itself
-/// share.
+/// A cell, its outputs and its end, shared by the session, the kernel and the notebook runner.
 @NullMarked
 package braid.launcher.cell;
 

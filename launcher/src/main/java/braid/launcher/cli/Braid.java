@@ -18,7 +18,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
-/// The `braid` command. A new subcommand is a class beside these and its name in the list.
+/// The `braid` command. To add a subcommand, add its class to the list.
 @Command(
     name = "braid",
     sortOptions = false,
@@ -108,7 +108,7 @@ public final class Braid implements Runnable {
                     || command instanceof SelfTestCommand);
   }
 
-  /// The command with its one-line errors, for whoever runs it in this JVM.
+  /// Returns the command, with one-line errors, for callers in this JVM.
   public static CommandLine commandLine() {
     var braid = new Braid();
     return new CommandLine(braid)

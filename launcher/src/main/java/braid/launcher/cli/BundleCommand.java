@@ -49,7 +49,7 @@ final class BundleCommand implements Callable<Integer> {
             .orElseThrow(
                 () ->
                     new BraidException(
-                        "bundle needs a checkout of Braid but this one runs from %s; copy the archive that it came from"
+                        "bundle needs a checkout of Braid but this one runs from %s; copy its archive instead"
                             .formatted(
                                 Installation.home()
                                     .map(directory -> "the bundle " + directory)
@@ -64,9 +64,9 @@ final class BundleCommand implements Callable<Integer> {
               err.println("braid bundle: " + line);
               err.flush();
             });
-    var made = bundle.pack(file);
+    var summary = bundle.pack(file);
     var out = spec.commandLine().getOut();
-    out.println("bundle  " + made);
+    out.println("bundle  " + summary);
     out.flush();
     return 0;
   }
@@ -74,7 +74,7 @@ final class BundleCommand implements Callable<Integer> {
   private static void requireProgram(String program, String from) {
     if (Env.here().program(program).isEmpty()) {
       throw new BraidException(
-          "bundle needs %s on PATH but there is none; apt-get install %s".formatted(program, from));
+          "bundle needs %s on PATH but it is missing; apt-get install %s".formatted(program, from));
     }
   }
 

@@ -11,9 +11,9 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
-/// What the build runs once so that the JVM can record which classes a session needs. It does a bit
-/// of everything a short notebook does; the last cell ends the rank from within, because a rank
-/// that is made to end records nothing.
+/// Training run of the JVM's class cache: the build runs it once to record the classes that a
+/// session needs. It does a bit of everything that a short notebook does. The last cell ends the
+/// rank from within, because a killed rank records nothing.
 public final class Rehearsal {
   private static final List<String> CELLS =
       List.of(
@@ -35,7 +35,7 @@ public final class Rehearsal {
           "%who",
           "System.exit(0);");
 
-  private static final class Unheard implements CellOutput {
+  private static final class DiscardedOutput implements CellOutput {
     @Override
     public void stdout(String text) {}
 
@@ -50,7 +50,7 @@ public final class Rehearsal {
 
     @Override
     public String readLine(String prompt) throws IOException {
-      throw new IOException("nobody is here");
+      throw new IOException("no user");
     }
   }
 
@@ -62,7 +62,7 @@ public final class Rehearsal {
     var options = new SessionOptions(1, "host", Optional.empty(), home);
     try (var session = Session.start(options)) {
       for (int i = 0; i < CELLS.size(); i++) {
-        var outcome = session.run(new Cell("cell " + (i + 1), CELLS.get(i)), new Unheard());
+        var outcome = session.run(new Cell("cell " + (i + 1), CELLS.get(i)), new DiscardedOutput());
         var _ = session.assistant().complete("System.out.pri", 14);
         System.out.println(CELLS.get(i) + " -> " + outcome);
       }

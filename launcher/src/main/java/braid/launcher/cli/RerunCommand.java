@@ -33,18 +33,18 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/// `braid rerun`: what a manifest says is done again, and what is not as it was is said first.
+/// `braid rerun`: repeats the run of a manifest, after printing how the surroundings differ.
 @Command(
     name = "rerun",
     description =
         "Repeats a run: the same notebook, parameters, ranks, backend, link and limits."
-            + " Says first what is not as it was.",
+            + " Prints first what has changed.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:every cell ran",
-      " 1:a cell failed, or what ran could not be saved",
+      " 1:a cell failed, or the outputs could not be saved",
       " 2:there is no such run, or it cannot be repeated here; nothing was run",
       " 3, 4, 130, 138, 143:as of run",
     },
@@ -102,15 +102,15 @@ final class RerunCommand implements Callable<Integer> {
             .notebook(notebook, original, inputs.all().getFirst().output())
             .limits(timeout, cellTimeout)
             .of(options, env);
-    say(before, facts, original, err);
+    print(before, facts, original, err);
     var queue =
         new NotebookQueue(
             inputs.all(), options, limits, false, _ -> new Experiment(runs, () -> facts), err);
-    var shown = ReportFacts.of(RunCommand.arguments(spec), options, env.machine());
-    return queue.run(reports.ending(shown, spec.commandLine().getOut(), err));
+    var reportFacts = ReportFacts.of(RunCommand.arguments(spec), options, env.machine());
+    return queue.run(reports.ending(reportFacts, spec.commandLine().getOut(), err));
   }
 
-  /// As they were; what cannot be had here any more is refused.
+  /// Returns the options of the earlier run; refuses those that are unavailable now.
   private static SessionOptions options(Manifest before, RankCount machine, Path home) {
     var from = "run " + before.id();
     int ranks =
@@ -124,37 +124,37 @@ final class RerunCommand implements Callable<Integer> {
         before.text("session.outputLimit").map(OutputLimit::parse).orElse(OutputLimit.DEFAULT));
   }
 
-  private static void say(Manifest before, JsonObject facts, Path original, PrintWriter err) {
+  private static void print(Manifest before, JsonObject facts, Path original, PrintWriter err) {
     var now = facts.deepCopy();
     now.addProperty("id", "now");
     var differences = new ArrayList<>(Differences.between(before, new Manifest(now)).all());
     changed(before, original).ifPresent(differences::addFirst);
     if (differences.isEmpty()) {
-      err.println("braid: repeats " + before.id() + "; all is as it was");
+      err.println("braid: repeats " + before.id() + "; nothing has changed");
     } else {
-      err.println("braid: repeats %s; not as it was:".formatted(before.id()));
+      err.println("braid: repeats %s; changed since then:".formatted(before.id()));
       new Differences(differences).lines("then", "now").forEach(err::println);
     }
     err.flush();
   }
 
-  /// The notebook that was kept is run, whatever became of its file.
+  /// Returns the difference between the kept notebook, which is run, and its original file.
   private static Optional<Differences.Difference> changed(Manifest before, Path original) {
     String now;
     if (!Files.isRegularFile(original)) {
-      now = "gone; the one that was kept is run";
+      now = "missing; the kept copy is run";
     } else {
       try {
         var digest = RunFacts.digest(Notebook.read(original));
         if (before.text("notebook.sha256").equals(Optional.of(digest))) {
           return Optional.empty();
         }
-        now = "changed; the one that was kept is run";
+        now = "changed; the kept copy is run";
       } catch (BraidException e) {
-        now = "no notebook any more; the kept one is run";
+        now = "not a notebook any more; the kept copy is run";
       }
     }
     return Optional.of(
-        new Differences.Difference(String.valueOf(original.getFileName()), "as it was kept", now));
+        new Differences.Difference(String.valueOf(original.getFileName()), "the kept copy", now));
   }
 }

@@ -33,7 +33,8 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// `braid run`: everything that can be wrong with what the user gave is found before a rank starts.
+/// `braid run`: runs notebooks. Everything that can be wrong with the user's input is found before
+/// a rank starts.
 @Command(
     name = "run",
     description =
@@ -53,8 +54,7 @@ import picocli.CommandLine.Spec;
       " 138:a rank died",
       " 143:SIGTERM; what ran is saved",
     },
-    footerHeading =
-        "%nOf several notebooks' codes it is the worst: 138, 4, 3, 1, 2, 7.%n%nExamples:%n",
+    footerHeading = "%nFor several notebooks, the worst code: 138, 4, 3, 1, 2, 7.%n%nExamples:%n",
     footer = {
       "  braid run notebooks/02_tune_split_count.ipynb",
       "  braid run tune.ipynb -n 8 -p m=8192 -p splits=1,2,4 -o tuned.ipynb",
@@ -66,7 +66,7 @@ final class RunCommand implements Callable<Integer> {
   @picocli.CommandLine.Parameters(
       paramLabel = "NOTEBOOK",
       arity = "1..*",
-      description = "The notebooks, run one after the other on fresh ranks; they are not changed.")
+      description = "The notebooks, run in order on fresh ranks; they are not changed.")
   private List<Path> notebooks = new ArrayList<>();
 
   @Mixin private RankOptions ranks = new RankOptions();
@@ -118,7 +118,7 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--cell-timeout",
       paramLabel = "SECONDS",
-      description = "Ends a notebook where one of its cells takes longer than this.")
+      description = "Ends a notebook if one of its cells takes longer than this.")
   private @Nullable String cellTimeout;
 
   @Mixin private ReportOptions written = new ReportOptions();
@@ -126,7 +126,7 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--check",
       description =
-          "Holds each notebook to the outputs stored in it: the same cells succeed, with the same"
+          "Compares each notebook with the outputs stored in it: the same cells succeed, with the same"
               + " kinds of output and the same columns of tables; never a number.")
   private boolean check;
 
@@ -177,7 +177,7 @@ final class RunCommand implements Callable<Integer> {
         .of(options, env);
   }
 
-  /// Of the whole command line.
+  /// Arguments of the whole command line.
   static List<String> arguments(CommandSpec spec) {
     return spec.root().commandLine().getParseResult().originalArgs();
   }
@@ -212,7 +212,7 @@ final class RunCommand implements Callable<Integer> {
     }
   }
 
-  /// How long that option says; else a mistake of it.
+  /// Parses the duration of an option; throws an error that names it.
   static Optional<Duration> seconds(String option, @Nullable String text) {
     if (text == null) {
       return Optional.empty();

@@ -46,15 +46,15 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "selftest",
     description =
-        "Runs every pattern and collective by every way, then random programs, on all ranks and"
+        "Runs every pattern by every method and every collective over every transport, then random programs, on all ranks, and"
             + " compares with plain loops.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
-      " 0:everything that is available is right",
+      " 0:everything available is correct",
       " 1:the self-test itself failed",
-      " 2:a mistake in the options, or nothing that was asked for is available",
+      " 2:a mistake in the options, or nothing requested is available",
       " 3:something is wrong",
       " 4:a time limit",
       " 130:Ctrl-C",
@@ -69,7 +69,7 @@ import picocli.CommandLine.Spec;
       "  braid selftest -n 2 --quick --random 500 --seed 42",
     })
 final class SelfTestCommand implements Callable<Integer> {
-  /// Drawn seeds are below that, to be short.
+  /// Limit of drawn seeds, to keep them short.
   private static final int DRAWN_SEEDS = 1_000_000_000;
 
   @Mixin private RankOptions ranks = new RankOptions();
@@ -82,7 +82,7 @@ final class SelfTestCommand implements Callable<Integer> {
           "Only these kinds of symmetric memory: native, ipc, nccl, nvshmem. Default: all.")
   private List<String> memory = new ArrayList<>();
 
-  @Option(names = "--quick", description = "One size and no options of the tuning.")
+  @Option(names = "--quick", description = "One size and no tuning options.")
   private boolean quick;
 
   @Option(
@@ -105,7 +105,7 @@ final class SelfTestCommand implements Callable<Integer> {
       description = "Ends the self-test after this time.")
   private @Nullable String timeout;
 
-  @Option(names = "--json", paramLabel = "FILE", description = "Writes what was found as JSON.")
+  @Option(names = "--json", paramLabel = "FILE", description = "Writes the results as JSON.")
   private @Nullable Path json;
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -122,12 +122,12 @@ final class SelfTestCommand implements Callable<Integer> {
     var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
 
     var err = spec.commandLine().getErr();
-    say(
+    print(
         err,
         "on %s, backend %s"
             .formatted(RunSummary.counted(options.ranks(), "rank"), options.backend()));
     if (programs > 0) {
-      say(
+      print(
           err,
           "%s from --seed %d".formatted(RunSummary.counted(programs, "random program"), first));
     }
@@ -198,18 +198,19 @@ final class SelfTestCommand implements Callable<Integer> {
 
   private static SelfTestResult run(
       Session session, String source, TimeLimits limits, StopRequest stop, PrintWriter err) {
-    var heard =
+    var results =
         new TestedWays(
             new Progress(err),
             text -> {
               err.print(text);
               err.flush();
             });
-    var outcome = new CellAttempt(session, new Cell("self-test", source), heard).run(limits, stop);
-    return new SelfTestResult(heard.ways(), outcome.failure());
+    var outcome =
+        new CellAttempt(session, new Cell("self-test", source), results).run(limits, stop);
+    return new SelfTestResult(results.ways(), outcome.failure());
   }
 
-  /// A line for each pattern or collective in each kind of memory, and for whatever is wrong.
+  /// Prints a line for each pattern or collective in each kind of memory, and for each failure.
   private static final class Progress implements Consumer<TestedWay> {
     private final PrintWriter err;
     private String last = "";
@@ -221,18 +222,18 @@ final class SelfTestCommand implements Callable<Integer> {
     @Override
     public void accept(TestedWay way) {
       if (way.outcome() == Outcome.WRONG) {
-        say(err, "WRONG: %s: %s".formatted(way.words(), way.said()));
+        print(err, "WRONG: %s: %s".formatted(way.words(), way.said()));
       }
       var now =
           way.memory().equals("-") ? way.what() : way.what() + " in " + way.memory() + " memory";
       if (way.outcome() == Outcome.OK && !now.equals(last)) {
         last = now;
-        say(err, now);
+        print(err, now);
       }
     }
   }
 
-  private static void say(PrintWriter err, String line) {
+  private static void print(PrintWriter err, String line) {
     err.println("braid selftest: " + line);
     err.flush();
   }
@@ -261,7 +262,7 @@ final class SelfTestCommand implements Callable<Integer> {
     SelfTestTable.lines(result.ways()).forEach(out::println);
     result.failure().map(CellFailure::traceback).ifPresent(lines -> lines.forEach(out::println));
     if (result.exitCode() == ExitCode.USAGE) {
-      out.println("nothing that was asked for is available; see braid doctor");
+      out.println("nothing requested is available; see braid doctor");
     }
     first.ifPresent(from -> out.println(randomPrograms(result.ways(), from)));
     out.println(

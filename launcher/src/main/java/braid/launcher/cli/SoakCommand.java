@@ -25,7 +25,7 @@ import picocli.CommandLine.Spec;
     mixinStandardHelpOptions = true,
     sortOptions = false,
     exitCodeListHeading = "%nExit codes:%n",
-    exitCodeList = {" 0:all held", " 1:something did not", " 2:a mistake in the options"},
+    exitCodeList = {" 0:every check passed", " 1:a check failed", " 2:a mistake in the options"},
     footerHeading = "%nExamples:%n",
     footer = {"  braid soak", "  braid soak --seconds 600 --seed 7 -n 3"})
 final class SoakCommand implements Callable<Integer> {
@@ -39,7 +39,7 @@ final class SoakCommand implements Callable<Integer> {
   @Option(
       names = "--seconds",
       paramLabel = "SECONDS",
-      description = "How long to go on. Default: ${DEFAULT-VALUE}.")
+      description = "Duration. Default: ${DEFAULT-VALUE}.")
   private int seconds = 60;
 
   @Option(
@@ -72,7 +72,7 @@ final class SoakCommand implements Callable<Integer> {
     return (run.run(spec.commandLine().getOut()) ? ExitCode.OK : ExitCode.CELL_FAILED).code();
   }
 
-  /// The command by which Jupyter starts a kernel.
+  /// Returns the command by which Jupyter starts a kernel.
   private List<String> kernel() {
     var command = new ArrayList<>(Installation.command());
     command.addAll(List.of("kernel", "start", "{connection_file}", "--backend", "host"));
@@ -80,9 +80,9 @@ final class SoakCommand implements Callable<Integer> {
     return command;
   }
 
-  private void progress(String what) {
+  private void progress(String line) {
     var err = spec.commandLine().getErr();
-    err.println("braid soak: " + what);
+    err.println("braid soak: " + line);
     err.flush();
   }
 

@@ -31,14 +31,14 @@ import jdk.jshell.spi.ExecutionControl;
 import jdk.jshell.spi.ExecutionControlProvider;
 import jdk.jshell.spi.ExecutionEnv;
 
-/// The session's only compiler: JShell, with its running done elsewhere.
+/// The session's only compiler: JShell, with execution delegated to the ranks.
 public final class CellCompiler implements AutoCloseable {
-  /// A part of a cell: one snippet, or one line of magic. `firstLine` counts from 1 in the cell.
+  /// A part of a cell: one snippet or one magic line. `firstLine` counts from 1 in the cell.
   public sealed interface Piece {
     int firstLine();
 
-    /// `shown` is whether its value is the cell's result: the last piece, unless it ends with a
-    /// semicolon.
+    /// A Java snippet. `shown` is true if its value is the cell's result: for the last piece,
+    /// unless it ends with a semicolon.
     record Java(String source, int firstLine, boolean shown) implements Piece {}
 
     record Magic(String line, int firstLine) implements Piece {}
@@ -46,14 +46,14 @@ public final class CellCompiler implements AutoCloseable {
 
   private static final int KEPT_VALUES = 8;
 
-  /// From here on a cell is noticeably slower than in a new session.
+  /// Number of snippets after which a cell is noticeably slower than in a new session.
   private static final int MANY_SNIPPETS = 2_000;
 
   private static final Pattern VALUE = Pattern.compile("\\$\\d+");
 
   private final Deque<VarSnippet> values = new ArrayDeque<>();
   private final Set<String> used = new HashSet<>();
-  private final Turns turns = new Turns();
+  private final CompilerLock lock = new CompilerLock();
   private final JShell shell;
   private final SourceCodeAnalysis analysis;
   private int compiled;
@@ -71,7 +71,7 @@ public final class CellCompiler implements AutoCloseable {
 
           @Override
           public ExecutionControl generate(ExecutionEnv env, Map<String, String> parameters) {
-            return turns.around(control);
+            return lock.releasedWhileRunning(control);
           }
         };
     shell =
@@ -83,8 +83,8 @@ public final class CellCompiler implements AutoCloseable {
     analysis = shell.sourceCodeAnalysis();
   }
 
-  /// The class path of this JVM, whatever the environment says. Not as an option of the compiler:
-  /// that would stand above all that is added later.
+  /// Sets this JVM's class path. It is not a compiler option, because that would override
+  /// everything added later.
   private StandardJavaFileManager withOurClasses(StandardJavaFileManager manager) {
     files.add(manager);
     var paths = System.getProperty("java.class.path").split(File.pathSeparator, -1);
@@ -105,19 +105,19 @@ public final class CellCompiler implements AutoCloseable {
     return shell;
   }
 
-  /// Asks something of the analysis or the shell, in turn with cells that are compiled.
+  /// Runs a query of the analysis or the shell, mutually exclusive with compilation.
   public <T> T ask(Supplier<T> question) {
-    return turns.take(question);
+    return lock.hold(question);
   }
 
   public List<SnippetEvent> eval(String source) {
     long start = System.nanoTime();
     try {
-      return turns.take(
+      return lock.hold(
           () -> {
             VALUE.matcher(source).results().forEach(name -> used.add(name.group()));
             var events = shell.eval(source);
-            events.stream().map(SnippetEvent::snippet).forEach(this::forgetOldValues);
+            events.stream().map(SnippetEvent::snippet).forEach(this::dropOldValues);
             compiled += events.size();
             return events;
           });
@@ -126,25 +126,25 @@ public final class CellCompiler implements AutoCloseable {
     }
   }
 
-  /// The number of snippets compiled so far. JShell lists all their classes, and imports each
-  /// declaration that stands, whenever it compiles.
+  /// Number of snippets compiled so far. At each compilation JShell lists all their classes and
+  /// imports every active declaration.
   public int compiled() {
     return compiled;
   }
 
-  /// A note for the user where the number of compiled snippets has passed another 2,000.
+  /// Returns a note for the user if the number of compiled snippets has passed another 2,000.
   public static Optional<String> growth(int before, int after) {
     return before / MANY_SNIPPETS == after / MANY_SNIPPETS
         ? Optional.empty()
         : Optional.of(
-            "note: this session has compiled %d statements; a later one takes about 0.015 ms longer for each of them, 0.04 ms for each declaration; %%restart begins anew"
+            "note: this session has compiled %d statements; a later one takes about 0.015 ms longer for each of them, 0.04 ms for each declaration; %%restart starts a new session"
                 .formatted(after / MANY_SNIPPETS * MANY_SNIPPETS));
   }
 
-  /// JShell keeps the value of every expression in a variable of its own, `$7`, which every later
-  /// compilation then has to import and every rank to hold. Only the newest are kept, and those
-  /// that some cell named.
-  private void forgetOldValues(Snippet snippet) {
+  /// Drops old expression values. JShell stores each value in a variable, `$7`, which every later
+  /// compilation imports and every rank holds. Only the newest and those that a cell named are
+  /// kept.
+  private void dropOldValues(Snippet snippet) {
     if (!(snippet instanceof VarSnippet value)
         || value.subKind() != Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND) {
       return;
@@ -158,18 +158,18 @@ public final class CellCompiler implements AutoCloseable {
     }
   }
 
-  /// For how long it has evaluated so far; that includes running.
+  /// Total evaluation time so far, including execution.
   public long evalNanos() {
     return evalNanos;
   }
 
-  /// For how long it has split cells so far.
+  /// Total time spent splitting cells so far.
   public long splitNanos() {
     return splitNanos;
   }
 
-  /// Splits a cell. Everything is split before anything runs, so that a cell cut off in the middle
-  /// does not half run.
+  /// Splits a cell. The whole cell is split before anything runs, so that a truncated cell does not
+  /// run partially.
   ///
   /// @throws CompileError if the last part is not complete
   public List<Piece> split(Cell cell) throws CompileError {
@@ -184,18 +184,18 @@ public final class CellCompiler implements AutoCloseable {
   }
 
   private SourceCodeAnalysis.CompletionInfo analyse(String source) {
-    return turns.take(() -> analysis.analyzeCompletion(source));
+    return lock.hold(() -> analysis.analyzeCompletion(source));
   }
 
-  /// Whether a snippet is an expression; JShell keeps the value of one that is not just a name in a
-  /// variable.
+  /// Returns true if a snippet is an expression; unless it is a plain name, JShell stores its value
+  /// in a variable.
   public static boolean hasResult(Snippet snippet) {
     return snippet.kind() == Snippet.Kind.EXPRESSION
         || snippet.subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND;
   }
 
-  /// Why a snippet does not stand: it was rejected, or it declares a variable of a type that nobody
-  /// knows, which JShell would let pass.
+  /// Returns why a snippet is invalid: it was rejected, or it declares a variable of an unknown
+  /// type, which JShell would accept.
   public Optional<CompileError> errors(Cell cell, Piece.Java piece, SnippetEvent event) {
     return switch (event.status()) {
       case REJECTED -> {
@@ -208,7 +208,8 @@ public final class CellCompiler implements AutoCloseable {
     };
   }
 
-  /// What a declaration that stands still lacks before it can be used: it may refer to later cells.
+  /// Returns the names that a valid declaration still lacks before it can be used: it may refer to
+  /// later cells.
   public Optional<String> lacks(SnippetEvent event) {
     return event.status() == Snippet.Status.RECOVERABLE_DEFINED
         ? Optional.of(unresolved(event))
@@ -221,11 +222,11 @@ public final class CellCompiler implements AutoCloseable {
         : "";
   }
 
-  /// Closes the jars too, which JShell leaves open. A compilation that still runs ends before.
+  /// Closes the shell and the jars, which JShell leaves open. A running compilation ends before.
   @Override
   public void close() {
     shell.close();
-    turns.whenFree(this::closeFiles);
+    lock.whenFree(this::closeFiles);
   }
 
   private void closeFiles() {

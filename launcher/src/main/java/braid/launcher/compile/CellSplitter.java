@@ -8,13 +8,13 @@ import java.util.function.Function;
 import jdk.jshell.SourceCodeAnalysis.Completeness;
 import jdk.jshell.SourceCodeAnalysis.CompletionInfo;
 
-/// Splits a cell into snippets and lines of magic, in time that grows with its length. JShell
-/// decides where a snippet ends, but reads all that it is given to find the first one. So it is
-/// given only a window: as much as is needed to see one token after the snippet, which is all that
-/// the end can depend on (`else`, `catch`). Windows end where statements may end; one that is too
-/// short is doubled, and the last one is the whole rest.
+/// Splits a cell into snippets and magic lines in linear time. JShell decides where a snippet ends,
+/// but reads its whole input to find the first one. So it gets only a window: enough to see one
+/// token after the snippet, which is all that the end can depend on (`else`, `catch`). Windows end
+/// where statements may end; a window that is too short is doubled, and the last one is the whole
+/// rest.
 final class CellSplitter {
-  /// A statement and the beginning of the next one.
+  /// Statement ends of the first window: one statement and the beginning of the next.
   private static final int FIRST_WINDOW_ENDS = 2;
 
   private final Function<String, CompletionInfo> analysis;
@@ -39,14 +39,14 @@ final class CellSplitter {
         pieces.add(new Piece.Magic(source.substring(at, end).strip(), line()));
         at = end;
       } else {
-        // A magic line ends the Java before it, whatever that looks like to a Java parser.
+        // A magic line ends the Java code before it, even if that is incomplete.
         java(nextMagic(source, at));
       }
     }
     return pieces;
   }
 
-  /// Splits the Java from here to the limit.
+  /// Splits the Java code up to the limit.
   private void java(int limit) throws CompileError {
     var ends = new StatementEnds(source, at, limit);
     while (skipBlank(limit) && source.charAt(at) != '%') {
@@ -75,12 +75,12 @@ final class CellSplitter {
     }
   }
 
-  /// @param written the snippet as it is in the cell
-  /// @param code the same as JShell wants it
+  /// @param written the snippet as in the cell
+  /// @param code the same in JShell's form
   private void add(String written, String code) {
     int firstLine = line();
     at += written.length();
-    // If JShell leaves nothing over, only comments follow.
+    // If JShell leaves no remainder, only comments follow.
     boolean last = at == source.length();
     pieces.add(new Piece.Java(code, firstLine, last && !written.strip().endsWith(";")));
   }

@@ -2,13 +2,13 @@ package braid.launcher.compile;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import jdk.jshell.Diag;
 
-/// What the compiler has against a cell, in the cell's own lines, as javac would say it.
+/// Compiler errors of a cell, with the cell's own lines, in the format of javac.
 public final class CompileError extends Exception {
   private static final long serialVersionUID = 1;
 
@@ -22,14 +22,14 @@ public final class CompileError extends Exception {
   public static CompileError incomplete(Cell cell, int line, String rest) {
     var first = rest.lines().findFirst().orElse("");
     var message =
-        cell.name() + ", line " + line + ": this is not finished; is a bracket or a quote missing?";
+        cell.name() + ", line " + line + ": incomplete code; is a bracket or a quote missing?";
     return new CompileError(message, List.of(message, "    " + first));
   }
 
   static CompileError tooDeep(Cell cell) {
     var message =
         cell.name()
-            + ": brackets or operators are nested deeper than the compiler can follow; take it apart";
+            + ": brackets or operators are nested too deeply for the compiler; split the expression";
     return new CompileError(message, List.of(message));
   }
 
@@ -53,9 +53,13 @@ public final class CompileError extends Exception {
       int line =
           piece.firstLine()
               + (int) piece.source().substring(0, lineStart).chars().filter(c -> c == '\n').count();
-      var said = diagnostic.getMessage(locale).lines().toList();
+      var messageLines = diagnostic.getMessage(locale).lines().toList();
       var head =
-          cell.name() + ", line " + line + ": error: " + (said.isEmpty() ? "" : said.getFirst());
+          cell.name()
+              + ", line "
+              + line
+              + ": error: "
+              + (messageLines.isEmpty() ? "" : messageLines.getFirst());
       if (message.isEmpty()) {
         message = head;
       }
@@ -66,7 +70,7 @@ public final class CompileError extends Exception {
                   .source()
                   .substring(lineStart, lineEnd < 0 ? piece.source().length() : lineEnd));
       lines.add("    " + " ".repeat(Math.max(0, at - lineStart)) + "^");
-      said.stream()
+      messageLines.stream()
           .skip(1)
           .filter(s -> !s.strip().equals("location: class"))
           .map(s -> "  " + s)
@@ -81,6 +85,6 @@ public final class CompileError extends Exception {
   }
 
   public CellFailure failure() {
-    return new CellFailure(Kind.COMPILE, "CompileError", String.valueOf(getMessage()), lines);
+    return new CellFailure(Cause.COMPILE, "CompileError", String.valueOf(getMessage()), lines);
   }
 }

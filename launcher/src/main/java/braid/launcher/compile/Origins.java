@@ -6,9 +6,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
-/// Where each snippet was written: JShell speaks of snippet `#12`, people of cell 3, line 2.
+/// Source position of each snippet: JShell numbers snippets (`#12`), users see cell 3, line 2.
 public final class Origins {
-  /// A snippet: its cell, the line of the cell it begins on (from 1), and the cell's text.
+  /// Origin of a snippet: its cell, its first line in the cell (from 1), and the cell's text.
   public record Origin(String cell, int firstLine, String cellSource) {
     public String place(int snippetLine) {
       return cell + ", line " + line(snippetLine);
@@ -18,7 +18,7 @@ public final class Origins {
       return firstLine + snippetLine - 1;
     }
 
-    /// The cell's text around a line, which is marked.
+    /// Returns the cell's text around a line, which is marked.
     public List<String> excerpt(int snippetLine) {
       var lines = cellSource.lines().toList();
       int marked = line(snippetLine);
@@ -37,13 +37,13 @@ public final class Origins {
   private final Map<String, Origin> bySnippet = new ConcurrentHashMap<>();
   private Optional<Origin> running = Optional.empty();
 
-  /// The snippet that runs next: its id is known only after it ran, but its stack is mapped before
-  /// that.
+  /// Sets the origin of the next snippet: its id is known only after it ran, but its stack is
+  /// mapped before.
   public void expect(Origin origin) {
     running = Optional.of(origin);
   }
 
-  /// The line of the cell that the snippet which runs, or ran last, begins on.
+  /// First line of the snippet that is running or ran last.
   public Optional<Integer> runningLine() {
     return running.map(Origin::firstLine);
   }
@@ -56,7 +56,7 @@ public final class Origins {
     return Optional.ofNullable(bySnippet.get(id));
   }
 
-  /// The origin of a stack frame that JShell has mapped to a snippet.
+  /// Returns the origin of a stack frame that JShell has mapped to a snippet.
   public Optional<Origin> of(StackTraceElement frame) {
     var file = frame.getFileName();
     return file != null && file.startsWith("#")

@@ -4,8 +4,8 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Iterator;
 
-/// Positions of a text after which a statement may end: after each `;` and `}` outside brackets,
-/// literals and comments. What is no Java has some of them, or none.
+/// Positions in a text after which a statement may end: after each `;` and `}` outside brackets,
+/// literals and comments. Text that is not Java may have any number of them.
 final class StatementEnds {
   private final String text;
   private final int limit;
@@ -19,20 +19,20 @@ final class StatementEnds {
     read = from;
   }
 
-  /// The position after that many ends from there; the limit if there are fewer. What is asked for
-  /// never lies before what was asked for earlier.
-  int after(int from, int howMany) {
+  /// Returns the position after `count` ends from `from`; the limit if there are fewer. `from` must
+  /// not decrease between calls.
+  int after(int from, int count) {
     while (!ends.isEmpty() && ends.getFirst() <= from) {
       ends.removeFirst();
     }
-    while (ends.size() < howMany && read < limit) {
+    while (ends.size() < count && read < limit) {
       readOn(from);
     }
-    if (ends.size() < howMany) {
+    if (ends.size() < count) {
       return limit;
     }
     Iterator<Integer> found = ends.iterator();
-    for (int i = 1; i < howMany; i++) {
+    for (int i = 1; i < count; i++) {
       found.next();
     }
     return found.next();
@@ -72,7 +72,7 @@ final class StatementEnds {
     return found < 0 || found >= limit ? limit : found + end.length();
   }
 
-  /// A literal on one line ends with its line, even if its quote is missing.
+  /// Ends a literal. One on a single line ends with its line, even if its quote is missing.
   private int afterQuotes(int from, String quotes) {
     int at = from;
     while (at < limit && !text.startsWith(quotes, at)) {

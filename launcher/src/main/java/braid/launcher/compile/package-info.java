@@ -1,4 +1,4 @@
-/// The session's only compiler, and whose line of which cell it speaks of.
+/// The only compiler of a session, and the mapping of its messages to lines of cells.
 @NullMarked
 package braid.launcher.compile;
 

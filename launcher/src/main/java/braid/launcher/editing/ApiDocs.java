@@ -20,10 +20,10 @@ import javax.tools.SimpleJavaFileObject;
 import javax.tools.ToolProvider;
 import org.jspecify.annotations.Nullable;
 
-/// The comments of Braid's own API, read from its sources, which travel beside its classes: the
-/// compiler looks for comments only in the JDK's.
+/// Doc comments of Braid's own API, read from its sources, which are packaged with its classes: the
+/// compiler finds only the JDK's comments.
 final class ApiDocs {
-  /// Packages whose types notebooks name; no two of these types have one name.
+  /// Packages whose types notebooks name; type names are unique across them.
   private static final List<String> SOURCES =
       List.of(
           "/sources/braid/",
@@ -35,8 +35,8 @@ final class ApiDocs {
 
   private final Map<String, Map<String, String>> byType = new ConcurrentHashMap<>();
 
-  /// The comment of what a signature names; the first of its overloads that has one where no
-  /// parameters are known.
+  /// Returns the comment of a signature; without known parameters, that of the first overload with
+  /// a comment.
   Optional<String> of(Signature signature) {
     var comments = byType.computeIfAbsent(signature.outermost(), ApiDocs::read);
     return Optional.ofNullable(comments.get(signature.key()))
@@ -77,8 +77,7 @@ final class ApiDocs {
     return scanner.found;
   }
 
-  /// Keeps comments by `Outer.Inner.name(Type,Type)`. The names in a comment's record header and
-  /// compact constructors are the record's.
+  /// Collects comments by `Outer.Inner.name(Type,Type)`. Constructors have the name of their class.
   private static final class Comments extends TreePathScanner<@Nullable Void, String> {
     final Map<String, String> found = new HashMap<>();
     private final DocTrees trees;

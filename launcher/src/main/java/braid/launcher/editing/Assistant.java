@@ -6,7 +6,7 @@ import braid.launcher.compile.Origins;
 import braid.model.MimeBundle;
 import java.util.Optional;
 
-/// Answers an editor's questions from the front's own compiler: no rank is asked.
+/// Answers an editor's requests with the front's compiler, without the ranks.
 public final class Assistant {
   private static final String INDENT = "    ";
 
@@ -27,7 +27,7 @@ public final class Assistant {
         : compiler.ask(() -> new JavaCompletion(compiler.analysis()).complete(source, cursor));
   }
 
-  /// @param detail 0 for what fits beside the code, 1 for all there is
+  /// @param detail 0 for a short text, 1 for everything
   public Optional<MimeBundle> inspect(String source, int cursor, int detail) {
     int start = source.lastIndexOf('\n', cursor - 1) + 1;
     int end = source.indexOf('\n', cursor);
@@ -38,7 +38,7 @@ public final class Assistant {
     return compiler.ask(() -> new Inspection(compiler, origins).at(source, cursor, detail > 0));
   }
 
-  /// After `%time` stands code like any other.
+  /// Returns true for a magic line, except `%time`, which is followed by code.
   private static boolean isMagic(String line) {
     return line.startsWith("%") && !line.startsWith("%time ");
   }
@@ -66,7 +66,7 @@ public final class Assistant {
     }
   }
 
-  /// One step per bracket that is still open.
+  /// Returns one indentation step per open bracket.
   private static String indent(String source) {
     return INDENT.repeat(ScannedCode.of(source).open());
   }

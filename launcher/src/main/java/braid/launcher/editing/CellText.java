@@ -9,8 +9,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import jdk.jshell.SourceCodeAnalysis;
 
-/// A cell up to the cursor: the snippets that are finished, and the one that is being written.
-/// Magic lines are made blank, so positions stay what they are.
+/// A cell up to the cursor: the complete snippets, and the one being written. Magic lines are
+/// blanked, so positions stay the same.
 record CellText(List<String> before, String current) {
   private static final String TIME = "%time ";
   private static final String MODIFIERS =
@@ -43,7 +43,7 @@ record CellText(List<String> before, String current) {
     }
   }
 
-  /// A line of `%time` is the code it times; every other line of magic is nothing to Java.
+  /// Blanks magic lines. Of a `%time` line, the timed code stays.
   static String withoutMagics(String source) {
     return source
         .lines()
@@ -60,10 +60,10 @@ record CellText(List<String> before, String current) {
         : " ".repeat(line.length());
   }
 
-  /// All of it as one text that the compiler can look at without having run any: what declares
-  /// members goes in front, what is run into a block, the current snippet at its end. Names that
-  /// the cell imports are written out, since a block cannot import. JShell could tell what each
-  /// snippet is, but would then take every type it was asked about for one that is declared.
+  /// Joins the cell into one text that the compiler can analyze without running it: declarations of
+  /// members first, then statements in a block that ends with the current snippet. Imported names
+  /// are qualified, because a block cannot import. JShell could classify each snippet, but would
+  /// then treat every type it was asked about as declared.
   String joined() {
     var members = new StringBuilder("class $Cell {} ");
     var block = new StringBuilder("{ ");

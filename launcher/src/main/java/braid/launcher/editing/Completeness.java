@@ -1,6 +1,6 @@
 package braid.launcher.editing;
 
-/// Whether a cell can be run as it stands; `indent` is what the next line should begin with.
+/// Completeness of a cell; `indent` is the indentation of its next line.
 public record Completeness(Status status, String indent) {
   public enum Status {
     COMPLETE,

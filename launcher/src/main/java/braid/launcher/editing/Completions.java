@@ -2,11 +2,10 @@ package braid.launcher.editing;
 
 import java.util.List;
 
-/// What may stand between `start` and `end` of the source instead of what stands there, the
-/// likeliest first.
+/// Suggestions that may replace the source between `start` and `end`, the likeliest first.
 public record Completions(List<Item> items, int start, int end) {
-  /// What a suggestion is; front ends show an icon for each, by Jupyter's names of them.
-  public enum Kind {
+  /// Kinds of suggestions by Jupyter's names; front ends show an icon for each.
+  public enum ItemKind {
     CLASS,
     FUNCTION,
     INSTANCE,
@@ -16,7 +15,7 @@ public record Completions(List<Item> items, int start, int end) {
     PATH
   }
 
-  public record Item(String text, Kind kind) {}
+  public record Item(String text, ItemKind kind) {}
 
   static Completions none(int cursor) {
     return new Completions(List.of(), cursor, cursor);

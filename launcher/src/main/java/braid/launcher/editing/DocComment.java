@@ -5,8 +5,7 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// A documentation comment, of either kind, as Markdown and as plain text: tags of HTML and of
-/// javadoc become what they mean.
+/// A doc comment of either kind as Markdown and as plain text; HTML and javadoc tags are converted.
 final class DocComment {
   private static final Pattern RETURN = Pattern.compile("\\{@return\\s+([^{}]*)}");
   private static final Pattern CODE = Pattern.compile("\\{@(?:code|literal|value)\\s*([^{}]*)}");
@@ -64,31 +63,31 @@ final class DocComment {
     if (!tag.matches()) {
       return;
     }
-    var said = html(inline(tag.group(2))).strip().replaceAll("\\s+", " ");
-    var words = said.split(" ", 2);
+    var description = html(inline(tag.group(2))).strip().replaceAll("\\s+", " ");
+    var words = description.split(" ", 2);
     var rest = words.length > 1 ? ": " + words[1] : "";
     switch (tag.group(1)) {
       case "param" -> tags.add("`" + words[0] + "`" + rest);
-      case "return" -> tags.add("returns " + said);
+      case "return" -> tags.add("returns " + description);
       case "throws", "exception" -> tags.add("throws `" + words[0] + "`" + rest);
-      case "see" -> tags.add("see " + said);
+      case "see" -> tags.add("see " + description);
       case "since", "author", "version", "serial", "spec", "jls" -> {}
-      default -> tags.add(said);
+      default -> tags.add(description);
     }
   }
 
   private static String inline(String text) {
-    var made = RETURN.matcher(text).replaceAll("Returns $1.");
-    made = CODE.matcher(made).replaceAll("`$1`");
-    made =
-        LINK.matcher(made)
+    var converted = RETURN.matcher(text).replaceAll("Returns $1.");
+    converted = CODE.matcher(converted).replaceAll("`$1`");
+    converted =
+        LINK.matcher(converted)
             .replaceAll(
                 link ->
                     Matcher.quoteReplacement(
                         link.group(2).isBlank() ? quoted(link.group(1)) : link.group(2)));
-    made = INLINE.matcher(made).replaceAll("$1");
+    converted = INLINE.matcher(converted).replaceAll("$1");
     return REFERENCE
-        .matcher(made)
+        .matcher(converted)
         .replaceAll(link -> Matcher.quoteReplacement(quoted(link.group(1))));
   }
 
@@ -98,7 +97,7 @@ final class DocComment {
   }
 
   private static String html(String text) {
-    var made =
+    var converted =
         PREFORMATTED
             .matcher(text)
             .replaceAll(
@@ -107,12 +106,13 @@ final class DocComment {
                         "\n\n"
                             + block.group(1).stripIndent().strip().indent(4).stripTrailing()
                             + "\n\n"));
-    made = made.replaceAll("(?i)<(?:p|blockquote|/p|h[1-6])\\b[^>]*>", "\n\n");
-    made = made.replaceAll("(?i)</?(?:ul|ol|dl)\\b[^>]*>|</h[1-6]>", "\n\n");
-    made = made.replaceAll("(?i)\\s*<(?:li|dt|dd)\\b[^>]*>\\s*", "\n- ");
-    made = made.replaceAll("(?i)</?(?:code|tt)>", "`");
-    made = TAG.matcher(made).replaceAll("");
-    return made.replace("&lt;", "<")
+    converted = converted.replaceAll("(?i)<(?:p|blockquote|/p|h[1-6])\\b[^>]*>", "\n\n");
+    converted = converted.replaceAll("(?i)</?(?:ul|ol|dl)\\b[^>]*>|</h[1-6]>", "\n\n");
+    converted = converted.replaceAll("(?i)\\s*<(?:li|dt|dd)\\b[^>]*>\\s*", "\n- ");
+    converted = converted.replaceAll("(?i)</?(?:code|tt)>", "`");
+    converted = TAG.matcher(converted).replaceAll("");
+    return converted
+        .replace("&lt;", "<")
         .replace("&gt;", ">")
         .replace("&nbsp;", " ")
         .replace("&quot;", "\"")
@@ -120,15 +120,15 @@ final class DocComment {
   }
 
   String markdown() {
-    return together("- ");
+    return joined("- ");
   }
 
-  /// For a pager: nothing but text, set off from the signature.
+  /// Returns plain text for a pager, indented relative to the signature.
   String plain() {
-    return FENCE.matcher(together("  ")).replaceAll("").replace("`", "");
+    return FENCE.matcher(joined("  ")).replaceAll("").replace("`", "");
   }
 
-  /// What it says first, where more than that would bury what stands beside it.
+  /// Returns the first sentence, for places without room for more.
   String firstSentence() {
     if (paragraphs.isEmpty()) {
       return "";
@@ -138,7 +138,7 @@ final class DocComment {
     return sentence.matches() ? sentence.group(1) : text;
   }
 
-  private String together(String bullet) {
+  private String joined(String bullet) {
     var all = new ArrayList<>(paragraphs);
     if (!tags.isEmpty()) {
       all.add(bullet + String.join("\n" + bullet, tags));

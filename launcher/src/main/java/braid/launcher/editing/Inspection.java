@@ -11,14 +11,14 @@ import java.util.stream.Stream;
 import jdk.jshell.Snippet;
 import jdk.jshell.SourceCodeAnalysis.Documentation;
 
-/// What is known about what stands at the cursor: its signature, where a cell declared it, and its
+/// Description of the name at the cursor: its signature, the cell that declared it, and its
 /// comment.
 final class Inspection {
   static final String MARKDOWN = "text/markdown";
 
   private static final ApiDocs API = new ApiDocs();
 
-  private record Found(Signature signature, Optional<DocComment> comment, String place) {}
+  private record Element(Signature signature, Optional<DocComment> comment, String place) {}
 
   private final CellCompiler compiler;
   private final Origins origins;
@@ -28,14 +28,14 @@ final class Inspection {
     this.origins = origins;
   }
 
-  /// @param detailed all comments in full, where several things have that name
+  /// @param detailed true to show all comments in full even if several elements match
   Optional<MimeBundle> at(String source, int cursor, boolean detailed) {
     int at = cursor;
     while (at < source.length() && Character.isJavaIdentifierPart(source.charAt(at))) {
       at++;
     }
     var cell = CellText.of(source, at, compiler.analysis());
-    var found = new ArrayList<Found>();
+    var found = new ArrayList<Element>();
     var texts =
         cell.before().isEmpty() ? List.of(cell.current()) : List.of(cell.joined(), cell.current());
     for (var text : texts) {
@@ -46,8 +46,8 @@ final class Inspection {
     return found.isEmpty() ? Optional.empty() : Optional.of(shown(found, detailed));
   }
 
-  /// It is found at the end of a class's name, and of a method's only inside its bracket: look from
-  /// the end of the name, then as if the bracket had been opened.
+  /// Returns the documentation of what precedes the end of the code. JShell finds a class's at the
+  /// end of its name but a method's only inside its bracket, so the second attempt opens one.
   private List<Documentation> documentation(String code) {
     var docs = compiler.analysis().documentation(code, code.length(), true);
     return docs.isEmpty()
@@ -55,17 +55,17 @@ final class Inspection {
         : docs;
   }
 
-  private Found found(Documentation documentation) {
+  private Element found(Documentation documentation) {
     var signature = new Signature(documentation.signature());
     var place = place(signature.name());
     var raw =
         documentation.javadoc() == null && place.isEmpty()
             ? API.of(signature)
             : Optional.ofNullable(documentation.javadoc());
-    return new Found(signature, raw.map(DocComment::of), place);
+    return new Element(signature, raw.map(DocComment::of), place);
   }
 
-  /// Where a cell declared it; empty where none did.
+  /// Returns the cell that declared the name, if any.
   private String place(String name) {
     var shell = compiler.shell();
     return Stream.of(
@@ -80,27 +80,31 @@ final class Inspection {
         .orElse("");
   }
 
-  private static MimeBundle shown(List<Found> found, boolean detailed) {
+  private static MimeBundle shown(List<Element> found, boolean detailed) {
     boolean full = detailed || found.size() == 1;
     var plain =
-        found.stream().map(one -> plain(one, full)).distinct().collect(Collectors.joining("\n\n"));
+        found.stream()
+            .map(element -> plain(element, full))
+            .distinct()
+            .collect(Collectors.joining("\n\n"));
     var markdown =
         found.stream()
-            .map(one -> markdown(one, full))
+            .map(element -> markdown(element, full))
             .distinct()
             .collect(Collectors.joining("\n\n"));
     return MimeBundle.text(plain).with(MARKDOWN, markdown);
   }
 
-  private static String plain(Found one, boolean full) {
-    var said = one.comment().map(c -> full ? c.plain() : c.firstSentence().replace("`", ""));
-    return lines(one.signature().shown(), one.place(), said.orElse("").indent(4).stripTrailing());
+  private static String plain(Element element, boolean full) {
+    var comment = element.comment().map(c -> full ? c.plain() : c.firstSentence().replace("`", ""));
+    return lines(
+        element.signature().shown(), element.place(), comment.orElse("").indent(4).stripTrailing());
   }
 
-  private static String markdown(Found one, boolean full) {
-    var said = one.comment().map(c -> full ? c.markdown() : c.firstSentence());
-    var code = "```java\n" + one.signature().shown() + "\n```";
-    return lines(code, one.place(), said.map(text -> "\n" + text).orElse(""));
+  private static String markdown(Element element, boolean full) {
+    var comment = element.comment().map(c -> full ? c.markdown() : c.firstSentence());
+    var code = "```java\n" + element.signature().shown() + "\n```";
+    return lines(code, element.place(), comment.map(text -> "\n" + text).orElse(""));
   }
 
   private static String lines(String... parts) {

@@ -1,7 +1,7 @@
 package braid.launcher.editing;
 
 import braid.launcher.editing.Completions.Item;
-import braid.launcher.editing.Completions.Kind;
+import braid.launcher.editing.Completions.ItemKind;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -10,13 +10,13 @@ import java.util.stream.Stream;
 import jdk.jshell.SourceCodeAnalysis;
 import jdk.jshell.SourceCodeAnalysis.Suggestion;
 
-/// What may follow in Java code: what the compiler suggests, and what it leaves out.
+/// Completion of Java code: the compiler's suggestions, and names that it omits.
 final class JavaCompletion {
   private static final Pattern IMPORT =
       Pattern.compile("(?s).*\\bimport\\s+(?:static\\s+)?([\\w.$]*)");
   private static final Pattern CONSTANT = Pattern.compile("[A-Z][A-Z0-9_$]*");
 
-  /// Before which an identifier is a member, or no expression at all.
+  /// Text after which an identifier is a member, or not an expression.
   private static final Pattern AFTER_DOT = Pattern.compile("(?s).*(?:\\.|::)\\s*");
 
   private static final Pattern AFTER_NEW = Pattern.compile("(?s).*\\bnew\\s+");
@@ -99,7 +99,7 @@ final class JavaCompletion {
     return new Completions(fitting(items.values().stream(), source, cursor), start, cursor);
   }
 
-  /// A bracket that is there already is not written again.
+  /// Removes brackets from suggestions if the source already has one.
   private static List<Item> fitting(Stream<Item> items, String source, int cursor) {
     if (!source.startsWith("(", cursor)) {
       return items.toList();
@@ -116,7 +116,7 @@ final class JavaCompletion {
     var imported = IMPORT.matcher(line.substring(line.lastIndexOf(';') + 1) + prefix);
     if (imported.matches()) {
       return Stream.concat(
-          Packages.next(imported.group(1)).stream().map(name -> new Item(name, Kind.MODULE)),
+          Packages.next(imported.group(1)).stream().map(name -> new Item(name, ItemKind.MODULE)),
           suggested(source, cursor, prefix, true));
     }
     if (AFTER_DOT.matcher(before).matches()) {
@@ -125,21 +125,21 @@ final class JavaCompletion {
     if (AFTER_NEW.matcher(before).matches()) {
       return Stream.concat(
           LocalNames.of(scanned).stream()
-              .filter(item -> item.kind() == Kind.CLASS)
-              .map(item -> new Item(item.text() + "(", Kind.CLASS)),
+              .filter(item -> item.kind() == ItemKind.CLASS)
+              .map(item -> new Item(item.text() + "(", ItemKind.CLASS)),
           suggested(source, cursor, prefix, false));
     }
     var declared = LocalNames.of(ScannedCode.of(before)).stream();
     var keywords =
         prefix.isEmpty()
             ? Stream.<Item>empty()
-            : KEYWORDS.stream().map(word -> new Item(word, Kind.KEYWORD));
+            : KEYWORDS.stream().map(word -> new Item(word, ItemKind.KEYWORD));
     return Stream.of(declared, suggested(source, cursor, prefix, false), keywords)
         .flatMap(items -> items);
   }
 
-  /// The compiler is asked with all of the cell before the cursor; where it cannot make sense of
-  /// that, with the snippet alone.
+  /// Returns the compiler's suggestions for the whole cell before the cursor; if there are none,
+  /// for the current snippet alone.
   private Stream<Item> suggested(String source, int cursor, String prefix, boolean importing) {
     var cell = CellText.of(source, cursor, analysis);
     List<Suggestion> found = new ArrayList<>();
@@ -160,16 +160,16 @@ final class JavaCompletion {
     return analysis.completionSuggestions(code, code.length(), new int[1]);
   }
 
-  private static Kind kind(String suggestion) {
+  private static ItemKind kind(String suggestion) {
     if (KEYWORDS.contains(suggestion)) {
-      return Kind.KEYWORD;
+      return ItemKind.KEYWORD;
     }
     if (Character.isUpperCase(suggestion.charAt(0)) && !CONSTANT.matcher(suggestion).matches()) {
-      return Kind.CLASS;
+      return ItemKind.CLASS;
     }
     if (suggestion.endsWith("(") || suggestion.endsWith("()")) {
-      return Kind.FUNCTION;
+      return ItemKind.FUNCTION;
     }
-    return suggestion.endsWith(".*") ? Kind.MODULE : Kind.INSTANCE;
+    return suggestion.endsWith(".*") ? ItemKind.MODULE : ItemKind.INSTANCE;
   }
 }

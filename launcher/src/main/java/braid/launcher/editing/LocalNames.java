@@ -1,14 +1,14 @@
 package braid.launcher.editing;
 
 import braid.launcher.editing.Completions.Item;
-import braid.launcher.editing.Completions.Kind;
+import braid.launcher.editing.Completions.ItemKind;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/// Names that a cell declares before the cursor: parameters and variables of what is being written,
-/// and what the compiler will know only once the cell has run.
+/// Names that a cell declares before the cursor: parameters and variables of the current snippet,
+/// and declarations that the compiler learns only when the cell runs.
 final class LocalNames {
   private static final String NAME = "[\\p{Alpha}_$][\\w$]*";
   private static final Pattern VARIABLE =
@@ -30,7 +30,7 @@ final class LocalNames {
   private static final Pattern TYPE =
       Pattern.compile("\\b(?:class|record|enum|interface)\\s+(" + NAME + ")");
 
-  /// What stands before a name without being its type.
+  /// Words that may precede a name without being its type.
   private static final Set<String> NO_TYPES =
       Set.of(
           "assert",
@@ -53,23 +53,23 @@ final class LocalNames {
   static List<Item> of(ScannedCode scanned) {
     var code = scanned.code();
     var found = new LinkedHashSet<Item>();
-    TYPE.matcher(code).results().forEach(m -> found.add(new Item(m.group(1), Kind.CLASS)));
+    TYPE.matcher(code).results().forEach(m -> found.add(new Item(m.group(1), ItemKind.CLASS)));
     METHOD
         .matcher(code)
         .results()
         .filter(m -> !NO_TYPES.contains(m.group(1)))
-        .forEach(m -> found.add(new Item(m.group(2) + "(", Kind.FUNCTION)));
+        .forEach(m -> found.add(new Item(m.group(2) + "(", ItemKind.FUNCTION)));
     VARIABLE
         .matcher(code)
         .results()
         .filter(m -> !NO_TYPES.contains(m.group(1)))
-        .forEach(m -> found.add(new Item(m.group(2), Kind.INSTANCE)));
-    LAMBDA.matcher(code).results().forEach(m -> found.add(new Item(m.group(1), Kind.INSTANCE)));
+        .forEach(m -> found.add(new Item(m.group(2), ItemKind.INSTANCE)));
+    LAMBDA.matcher(code).results().forEach(m -> found.add(new Item(m.group(1), ItemKind.INSTANCE)));
     LAMBDA_LIST
         .matcher(code)
         .results()
         .flatMap(m -> Pattern.compile(",").splitAsStream(m.group(1)))
-        .forEach(name -> found.add(new Item(name.strip(), Kind.INSTANCE)));
+        .forEach(name -> found.add(new Item(name.strip(), ItemKind.INSTANCE)));
     return List.copyOf(found);
   }
 }

@@ -2,7 +2,7 @@ package braid.launcher.editing;
 
 import braid.launcher.cell.MagicName;
 import braid.launcher.editing.Completions.Item;
-import braid.launcher.editing.Completions.Kind;
+import braid.launcher.editing.Completions.ItemKind;
 import java.io.IOException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.Files;
@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
 
-/// Lines that begin with `%`: their names and what may follow them.
+/// Completion of magic lines: names and arguments.
 final class MagicCompletion {
   private static final Set<String> WANT_RANKS = Set.of("%%rank", "%%ranks");
   private static final Set<String> WANT_PATHS = Set.of("%jars", "%load");
@@ -30,21 +30,21 @@ final class MagicCompletion {
   Completions complete(String line, int cursor) {
     int space = line.indexOf(' ');
     if (space < 0) {
-      return of(MagicName.spellings(), Kind.MAGIC, line, cursor);
+      return of(MagicName.spellings(), ItemKind.MAGIC, line, cursor);
     }
     var name = line.substring(0, space);
     var written = line.substring(Math.max(line.lastIndexOf(' '), line.lastIndexOf(',')) + 1);
     if (WANT_RANKS.contains(name)) {
       var numbers = IntStream.range(0, ranks).mapToObj(Integer::toString).toList();
-      return of(numbers, Kind.INSTANCE, written, cursor);
+      return of(numbers, ItemKind.INSTANCE, written, cursor);
     }
     if (WANT_PATHS.contains(name)) {
       return paths(line.substring(line.lastIndexOf(' ') + 1), cursor);
     }
-    return of(choices(name), Kind.INSTANCE, written, cursor);
+    return of(choices(name), ItemKind.INSTANCE, written, cursor);
   }
 
-  /// `%output` says itself what may follow.
+  /// Returns the choices of a magic with alternatives, such as `%output`.
   private static List<String> choices(String name) {
     var arguments = MagicName.of(name).map(MagicName::arguments).orElse("");
     return arguments.contains("|") ? Arrays.asList(arguments.split("\\|", -1)) : List.of();
@@ -64,13 +64,13 @@ final class MagicCompletion {
         }
       }
     } catch (IOException | DirectoryIteratorException | InvalidPathException e) {
-      return Completions.none(cursor); // there is no such folder, so nothing in it to be named
+      return Completions.none(cursor); // no such folder
     }
     found.sort(null);
-    return of(found, Kind.PATH, written, cursor);
+    return of(found, ItemKind.PATH, written, cursor);
   }
 
-  private static Completions of(List<String> all, Kind kind, String written, int cursor) {
+  private static Completions of(List<String> all, ItemKind kind, String written, int cursor) {
     var items =
         all.stream().filter(text -> text.startsWith(written)).map(text -> new Item(text, kind));
     return new Completions(items.toList(), cursor - written.length(), cursor);

@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 
-/// The packages there are for an import: the JDK's and Braid's. The compiler knows them only after
-/// it has read the whole class path, which takes it many seconds, and shows Braid's inside too.
+/// Packages for imports: the JDK's and Braid's. The compiler knows them only after reading the
+/// whole class path, which takes many seconds, and also shows Braid's internal ones.
 final class Packages {
   private static final Set<String> ALL = all();
 
@@ -28,7 +28,7 @@ final class Packages {
     return all;
   }
 
-  /// The next parts of packages whose names go on from there: `java.ut` goes on as `util`.
+  /// Returns the next components of packages with this prefix: `java.ut` continues as `util`.
   static List<String> next(String qualified) {
     int dot = qualified.lastIndexOf('.') + 1;
     var next = new LinkedHashSet<String>();

@@ -1,12 +1,12 @@
 package braid.launcher.editing;
 
-/// Java text with everything that is not code made blank, character for character: what stands in
-/// comments and quotes must be taken neither for names nor for brackets.
+/// Java text with comments and quoted text blanked, character by character, so that they are taken
+/// neither for names nor for brackets.
 ///
-/// @param inCode whether what would be written next is code
-/// @param open brackets that are open at the end
+/// @param inCode true if the next character would be code
+/// @param open number of brackets that are open at the end
 record ScannedCode(String code, boolean inCode, int open) {
-  private enum In {
+  private enum State {
     CODE,
     LINE_COMMENT,
     COMMENT,
@@ -17,60 +17,63 @@ record ScannedCode(String code, boolean inCode, int open) {
 
   static ScannedCode of(String source) {
     var code = new StringBuilder(source);
-    var in = In.CODE;
+    var state = State.CODE;
     int open = 0;
     int at = 0;
     while (at < source.length()) {
       int length = 1;
-      if (in == In.CODE) {
-        in = begun(source, at);
-        length = in == In.TEXT_BLOCK ? 3 : in == In.CODE || in == In.STRING ? 1 : width(in);
-        open += in == In.CODE ? bracket(source.charAt(at)) : 0;
-        if (in != In.CODE) {
+      if (state == State.CODE) {
+        state = begun(source, at);
+        length =
+            state == State.TEXT_BLOCK
+                ? 3
+                : state == State.CODE || state == State.STRING ? 1 : width(state);
+        open += state == State.CODE ? bracket(source.charAt(at)) : 0;
+        if (state != State.CODE) {
           blank(code, at, length);
         }
       } else {
-        var before = in;
-        length = source.charAt(at) == '\\' && isQuoted(in) ? 2 : ended(source, at, in);
-        in = length < 0 ? In.CODE : before;
+        var before = state;
+        length = source.charAt(at) == '\\' && isQuoted(state) ? 2 : ended(source, at, state);
+        state = length < 0 ? State.CODE : before;
         length = Math.max(1, Math.abs(length));
         blank(code, at, length);
       }
       at += length;
     }
-    return new ScannedCode(code.toString(), in == In.CODE, Math.max(0, open));
+    return new ScannedCode(code.toString(), state == State.CODE, Math.max(0, open));
   }
 
-  private static boolean isQuoted(In in) {
-    return in == In.STRING || in == In.CHARACTER || in == In.TEXT_BLOCK;
+  private static boolean isQuoted(State state) {
+    return state == State.STRING || state == State.CHARACTER || state == State.TEXT_BLOCK;
   }
 
-  private static int width(In in) {
-    return in == In.CHARACTER ? 1 : 2;
+  private static int width(State state) {
+    return state == State.CHARACTER ? 1 : 2;
   }
 
-  private static In begun(String source, int at) {
+  private static State begun(String source, int at) {
     if (source.startsWith("//", at)) {
-      return In.LINE_COMMENT;
+      return State.LINE_COMMENT;
     }
     if (source.startsWith("/*", at)) {
-      return In.COMMENT;
+      return State.COMMENT;
     }
     if (source.startsWith("\"\"\"", at)) {
-      return In.TEXT_BLOCK;
+      return State.TEXT_BLOCK;
     }
     return switch (source.charAt(at)) {
-      case '"' -> In.STRING;
-      case '\'' -> In.CHARACTER;
-      default -> In.CODE;
+      case '"' -> State.STRING;
+      case '\'' -> State.CHARACTER;
+      default -> State.CODE;
     };
   }
 
-  /// How many characters to go on by; negative where they end what they are in. A quote that is
-  /// open at the end of its line ends there: nothing else can be meant.
-  private static int ended(String source, int at, In in) {
+  /// Returns the number of characters to skip; negative if they end the current comment or literal.
+  /// An open quote ends with its line.
+  private static int ended(String source, int at, State state) {
     char next = source.charAt(at);
-    return switch (in) {
+    return switch (state) {
       case LINE_COMMENT -> next == '\n' ? -1 : 1;
       case COMMENT -> source.startsWith("*/", at) ? -2 : 1;
       case STRING -> next == '"' || next == '\n' ? -1 : 1;

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// A signature as JShell gives it, made readable: `int Math.max(int a, int b)`, `DType.BF16`,
+/// A signature of JShell in readable form: `int Math.max(int a, int b)`, `DType.BF16`,
 /// `word:java.lang.String`.
 record Signature(String raw) {
   private static final Pattern PACKAGE = Pattern.compile("\\b(?:[a-z_][\\w$]*\\.)+(?=[A-Z])");
@@ -13,8 +13,8 @@ record Signature(String raw) {
   private static final Pattern OWN_TYPE_PARAMETERS = Pattern.compile("\\.<[^<>]*>");
   private static final Pattern ARRAY = Pattern.compile("\\s*\\[\\]");
 
-  /// As it is shown: without packages and without the components that JShell repeats after the name
-  /// of a record that is only mentioned.
+  /// Returns the displayed form, without packages and without the components that JShell adds to a
+  /// mentioned record.
   String shown() {
     var text = withoutHeaders(raw);
     int colon = text.lastIndexOf(':');
@@ -24,7 +24,7 @@ record Signature(String raw) {
     return OWN_TYPE_PARAMETERS.matcher(PACKAGE.matcher(text).replaceAll("")).replaceAll(".");
   }
 
-  /// Drops every bracket that is not the last.
+  /// Removes every parenthesized part except the last.
   private static String withoutHeaders(String text) {
     var kept = text;
     while (true) {
@@ -48,7 +48,8 @@ record Signature(String raw) {
     return -1;
   }
 
-  /// `Outer.Inner.name(Type,Type)`, without packages and type arguments; a type's is its name.
+  /// Returns `Outer.Inner.name(Type,Type)`, without packages and type arguments; for a type, its
+  /// name.
   String key() {
     var text = withoutTypeArguments(shown());
     int open = text.indexOf('(');
@@ -80,7 +81,7 @@ record Signature(String raw) {
         .collect(Collectors.joining(",", name + "(", ")"));
   }
 
-  /// The name of the file that declares it.
+  /// Returns the name of the declaring file.
   String outermost() {
     var key = key();
     int end = key.indexOf('(');
@@ -89,7 +90,7 @@ record Signature(String raw) {
     return dot < 0 ? name : name.substring(0, dot);
   }
 
-  /// The last part of the name, without what it takes.
+  /// Returns the last part of the name, without parameters.
   String name() {
     var key = key();
     var name = key.contains("(") ? key.substring(0, key.indexOf('(')) : key;

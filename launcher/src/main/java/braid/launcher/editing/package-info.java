@@ -1,4 +1,4 @@
-/// What an editor asks about code that is being written; no rank is asked.
+/// Completion, inspection and completeness of code being written, without the ranks.
 @NullMarked
 package braid.launcher.editing;
 

@@ -22,15 +22,14 @@ import java.util.stream.Collectors;
 import jdk.jshell.spi.ExecutionControl;
 import org.jspecify.annotations.Nullable;
 
-/// The seam where compiling ends and running begins: JShell compiles once, here, and what it wants
-/// loaded and run is loaded and run by every rank. So all ranks run the same bytecode, and none
-/// needs a compiler.
+/// Boundary between compilation and execution: JShell compiles once, here, and every rank loads and
+/// runs the result. So all ranks run the same bytecode, and none needs a compiler.
 public final class FanOut implements ExecutionControl {
-  /// The epoch in which a rank begins.
+  /// First epoch of a rank.
   private static final int FIRST_EPOCH = 1;
 
-  /// How often ranks are looked at that have not heard what they were told.
-  private static final Duration HEARING_POLL = Duration.ofMillis(100);
+  /// Interval of checks of ranks that have not received all messages.
+  private static final Duration DELIVERY_POLL = Duration.ofMillis(100);
 
   private final Future<RankSet> started;
   private final StopChecks stopChecks = new StopChecks();
@@ -41,15 +40,16 @@ public final class FanOut implements ExecutionControl {
   private long ranNanos;
   private long loadNanos;
   private @Nullable Invocation running;
-  private boolean stopWanted;
+  private boolean stopRequested;
   private long stopNanos;
   private boolean insisted;
   private boolean interruptedBefore;
-  private boolean disturbed;
-  private @Nullable RankDied lost;
+  private boolean needsResume;
+  private @Nullable RankDied deadRank;
   private Optional<Map<Integer, Ending>> last = Optional.empty();
 
-  /// The compiler warms up while the ranks start: they are waited for when they are first needed.
+  /// Creates the control before the ranks have started, so that the compiler warms up meanwhile;
+  /// the first request waits for them.
   public FanOut(Future<RankSet> started) {
     this.started = started;
   }
@@ -58,7 +58,7 @@ public final class FanOut implements ExecutionControl {
     return started.resultNow();
   }
 
-  /// Which ranks run what comes next; all of them load it.
+  /// Selects the ranks that run the next snippets; all of them load classes.
   public void select(List<Integer> chosen) {
     selected = Optional.of(chosen);
   }
@@ -73,94 +73,96 @@ public final class FanOut implements ExecutionControl {
         .orElseGet(ranks()::all);
   }
 
-  /// Whether the value of what runs next is wanted in every form.
+  /// Sets whether the next value is rendered in every format.
   public void render(boolean wanted) {
     render = wanted;
   }
 
-  /// For how long cells have run on the ranks so far, compiling left out; a step lasts as long as
-  /// its slowest rank.
+  /// Total execution time of cells on the ranks so far, without compilation; a step takes as long
+  /// as its slowest rank.
   public long ranNanos() {
     return ranNanos;
   }
 
-  /// For how long classes were brought to the ranks so far.
+  /// Total time spent loading classes on the ranks so far.
   public long loadNanos() {
     return loadNanos;
   }
 
-  /// How the ranks ended the last step that ran; empty if none ran since this was last asked.
+  /// Returns the ranks' endings of the last step; empty if no step ran since the last call.
   public Optional<Map<Integer, Ending>> takeLast() {
     var ended = last;
     last = Optional.empty();
     return ended;
   }
 
-  /// A new cell begins: nobody wants it stopped yet.
+  /// Begins a new cell, which has not been interrupted.
   public synchronized void begin() {
-    stopWanted = false;
+    stopRequested = false;
     insisted = false;
   }
 
-  /// Ends the step that runs; one of this cell's that has not begun yet, because it is still being
-  /// compiled, ends as soon as it does.
+  /// Interrupts the running step, or, while the cell still compiles, its next step as soon as it
+  /// starts.
   public synchronized void interrupt() {
-    wantStop();
+    requestStop();
     if (running != null) {
       running.interrupt();
     }
   }
 
-  /// Ends the step that runs, and the ranks that do not stop: an interrupt before this one did not
-  /// end the cell.
+  /// Interrupts the running step and ends ranks that do not stop, after an earlier interrupt did
+  /// not end the cell.
   public synchronized void insist() {
-    wantStop();
+    requestStop();
     insisted = true;
     if (running != null) {
       running.insist();
     }
   }
 
-  private void wantStop() {
-    if (!stopWanted) {
-      stopWanted = true;
+  private void requestStop() {
+    if (!stopRequested) {
+      stopRequested = true;
       stopNanos = System.nanoTime();
     }
   }
 
-  /// Whether the user insists that this cell end.
+  /// Returns true if the user interrupted this cell twice.
   public synchronized boolean insisted() {
     return insisted;
   }
 
-  /// The ranks that have not ended the step that runs.
+  /// Returns the ranks that have not ended the running step.
   public synchronized List<Integer> pending() {
     return running == null ? List.of() : running.pending();
   }
 
-  /// Whether ranks must [#resume] though no step failed: what they were told to end ended well.
-  public boolean disturbed() {
-    return disturbed;
+  /// Returns true if ranks must [#resume] although no step failed, because they were interrupted
+  /// and ended normally.
+  public boolean needsResume() {
+    return needsResume;
   }
 
-  /// After a failed or interrupted cell: whoever was released can wait again, once streams have
-  /// come to rest. What ranks were told in the middle of the cell travels beside the requests, so
-  /// it is let arrive first: it must not end a later cell.
+  /// Resumes ranks after a failed or interrupted cell: released ranks can wait again, once streams
+  /// are idle. Messages sent during the cell travel beside requests, so they must arrive first:
+  /// they must not end a later cell.
   public void resume() throws InterruptedException {
-    awaitHearing();
-    disturbed = false;
+    awaitDelivery();
+    needsResume = false;
     epoch++;
-    var _ = ask(ranks().all(), new ToRank.Resume(epoch));
+    var _ = request(ranks().all(), new ToRank.Resume(epoch));
   }
 
-  /// Waits until every rank has heard what it was told. A frozen one is ended when the user wants
-  /// the cell to end, and else as late as one that does not end a failed step.
-  private void awaitHearing() throws InterruptedException {
+  /// Waits until every rank has received its messages. Frozen ranks are ended soon after an
+  /// interrupt of the user, and otherwise after the same time as ranks that do not end a failed
+  /// step.
+  private void awaitDelivery() throws InterruptedException {
     long start = System.nanoTime();
     var waiting = new ArrayList<>(ranks().all());
-    var heard = waiting.stream().collect(Collectors.toMap(r -> r, RankProcess::hearing));
+    var delivered = waiting.stream().collect(Collectors.toMap(r -> r, RankProcess::delivery));
     while (true) {
-      waiting.removeIf(rank -> Objects.requireNonNull(heard.get(rank)).isDone());
+      waiting.removeIf(rank -> Objects.requireNonNull(delivered.get(rank)).isDone());
       if (waiting.isEmpty()) {
         return;
       }
@@ -168,37 +170,37 @@ public final class FanOut implements ExecutionControl {
         waiting.stream().filter(RankProcess::isFrozen).forEach(RankProcess::killFrozen);
       }
       try {
-        CompletableFuture.allOf(heard.values().toArray(CompletableFuture[]::new))
-            .completeOnTimeout(null, HEARING_POLL.toMillis(), TimeUnit.MILLISECONDS)
+        CompletableFuture.allOf(delivered.values().toArray(CompletableFuture[]::new))
+            .completeOnTimeout(null, DELIVERY_POLL.toMillis(), TimeUnit.MILLISECONDS)
             .get();
       } catch (ExecutionException e) {
-        throw new IllegalStateException("hearing never fails", e);
+        throw new IllegalStateException("delivery never fails", e);
       }
     }
   }
 
-  /// Whether frozen ranks may be ended, in a wait that began then.
+  /// Returns true if frozen ranks may be ended, in a wait that began at `startNanos`.
   private synchronized boolean mayEnd(long startNanos) {
     long now = System.nanoTime();
     return now - startNanos >= Invocation.KILL_AFTER.toNanos()
-        || (stopWanted && now - stopNanos >= Invocation.FROZEN_GRACE.toNanos());
+        || (stopRequested && now - stopNanos >= Invocation.FROZEN_GRACE.toNanos());
   }
 
-  /// Marks every rank's output; returns the ranks that did.
+  /// Marks every rank's output; returns the ranks that answered.
   public List<Integer> mark(long number) throws InterruptedException {
-    return ask(ranks().all(), new ToRank.Mark(number)).entrySet().stream()
+    return request(ranks().all(), new ToRank.Mark(number)).entrySet().stream()
         .filter(e -> e.getValue() instanceof Ending.Answered)
         .map(Map.Entry::getKey)
         .toList();
   }
 
-  private Map<Integer, Ending> ask(List<RankProcess> whom, ToRank message)
+  private Map<Integer, Ending> request(List<RankProcess> ranks, ToRank message)
       throws InterruptedException {
-    var invocation = new Invocation(whom, ranks().all(), message);
+    var invocation = new Invocation(ranks, ranks().all(), message);
     synchronized (this) {
       running = invocation;
-      if (stopWanted) {
-        invocation.stopWanted(stopNanos);
+      if (stopRequested) {
+        invocation.stopRequested(stopNanos);
         if (message instanceof ToRank.Invoke) {
           invocation.interrupt();
         }
@@ -210,7 +212,7 @@ public final class FanOut implements ExecutionControl {
     try {
       var ended = invocation.await();
       interruptedBefore = invocation.wasInterrupted();
-      disturbed |= invocation.disturbed();
+      needsResume |= invocation.needsResume();
       return ended;
     } finally {
       synchronized (this) {
@@ -219,9 +221,9 @@ public final class FanOut implements ExecutionControl {
     }
   }
 
-  /// The rank that died while classes were brought to it, which ends JShell.
-  public Optional<Death> lost() {
-    return Optional.ofNullable(lost).map(RankDied::death);
+  /// Returns the rank that died while it loaded classes, which ends JShell.
+  public Optional<Death> deadRank() {
+    return Optional.ofNullable(deadRank).map(RankDied::death);
   }
 
   public boolean wasInterrupted() {
@@ -237,12 +239,12 @@ public final class FanOut implements ExecutionControl {
             stopChecks.weave(classes).stream()
                 .map(c -> new ToRank.ClassBytes(c.name(), c.bytecodes()))
                 .toList());
-    var ended = askUninterrupted(ranks().all(), message);
+    var ended = requestUninterrupted(ranks().all(), message);
     loadNanos += System.nanoTime() - start;
     for (var ending : ended.values()) {
       switch (ending) {
         case Ending.Dead(var died, _) -> {
-          lost = died;
+          deadRank = died;
           throw new EngineTerminationException(died.getMessage());
         }
         case Ending.Answered(FromRank.Failed(var failure)) ->
@@ -254,17 +256,17 @@ public final class FanOut implements ExecutionControl {
 
   @Override
   public void redefine(ClassBytecodes[] classes) throws NotImplementedException {
-    throw new NotImplementedException("classes are loaded anew, never redefined");
+    throw new NotImplementedException("classes are never redefined");
   }
 
-  /// Runs one snippet on the selected ranks. What came of it is kept for the session; JShell is
-  /// told the root cause, so that it maps its stack to the cell's own lines.
+  /// Runs one snippet on the selected ranks. The endings are kept for the session. JShell receives
+  /// the root cause, so that it maps its stack to the cell's lines.
   @Override
   public String invoke(String className, String methodName)
       throws RunException, EngineTerminationException {
     long start = System.nanoTime();
     var ended =
-        askUninterrupted(selected(), new ToRank.Invoke(className, methodName, render, ++steps));
+        requestUninterrupted(selected(), new ToRank.Invoke(className, methodName, render, ++steps));
     ranNanos += System.nanoTime() - start;
     last = Optional.of(ended);
     var failure = rootCause(ended);
@@ -280,7 +282,8 @@ public final class FanOut implements ExecutionControl {
     return "";
   }
 
-  /// The failure of the lowest rank that is nobody else's consequence; else the lowest failure.
+  /// Returns the failure of the lowest rank that was not caused by another rank's failure; else the
+  /// lowest rank's failure.
   public static Optional<RankFailure> rootCause(Map<Integer, Ending> ended) {
     var failures =
         ended.entrySet().stream()
@@ -294,7 +297,7 @@ public final class FanOut implements ExecutionControl {
   }
 
   private static RunException asRunException(RankFailure failure) {
-    if (failure.kind() == RankFailure.Kind.UNRESOLVED) {
+    if (failure.cause() == RankFailure.Cause.UNRESOLVED) {
       return new ResolutionException(failure.unresolvedId(), stack(failure.root()));
     }
     UserException outer = null;
@@ -317,17 +320,19 @@ public final class FanOut implements ExecutionControl {
   @Override
   public String varValue(String className, String varName)
       throws RunException, EngineTerminationException {
-    var ended = askUninterrupted(List.of(ranks().get(0)), new ToRank.VarValue(className, varName));
+    var ended =
+        requestUninterrupted(List.of(ranks().get(0)), new ToRank.VarValue(className, varName));
     return switch (ended.get(0)) {
       case Ending.Answered(FromRank.Value(var bundle)) -> bundle.text();
       case Ending.Answered(FromRank.Failed(var failure)) -> throw asRunException(failure);
-      case null, default -> throw new EngineTerminationException("rank 0 gave no value");
+      case null, default -> throw new EngineTerminationException("rank 0 returned no value");
     };
   }
 
   @Override
   public void addToClasspath(String path) throws EngineTerminationException, InternalException {
-    for (var ending : askUninterrupted(ranks().all(), new ToRank.AddToClasspath(path)).values()) {
+    for (var ending :
+        requestUninterrupted(ranks().all(), new ToRank.AddToClasspath(path)).values()) {
       var failure = Invocation.failure(ending);
       if (failure.isPresent()) {
         throw new InternalException(failure.get().root().toString());
@@ -335,10 +340,10 @@ public final class FanOut implements ExecutionControl {
     }
   }
 
-  private Map<Integer, Ending> askUninterrupted(List<RankProcess> whom, ToRank message)
+  private Map<Integer, Ending> requestUninterrupted(List<RankProcess> ranks, ToRank message)
       throws EngineTerminationException {
     try {
-      return ask(whom, message);
+      return request(ranks, message);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new EngineTerminationException("the session's own thread was interrupted");

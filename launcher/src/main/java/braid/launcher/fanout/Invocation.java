@@ -19,59 +19,60 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 
 /// One step of a cell on all its ranks, from the request to the last answer. When a rank fails, the
-/// others may wait for it for ever; so they are released after a grace period, then stopped, and in
-/// the end killed: an invocation always ends.
+/// others may wait for it forever; so they are released after a grace period, then stopped, and
+/// finally killed: an invocation always ends.
 public final class Invocation {
-  /// How one rank ended the step.
+  /// End of the step on one rank.
   public sealed interface Ending {
     record Answered(FromRank.Answer answer) implements Ending {}
 
-    /// `givenUp` where it did not end when it was to, and so was killed.
+    /// The rank died; `givenUp` is true if it was killed because it did not end in time.
     record Dead(RankDied how, boolean givenUp) implements Ending {}
   }
 
-  /// Ranks often fail alike but not at once: let each tell its own failure.
+  /// Ranks often fail alike but not at once: each gets time to report its own failure.
   private static final Duration RELEASE_AFTER = Duration.ofMillis(500);
 
-  /// A rank that runs on although its group has failed computes something nobody will get.
+  /// A rank that continues after its group has failed computes a useless result.
   private static final Duration STOP_AFTER = Duration.ofSeconds(3);
 
-  /// The stop is told again: a rank that hears it before it has begun has nothing to stop yet.
+  /// Interval of repeated stops: a rank that receives one before it has begun has nothing to stop
+  /// yet.
   private static final Duration STOP_AGAIN = Duration.ofMillis(200);
 
   static final Duration KILL_AFTER = Duration.ofSeconds(12);
 
-  /// What a rank that was told to stop before may still take once the user insists.
-  private static final Duration LAST_CHANCE = Duration.ofSeconds(1);
+  /// Time for a rank to stop after the user's second interrupt.
+  private static final Duration INSIST_GRACE = Duration.ofSeconds(1);
 
-  /// How long a frozen rank may take to stop once it is to; it cannot, unless it is let go on.
+  /// Time for a frozen rank to stop; it can only do so if it is continued.
   static final Duration FROZEN_GRACE = Duration.ofSeconds(1);
 
-  /// How often it is looked for ranks that have departed, once a rank waits.
-  private static final Duration LOOK_AGAIN = Duration.ofMillis(100);
+  /// Interval of checks for departed ranks, once a rank waits.
+  private static final Duration POLL = Duration.ofMillis(100);
 
-  private final Map<Integer, RankProcess> asked = new TreeMap<>();
+  private final Map<Integer, RankProcess> requested = new TreeMap<>();
   private final Map<Integer, Ending> endings = new TreeMap<>();
   private final Set<Integer> givenUp = new TreeSet<>();
   private final List<RankProcess> all;
-  private final Map<Integer, CompletableFuture<Boolean>> resting = new TreeMap<>();
+  private final Map<Integer, CompletableFuture<Boolean>> idle = new TreeMap<>();
   private final Set<Integer> departed = new TreeSet<>();
-  private final boolean ofCell;
+  private final boolean isCell;
   private final long step;
-  private String trouble = "";
-  private long troubleNanos;
+  private String problem = "";
+  private long problemNanos;
   private long insistedNanos;
   private long stopNanos;
   private boolean interrupted;
-  private boolean disturbed;
+  private boolean needsResume;
 
-  /// Asks the same of every rank of the list; the caller then waits. `all` are the ranks of the
-  /// session: those that are not asked cannot come either.
+  /// Sends the message to every rank of the list; the caller then waits. `all` are the ranks of the
+  /// session: those without the request cannot participate either.
   public Invocation(List<RankProcess> ranks, List<RankProcess> all, ToRank message) {
     this.all = all;
-    ofCell = message instanceof ToRank.Invoke;
+    isCell = message instanceof ToRank.Invoke;
     step = message instanceof ToRank.Invoke invoke ? invoke.step() : 0;
-    ranks.forEach(r -> asked.put(r.rank(), r));
+    ranks.forEach(r -> requested.put(r.rank(), r));
     for (var rank : ranks) {
       var _ =
           rank.request(message)
@@ -94,47 +95,47 @@ public final class Invocation {
       return new Ending.Dead(died, givenUp.contains(rank));
     }
     return new Ending.Answered(
-        new FromRank.Failed(RankFailure.of(RankFailure.Kind.INTERNAL, -1, cause)));
+        new FromRank.Failed(RankFailure.of(RankFailure.Cause.INTERNAL, -1, cause)));
   }
 
   private synchronized void ended(int rank, Ending ending) {
     endings.put(rank, ending);
-    if (trouble.isEmpty()) {
-      trouble(rank, ending);
+    if (problem.isEmpty()) {
+      problem(rank, ending);
     }
     notifyAll();
   }
 
-  private void trouble(int rank, Ending ending) {
-    var what =
+  private void problem(int rank, Ending ending) {
+    var description =
         switch (ending) {
           case Ending.Dead(var how, _) -> how.getMessage();
           case Ending.Answered(FromRank.Failed(var failure)) ->
               "rank " + rank + " failed with " + failure.root();
           case Ending.Answered ignored -> "";
         };
-    if (what != null && !what.isEmpty()) {
-      trouble = what;
-      troubleNanos = System.nanoTime();
+    if (description != null && !description.isEmpty()) {
+      problem = description;
+      problemNanos = System.nanoTime();
     }
   }
 
-  /// The user wants the step to end.
+  /// Interrupts the step.
   public synchronized void interrupt() {
     interrupted = true;
-    stopWanted(System.nanoTime());
+    stopRequested(System.nanoTime());
   }
 
-  /// The user has wanted the cell to end since then (`System.nanoTime`): frozen ranks are not
-  /// waited for. Others may end the step.
-  synchronized void stopWanted(long sinceNanos) {
+  /// Notes that the user has interrupted the cell at `sinceNanos` (`System.nanoTime`): frozen ranks
+  /// are no longer waited for. Others may end the step.
+  synchronized void stopRequested(long sinceNanos) {
     if (stopNanos == 0) {
       stopNanos = sinceNanos;
     }
     notifyAll();
   }
 
-  /// The user wanted it before, and it has not ended: whoever does not stop now is killed.
+  /// Interrupts the step again: ranks that do not stop now are killed.
   public synchronized void insist() {
     interrupt();
     if (insistedNanos == 0) {
@@ -147,39 +148,39 @@ public final class Invocation {
     return interrupted;
   }
 
-  /// Whether ranks were told to stop or to wait no longer: they must [ToRank.Resume], even if they
-  /// ended well meanwhile.
-  public synchronized boolean disturbed() {
-    return disturbed;
+  /// Returns true if ranks were stopped or released: they must [ToRank.Resume], even if they ended
+  /// normally.
+  public synchronized boolean needsResume() {
+    return needsResume;
   }
 
-  /// The ranks that have not ended yet.
+  /// Returns the ranks that have not ended yet.
   public synchronized List<Integer> pending() {
-    return asked.keySet().stream().filter(rank -> !endings.containsKey(rank)).toList();
+    return requested.keySet().stream().filter(rank -> !endings.containsKey(rank)).toList();
   }
 
   /// Waits until every rank has answered or died.
   public synchronized Map<Integer, Ending> await() throws InterruptedException {
     boolean released = false;
-    while (endings.size() < asked.size()) {
+    while (endings.size() < requested.size()) {
       if (interrupted) {
         stopNow();
       }
       if (stopNanos != 0 && System.nanoTime() - stopNanos >= FROZEN_GRACE.toNanos()) {
         killFrozen();
       }
-      if (troubleNanos == 0) {
-        if (ofCell && pending().size() < all.size()) {
-          lookForDeparted();
-          wait(LOOK_AGAIN.toMillis());
+      if (problemNanos == 0) {
+        if (isCell && pending().size() < all.size()) {
+          informOfDeparted();
+          wait(POLL.toMillis());
         } else if (stopNanos != 0) {
-          wait(LOOK_AGAIN.toMillis());
+          wait(POLL.toMillis());
         } else {
           wait();
         }
         continue;
       }
-      long since = System.nanoTime() - troubleNanos;
+      long since = System.nanoTime() - problemNanos;
       long killAfter = killAfterNanos();
       long next;
       if (since >= killAfter) {
@@ -193,7 +194,7 @@ public final class Invocation {
         next = STOP_AFTER.toNanos();
       } else {
         released = release(released);
-        var _ = tellPending(new ToRank.Interrupt());
+        var _ = sendToPending(new ToRank.Interrupt());
         next = Math.min(killAfter, since + STOP_AGAIN.toNanos());
       }
       wait((next - since) / 1_000_000 + 1);
@@ -201,9 +202,9 @@ public final class Invocation {
     return Map.copyOf(endings);
   }
 
-  /// Tells the ranks that still run which of the others have ended the step and are at rest, so
-  /// that none waits for those. No rank is bothered with this before one waits.
-  private void lookForDeparted() {
+  /// Informs running ranks which others have ended the step and are idle, so that none waits for
+  /// them. Nothing is sent before a rank waits.
+  private void informOfDeparted() {
     var running = pending().stream().map(this::process).toList();
     if (running.stream().noneMatch(rank -> rank.isWaiting(step))) {
       return;
@@ -211,9 +212,9 @@ public final class Invocation {
     int before = departed.size();
     for (var rank : all) {
       if (!running.contains(rank) && !departed.contains(rank.rank())) {
-        var answer = resting.computeIfAbsent(rank.rank(), _ -> rank.resting());
+        var answer = idle.computeIfAbsent(rank.rank(), _ -> rank.idle());
         if (answer.isDone()) {
-          resting.remove(rank.rank());
+          idle.remove(rank.rank());
           if (answer.join()) {
             departed.add(rank.rank());
           }
@@ -221,38 +222,38 @@ public final class Invocation {
       }
     }
     if (departed.size() > before) {
-      var told = new ToRank.Departed(step, List.copyOf(departed));
-      running.forEach(rank -> rank.tell(told));
+      var message = new ToRank.Departed(step, List.copyOf(departed));
+      running.forEach(rank -> rank.send(message));
     }
   }
 
-  /// From here on it is as if a rank had failed so long ago that the others are to be stopped.
+  /// Continues as if a rank had failed so long ago that the others must be stopped.
   private void stopNow() {
     long stopping = System.nanoTime() - STOP_AFTER.toNanos();
-    if (troubleNanos == 0) {
-      trouble = "the cell was interrupted";
-      troubleNanos = stopping;
+    if (problemNanos == 0) {
+      problem = "the cell was interrupted";
+      problemNanos = stopping;
     } else {
-      troubleNanos = Math.min(troubleNanos, stopping);
+      problemNanos = Math.min(problemNanos, stopping);
     }
   }
 
   private long killAfterNanos() {
     return insistedNanos == 0
         ? KILL_AFTER.toNanos()
-        : Math.min(KILL_AFTER.toNanos(), insistedNanos - troubleNanos + LAST_CHANCE.toNanos());
+        : Math.min(KILL_AFTER.toNanos(), insistedNanos - problemNanos + INSIST_GRACE.toNanos());
   }
 
   private boolean release(boolean already) {
-    return already || tellPending(new ToRank.Release(trouble));
+    return already || sendToPending(new ToRank.Release(problem));
   }
 
-  /// Only a cell waits for other ranks and can be stopped; anything else would take what it is told
-  /// into the next cell.
-  private boolean tellPending(ToRank message) {
-    if (ofCell) {
-      disturbed = true;
-      pending().forEach(rank -> process(rank).tell(message));
+  /// Sends a message to ranks that have not ended. Only a cell waits for other ranks and can be
+  /// stopped; otherwise the message would affect the next cell.
+  private boolean sendToPending(ToRank message) {
+    if (isCell) {
+      needsResume = true;
+      pending().forEach(rank -> process(rank).send(message));
     }
     return true;
   }
@@ -274,17 +275,17 @@ public final class Invocation {
   }
 
   private RankProcess process(int rank) {
-    return Objects.requireNonNull(asked.get(rank));
+    return Objects.requireNonNull(requested.get(rank));
   }
 
-  /// The rank's failure, if it failed.
+  /// Returns the rank's failure, if it failed.
   public static Optional<RankFailure> failure(Ending ending) {
     return ending instanceof Ending.Answered(FromRank.Failed(var failure))
         ? Optional.of(failure)
         : Optional.empty();
   }
 
-  /// What the ranks' snippets came to, where one did.
+  /// Returns the values of the ranks' snippets, for ranks that returned one.
   public static Map<Integer, MimeBundle> values(Map<Integer, Ending> ended) {
     var values = new TreeMap<Integer, MimeBundle>();
     ended.forEach(
@@ -296,9 +297,9 @@ public final class Invocation {
     return values;
   }
 
-  /// Whether this failure was only the consequence of another rank's.
+  /// Returns true if this failure was caused by another rank's.
   public static boolean isConsequence(RankFailure failure) {
-    return failure.kind() == RankFailure.Kind.STOPPED
+    return failure.cause() == RankFailure.Cause.STOPPED
         || failure.find(GroupAborted.class).isPresent();
   }
 }

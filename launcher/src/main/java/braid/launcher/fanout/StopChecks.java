@@ -10,16 +10,16 @@ import jdk.jshell.spi.ExecutionControl.EngineTerminationException;
 import jdk.jshell.spi.ExecutionControl.NotImplementedException;
 
 /// Weaves a stop check into every loop of a cell, so that a cell that never waits can be stopped.
-/// The JDK's `LocalExecutionControl` does the weaving, in what it loads; here it is given a loader
-/// that only keeps the outcome. So it is done once, in the front, instead of in every rank.
+/// The JDK's `LocalExecutionControl` weaves the classes it loads; here its loader only collects
+/// them. So weaving is done once, in the front, instead of in every rank.
 public final class StopChecks {
-  /// Keeps what it is told to load.
-  private static final class Kept implements LoaderDelegate {
+  /// Collects the woven classes.
+  private static final class WovenClasses implements LoaderDelegate {
     private List<ClassBytecodes> classes = new ArrayList<>();
 
     @Override
-    public void load(ClassBytecodes[] woven) {
-      classes.addAll(List.of(woven));
+    public void load(ClassBytecodes[] loaded) {
+      classes.addAll(List.of(loaded));
     }
 
     List<ClassBytecodes> take() {
@@ -30,12 +30,12 @@ public final class StopChecks {
 
     @Override
     public void classesRedefined(ClassBytecodes[] woven) {
-      throw new UnsupportedOperationException("classes are loaded anew, never redefined");
+      throw new UnsupportedOperationException("classes are never redefined");
     }
 
     @Override
     public void addToClasspath(String path) {
-      throw new UnsupportedOperationException("only ranks have a class path of their own");
+      throw new UnsupportedOperationException("only ranks have a class path");
     }
 
     @Override
@@ -44,15 +44,15 @@ public final class StopChecks {
     }
   }
 
-  private final Kept kept = new Kept();
-  private final LocalExecutionControl weaving = new LocalExecutionControl(kept);
+  private final WovenClasses woven = new WovenClasses();
+  private final LocalExecutionControl weaving = new LocalExecutionControl(woven);
 
-  /// The same classes, with a stop check in every loop and at the start of every method.
+  /// Returns the classes with a stop check in every loop and at the start of every method.
   public List<ClassBytecodes> weave(ClassBytecodes[] classes)
       throws ClassInstallException, EngineTerminationException {
     try {
       weaving.load(classes);
-      return kept.take();
+      return woven.take();
     } catch (NotImplementedException e) {
       throw new IllegalStateException("this JDK weaves no stop checks into cells", e);
     }

@@ -1,4 +1,4 @@
-/// The seam where compiling ends and running begins: one step of a cell on all its ranks.
+/// Connects the compiler to the ranks: loads and runs each step of a cell on all of them.
 @NullMarked
 package braid.launcher.fanout;
 

@@ -25,19 +25,19 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
-/// Runs the cells of all clients, one at a time, in the order they came.
+/// Runs the cells of all clients, one at a time, in order of arrival.
 final class CellRequests implements AutoCloseable {
-  /// What an `execute_request` asks for.
-  private record Asked(
+  /// Content of an `execute_request`.
+  private record ExecuteRequest(
       String code,
       boolean silent,
       boolean counted,
       Map<String, String> userExpressions,
       boolean stdinAllowed,
       boolean stopOnError) {
-    static Asked of(Message request) throws MalformedMessage {
+    static ExecuteRequest of(Message request) throws MalformedMessage {
       boolean silent = request.flag("silent", false);
-      return new Asked(
+      return new ExecuteRequest(
           request.text("code"),
           silent,
           !silent && request.flag("store_history", true),
@@ -63,17 +63,18 @@ final class CellRequests implements AutoCloseable {
     }
   }
 
-  /// The cell between its busy and its idle; `interrupted` is done once somebody wants it stopped,
-  /// with the time (`System.nanoTime`).
+  /// The running cell; `interrupted` completes at its first interrupt, with the time
+  /// (`System.nanoTime`).
   private record Running(CompletableFuture<Long> interrupted, CellPublisher publisher) {}
 
   private static final Duration INTERRUPT_AGAIN = Duration.ofMillis(200);
 
-  /// One key of a client's may send a message and a signal: what comes together is one interrupt.
+  /// A client may send both a message and a signal for one key press: together they are one
+  /// interrupt.
   private static final Duration ONE_INTERRUPT = Duration.ofMillis(300);
 
-  /// A cell that has not ended so long after an interrupt will hardly end by itself.
-  private static final Duration SAY_WHO_RUNS = Duration.ofSeconds(1);
+  /// Time after an interrupt when the pending ranks are reported.
+  private static final Duration REPORT_PENDING = Duration.ofSeconds(1);
 
   private final Channels channels;
   private final KernelStatus status;
@@ -110,8 +111,7 @@ final class CellRequests implements AutoCloseable {
     runner.execute(() -> serve(request, arrival));
   }
 
-  /// Stops the running cell; without one nothing happens. The second time it is ended even if ranks
-  /// have to be.
+  /// Interrupts the running cell, if any. The second interrupt also ends ranks that do not stop.
   synchronized void interrupt() {
     if (running.isEmpty()) {
       return;
@@ -121,21 +121,21 @@ final class CellRequests implements AutoCloseable {
     prompts.release("the cell was interrupted");
     if (first) {
       repeat(cell, session::interrupt);
-      later(SAY_WHO_RUNS, cell, () -> sayWhoRuns(cell.publisher));
+      schedule(REPORT_PENDING, cell, () -> reportPending(cell.publisher));
     } else if (System.nanoTime() - cell.interrupted.join() > ONE_INTERRUPT.toNanos()) {
       repeat(cell, session::insist);
     }
   }
 
-  /// Tells the session now and again and again until the cell has ended: the session ignores an
-  /// interrupt that comes just before the cell gets there. Repeats are not the user's second.
+  /// Runs an action now and repeatedly until the cell has ended: the session ignores an interrupt
+  /// that arrives just before the cell starts. Repeats do not count as the user's second interrupt.
   private void repeat(Running cell, Runnable action) {
     action.run();
-    later(INTERRUPT_AGAIN, cell, () -> repeat(cell, action));
+    schedule(INTERRUPT_AGAIN, cell, () -> repeat(cell, action));
   }
 
-  /// Runs this if the cell still runs then; no later cell begins meanwhile.
-  private void later(Duration delay, Running cell, Runnable action) {
+  /// Runs an action after a delay if the cell still runs; no later cell starts meanwhile.
+  private void schedule(Duration delay, Running cell, Runnable action) {
     var _ =
         timer.schedule(
             () -> {
@@ -149,16 +149,16 @@ final class CellRequests implements AutoCloseable {
             TimeUnit.MILLISECONDS);
   }
 
-  private void sayWhoRuns(CellPublisher publisher) {
+  private void reportPending(CellPublisher publisher) {
     var pending = session.pending();
     if (!pending.isEmpty()) {
       publisher.note(
-          "interrupted, but of the ranks %s have not stopped yet; interrupt again to end the ranks and start new ones\n"
+          "interrupted, but ranks %s have not stopped yet; interrupt again to end the ranks and start new ones\n"
               .formatted(pending));
     }
   }
 
-  /// Begins no further cell: those that wait are aborted. The running one ends with its session.
+  /// Aborts waiting cells. The running one ends with its session.
   synchronized void stop() {
     abortedBefore = Long.MAX_VALUE;
     running.ifPresent(cell -> cell.interrupted.complete(System.nanoTime()));
@@ -179,11 +179,11 @@ final class CellRequests implements AutoCloseable {
         reply(request, aborted);
         return;
       }
-      var asked = Asked.of(request);
-      var content = execute(request, asked);
+      var execution = ExecuteRequest.of(request);
+      var content = execute(request, execution);
       var reply = Message.reply(request, "execute_reply", content);
       boolean _ = channels.deliver(Channel.SHELL, reply).join();
-      if (asked.stopOnError && content.get("status").getAsString().equals("error")) {
+      if (execution.stopOnError && content.get("status").getAsString().equals("error")) {
         abortWaiting();
       }
     } catch (MalformedMessage e) {
@@ -197,19 +197,20 @@ final class CellRequests implements AutoCloseable {
     return arrival < abortedBefore;
   }
 
-  /// All that came before the failure was told were sent without knowing of it.
+  /// Aborts all requests that arrived before the failure was published.
   private synchronized void abortWaiting() {
     abortedBefore = Math.max(abortedBefore, arrivals);
   }
 
-  private JsonObject execute(Message request, Asked asked) {
-    if (asked.counted) {
+  private JsonObject execute(Message request, ExecuteRequest execution) {
+    if (execution.counted) {
       executionCount++;
-      history.add(executionCount, asked.code);
+      history.add(executionCount, execution.code);
     }
     var publisher =
-        new CellPublisher(channels, prompts, timer, request, asked.silent, asked.stdinAllowed);
-    var content = run(asked, publisher);
+        new CellPublisher(
+            channels, prompts, timer, request, execution.silent, execution.stdinAllowed);
+    var content = run(execution, publisher);
     if (content.get("status").getAsString().equals("error")) {
       publisher.error(content);
     }
@@ -218,27 +219,27 @@ final class CellRequests implements AutoCloseable {
     return content;
   }
 
-  private JsonObject run(Asked asked, CellPublisher publisher) {
+  private JsonObject run(ExecuteRequest execution, CellPublisher publisher) {
     var cell = new Running(new CompletableFuture<>(), publisher);
     synchronized (this) {
       running = Optional.of(cell);
     }
     try {
       // A client may interrupt the cell as soon as it sees this.
-      if (!asked.silent) {
-        publisher.input(asked.code, executionCount);
+      if (!execution.silent) {
+        publisher.input(execution.code, executionCount);
       }
       var ranks = awaitRanks(cell);
       if (cell.interrupted.isDone()) {
-        return ErrorContent.of(notBegun());
+        return ErrorContent.of(notStarted());
       }
-      var name = asked.counted ? "cell " + executionCount : "uncounted cell";
-      var outcome = ranks.run(new Cell(name, asked.code), publisher);
+      var name = execution.counted ? "cell " + executionCount : "uncounted cell";
+      var outcome = ranks.run(new Cell(name, execution.code), publisher);
       if (outcome.failure().isPresent()) {
         return ErrorContent.of(outcome.failure().get());
       }
-      outcome.result().ifPresent(result -> publish(asked, publisher, result));
-      return succeeded(asked, ranks, publisher);
+      outcome.result().ifPresent(result -> publish(execution, publisher, result));
+      return succeeded(execution, ranks, publisher);
     } catch (RuntimeException | Error e) {
       return ErrorContent.of(e);
     } finally {
@@ -254,16 +255,17 @@ final class CellRequests implements AutoCloseable {
     return cell.interrupted.isDone() ? ready.getNow(null) : ready.join();
   }
 
-  private void publish(Asked asked, CellPublisher publisher, MimeBundle result) {
+  private void publish(ExecuteRequest execution, CellPublisher publisher, MimeBundle result) {
     publisher.result(result, executionCount);
-    if (asked.counted) {
+    if (execution.counted) {
       history.answered(executionCount, result.text());
     }
   }
 
-  private static JsonObject succeeded(Asked asked, Session ranks, CellPublisher publisher) {
+  private static JsonObject succeeded(
+      ExecuteRequest execution, Session ranks, CellPublisher publisher) {
     var values = new JsonObject();
-    asked.userExpressions.forEach(
+    execution.userExpressions.forEach(
         (name, expression) -> values.add(name, value(name, expression, ranks, publisher)));
     var content = new JsonObject();
     content.addProperty("status", "ok");
@@ -290,10 +292,10 @@ final class CellRequests implements AutoCloseable {
     return content;
   }
 
-  private static CellFailure notBegun() {
-    var message = "interrupted while the ranks were starting; the cell did not begin";
+  private static CellFailure notStarted() {
+    var message = "interrupted while the ranks were starting; the cell did not start";
     return new CellFailure(
-        CellFailure.Kind.INTERRUPTED, "Interrupted", message, List.of("Interrupted: " + message));
+        CellFailure.Cause.INTERRUPTED, "Interrupted", message, List.of("Interrupted: " + message));
   }
 
   private void reply(Message request, JsonObject content) {

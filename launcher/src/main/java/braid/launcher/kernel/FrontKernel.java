@@ -18,12 +18,12 @@ import java.util.function.Supplier;
 import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 import org.jspecify.annotations.Nullable;
 
-/// Jupyter's side of a `Session`. Requests go three ways, none of which waits for another: cells,
-/// one after the other; questions about code, which the front's compiler answers; and everything
-/// that is answered at once, `interrupt_request` and `kernel_info_request` among it. So a page that
-/// is loaded again while a long cell runs finds its kernel, and completion goes on working.
+/// Jupyter's side of a `Session`. Three kinds of requests do not block each other: cells, in order;
+/// queries about code, answered by the front's compiler; and requests answered at once, such as
+/// `interrupt_request` and `kernel_info_request`. So a page that is reloaded during a long cell
+/// finds its kernel, and completion keeps working.
 public final class FrontKernel implements AutoCloseable {
-  /// Makes the content of a reply.
+  /// Produces the content of a reply.
   @FunctionalInterface
   private interface Answer {
     JsonObject to(Message request) throws MalformedMessage;
@@ -36,19 +36,19 @@ public final class FrontKernel implements AutoCloseable {
   private final LazySession session;
   private final CellRequests cells;
   private final Prompts prompts;
-  private final Questions questions;
+  private final EditorQueries questions;
   private final History history = new History();
-  private final ExecutorService asked = thread("kernel-questions");
-  private final ExecutorService atOnce = thread("kernel-control");
+  private final ExecutorService queries = thread("kernel-questions");
+  private final ExecutorService control = thread("kernel-control");
   private final ScheduledExecutorService timer =
       Executors.newSingleThreadScheduledExecutor(
           Thread.ofPlatform().name("kernel-timer").daemon().factory());
   private final CompletableFuture<Void> ended = new CompletableFuture<>();
 
-  /// Binds the sockets and begins to answer; the session is started beside it.
+  /// Binds the sockets and starts to answer; the session starts in parallel.
   ///
-  /// @param version Braid's, as clients show it
-  /// @param backend what ranks run on, for the banner
+  /// @param version Braid's version for clients
+  /// @param backend backend of the ranks, for the banner
   public FrontKernel(
       String version,
       KernelConnectionProperties connection,
@@ -60,53 +60,54 @@ public final class FrontKernel implements AutoCloseable {
     status = new KernelStatus(channels);
     session = new LazySession(start);
     prompts = new Prompts(channels);
-    questions = new Questions(session);
+    questions = new EditorQueries(session);
     cells = new CellRequests(channels, status, session, history, prompts, timer);
     channels.start();
     status.starting();
     var _ = session.get();
-    var _ = channels.ended().whenComplete(this::broke);
+    var _ = channels.ended().whenComplete(this::socketsBroke);
   }
 
-  /// Done when a client asked the kernel to end, and has its reply; failed where the sockets broke.
+  /// Completes when a client has asked the kernel to end and has its reply; fails if the sockets
+  /// break.
   public CompletableFuture<Void> ended() {
     return ended;
   }
 
-  /// Ends the kernel when this is done too.
+  /// Ends the kernel when `other` completes.
   public void endWith(CompletableFuture<?> other) {
     var _ = other.thenRun(() -> ended.complete(null));
   }
 
-  /// Stops the running cell, as `interrupt_request` does.
+  /// Interrupts the running cell, as `interrupt_request` does.
   public void interrupt() {
     cells.interrupt();
   }
 
-  /// Ends the ranks, sends what is left to be sent and closes the sockets. Twice is harmless.
+  /// Ends the ranks, sends pending messages and closes the sockets. Further calls have no effect.
   @Override
   public void close() {
     cells.stop();
     prompts.release("the kernel ends");
     session.close();
-    // Until the sockets are closed somebody may ask, and whoever asks must find the threads.
+    // Requests may arrive until the sockets are closed, so the threads must still run.
     channels.close();
     cells.close();
-    asked.shutdownNow();
-    atOnce.shutdownNow();
+    queries.shutdownNow();
+    control.shutdownNow();
     timer.shutdownNow();
     if (channels.dropped() > 0) {
       System.err.println("braid kernel: dropped " + channels.dropped() + " messages in all");
     }
   }
 
-  private void broke(@Nullable Void closed, @Nullable Throwable failure) {
+  private void socketsBroke(@Nullable Void closed, @Nullable Throwable failure) {
     if (failure != null) {
       ended.completeExceptionally(failure);
     }
   }
 
-  /// On the thread of the sockets: only hands on.
+  /// Dispatches a message; runs on the thread of the sockets, so it must not block.
   private void receive(Channel channel, Message message) {
     if (channel == Channel.STDIN) {
       prompts.answered(message);
@@ -114,18 +115,18 @@ public final class FrontKernel implements AutoCloseable {
     }
     switch (message.type()) {
       case "execute_request" -> cells.submit(message);
-      case "complete_request" -> answer(asked, channel, message, questions::complete);
-      case "inspect_request" -> answer(asked, channel, message, questions::inspect);
-      case "is_complete_request" -> answer(asked, channel, message, questions::isComplete);
+      case "complete_request" -> answer(queries, channel, message, questions::complete);
+      case "inspect_request" -> answer(queries, channel, message, questions::inspect);
+      case "is_complete_request" -> answer(queries, channel, message, questions::isComplete);
       case "kernel_info_request" ->
-          answer(atOnce, channel, message, _ -> KernelInfo.content(version, backend.get()));
-      case "history_request" -> answer(atOnce, channel, message, history::answer);
-      case "comm_info_request" -> answer(atOnce, channel, message, _ -> noComms());
-      case "comm_open" -> atOnce.execute(() -> during(message, () -> closeComm(message)));
-      case "comm_msg", "comm_close" -> atOnce.execute(() -> during(message, () -> {}));
-      case "interrupt_request" -> answer(atOnce, channel, message, _ -> interrupted());
-      case "shutdown_request" -> atOnce.execute(() -> shutDown(channel, message));
-      default -> answer(atOnce, channel, message, FrontKernel::unknown);
+          answer(control, channel, message, _ -> KernelInfo.content(version, backend.get()));
+      case "history_request" -> answer(control, channel, message, history::answer);
+      case "comm_info_request" -> answer(control, channel, message, _ -> noComms());
+      case "comm_open" -> control.execute(() -> during(message, () -> closeComm(message)));
+      case "comm_msg", "comm_close" -> control.execute(() -> during(message, () -> {}));
+      case "interrupt_request" -> answer(control, channel, message, _ -> interrupted());
+      case "shutdown_request" -> control.execute(() -> shutDown(channel, message));
+      default -> answer(control, channel, message, FrontKernel::unknown);
     }
   }
 
@@ -170,14 +171,14 @@ public final class FrontKernel implements AutoCloseable {
           var content =
               content(
                   request,
-                  asked -> {
+                  shutdown -> {
                     var restart = new JsonObject();
-                    restart.addProperty("restart", asked.flag("restart", false));
+                    restart.addProperty("restart", shutdown.flag("restart", false));
                     return restart;
                   });
           reply(channel, request, content);
-          var told = Message.publication(Optional.of(request), "shutdown_reply", content);
-          channels.send(Channel.IOPUB, told);
+          var message = Message.publication(Optional.of(request), "shutdown_reply", content);
+          channels.send(Channel.IOPUB, message);
         });
     ended.complete(null);
   }
@@ -188,7 +189,7 @@ public final class FrontKernel implements AutoCloseable {
     return content;
   }
 
-  /// No target is known to this kernel, and the protocol's answer to an unknown one is to close.
+  /// Closes a comm: the protocol's answer to an unknown target.
   private void closeComm(Message request) {
     var content = new JsonObject();
     content.add("comm_id", request.content().get("comm_id"));
@@ -197,7 +198,7 @@ public final class FrontKernel implements AutoCloseable {
   }
 
   private static JsonObject unknown(Message request) throws MalformedMessage {
-    throw new MalformedMessage("this kernel knows no " + request.type());
+    throw new MalformedMessage("this kernel does not support " + request.type());
   }
 
   private static ExecutorService thread(String name) {

@@ -9,33 +9,34 @@ import java.util.List;
 import java.util.function.Predicate;
 import java.util.regex.Pattern;
 
-/// What this kernel was asked to run and answered. It begins empty with every kernel, so its only
-/// session is 1, which requests may also call 0, the current one.
+/// Inputs and outputs of this kernel. Each kernel starts empty, so its only session is 1, which
+/// requests may also call 0, the current one.
 final class History {
   private static final int SESSION = 1;
 
-  private record Entry(int line, String input, String output) {}
+  private record HistoryLine(int line, String input, String output) {}
 
-  private final List<Entry> entries = new ArrayList<>();
+  private final List<HistoryLine> entries = new ArrayList<>();
 
   synchronized void add(int line, String input) {
-    entries.add(new Entry(line, input, ""));
+    entries.add(new HistoryLine(line, input, ""));
   }
 
   synchronized void answered(int line, String output) {
-    entries.replaceAll(entry -> entry.line == line ? new Entry(line, entry.input, output) : entry);
+    entries.replaceAll(
+        entry -> entry.line == line ? new HistoryLine(line, entry.input, output) : entry);
   }
 
   JsonObject answer(Message request) throws MalformedMessage {
-    var how = request.text("hist_access_type", "tail");
+    var accessType = request.text("hist_access_type", "tail");
     var found =
-        switch (how) {
+        switch (accessType) {
           case "range" -> range(request);
           case "tail" -> last(request.number("n", Integer.MAX_VALUE), copy());
           case "search" -> search(request);
           default ->
               throw new MalformedMessage(
-                  "hist_access_type must be range, tail or search but was " + how);
+                  "hist_access_type must be range, tail or search but was " + accessType);
         };
     boolean withOutput = request.flag("output", false);
     var history = new JsonArray();
@@ -47,7 +48,7 @@ final class History {
     return content;
   }
 
-  private List<Entry> range(Message request) throws MalformedMessage {
+  private List<HistoryLine> range(Message request) throws MalformedMessage {
     int session = request.number("session", 0);
     if (session != 0 && session != SESSION) {
       return List.of();
@@ -57,9 +58,9 @@ final class History {
     return copy().stream().filter(entry -> start <= entry.line && entry.line < stop).toList();
   }
 
-  private List<Entry> search(Message request) throws MalformedMessage {
+  private List<HistoryLine> search(Message request) throws MalformedMessage {
     Predicate<String> matches = glob(request.text("pattern", "*")).asMatchPredicate();
-    var found = new ArrayList<Entry>();
+    var found = new ArrayList<HistoryLine>();
     boolean unique = request.flag("unique", false);
     for (var entry : copy()) {
       if (matches.test(entry.input)) {
@@ -72,11 +73,11 @@ final class History {
     return last(request.number("n", Integer.MAX_VALUE), found);
   }
 
-  private synchronized List<Entry> copy() {
+  private synchronized List<HistoryLine> copy() {
     return List.copyOf(entries);
   }
 
-  private static List<Entry> last(int count, List<Entry> entries) {
+  private static List<HistoryLine> last(int count, List<HistoryLine> entries) {
     return entries.subList(Math.max(0, entries.size() - Math.max(0, count)), entries.size());
   }
 
@@ -96,7 +97,7 @@ final class History {
     return Pattern.compile(regex.toString(), Pattern.DOTALL);
   }
 
-  private static JsonArray tuple(Entry entry, boolean withOutput) {
+  private static JsonArray tuple(HistoryLine entry, boolean withOutput) {
     var tuple = new JsonArray();
     tuple.add(SESSION);
     tuple.add(entry.line);

@@ -4,12 +4,12 @@ import braid.launcher.kernel.channels.Message;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 
-/// What the kernel says it is.
+/// Content of `kernel_info_reply`.
 final class KernelInfo {
   private KernelInfo() {}
 
-  /// @param version Braid's
-  /// @param backend what ranks run on, and why; empty where they cannot be started
+  /// @param version Braid's version
+  /// @param backend backend of the ranks and the reason for it; empty if they cannot be started
   static JsonObject content(String version, String backend) {
     var java = System.getProperty("java.version", "");
     var language = new JsonObject();

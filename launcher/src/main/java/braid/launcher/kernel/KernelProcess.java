@@ -17,20 +17,18 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 import org.dflib.jjava.jupyter.kernel.KernelConnectionProperties;
 
-/// A process that is a kernel, until a client ends it or Jupyter is gone.
+/// A kernel process, which runs until a client ends it or Jupyter has ended.
 public final class KernelProcess {
   private KernelProcess() {}
 
-  /// Answers clients until the kernel has ended; what the process should then exit with. The caller
+  /// Answers clients until the kernel has ended; returns the exit code of the process. The caller
   /// must exit: threads of user code may still run.
   ///
-  /// @param options what the ranks are started with. They are asked for when the ranks are, and
-  ///   what is wrong with them is told by the first cell: of a kernel that dies early, a notebook
-  ///   shows nothing
-  /// @param experiment the manifest of a session, which begins with what is measured first
-  /// @param jupyter the process that started the kernel; a kernel that nobody can end any more ends
-  ///   with it
-  /// @throws BraidException where the connection file cannot be used
+  /// @param options options of the ranks, evaluated when the ranks start. The first cell reports
+  ///   invalid ones, because a notebook shows nothing of a kernel that dies early
+  /// @param experiment manifest of a session, created at the first measurement
+  /// @param jupyter the process that started the kernel; the kernel ends with it
+  /// @throws BraidException if the connection file is unusable
   public static ExitCode serve(
       String version,
       Path connectionFile,
@@ -64,14 +62,14 @@ public final class KernelProcess {
     try {
       return options.get().backend().toString();
     } catch (BraidException e) {
-      return ""; // what is wrong with the options is told by the first cell
+      return ""; // the first cell reports invalid options
     }
   }
 
   private static KernelConnectionProperties connection(Path file) throws IOException {
     if (!Files.isRegularFile(file)) {
       throw new BraidException(
-          "connection file must be a file Jupyter wrote but %s is none; start the kernel from Jupyter, or try braid run"
+          "connection file must be a file written by Jupyter but %s is not one; start the kernel from Jupyter, or try braid run"
               .formatted(file));
     }
     try {

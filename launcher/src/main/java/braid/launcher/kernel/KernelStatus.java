@@ -6,9 +6,9 @@ import braid.launcher.kernel.channels.Message;
 import com.google.gson.JsonObject;
 import java.util.Optional;
 
-/// Says busy and idle for every request. Some requests are answered while a cell runs, and front
-/// ends show whatever they heard last; so after such an answer's idle the cell's busy is said
-/// again.
+/// Publishes busy and idle for every request. Some requests are answered while a cell runs, and
+/// front ends show the last status they received; so after the idle of such an answer the cell's
+/// busy is published again.
 final class KernelStatus {
   private final Channels channels;
   private Optional<Message> cell = Optional.empty();
@@ -18,31 +18,31 @@ final class KernelStatus {
   }
 
   synchronized void starting() {
-    say(Optional.empty(), "starting");
+    publish(Optional.empty(), "starting");
   }
 
   synchronized void cellBegins(Message request) {
     cell = Optional.of(request);
-    say(cell, "busy");
+    publish(cell, "busy");
   }
 
   synchronized void cellEnds(Message request) {
     cell = Optional.empty();
-    say(Optional.of(request), "idle");
+    publish(Optional.of(request), "idle");
   }
 
   synchronized void busy(Message request) {
-    say(Optional.of(request), "busy");
+    publish(Optional.of(request), "busy");
   }
 
   synchronized void idle(Message request) {
-    say(Optional.of(request), "idle");
+    publish(Optional.of(request), "idle");
     if (cell.isPresent()) {
-      say(cell, "busy");
+      publish(cell, "busy");
     }
   }
 
-  private void say(Optional<Message> parent, String state) {
+  private void publish(Optional<Message> parent, String state) {
     var content = new JsonObject();
     content.addProperty("execution_state", state);
     channels.send(Channel.IOPUB, Message.publication(parent, "status", content));

@@ -9,10 +9,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// The session, started beside the kernel: clients are answered while the ranks still start. A
-/// start that failed is told to whoever asked, and tried again for whoever asks next.
+/// The session, started in parallel with the kernel: clients are answered while the ranks start. A
+/// failed start is reported to its callers and retried for the next one.
 final class LazySession implements AutoCloseable {
-  /// How long the end of the kernel waits for ranks that are still starting; clients kill a kernel
+  /// Time that the end of the kernel waits for ranks that are still starting; clients kill a kernel
   /// that takes longer.
   private static final Duration PATIENCE = Duration.ofSeconds(4);
 
@@ -36,17 +36,17 @@ final class LazySession implements AutoCloseable {
     return started;
   }
 
-  /// Stops what the session is running, if it is there.
+  /// Interrupts the session's running cell, if the session has started.
   void interrupt() {
     ready().ifPresent(Session::interrupt);
   }
 
-  /// Ends what the session is running, and ranks that do not stop.
+  /// Interrupts the session's running cell and ends ranks that do not stop.
   void insist() {
     ready().ifPresent(Session::insist);
   }
 
-  /// The ranks that the running cell still waits for.
+  /// Returns the ranks that the running cell still waits for.
   List<Integer> pending() {
     return ready().map(Session::pending).orElse(List.of());
   }
@@ -69,7 +69,7 @@ final class LazySession implements AutoCloseable {
     }
   }
 
-  /// Ranks that have not come by then, or a failed start's, end when this process does.
+  /// Closes the session if it has started by then. Later ranks end with this process.
   private @Nullable Void end(@Nullable Session session, @Nullable Throwable failure) {
     if (session != null) {
       session.close();

@@ -1,4 +1,4 @@
-/// The Jupyter face of a `Session`.
+/// The Jupyter kernel of a `Session`.
 @NullMarked
 package braid.launcher.kernel;
 

@@ -4,16 +4,16 @@ import braid.model.BraidException;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// Which backend ranks run on, and why that one: an automatic choice says what it chose.
+/// Backend of the ranks and the reason for it; an automatic choice states its reason.
 ///
 /// @param name `host` or `cuda`
-/// @param devices what each rank runs on, in their order; empty where that is the host
+/// @param devices device of each rank, in order; empty on the host
 public record BackendChoice(String name, String why, List<String> devices) {
   public static final String AUTO = "auto";
   public static final String HOST = "host";
   public static final String CUDA = "cuda";
 
-  private static final List<String> WISHES = List.of(AUTO, HOST, CUDA);
+  private static final List<String> BACKENDS = List.of(AUTO, HOST, CUDA);
 
   public BackendChoice {
     devices = List.copyOf(devices);
@@ -23,36 +23,36 @@ public record BackendChoice(String name, String why, List<String> devices) {
     this(name, why, List.of());
   }
 
-  /// @param from the option or variable that said so, as messages name it
-  /// @throws BraidException where there is no such backend
-  public static void check(String wish, String from) {
-    if (!WISHES.contains(wish)) {
+  /// @param from option or variable with the request, for messages
+  /// @throws BraidException if there is no such backend
+  public static void check(String requested, String from) {
+    if (!BACKENDS.contains(requested)) {
       throw new BraidException(
           "%s must be one of %s but was %s; try host"
-              .formatted(from, String.join(", ", WISHES), wish));
+              .formatted(from, String.join(", ", BACKENDS), requested));
     }
   }
 
-  /// @param wish `auto`, `host` or `cuda`
-  /// @param from the option or variable that said so, as messages name it
-  /// @throws BraidException where it was named and cannot be had
-  public static BackendChoice of(String wish, String from, int ranks, Gpus gpus) {
-    check(wish, from);
-    return switch (wish) {
+  /// @param requested `auto`, `host` or `cuda`
+  /// @param from option or variable with the request, for messages
+  /// @throws BraidException if the requested backend is not available
+  public static BackendChoice of(String requested, String from, int ranks, Gpus gpus) {
+    check(requested, from);
+    return switch (requested) {
       case CUDA -> {
         if (gpus.count() == 0) {
           throw new BraidException(
-              "%s cuda needs a GPU but there is none (%s); try host"
+              "%s cuda needs a GPU but none is available (%s); try host"
                   .formatted(from, gpus.missing()));
         }
         if (ranks > gpus.count()) {
           throw new BraidException(
-              "%s cuda runs one rank a GPU: -n must be 1..%d but was %d; try -n %d, or --backend host"
+              "%s cuda runs one rank per GPU: -n must be 1..%d but was %d; try -n %d, or --backend host"
                   .formatted(from, gpus.count(), ranks, gpus.count()));
         }
         yield onGpus(ranks, gpus);
       }
-      case HOST -> new BackendChoice(HOST, "as %s says".formatted(from));
+      case HOST -> new BackendChoice(HOST, "set by %s".formatted(from));
       default ->
           gpus.count() == 0
               ? new BackendChoice(HOST, "no GPU: " + gpus.missing())
@@ -73,7 +73,7 @@ public record BackendChoice(String name, String why, List<String> devices) {
     return new BackendChoice(CUDA, why, devices.toList());
   }
 
-  /// What a rank runs on: its GPU's number, as CUDA counts, and name, or "host".
+  /// Returns the device of a rank: its GPU's number, as CUDA counts, and name, or "host".
   public String device(int rank) {
     return rank < devices.size() ? devices.get(rank) : isCuda() ? "GPU " + rank : HOST;
   }
@@ -82,7 +82,7 @@ public record BackendChoice(String name, String why, List<String> devices) {
     return name.equals(CUDA);
   }
 
-  /// "host (no GPU: no /dev/nvidia0)".
+  /// Returns name and reason: "host (no GPU: no /dev/nvidia0)".
   @Override
   public String toString() {
     return "%s (%s)".formatted(name, why);

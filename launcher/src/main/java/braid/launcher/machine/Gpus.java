@@ -13,11 +13,11 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// The GPUs that ranks of this process could use, as CUDA would number them.
+/// GPUs that ranks of this process could use, as CUDA would number them.
 ///
-/// @param missing why there are none; empty where there are
-/// @param driver version of the driver and of the CUDA it knows, for example `580.95.05, CUDA
-///   13.0`; empty where it cannot be asked
+/// @param missing why there are none; empty if there are
+/// @param driver version of the driver and of its CUDA, for example `580.95.05, CUDA 13.0`; empty
+///   if the driver is unavailable
 public record Gpus(List<GpuFacts> all, String missing, String driver) {
   private static final Pattern DEVICE = Pattern.compile("nvidia[0-9]+");
   private static final Pattern INDEX = Pattern.compile("[0-9]{1,4}");
@@ -30,44 +30,44 @@ public record Gpus(List<GpuFacts> all, String missing, String driver) {
     return new Gpus(List.of(), why, "");
   }
 
-  /// This machine's. The driver's library is asked, and no GPU is touched.
+  /// Returns this machine's GPUs. Queries the driver's library without touching a GPU.
   ///
-  /// @param visible `CUDA_VISIBLE_DEVICES`, where it is set
+  /// @param visible `CUDA_VISIBLE_DEVICES`, if set
   public static Gpus here(Optional<String> visible) {
     if (!hasDevice()) {
       return none("no /dev/nvidia0");
     }
-    var silent = Nvml.missing();
-    if (silent.isPresent()) {
-      return none("the driver does not answer: " + silent.get());
+    var unavailable = Nvml.missing();
+    if (unavailable.isPresent()) {
+      return none("the driver does not answer: " + unavailable.get());
     }
     try (var nvml = Nvml.open()) {
       var all = nvml.inventory().gpus();
       int cuda = nvml.inventory().cudaVersion();
       var driver = "%s, CUDA %d.%d".formatted(nvml.driverVersion(), cuda / 1000, cuda % 1000 / 10);
-      return new Gpus(all, all.isEmpty() ? "the driver knows of none" : "", driver).seenBy(visible);
+      return new Gpus(all, all.isEmpty() ? "the driver finds none" : "", driver).visibleTo(visible);
     } catch (GpuError e) {
       return none("the driver does not answer: " + e.getMessage());
     }
   }
 
-  /// What is left by `CUDA_VISIBLE_DEVICES`: CUDA takes what it names, in its order, up to the
-  /// first that is no GPU.
-  Gpus seenBy(Optional<String> visible) {
+  /// Applies `CUDA_VISIBLE_DEVICES`: CUDA takes the GPUs that it names, in its order, up to the
+  /// first invalid name.
+  Gpus visibleTo(Optional<String> visible) {
     if (visible.isEmpty() || all.isEmpty()) {
       return this;
     }
-    var seen = new ArrayList<GpuFacts>();
+    var visibleGpus = new ArrayList<GpuFacts>();
     for (var name : visible.get().split(",", -1)) {
       var gpu = named(name.strip());
-      if (gpu.isEmpty() || seen.contains(gpu.get())) {
+      if (gpu.isEmpty() || visibleGpus.contains(gpu.get())) {
         break;
       }
-      seen.add(gpu.get());
+      visibleGpus.add(gpu.get());
     }
     return new Gpus(
-        seen,
-        seen.isEmpty()
+        visibleGpus,
+        visibleGpus.isEmpty()
             ? "CUDA_VISIBLE_DEVICES is \"%s\" and hides all %d".formatted(visible.get(), all.size())
             : "",
         driver);
@@ -87,7 +87,7 @@ public record Gpus(List<GpuFacts> all, String missing, String driver) {
     return all.size();
   }
 
-  /// "2 x NVIDIA H200", or why there are none.
+  /// Describes the GPUs: "2 x NVIDIA H200", or why there are none.
   public String words() {
     if (all.isEmpty()) {
       return "none: " + missing;
@@ -108,7 +108,7 @@ public record Gpus(List<GpuFacts> all, String missing, String driver) {
       }
       return false;
     } catch (IOException e) {
-      return false; // no /dev that can be read holds no GPU that can be used
+      return false; // without a readable /dev no GPU is usable
     }
   }
 }

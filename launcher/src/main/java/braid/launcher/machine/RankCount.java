@@ -8,12 +8,12 @@ import java.nio.file.Path;
 import java.util.Optional;
 import java.util.regex.Pattern;
 
-/// How many ranks this machine can hold, and how many it gets when nobody says. A count above what
-/// the machine can hold is refused: the ranks would start, and then starve one another.
+/// Number of ranks that this machine can hold, and the default number. A larger count is refused:
+/// the ranks would start and then starve each other.
 ///
-/// @param gpus those that ranks could use
+/// @param gpus GPUs that ranks could use
 public record RankCount(int cores, long availableMiB, Gpus gpus) {
-  /// On the host backend, where there is no GPU to count.
+  /// Default on the host backend, without GPUs.
   public static final int DEFAULT_ON_HOST = 4;
 
   public static final int MAX_PER_CORE = 4;
@@ -21,16 +21,16 @@ public record RankCount(int cores, long availableMiB, Gpus gpus) {
 
   private static final Pattern AVAILABLE = Pattern.compile("MemAvailable:\\s+(\\d+) kB");
 
-  /// This machine, or the part of it that this container may use.
+  /// Measures this machine, or the part of it that this container may use.
   ///
-  /// @param visibleDevices `CUDA_VISIBLE_DEVICES`, where it is set
+  /// @param visibleDevices `CUDA_VISIBLE_DEVICES`, if set
   public static RankCount here(Optional<String> visibleDevices) {
     return here(Gpus.here(visibleDevices));
   }
 
-  /// For ranks that are to run on the host whatever GPUs there are.
+  /// Measures this machine for ranks on the host, ignoring GPUs.
   public static RankCount ofHost() {
-    return here(Gpus.none("not looked for"));
+    return here(Gpus.none("not checked"));
   }
 
   private static RankCount here(Gpus gpus) {
@@ -41,31 +41,32 @@ public record RankCount(int cores, long availableMiB, Gpus gpus) {
     return (int) Math.max(1, Math.min((long) MAX_PER_CORE * cores, availableMiB / MIB_PER_RANK));
   }
 
-  /// One rank a GPU; on the host, four or what the machine can hold.
+  /// Default number of ranks: one per GPU; on the host, four or the number that the machine can
+  /// hold.
   public int byDefault(String backend) {
     return gpus.count() > 0 && !backend.equals(BackendChoice.HOST)
         ? gpus.count()
         : Math.min(DEFAULT_ON_HOST, most());
   }
 
-  /// @param what how messages name it: `-n` or `BRAID_RANKS`
-  /// @throws BraidException where the text is no number of ranks, or of more than there can be
-  public int parse(String what, String text) {
+  /// @param source name in messages: `-n` or `BRAID_RANKS`
+  /// @throws BraidException if the text is not a number of ranks in the allowed range
+  public int parse(String source, String text) {
     int count;
     try {
       count = Integer.parseInt(text.strip());
     } catch (NumberFormatException e) {
       throw new BraidException(
           "%s must be a number of ranks, 1..%d, but was \"%s\"; try %d"
-              .formatted(what, most(), text, byDefault(BackendChoice.AUTO)),
+              .formatted(source, most(), text, byDefault(BackendChoice.AUTO)),
           e);
     }
     if (count < 1 || count > most()) {
       throw new BraidException(
-          ("%s must be 1..%d (at most %d ranks a core of %d cores, and %d MiB a rank of %d MiB available)"
+          ("%s must be 1..%d (at most %d ranks per core of %d cores, and %d MiB per rank of %d MiB available)"
                   + " but was %d; try %d")
               .formatted(
-                  what,
+                  source,
                   most(),
                   MAX_PER_CORE,
                   cores,
@@ -81,13 +82,13 @@ public record RankCount(int cores, long availableMiB, Gpus gpus) {
     long limit = Long.MAX_VALUE;
     if (ManagementFactory.getOperatingSystemMXBean()
         instanceof com.sun.management.OperatingSystemMXBean machine) {
-      limit = machine.getTotalMemorySize() >> 20; // knows the container's limit
+      limit = machine.getTotalMemorySize() >> 20; // includes the container's limit
     }
     try {
       var available = AVAILABLE.matcher(Files.readString(Path.of("/proc/meminfo")));
       return available.find() ? Math.min(limit, Long.parseLong(available.group(1)) >> 10) : limit;
     } catch (IOException e) {
-      return limit; // no /proc here: all that the machine has
+      return limit; // without /proc: the whole memory
     }
   }
 }

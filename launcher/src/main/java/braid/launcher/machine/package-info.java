@@ -1,5 +1,4 @@
-/// What this machine has for ranks to run on, and what follows from it: how many ranks, on which
-/// backend.
+/// Resources of this machine, and the number of ranks and the backend derived from them.
 @NullMarked
 package braid.launcher.machine;
 

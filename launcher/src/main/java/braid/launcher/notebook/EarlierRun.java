@@ -5,15 +5,15 @@ import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
 import java.util.Optional;
 
-/// What the metadata of a notebook say of the run that it was saved by.
+/// Metadata of the run that saved a notebook.
 public final class EarlierRun {
   private EarlierRun() {}
 
-  /// What a failed or broken-off run left is no notebook to run: a session that stood where it
-  /// ended is gone, so there is nothing to go on with, and run from the top it would pass for the
-  /// original, which may have been mended since. What a whole run left may be run again.
+  /// Refuses the output notebook of a failed or interrupted run: its session is gone, so it cannot
+  /// be resumed, and run from the top it would pass for the original, which may have been fixed
+  /// since. The output of a complete run may be run again.
   ///
-  /// @throws BraidException where the run that saved it did not come to its end
+  /// @throws BraidException if the run that saved it did not complete
   public static void requireWhole(Notebook notebook) {
     if (!(notebook.metadata().get(NotebookCell.PAPERMILL) instanceof JsonObject record)) {
       return;
@@ -28,11 +28,11 @@ public final class EarlierRun {
     }
     var original = text(record, "input_path").orElse("the notebook that was run");
     throw new BraidException(
-        "%s must be a notebook or what a whole run left but is what a run of %s left that %s%s; it cannot be resumed: run the original again, braid run %s%s"
+        "%s must be a notebook or the output of a complete run but is the output of a run of %s that %s%s; it cannot be resumed: run the original again, braid run %s%s"
             .formatted(
                 notebook.name(),
                 original,
-                failed ? "failed" : "was broken off",
+                failed ? "failed" : "was interrupted",
                 unfinished.map(cell -> " at \"" + cell.firstLine() + "\"").orElse(""),
                 original,
                 parameters(record)));
@@ -51,7 +51,7 @@ public final class EarlierRun {
         : Optional.empty();
   }
 
-  /// The parameters it was run with, as an option.
+  /// Returns the run's parameters as an option.
   private static String parameters(JsonObject record) {
     return record.get("parameters") instanceof JsonObject given && !given.isEmpty()
         ? " -y '" + given.toString().replace("'", "'\\''") + "'"

@@ -19,9 +19,9 @@ import java.util.Optional;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/// A notebook of nbformat 4. What Braid does not know of, in any place, is kept as it was.
+/// A notebook of nbformat 4. Unknown content is preserved everywhere.
 public final class Notebook {
-  /// The first minor version whose cells have ids.
+  /// First minor version whose cells have ids.
   private static final int MINOR_WITH_CELL_IDS = 5;
 
   private static final int MOST_MEBIBYTES = 256;
@@ -46,7 +46,7 @@ public final class Notebook {
     }
   }
 
-  /// @throws BraidException where there is no such file, or it is no notebook of nbformat 4
+  /// @throws BraidException if the file does not exist or is not a notebook of nbformat 4
   public static Notebook read(Path file) {
     try {
       return parse(InputFile.read(file, MOST_MEBIBYTES), file.toString());
@@ -63,7 +63,7 @@ public final class Notebook {
     }
   }
 
-  /// `name` is how messages refer to it.
+  /// Parses a notebook; `name` identifies it in messages.
   public static Notebook parse(String json, String name) {
     if (json.isBlank()) {
       throw new BraidException(name + " must hold a notebook but is empty; save it from Jupyter");
@@ -74,7 +74,7 @@ public final class Notebook {
           name
               + " must hold one JSON object but holds "
               + NotebookCell.kind(document)
-              + "; give a notebook that Jupyter saved");
+              + "; use a notebook saved by Jupyter");
     }
     return new Notebook(name, document.getAsJsonObject());
   }
@@ -91,14 +91,14 @@ public final class Notebook {
   }
 
   void require(
-      @Nullable JsonElement element, String place, String what, Predicate<JsonElement> rule) {
+      @Nullable JsonElement element, String place, String expected, Predicate<JsonElement> rule) {
     if (element == null || !rule.test(element)) {
       throw new BraidException(
-          "%s: %s must be %s but %s; mend it, or save the notebook from Jupyter"
+          "%s: %s must be %s but %s; correct it, or save the notebook from Jupyter"
               .formatted(
                   name,
                   place,
-                  what,
+                  expected,
                   element == null ? "is missing" : "was " + NotebookCell.kind(element)));
     }
   }
@@ -111,12 +111,12 @@ public final class Notebook {
     return name;
   }
 
-  /// In order, of every type.
+  /// All cells, in order.
   public List<NotebookCell> cells() {
     return List.copyOf(cells);
   }
 
-  /// The cells that a run looks at, in order: code, and not blank.
+  /// Code cells that are not blank, in order.
   public List<NotebookCell> codeCells() {
     return cells.stream().filter(cell -> cell.isCode() && !cell.source().isBlank()).toList();
   }
@@ -125,13 +125,13 @@ public final class Notebook {
     return document.getAsJsonObject("metadata");
   }
 
-  /// What papermill keeps of it. Made where it is missing.
+  /// papermill's section of the metadata, created if missing.
   public JsonObject papermill() {
     return NotebookCell.section(metadata(), NotebookCell.PAPERMILL);
   }
 
-  /// The language it is written in, as its kernelspec says or else its language_info; empty where
-  /// it says nothing, as a notebook no kernel has opened.
+  /// Language of the notebook, by its kernelspec or else its language_info; empty if neither names
+  /// one, as in a notebook that no kernel has opened.
   public Optional<String> language() {
     var kernel = kernelName().orElse("").toLowerCase(Locale.ROOT);
     if (kernel.startsWith("braid")) {
@@ -155,7 +155,7 @@ public final class Notebook {
     return Optional.empty();
   }
 
-  /// @throws BraidException where it is of another language, which it names
+  /// @throws BraidException if it has another language, which the message names
   public void requireJava() {
     var language = language().orElse("java");
     if (!language.equals("java") && !language.equals("braid")) {
@@ -165,7 +165,7 @@ public final class Notebook {
     }
   }
 
-  /// A new code cell before the cell that is at `index` now.
+  /// Inserts a new code cell at `index`.
   NotebookCell insertCode(int index, String source, String id) {
     var cell = new JsonObject();
     cell.addProperty("cell_type", "code");
@@ -198,7 +198,7 @@ public final class Notebook {
     return NotebookJson.write(document);
   }
 
-  /// Saves it whole or not at all.
+  /// Saves the notebook atomically.
   public void write(Path file) throws IOException {
     WholeFile.write(file, toJson());
   }

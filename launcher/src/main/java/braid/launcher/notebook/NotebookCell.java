@@ -14,10 +14,10 @@ import java.util.stream.StreamSupport;
 
 /// One cell of a notebook, and the part of its JSON that Braid reads or changes.
 public final class NotebookCell {
-  /// Not run, and left as it is.
+  /// Tag of a cell that is not run and not changed.
   public static final String SKIP_EXECUTION = "skip-execution";
 
-  /// May fail without failing the notebook.
+  /// Tag of a cell that may fail without failing the notebook.
   public static final String RAISES_EXCEPTION = "raises-exception";
 
   public static final String PARAMETERS = "parameters";
@@ -45,9 +45,9 @@ public final class NotebookCell {
   }
 
   private void optional(
-      Notebook notebook, String place, String key, String what, Predicate<JsonElement> rule) {
+      Notebook notebook, String place, String key, String expected, Predicate<JsonElement> rule) {
     if (json.has(key)) {
-      notebook.require(json.get(key), place + "." + key, what, rule);
+      notebook.require(json.get(key), place + "." + key, expected, rule);
     }
   }
 
@@ -68,7 +68,7 @@ public final class NotebookCell {
     return element instanceof JsonPrimitive primitive && primitive.isString();
   }
 
-  /// What a JSON value is, for a message: short values are shown.
+  /// Describes a JSON value for a message: short values are shown.
   static String kind(JsonElement element) {
     return switch (element) {
       case JsonObject object -> "an object";
@@ -111,7 +111,7 @@ public final class NotebookCell {
     json.add("source", lines(source));
   }
 
-  /// The first line that is code, for messages and progress.
+  /// Returns the first line of code, for messages and progress.
   public String firstLine() {
     var lines = source().lines().map(String::strip).filter(line -> !line.isEmpty()).toList();
     return lines.stream()
@@ -127,7 +127,7 @@ public final class NotebookCell {
         && tags.contains(new JsonPrimitive(tag));
   }
 
-  /// Made where it is missing.
+  /// The cell's metadata, created if missing.
   public JsonObject metadata() {
     if (!(json.get("metadata") instanceof JsonObject)) {
       json.add("metadata", new JsonObject());
@@ -135,7 +135,7 @@ public final class NotebookCell {
     return json.getAsJsonObject("metadata");
   }
 
-  /// What papermill keeps of it. Made where it is missing.
+  /// papermill's section of the metadata, created if missing.
   public JsonObject papermill() {
     return section(metadata(), PAPERMILL);
   }
@@ -151,7 +151,7 @@ public final class NotebookCell {
     json.addProperty("execution_count", count);
   }
 
-  /// Forgets what an earlier run left; the new run's outputs go into the list that is returned.
+  /// Clears the outputs of an earlier run; returns the list for the new outputs.
   public JsonArray clearOutputs() {
     json.add("execution_count", JsonNull.INSTANCE);
     json.add("outputs", new JsonArray());
@@ -169,7 +169,7 @@ public final class NotebookCell {
     return json.get("outputs") instanceof JsonArray outputs ? outputs : new JsonArray();
   }
 
-  /// Text as Jupyter saves it: a list of lines, each with its line end.
+  /// Returns text as Jupyter saves it: a list of lines with their line ends.
   public static JsonArray lines(String text) {
     var lines = new ArrayList<String>();
     int start = 0;

@@ -15,9 +15,9 @@ import java.io.StringReader;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
 
-/// A notebook's JSON: read strictly, written the way Jupyter writes it (one space of indent, sorted
-/// keys, a newline at the end), so that a notebook Jupyter saved comes back byte for byte. Gson's
-/// own writer is not used because it escapes characters that Jupyter does not.
+/// JSON of a notebook: read strictly, written as Jupyter writes it (one space of indentation,
+/// sorted keys, a final newline), so that a notebook saved by Jupyter is reproduced byte for byte.
+/// Gson's own writer escapes characters that Jupyter does not.
 final class NotebookJson {
   private static final Pattern PLACE =
       Pattern.compile("(.*?) at line (\\d+) column (\\d+) path (\\S+).*", Pattern.DOTALL);
@@ -31,7 +31,7 @@ final class NotebookJson {
     try {
       var document = JsonParser.parseReader(reader);
       if (reader.peek() != JsonToken.END_DOCUMENT) {
-        throw new JsonParseException("there is more text after its end");
+        throw new JsonParseException("there is text after its end");
       }
       return document;
     } catch (JsonParseException | IOException e) {
@@ -41,7 +41,10 @@ final class NotebookJson {
 
   private static BraidException malformed(String file, String reason, Exception cause) {
     return new BraidException(
-        file + " must be JSON but is not: " + reason + "; mend that place, or save it from Jupyter",
+        file
+            + " must be JSON but is not: "
+            + reason
+            + "; correct that place, or save it from Jupyter",
         cause);
   }
 
@@ -55,13 +58,13 @@ final class NotebookJson {
     if (!place.matches()) {
       return message.lines().findFirst().orElse("it cannot be read");
     }
-    var what = GSON_ADVICE.matcher(place.group(1)).replaceAll("").strip();
+    var problem = GSON_ADVICE.matcher(place.group(1)).replaceAll("").strip();
     return "line %s column %s (%s): %s"
         .formatted(
             place.group(2),
             place.group(3),
             place.group(4),
-            what.isEmpty() ? "not a JSON value" : what);
+            problem.isEmpty() ? "not a JSON value" : problem);
   }
 
   static String write(JsonElement document) {
@@ -131,7 +134,7 @@ final class NotebookJson {
     text.append('"');
   }
 
-  /// Half a character, which a cell may print and UTF-8 cannot hold.
+  /// Returns true for an unpaired surrogate, which a cell may print and UTF-8 cannot hold.
   private static boolean isUnpaired(String string, int i) {
     char c = string.charAt(i);
     if (Character.isHighSurrogate(c)) {

@@ -18,13 +18,13 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Puts parameters into a notebook where papermill does: into the cell tagged `injected-parameters`
+/// Injects parameters into a notebook as papermill does: into the cell tagged `injected-parameters`
 /// of an earlier run, else after the cell tagged `parameters`, else at the top.
 public final class ParameterCell {
   private ParameterCell() {}
 
-  /// @return what the user should know of it
-  /// @throws braid.model.BraidException where the notebook does not declare a name, or not of that
+  /// @return notes for the user
+  /// @throws braid.model.BraidException if the notebook does not declare a name, or not of that
   ///   type
   public static Optional<String> inject(Parameters parameters, Notebook notebook) {
     if (parameters.isEmpty()) {
@@ -55,14 +55,14 @@ public final class ParameterCell {
             notebook.name()
                 + " has no cell tagged parameters, so "
                 + String.join(", ", injection.values().keySet())
-                + " was declared at its top; tag the cell that declares it to have it checked");
+                + " was declared at its top; tag the declaring cell to have it checked");
   }
 
-  /// For several notebooks of one run: each gets the parameters that it declares, and each
-  /// parameter must be declared by one of them at least.
+  /// Injects parameters into several notebooks of one run: each gets the parameters that it
+  /// declares, and each parameter must be declared by at least one.
   ///
-  /// @return what the user should know of it
-  /// @throws braid.model.BraidException where none declares a name, or one not of that type
+  /// @return notes for the user
+  /// @throws braid.model.BraidException if none declares a name, or one not of that type
   public static List<String> inject(Parameters parameters, List<Notebook> notebooks) {
     if (notebooks.size() == 1) {
       return inject(parameters, notebooks.getFirst()).stream().toList();
@@ -94,7 +94,7 @@ public final class ParameterCell {
         .collect(Collectors.toSet());
   }
 
-  /// The source of the cell that declares the notebook's parameters; empty where there is none.
+  /// Source of the cell that declares the notebook's parameters; empty if there is none.
   public static String declaring(Notebook notebook) {
     int index = firstTagged(notebook, NotebookCell.PARAMETERS);
     return index < 0 ? "" : notebook.cells().get(index).source();
@@ -114,7 +114,7 @@ public final class ParameterCell {
     return switch (value) {
       case null -> JsonNull.INSTANCE;
       case Boolean truth -> new JsonPrimitive(truth);
-      // JSON has no word for them
+      // JSON cannot represent them
       case Double number when !Double.isFinite(number) -> new JsonPrimitive(number.toString());
       case Number number -> new JsonPrimitive(number);
       case List<?> list -> {

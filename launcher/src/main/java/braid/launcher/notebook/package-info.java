@@ -1,4 +1,4 @@
-/// The headless face of a `Session`: notebook files, their parameters, and in `run` the runner.
+/// Notebook files and their parameters; `run` has the headless runner of a `Session`.
 @NullMarked
 package braid.launcher.notebook;
 

@@ -11,8 +11,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/// One cell's output on its way from the ranks to the client: merged, in order, within the cell's
-/// limit, and coalesced, because clients choke on one message per line.
+/// One cell's output on its way from the ranks to the client: merged, ordered, limited, and
+/// coalesced, because clients cannot handle one message per line.
 public final class CellRun {
   private final CellOutput output;
   private final int ranks;
@@ -23,7 +23,7 @@ public final class CellRun {
   private final Object delivery = new Object();
   private final Set<Integer> silent = ConcurrentHashMap.newKeySet();
 
-  /// `first` is the lowest rank that runs this cell.
+  /// Creates the output of a cell; `first` is the lowest rank that runs it.
   public CellRun(CellOutput output, int ranks, int first, OutputMode mode, OutputLimit limit) {
     this.output = output;
     this.ranks = ranks;
@@ -33,17 +33,17 @@ public final class CellRun {
     merger = new OutputMerger(ranks, first, mode, this::text);
   }
 
-  /// Holds what comes from here on to another limit.
+  /// Applies another limit from now on.
   public void limit(OutputLimit next) {
     queue.limit(next);
   }
 
-  /// The cell is to stop: output that finds no room is left out instead of holding its rank back.
-  public void hurry() {
-    queue.hurry();
+  /// Stops blocking: output without room is dropped instead of blocking its rank.
+  public void stopBlocking() {
+    queue.stopBlocking();
   }
 
-  /// What comes from here on is shown so.
+  /// Applies another mode from now on.
   public void mode(OutputMode next) {
     merger.finish();
     mode = next;
@@ -54,25 +54,25 @@ public final class CellRun {
     return mode;
   }
 
-  /// Takes what a rank printed. Waits while the client is slow, which holds the rank back.
+  /// Adds text of a rank. Blocks while the client is slow, which also blocks the rank.
   public void printed(RankEvent.Output event) {
     queue.awaitRoom();
     merger.keepPace(event.rank());
     merger.accept(event.rank(), event.channel(), event.text(), System.nanoTime());
   }
 
-  /// Takes what a cell of the front printed, as [#printed] does.
+  /// Adds text of a `%%front` cell, as [#printed] does.
   public void printed(Channel channel, String text) {
     queue.awaitRoom();
     text(channel, text);
   }
 
-  /// Takes text of the session itself, without waiting.
+  /// Adds text of the session itself, without blocking.
   public void text(Channel channel, String text) {
     queue.text(channel, text);
   }
 
-  /// Says that a rank does not answer, once in this cell.
+  /// Reports that a rank does not answer, once per cell.
   public void silent(RankEvent.Silent event) {
     if (silent.add(event.rank())) {
       text(Channel.STDERR, event + "\n");
@@ -84,7 +84,7 @@ public final class CellRun {
     text(Channel.STDERR, event + "\n");
   }
 
-  /// Takes what a rank displays: the first one's, or each one's with its rank.
+  /// Adds a display of a rank: that of the first rank, or of every rank with its label.
   public void shown(RankEvent.Displayed event) {
     if (mode == OutputMode.ALL && ranks > 1) {
       var id = event.displayId();
@@ -97,37 +97,37 @@ public final class CellRun {
     }
   }
 
-  /// Takes something to display. Waits while the client is slow.
+  /// Adds a display. Blocks while the client is slow.
   public void shown(MimeBundle bundle, String displayId, boolean update) {
     queue.awaitRoom();
     queue.shown(bundle, displayId, update);
   }
 
-  /// Gets a rank the line it wants to read; where there is none to be had the rank's input ends,
-  /// and the cell's stderr says why.
+  /// Reads a line from the user for a rank. If that fails, the rank's input ends, and the cell's
+  /// stderr gives the reason.
   ///
-  /// @param run the cell that runs, if one does
+  /// @param run the running cell, or null
   public static void ask(
       @Nullable CellRun run, RankProcess rank, RankEvent.InputRequested request) {
     try {
       if (run == null) {
-        throw new IOException("no cell runs");
+        throw new IOException("no cell is running");
       }
       if (request.rank() != 0) {
         throw new IOException("only rank 0 can read from the user");
       }
       run.deliver();
-      rank.tell(new ToRank.Input(run.output.readLine(request.prompt()), false));
+      rank.send(new ToRank.Input(run.output.readLine(request.prompt()), false));
     } catch (IOException e) {
       if (run != null) {
         run.text(
             Channel.STDERR, "rank " + request.rank() + " got no input: " + e.getMessage() + "\n");
       }
-      rank.tell(new ToRank.Input("", true));
+      rank.send(new ToRank.Input("", true));
     }
   }
 
-  /// Delivers what has gathered. Called every now and then, and at the end of the cell.
+  /// Delivers gathered output. Called periodically, and at the end of the cell.
   public void deliver() {
     merger.tick(System.nanoTime());
     synchronized (delivery) {
@@ -144,8 +144,7 @@ public final class CellRun {
     }
   }
 
-  /// The cell has ended: delivers the rest. What still comes is delivered as long as there is room
-  /// within the limit.
+  /// Ends the cell: delivers the rest. Later output is delivered while the limit has room.
   public void finish() {
     merger.finish();
     queue.finish();

@@ -6,15 +6,15 @@ import java.util.Collection;
 import java.util.HashSet;
 import java.util.Set;
 
-/// Waits until the ranks' pipes have brought all that a cell printed: each rank marks both of its
-/// pipes at the end of the cell, and the cell is over when every mark has come by.
+/// Waits until the ranks' pipes have delivered the whole output of a cell: each rank marks both of
+/// its pipes at the end of the cell, and the cell is over when every mark has arrived.
 public final class Drain {
   private record Pipe(int rank, Channel channel) {}
 
   private final Set<Pipe> awaited = new HashSet<>();
   private long number;
 
-  /// Begins a new round; marks of earlier ones no longer count.
+  /// Starts a new round; marks of earlier ones are ignored.
   public synchronized long begin(int ranks) {
     number++;
     awaited.clear();
@@ -32,7 +32,7 @@ public final class Drain {
     }
   }
 
-  /// A dead rank's pipes were read to their end before its death was told.
+  /// Removes a dead rank, whose pipes were read to their end before its death was reported.
   public synchronized void died(int rank) {
     awaited.removeIf(pipe -> pipe.rank == rank);
     notifyAll();

@@ -3,12 +3,12 @@ package braid.launcher.output;
 import braid.launcher.ranks.RankEvent.Channel;
 import braid.model.MimeBundle;
 
-/// One piece of a cell's output that waits to be delivered.
+/// One undelivered piece of a cell's output.
 sealed interface OutputItem {
-  /// Bytes in memory, about.
+  /// Approximate bytes in memory.
   long bytes();
 
-  /// Text of one channel.
+  /// Text of one stream.
   final class Text implements OutputItem {
     final Channel channel;
     final StringBuilder text = new StringBuilder();
@@ -38,7 +38,7 @@ sealed interface OutputItem {
     }
   }
 
-  /// A display, or the update of one. A later update takes the place of one that still waits.
+  /// A display or an update of one. A later update replaces a waiting one.
   final class Shown implements OutputItem {
     final String id;
     final boolean update;
@@ -68,7 +68,7 @@ sealed interface OutputItem {
     }
   }
 
-  /// Length in UTF-8; each half of a surrogate pair counts 2.
+  /// Returns the length in UTF-8; each half of a surrogate pair counts 2.
   static long utf8(CharSequence text, int from, int to) {
     long bytes = (long) to - from;
     for (int i = from; i < to; i++) {

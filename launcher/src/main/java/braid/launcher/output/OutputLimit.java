@@ -4,13 +4,13 @@ import braid.model.BraidException;
 import java.util.Locale;
 import java.util.regex.Pattern;
 
-/// Limit of what one cell may put out, in bytes of UTF-8. Three quarters are for the first part,
-/// which is shown as it comes; a quarter is for the last part, which is shown when the cell ends.
-/// The part between them is counted and left out.
+/// Output limit of one cell, in bytes of UTF-8. Three quarters are for the first part, which is
+/// shown immediately; a quarter is for the last part, which is shown when the cell ends. The part
+/// between them is counted and omitted.
 ///
-/// Text and displays share the limit. A display counts as a sixteenth of its bytes, and as 1 KiB at
-/// least: charts are large, and clients choke on many displays rather than on large ones. A cell's
-/// result and its failure do not count.
+/// Text and displays share the limit. A display counts as a sixteenth of its bytes, at least 1 KiB:
+/// charts are large, but clients are slowed by many displays rather than by large ones. Results and
+/// failures do not count.
 public record OutputLimit(long bytes) {
   public static final String OPTION = "--output-limit";
   public static final OutputLimit DEFAULT = new OutputLimit(4 << 20);
@@ -27,7 +27,7 @@ public record OutputLimit(long bytes) {
     }
   }
 
-  /// Reads `4MiB`, `500KB`, `64k` or a number of bytes.
+  /// Parses `4MiB`, `500KB`, `64k` or a number of bytes.
   public static OutputLimit parse(String text) {
     var form = FORM.matcher(text.strip());
     if (!form.matches()) {
@@ -45,17 +45,17 @@ public record OutputLimit(long bytes) {
     return new OutputLimit(bytes);
   }
 
-  /// Share of the part that is shown as it comes.
+  /// Share of the first part.
   long first() {
     return bytes - last();
   }
 
-  /// Share of the part that is shown when the cell ends.
+  /// Share of the last part.
   long last() {
     return bytes / 4;
   }
 
-  /// As it can be parsed again.
+  /// Returns a form that can be parsed again.
   @Override
   public String toString() {
     var units = new String[] {"", "KiB", "MiB", "GiB"};

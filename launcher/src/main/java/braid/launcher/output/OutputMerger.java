@@ -6,68 +6,68 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Turns what N ranks print into one text. Rank 0's stdout passes as it comes; a line of another
-/// rank is shown, with its rank before it, only if rank 0 did not print it too. stderr is always
+/// Merges the output of N ranks into one text. Rank 0's stdout passes immediately; a line of
+/// another rank is shown, with its rank, only if rank 0 did not print it too. stderr is always
 /// shown, with its rank.
 ///
-/// Ranks run at their own pace, so a line may come before rank 0's equal line: it is held until
-/// rank 0 has printed as many lines, for a while, or until the cell ends. Only hashes of rank 0's
-/// lines are kept.
+/// Ranks run at their own pace, so a line may arrive before rank 0's equal line. It is held until
+/// rank 0 has printed the same number of lines, until a timeout, or until the cell ends. Only
+/// hashes of rank 0's lines are kept.
 ///
-/// Memory is bounded. Lines longer than `MAX_LINE_CHARS` are compared and labelled in pieces. A
-/// rank with more than `MAX_HELD_CHARS` of held lines has its oldest ones shown at once, and so has
-/// a rank that is more than `MAX_REFERENCE_LINES` lines behind rank 0.
+/// Memory is bounded. Lines longer than `MAX_LINE_CHARS` are compared and labelled in pieces. If a
+/// rank has more than `MAX_HELD_CHARS` of held lines, or is more than `MAX_REFERENCE_LINES` lines
+/// behind rank 0, its oldest lines are shown at once.
 public final class OutputMerger {
-  /// Shows merged text. Called with the merger's lock held, in the order of showing.
+  /// Receives merged text in display order, with the merger's lock held.
   public interface Sink {
     void show(Channel channel, String text);
   }
 
-  /// How long a line may wait for rank 0 to print it too.
+  /// Longest time that a line waits for rank 0 to print it too.
   public static final long HOLD_NANOS = 2_000_000_000;
 
-  /// Rank 0 goes on printing as long as it prints a line in so many times this time.
-  private static final long PACE_MILLIS = 100;
+  /// Rank 0 counts as active if it prints a line within `IDLE_INTERVALS` of these intervals.
+  private static final long INTERVAL_MILLIS = 100;
 
-  private static final int PACES = 6;
+  private static final int IDLE_INTERVALS = 6;
 
-  /// How far ahead in rank 0's output an equal line is looked for, when a rank left lines out.
+  /// Number of rank 0's lines to search for an equal line if a rank omitted lines.
   private static final int WINDOW_LINES = 256;
 
   static final int MAX_LINE_CHARS = 1 << 18;
   static final int MAX_HELD_CHARS = 1 << 20;
   static final int MAX_REFERENCE_LINES = 1 << 20;
 
-  /// Memory that a held line takes beside its characters.
+  /// Memory of a held line besides its characters.
   private static final int HELD_LINE_BYTES = 64;
 
-  private record Held(String line, long hash, long sinceNanos) {
+  private record HeldLine(String line, long hash, long sinceNanos) {
     long weight() {
       return (long) line.length() + HELD_LINE_BYTES;
     }
   }
 
-  private static final class Other {
-    final ArrayDeque<Held> held = new ArrayDeque<>();
+  private static final class RankLines {
+    final ArrayDeque<HeldLine> held = new ArrayDeque<>();
     final StringBuilder partial = new StringBuilder();
     long heldWeight;
     long lines;
     long next;
 
     void hold(String line, long sinceNanos) {
-      var kept = new Held(line, Fnv.hash(line), sinceNanos);
+      var kept = new HeldLine(line, Fnv.hash(line), sinceNanos);
       held.add(kept);
       heldWeight += kept.weight();
     }
   }
 
-  /// Hashes of rank 0's lines, the latest ones, by the number of the line.
+  /// Hashes of rank 0's latest lines, by line number.
   private static final class Reference {
     private long[] ring = new long[1 << 10];
     private long begin;
     private long end;
 
-    /// Lines before `needed` may be forgotten.
+    /// Adds a hash; lines before `needed` may be dropped.
     void add(long hash, long needed) {
       begin = Math.max(begin, Math.min(needed, end));
       if (end - begin == ring.length) {
@@ -109,7 +109,7 @@ public final class OutputMerger {
   }
 
   private final Sink sink;
-  private final List<Other> ranks = new ArrayList<>();
+  private final List<RankLines> ranks = new ArrayList<>();
   private final List<StringBuilder> errors = new ArrayList<>();
   private final Reference reference = new Reference();
   private final boolean referenceTakesPart;
@@ -117,30 +117,30 @@ public final class OutputMerger {
   private final int first;
   private boolean atLineStart = true;
 
-  /// Rank 0's lines when it was last found not to go on; negative before that.
-  private long restedAt = -1;
+  /// Number of rank 0's lines when it was last found inactive; negative before.
+  private long idleAt = -1;
 
-  /// `referenceTakesPart` is whether rank 0 runs this cell at all; without it every line is shown
-  /// with its rank.
+  /// Creates a merger; without `referenceTakesPart` rank 0 does not run this cell, and every line
+  /// is shown with its rank.
   public OutputMerger(int ranks, boolean referenceTakesPart, Sink sink) {
     this(ranks, referenceTakesPart ? 0 : 1, OutputMode.DIFF, sink);
   }
 
-  /// `first` is the lowest rank that runs this cell.
+  /// Creates a merger; `first` is the lowest rank that runs this cell.
   OutputMerger(int ranks, int first, OutputMode mode, Sink sink) {
     this.sink = sink;
     this.mode = mode;
     this.first = first;
     this.referenceTakesPart = first == 0;
     for (int i = 0; i < ranks; i++) {
-      this.ranks.add(new Other());
+      this.ranks.add(new RankLines());
       errors.add(new StringBuilder());
     }
   }
 
-  /// Waits while the rank is far ahead of rank 0 and rank 0 goes on printing: its pipe then holds
-  /// it back, and equal lines stay equal. For a rank 0 that has died or ended the cell it waits
-  /// only once: a rank that is to stop must first get rid of all that it is printing.
+  /// Blocks while the rank is far ahead of an active rank 0: its pipe then blocks it, and equal
+  /// lines stay equal. For a rank 0 that has died or ended the cell it waits only once: a rank that
+  /// must stop must first finish printing.
   synchronized void keepPace(int rank) {
     if (mode != OutputMode.DIFF || rank == 0 || !referenceTakesPart) {
       return;
@@ -148,14 +148,14 @@ public final class OutputMerger {
     try {
       while (ranks.get(rank).heldWeight > MAX_HELD_CHARS / 2) {
         long before = reference.lines();
-        if (before == restedAt) {
+        if (before == idleAt) {
           return;
         }
-        for (int i = 0; i < PACES && reference.lines() == before; i++) {
-          wait(PACE_MILLIS);
+        for (int i = 0; i < IDLE_INTERVALS && reference.lines() == before; i++) {
+          wait(INTERVAL_MILLIS);
         }
         if (reference.lines() == before) {
-          restedAt = before;
+          idleAt = before;
           return;
         }
       }
@@ -199,12 +199,12 @@ public final class OutputMerger {
     }
   }
 
-  /// The cell is over: nothing more will come that a held line could equal.
+  /// Ends the cell: no later line can equal a held one.
   public synchronized void finish() {
-    var unended = ranks.getFirst().partial;
-    if (mode == OutputMode.DIFF && !unended.isEmpty()) {
-      reference.add(Fnv.hash(unended + "\n"), needed());
-      unended.setLength(0);
+    var unfinished = ranks.getFirst().partial;
+    if (mode == OutputMode.DIFF && !unfinished.isEmpty()) {
+      reference.add(Fnv.hash(unfinished + "\n"), needed());
+      unfinished.setLength(0);
     }
     for (int rank = mode == OutputMode.ALL ? 0 : 1; rank < ranks.size(); rank++) {
       var other = ranks.get(rank);
@@ -241,14 +241,15 @@ public final class OutputMerger {
     }
   }
 
-  /// Not in the middle of a line of rank 0's, unless that line has not ended for long.
-  private boolean mayBeShown(Other other, Held head, long nowNanos) {
+  /// Returns true if a held line may be shown: not within a line of rank 0, unless it has waited
+  /// too long.
+  private boolean mayBeShown(RankLines other, HeldLine head, long nowNanos) {
     boolean waited = nowNanos == Long.MAX_VALUE || nowNanos - head.sinceNanos > HOLD_NANOS;
     boolean unequal = !referenceTakesPart || reference.lines() > other.lines;
     return waited || other.heldWeight > MAX_HELD_CHARS || (unequal && atLineStart);
   }
 
-  /// The first line of rank 0's that another rank may still print too.
+  /// Returns the first line of rank 0 that another rank may still print.
   private long needed() {
     return ranks.stream().skip(1).mapToLong(other -> other.next).min().orElse(0);
   }
@@ -276,7 +277,7 @@ public final class OutputMerger {
     }
   }
 
-  /// A piece of a long line is shown as a line.
+  /// Adds a line end to a piece of a long line.
   private static String ended(String line) {
     return line.endsWith("\n") ? line : line + "\n";
   }

@@ -6,13 +6,13 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 
-/// How much of what N ranks say is shown. What they write to stderr always is.
+/// Selects the displayed output of N ranks. stderr is always shown.
 public enum OutputMode {
   /// Every rank's lines, displays and value, each with its rank.
   ALL("every rank's lines, displays and value, each with its rank"),
-  /// The lowest rank's that takes part, as if there were no others.
+  /// Output of the lowest rank that runs the cell, as if there were no others.
   FIRST("only the lowest rank's lines, displays and value"),
-  /// Rank 0's, and another's only where it differs.
+  /// Rank 0's output, and that of other ranks only if it differs.
   DIFF("rank 0's lines, displays and value, and other ranks' lines and values where they differ");
 
   private final String shows;
@@ -21,7 +21,7 @@ public enum OutputMode {
     this.shows = shows;
   }
 
-  /// As it is typed.
+  /// Its name in `%output`.
   public String word() {
     return name().toLowerCase(Locale.ROOT);
   }
@@ -30,7 +30,7 @@ public enum OutputMode {
     return Arrays.stream(values()).filter(mode -> mode.word().equals(word)).findFirst();
   }
 
-  /// The nearest to what somebody typed that is none.
+  /// Returns the mode closest to an invalid one.
   public static String nearest(String word) {
     return Nearest.to(word, List.of("all", "first", "diff"));
   }

@@ -13,22 +13,22 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Output of one cell that waits to be delivered, held to the cell's limit: the first part in
-/// order, then, once the cell has ended, the count of what was left out and the last part.
+/// Undelivered output of one cell, within the cell's limit: the first part in order; then, after
+/// the cell has ended, the count of omitted output and the last part.
 ///
-/// Memory is bounded by the limit. Whoever brings more than can be delivered waits for room, which
-/// holds a rank back through its pipe. Nobody waits once the cell is to stop or has ended.
+/// Memory is bounded by the limit. Producers block while there is no room, which blocks a rank
+/// through its pipe. No producer blocks once the cell must stop or has ended.
 final class OutputQueue {
-  /// Undelivered output of which nobody waits for room.
+  /// Undelivered output below which producers do not block.
   private static final long ROOM_BYTES = 1 << 20;
 
-  /// Each change from one stream to the other is an output of its own in a notebook.
+  /// Size of a change between streams, which is a new output in a notebook.
   private static final int SWITCH_BYTES = 128;
 
   private static final int MIN_DISPLAY_BYTES = 1 << 10;
   private static final int DISPLAY_SHARE = 16;
 
-  /// The last part is given up in pieces of at most this size.
+  /// Size of the pieces in which the last part is dropped.
   private static final int PIECE_CHARS = 1 << 12;
 
   private final ArrayDeque<OutputItem> queue = new ArrayDeque<>();
@@ -38,50 +38,50 @@ final class OutputQueue {
   private final Set<String> idsInLast = new HashSet<>();
   private final Set<Channel> unfinished = EnumSet.noneOf(Channel.class);
   private OutputLimit limit;
-  private Channel noted = Channel.STDERR;
+  private Channel noteChannel = Channel.STDERR;
   private @Nullable Channel stream;
   private long queuedBytes;
-  private long firstLeft;
-  private long updatesLeft;
+  private long firstRemaining;
+  private long updatesRemaining;
   private long lastWeight;
-  private long leftOutBytes;
-  private long leftOutLines;
-  private long leftOutDisplays;
-  private boolean over;
-  private boolean hurried;
+  private long omittedBytes;
+  private long omittedLines;
+  private long omittedDisplays;
+  private boolean exceeded;
+  private boolean nonBlocking;
   private boolean finished;
-  private boolean saidLate;
+  private boolean latePrinted;
 
   OutputQueue(OutputLimit limit) {
     this.limit = limit;
-    firstLeft = limit.first();
-    updatesLeft = limit.bytes();
+    firstRemaining = limit.first();
+    updatesRemaining = limit.bytes();
   }
 
-  /// Holds the cell to another limit; what was put out before counts.
+  /// Applies another limit; earlier output counts.
   synchronized void limit(OutputLimit next) {
-    firstLeft = Math.max(0, firstLeft + next.first() - limit.first());
-    updatesLeft = Math.max(0, updatesLeft + next.bytes() - limit.bytes());
+    firstRemaining = Math.max(0, firstRemaining + next.first() - limit.first());
+    updatesRemaining = Math.max(0, updatesRemaining + next.bytes() - limit.bytes());
     limit = next;
     evict();
   }
 
-  /// Waits until most of what was brought before is delivered. Never call it while holding a lock
-  /// that delivering takes.
+  /// Blocks until most earlier output is delivered. Never call it while holding a lock that
+  /// delivery takes.
   synchronized void awaitRoom() {
     try {
-      while (queuedBytes > ROOM_BYTES && !hurried && !finished) {
+      while (queuedBytes > ROOM_BYTES && !nonBlocking && !finished) {
         wait();
       }
     } catch (InterruptedException e) {
-      // An interrupted cell of the front prints on until it comes to its stop check.
+      // An interrupted `%%front` cell prints until its next stop check.
       Thread.currentThread().interrupt();
     }
   }
 
-  /// The cell is to stop: from here on nobody waits for room, and what finds none is left out.
-  synchronized void hurry() {
-    hurried = true;
+  /// Stops blocking: no producer waits for room, and output without room is dropped.
+  synchronized void stopBlocking() {
+    nonBlocking = true;
     notifyAll();
   }
 
@@ -93,18 +93,18 @@ final class OutputQueue {
     if (mayGrow()) {
       long weight =
           OutputItem.utf8(text, 0, text.length()) + (channel == stream ? 0 : SWITCH_BYTES);
-      if (weight <= firstLeft) {
-        firstLeft -= weight;
+      if (weight <= firstRemaining) {
+        firstRemaining -= weight;
         stream = channel;
         enqueue(channel, text, text.length());
         return;
       }
-      fits = lineEnd(text, Math.max(0, firstLeft - SWITCH_BYTES));
+      fits = lineEnd(text, Math.max(0, firstRemaining - SWITCH_BYTES));
       if (fits > 0) {
         enqueue(channel, text, fits);
       }
     }
-    goOver(channel);
+    exceed(channel);
     keep(channel, text, fits);
   }
 
@@ -112,18 +112,18 @@ final class OutputQueue {
     long weight = weight(bundle);
     if (update) {
       update(bundle, id, weight);
-    } else if (mayGrow() && weight <= firstLeft) {
-      firstLeft -= weight;
+    } else if (mayGrow() && weight <= firstRemaining) {
+      firstRemaining -= weight;
       stream = null;
       enqueue(new Shown(bundle, id, false));
       if (!id.isEmpty()) {
         sizes.merge(id, weight, Math::max);
       }
     } else if (finished || weight > limit.last()) {
-      leftOutDisplays++;
-      sayLate();
+      omittedDisplays++;
+      printLate();
     } else {
-      goOver(Channel.STDERR);
+      exceed(Channel.STDERR);
       last.add(new Shown(bundle, id, false));
       lastWeight += weight;
       if (!id.isEmpty()) {
@@ -133,7 +133,7 @@ final class OutputQueue {
     }
   }
 
-  /// Takes the next item to deliver; null where there is none yet.
+  /// Returns the next item to deliver, or null.
   synchronized @Nullable OutputItem next() {
     var item = queue.poll();
     if (item != null) {
@@ -146,17 +146,17 @@ final class OutputQueue {
     return item;
   }
 
-  /// The cell has ended: counts what was left out, and lets the last part follow.
+  /// Ends the cell: appends the count of omitted output and the last part.
   synchronized void finish() {
     if (finished) {
       return;
     }
     finished = true;
-    if (leftOutBytes > 0) {
+    if (omittedBytes > 0) {
       beginAtLine();
     }
-    if (leftOutBytes > 0 || leftOutDisplays > 0) {
-      say(leftOut());
+    if (omittedBytes > 0 || omittedDisplays > 0) {
+      print(omitted());
     }
     for (var item : last) {
       switch (item) {
@@ -172,17 +172,18 @@ final class OutputQueue {
   }
 
   private boolean mayGrow() {
-    return !over && !(hurried && queuedBytes > ROOM_BYTES);
+    return !exceeded && !(nonBlocking && queuedBytes > ROOM_BYTES);
   }
 
-  /// Said on the stream that went over, so that a cell that is held to recorded outputs has no
-  /// stream that it has not otherwise.
-  private void goOver(Channel channel) {
-    if (!over) {
-      over = true;
-      noted = channel;
+  /// Reports the exceeded limit, on the stream that exceeded it: a cell compared with recorded
+  /// outputs must not get an additional stream.
+  private void exceed(Channel channel) {
+    if (!exceeded) {
+      exceeded = true;
+      noteChannel = channel;
       if (!finished) {
-        say("… much output: from here on only the last part is kept, and shown when the cell ends");
+        print(
+            "… much output: from here on only the last part is kept, and shown when the cell ends");
       }
     }
   }
@@ -190,7 +191,7 @@ final class OutputQueue {
   private void keep(Channel channel, String text, int from) {
     if (finished) {
       count(text, from, text.length());
-      sayLate();
+      printLate();
       return;
     }
     int piece = (int) Math.min(PIECE_CHARS, limit.last() / 8);
@@ -220,15 +221,15 @@ final class OutputQueue {
         }
         case Shown shown -> {
           lastWeight -= weight(shown.bundle);
-          leftOutDisplays++;
+          omittedDisplays++;
           idsInLast.remove(shown.id);
         }
       }
     }
   }
 
-  /// An update counts by how much larger it makes the display. Updates of what is in the last part
-  /// take its place there.
+  /// Adds an update, which counts by the growth of its display. Updates of displays in the last
+  /// part replace them there.
   private void update(MimeBundle bundle, String id, long weight) {
     if (idsInLast.contains(id)) {
       for (var item : last) {
@@ -241,11 +242,11 @@ final class OutputQueue {
       return;
     }
     long grows = weight - sizes.getOrDefault(id, 0L);
-    if (grows > updatesLeft) {
-      leftOutDisplays++;
+    if (grows > updatesRemaining) {
+      omittedDisplays++;
       return;
     }
-    updatesLeft -= Math.max(0, grows);
+    updatesRemaining -= Math.max(0, grows);
     sizes.merge(id, weight, Math::max);
     var waiting = updates.get(id);
     if (waiting == null) {
@@ -278,32 +279,32 @@ final class OutputQueue {
     queuedBytes += item.bytes();
   }
 
-  private void say(String line) {
-    var whole = (unfinished.contains(noted) ? "\n" : "") + line + "; " + option() + "\n";
-    enqueue(noted, whole, whole.length());
+  private void print(String line) {
+    var whole = (unfinished.contains(noteChannel) ? "\n" : "") + line + "; " + option() + "\n";
+    enqueue(noteChannel, whole, whole.length());
   }
 
-  private void sayLate() {
-    if (finished && !saidLate) {
-      saidLate = true;
-      say("… output after the cell's end is left out");
+  private void printLate() {
+    if (finished && !latePrinted) {
+      latePrinted = true;
+      print("… output after the cell's end is left out");
     }
   }
 
-  private String leftOut() {
+  private String omitted() {
     var displays =
-        leftOutDisplays == 0
+        omittedDisplays == 0
             ? ""
-            : String.format(Locale.ROOT, "%,d display%s", leftOutDisplays, s(leftOutDisplays));
+            : String.format(Locale.ROOT, "%,d display%s", omittedDisplays, s(omittedDisplays));
     var text =
-        leftOutBytes == 0
+        omittedBytes == 0
             ? ""
             : String.format(
                 Locale.ROOT,
                 "%,d bytes in %,d line%s",
-                leftOutBytes,
-                leftOutLines,
-                s(leftOutLines));
+                omittedBytes,
+                omittedLines,
+                s(omittedLines));
     return "… "
         + text
         + (text.isEmpty() || displays.isEmpty() ? "" : " and ")
@@ -319,7 +320,7 @@ final class OutputQueue {
     return OutputLimit.OPTION + " " + limit;
   }
 
-  /// The last part begins in the middle of a line where some of it was given up.
+  /// Drops the rest of a line at the beginning of the last part.
   private void beginAtLine() {
     if (last.peekFirst() instanceof Text begun) {
       int end = begun.text.indexOf("\n") + 1;
@@ -331,15 +332,15 @@ final class OutputQueue {
   }
 
   private void count(CharSequence text, int from, int to) {
-    leftOutBytes += OutputItem.utf8(text, from, to);
+    omittedBytes += OutputItem.utf8(text, from, to);
     for (int i = from; i < to; i++) {
       if (text.charAt(i) == '\n') {
-        leftOutLines++;
+        omittedLines++;
       }
     }
   }
 
-  /// Characters of the text that have at most so many bytes: whole lines, if there is a whole one.
+  /// Returns the number of characters that fit into `bytes`: whole lines, if at least one fits.
   private static int lineEnd(String text, long bytes) {
     long used = 0;
     int at = 0;
@@ -354,7 +355,7 @@ final class OutputQueue {
     return line > 0 ? line : whole(text, at);
   }
 
-  /// No cut between the two halves of a character.
+  /// Returns a position that does not split a surrogate pair.
   private static int whole(String text, int at) {
     return at > 1 && at < text.length() && Character.isHighSurrogate(text.charAt(at - 1))
         ? at - 1

@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/// One result from N: what the ranks measured becomes one table and chart; else it is rank 0's (or
-/// the lowest rank's that ran), and where ranks' texts differ, each rank's value.
+/// Merges the results of N ranks: measurements become one table and chart; otherwise the result of
+/// rank 0 (or of the lowest rank that ran), and, if texts differ, every rank's value.
 public final class ResultMerger {
   private ResultMerger() {}
 
@@ -16,7 +16,7 @@ public final class ResultMerger {
     return merge(byRank, OutputMode.DIFF);
   }
 
-  /// What was measured is one thing of all ranks, whatever is shown of the rest.
+  /// Merges results. Measurements are merged over all ranks in every mode.
   public static MimeBundle merge(Map<Integer, MimeBundle> byRank, OutputMode mode) {
     var values = new TreeMap<>(byRank);
     var evidence = HandedOver.evidence(List.copyOf(values.values()));
@@ -52,12 +52,12 @@ public final class ResultMerger {
     return html.append("</tbody></table>").toString();
   }
 
-  /// What has several lines begins on one of its own.
+  /// Labels a text; several lines start on a new line.
   private static String labelled(int rank, String text) {
     return "[" + rank + "]" + (text.contains("\n") ? "\n" : " ") + text;
   }
 
-  /// With the rank it is of.
+  /// Labels a bundle with its rank.
   static MimeBundle labelled(int rank, MimeBundle bundle) {
     var text = bundle.with(MimeBundle.TEXT, labelled(rank, bundle.text()));
     var html = bundle.data().get(MimeBundle.HTML);

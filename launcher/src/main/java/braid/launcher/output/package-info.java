@@ -1,4 +1,4 @@
-/// One output from what N ranks print, show and return.
+/// Merges the prints, displays and values of N ranks into one output.
 @NullMarked
 package braid.launcher.output;
 

@@ -10,15 +10,14 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/// The classes that cells declared. They are looked for here first: a cell's class is on no class
-/// path, and to look for it in every jar of Braid's before it is defined takes a rank longer than
-/// to run it.
+/// Class loader of cells' classes. It searches them first: a cell's class is on no class path, and
+/// searching every jar of Braid for it would take a rank longer than running it.
 final class CellClasses extends URLClassLoader {
   static {
     registerAsParallelCapable();
   }
 
-  /// Told, not yet defined: a class may name others that came with it.
+  /// Received classes that are not yet defined: a class may refer to others of the same message.
   private final Map<String, byte[]> undefined = new ConcurrentHashMap<>();
 
   CellClasses() {
@@ -33,12 +32,12 @@ final class CellClasses extends URLClassLoader {
     }
   }
 
-  /// Later cells find classes of this directory or jar too.
+  /// Adds a directory or jar to the class path of later cells.
   void addToClasspath(String path) throws MalformedURLException {
     addURL(Path.of(path).toUri().toURL());
   }
 
-  /// Whether the class of that name is a cell's, or of a jar that a cell added.
+  /// Returns true if the class belongs to a cell, or to a jar that a cell added.
   boolean has(String name) {
     var loaded = findLoadedClass(name);
     return loaded != null && loaded.getClassLoader() == this;

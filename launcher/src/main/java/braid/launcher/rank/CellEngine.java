@@ -4,14 +4,14 @@ import braid.Display;
 import braid.internal.evidence.HandedOver;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
-import braid.launcher.wire.RankFailure.Kind;
+import braid.launcher.wire.RankFailure.Cause;
 import braid.launcher.wire.ToRank;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.net.MalformedURLException;
 
-/// Loads and runs what the front compiled. The JDK has such engines too, but they turn values,
-/// causes and stacks into strings, which a rank keeps.
+/// Loads and runs compiled cells. The JDK's engines convert values, causes and stacks to strings; a
+/// rank keeps them.
 final class CellEngine {
   private final CellClasses classes = new CellClasses();
   private final StoppableRun run = new StoppableRun();
@@ -38,7 +38,7 @@ final class CellEngine {
     }
   }
 
-  /// Runs on the calling thread, which is the one that `interrupt` interrupts.
+  /// Runs a snippet on the calling thread, which `interrupt` interrupts.
   FromRank.Answer invoke(ToRank.Invoke invoke) {
     Method method;
     try {
@@ -59,7 +59,7 @@ final class CellEngine {
     } catch (IllegalAccessException e) {
       return internal(e);
     } catch (Throwable e) {
-      // Thrown while the value was turned into text: the cell's own toString.
+      // Thrown by the cell's own toString.
       return failure(e);
     } finally {
       run.end();
@@ -78,12 +78,12 @@ final class CellEngine {
     }
   }
 
-  /// Whether code of a cell runs in this rank, in the cell or after it in a thread that it started.
+  /// Returns true if code of a cell runs in this rank, in the cell or in a thread that it started.
   boolean runsCode() {
     return CellThreads.any(classes::has);
   }
 
-  /// Stops the cell that runs, from another thread.
+  /// Stops the running cell, from another thread.
   void interrupt() {
     run.stop();
   }
@@ -93,6 +93,6 @@ final class CellEngine {
   }
 
   private static FromRank.Failed internal(Throwable thrown) {
-    return new FromRank.Failed(RankFailure.of(Kind.INTERNAL, -1, thrown));
+    return new FromRank.Failed(RankFailure.of(Cause.INTERNAL, -1, thrown));
   }
 }

@@ -1,7 +1,6 @@
 package braid.launcher.rank;
 
-/// Thrown into a cell that is being stopped. An `Error`, so that a cell's `catch (Exception e)`
-/// does not keep it going.
+/// Stops a cell. An `Error`, so that a cell's `catch (Exception e)` does not swallow it.
 public final class CellStopped extends Error {
   private static final long serialVersionUID = 1;
 

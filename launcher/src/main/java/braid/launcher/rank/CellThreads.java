@@ -11,28 +11,27 @@ import java.util.List;
 import java.util.function.Predicate;
 import java.util.regex.Pattern;
 
-/// Threads that cells have started and that may still call the library: those with code of a cell
-/// or of the library on their stack, and those that wait for the time of a scheduled task. Virtual
-/// threads are among them, which only a thread dump lists. A pool's thread without a task does not
-/// count.
+/// Finds threads started by cells that may still call the library: those with code of a cell or of
+/// the library on their stack, and those that wait for a scheduled task. They include virtual
+/// threads, which only a thread dump lists. Idle threads of a pool do not count.
 public final class CellThreads {
   private static final String FOLDER = "braid-threads-";
   private static final String FILE = "threads";
 
-  /// Of a folder: the process that made it.
-  private static final Pattern MAKER = Pattern.compile(FOLDER + "(\\d+)-\\d+");
+  /// Name of a folder, with the process that created it.
+  private static final Pattern FOLDER_NAME = Pattern.compile(FOLDER + "(\\d+)-\\d+");
 
-  /// ` at java.base/java.lang.Thread.run(Thread.java:1474)`.
+  /// Stack frame: ` at java.base/java.lang.Thread.run(Thread.java:1474)`.
   private static final Pattern FRAME =
       Pattern.compile("\\s+at (?:[^/(]+/)?([\\w.$]+)\\.[^.(]+\\(.*");
 
-  /// `#28 "Timer-0" TIMED_WAITING 2026-11-22T02:20:18Z`.
+  /// Timed wait: `#28 "Timer-0" TIMED_WAITING 2026-11-22T02:20:18Z`.
   private static final Pattern TIMED = Pattern.compile("#\\d+ \".*\".* TIMED_WAITING .*");
 
-  /// A thread of the library's own, which runs nothing of a cell's.
+  /// Thread of the library, which runs no code of a cell.
   private static final Pattern OWN = Pattern.compile("#\\d+ \"braid-.*");
 
-  /// In which threads wait for a time that a task was scheduled for.
+  /// Classes whose threads wait for scheduled tasks.
   private static final List<String> SCHEDULES =
       List.of(
           "java.util.TimerThread",
@@ -41,7 +40,7 @@ public final class CellThreads {
 
   private CellThreads() {}
 
-  /// Whether there is one; yes if the threads cannot be seen.
+  /// Returns true if there is such a thread, or if threads cannot be listed.
   static boolean any(Predicate<String> isOfCell) {
     try {
       return find(dump(), isOfCell);
@@ -86,7 +85,7 @@ public final class CellThreads {
     }
   }
 
-  /// Removes the dumps of processes that were killed while they made one.
+  /// Removes dumps of processes that were killed while they wrote one.
   public static void sweep() {
     try (var folders = Files.list(Path.of(System.getProperty("java.io.tmpdir", "/tmp")))) {
       for (var folder : folders.filter(CellThreads::isLeft).toList()) {
@@ -94,12 +93,12 @@ public final class CellThreads {
         Files.deleteIfExists(folder);
       }
     } catch (IOException | UncheckedIOException e) {
-      // Another user's, or just swept by another session.
+      // Another user's, or just removed by another session.
     }
   }
 
   private static boolean isLeft(Path folder) {
-    var maker = MAKER.matcher(folder.getFileName().toString());
-    return maker.matches() && ProcessHandle.of(Long.parseLong(maker.group(1))).isEmpty();
+    var name = FOLDER_NAME.matcher(folder.getFileName().toString());
+    return name.matches() && ProcessHandle.of(Long.parseLong(name.group(1))).isEmpty();
   }
 }

@@ -7,8 +7,8 @@ import braid.model.MimeBundle;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 
-/// Sends what the library shows and publishes to the front, on the connection that also carries the
-/// answers, so that both arrive in order.
+/// Sends the library's displays and publications to the front, on the connection that also carries
+/// the answers, so that both arrive in order.
 record FrontOutbox(Connection front) implements Outbox {
   @Override
   public void publish(MimeBundle bundle) {

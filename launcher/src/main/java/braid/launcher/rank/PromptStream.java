@@ -7,9 +7,9 @@ import java.io.OutputStream;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// `System.out` of a rank: buffered, so that many small prints cost few system calls, yet nothing
-/// stays in the buffer for longer than a moment. It writes to the process's own descriptor, as
-/// native code does, so both come out in one pipe.
+/// `System.out` of a rank: buffered, so that many small prints need few system calls, but flushed
+/// within milliseconds. It writes to the process's descriptor, as native code does, so both use one
+/// pipe.
 final class PromptStream extends OutputStream {
   private static final int BUFFER_BYTES = 1 << 15;
   private static final long LINGER_NANOS = 10_000_000;
@@ -83,8 +83,7 @@ final class PromptStream extends OutputStream {
         drain();
       }
     } catch (InterruptedException | IOException e) {
-      // The front closed its end of the pipe, or the rank is ending: there is nobody left to print
-      // to.
+      // The front closed its end of the pipe, or the rank is ending.
       Thread.currentThread().interrupt();
     } finally {
       lock.unlock();

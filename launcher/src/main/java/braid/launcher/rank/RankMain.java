@@ -24,17 +24,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Set;
 
-/// A rank's JVM: `RankMain FRONT_PORT`, with the rest in the environment. The main thread answers
-/// requests and so runs the cells; a second thread hears what must be heard while a cell runs, and
-/// notices when the front is gone.
+/// Main class of a rank's JVM: `RankMain FRONT_PORT`, with the rest in the environment. The main
+/// thread answers requests and runs the cells; a second thread handles control messages while a
+/// cell runs, and detects the end of the front.
 public final class RankMain {
-  /// How long a rank may take to tidy up before it leaves without; the front kills it a little
-  /// later. A context on a GPU takes longer to be taken down.
+  /// Time for a rank to clean up before it exits anyway; the front kills it a little later. A GPU
+  /// context takes longer to destroy.
   private static final long EXIT_GRACE_MILLIS = 500;
 
   private static final long EXIT_GRACE_OF_GPU_MILLIS = 3000;
 
-  /// The ranks that have ended a step and cannot come to anything in it.
+  /// Ranks that have ended a step and can no longer take part in it.
   private record Departed(long step, Set<Integer> ranks) {}
 
   private static final long NO_STEP = 0;
@@ -49,7 +49,7 @@ public final class RankMain {
   private final RankContext context = RankContext.current();
   private volatile Departed departed = new Departed(NO_STEP, Set.of());
   private volatile long step = NO_STEP;
-  private volatile long toldWaiting = NO_STEP;
+  private volatile long reportedWaiting = NO_STEP;
   private final FileOutputStream out = new FileOutputStream(FileDescriptor.out);
   private final FileOutputStream err = new FileOutputStream(FileDescriptor.err);
 
@@ -57,12 +57,12 @@ public final class RankMain {
     this.execution = execution;
     this.control = control;
     engine = new CellEngine(cells);
-    input = new StandardInput(prompt -> tellControl(new FromRank.InputRequest(prompt)));
+    input = new StandardInput(prompt -> sendControl(new FromRank.InputRequest(prompt)));
     this.token = token;
   }
 
   public static void main(String[] args) throws IOException {
-    // The front decides what a Ctrl-C means, and tells the ranks.
+    // The front handles Ctrl-C and informs the ranks.
     InterruptSignal.handle(() -> {});
     int port = Integer.parseInt(args[0]);
     var env = Env.ofProcess();
@@ -85,19 +85,19 @@ public final class RankMain {
     System.setErr(stderr);
     System.setIn(input);
     context.outbox(new FrontOutbox(execution));
-    context.waits().watch(this::tellWaiting);
-    Thread.ofPlatform().daemon().name("braid-control").start(this::hearControl);
+    context.waits().watch(this::reportWaiting);
+    Thread.ofPlatform().daemon().name("braid-control").start(this::serveControl);
     while (true) {
       send(answer(ToRank.read(execution.in())));
     }
   }
 
-  /// Sends an answer. One that is too large to be sent or prepared fails the cell.
+  /// Sends an answer. If it is too large to send or to prepare, the cell fails.
   private void send(FromRank.Answer answer) throws IOException {
     try {
       execution.send(answer);
     } catch (BraidException | OutOfMemoryError e) {
-      execution.send(new FromRank.Failed(RankFailure.of(RankFailure.Kind.THROWN, -1, e)));
+      execution.send(new FromRank.Failed(RankFailure.of(RankFailure.Cause.THROWN, -1, e)));
     }
   }
 
@@ -125,40 +125,41 @@ public final class RankMain {
     };
   }
 
-  /// A step in which a wait ended because ranks had departed fails even if its code caught that:
-  /// the ranks stand at different calls, which only a new epoch mends.
+  /// Runs a step. If a wait ended because ranks had departed, the step fails even if its code
+  /// caught that: the ranks are at different calls, which only a new epoch repairs.
   private FromRank.Answer invoke(ToRank.Invoke invoke) {
     step = invoke.step();
     context.waits().begin(() -> departed.step() == invoke.step() ? departed.ranks() : Set.of());
     var answer = engine.invoke(invoke);
-    var hopeless = context.waits().end();
+    var departure = context.waits().end();
     restoreStreams();
-    return hopeless == null || answer instanceof FromRank.Failed
+    return departure == null || answer instanceof FromRank.Failed
         ? answer
-        : new FromRank.Failed(RankFailure.of(RankFailure.Kind.THROWN, -1, hopeless));
+        : new FromRank.Failed(RankFailure.of(RankFailure.Cause.THROWN, -1, departure));
   }
 
-  /// Lets the front know that the step waits, once: it then looks which ranks have departed.
-  private void tellWaiting() {
-    if (toldWaiting != step) {
-      toldWaiting = step;
-      tellControl(new FromRank.Waiting(step));
+  /// Reports to the front, once per step, that the step waits; the front then looks for departed
+  /// ranks.
+  private void reportWaiting() {
+    if (reportedWaiting != step) {
+      reportedWaiting = step;
+      sendControl(new FromRank.Waiting(step));
     }
   }
 
-  /// What keeps a rank from going on, such as a GPU whose context is lost, follows from what its
-  /// cell was told. The front hears that the process has ended.
+  /// Resumes after a failed cell. If that is impossible, for example because a GPU context is lost,
+  /// the process ends, which the front detects.
   private void resume(int epoch) {
     try {
       context.resume(epoch);
     } catch (BraidException e) {
-      System.err.println("this rank cannot go on with another cell: " + e.getMessage());
+      System.err.println("this rank cannot run another cell: " + e.getMessage());
       System.err.flush();
       Runtime.getRuntime().halt(1);
     }
   }
 
-  /// Cells may put other streams in the place of the rank's, for later cells too, but not none.
+  /// Restores streams. Cells may replace a rank's streams, also for later cells, but not by null.
   private void restoreStreams() {
     if (!stdout.canReplace(System.out)) {
       System.setOut(stdout);
@@ -183,7 +184,7 @@ public final class RankMain {
     return new IOException("not for this connection: " + message);
   }
 
-  private void hearControl() {
+  private void serveControl() {
     try {
       while (true) {
         switch (ToRank.read(control.in())) {
@@ -194,18 +195,18 @@ public final class RankMain {
           case ToRank.Rest question ->
               control.send(
                   new FromRank.Resting(question.number(), !engine.runsCode() && context.atRest()));
-          case ToRank.Departed gone ->
-              departed = new Departed(gone.step(), Set.copyOf(gone.ranks()));
+          case ToRank.Departed ended ->
+              departed = new Departed(ended.step(), Set.copyOf(ended.ranks()));
           case ToRank.Exit() -> exit();
           case ToRank other -> throw misplaced(other);
         }
       }
     } catch (EOFException | SocketException e) {
-      // The front is gone, perhaps killed: nobody is left to run cells for.
-      gone();
+      // The front has ended, perhaps killed.
+      frontEnded();
     } catch (IOException e) {
       System.err.println("the control connection broke: " + e.getMessage());
-      gone();
+      frontEnded();
     }
   }
 
@@ -244,19 +245,19 @@ public final class RankMain {
     try {
       context.close();
     } catch (BraidException e) {
-      System.err.println("this rank did not tidy up: " + e.getMessage());
+      System.err.println("this rank did not clean up: " + e.getMessage());
     }
     System.exit(0);
   }
 
-  /// The front can no longer tidy up: each rank removes what any of them left between making a
-  /// shared file and unlinking it.
-  private void gone() {
+  /// Ends the rank after the front has ended. Each rank removes shared files that any of them left
+  /// between creating and unlinking them.
+  private void frontEnded() {
     var _ = SharedFileSweep.ofSession(token);
     Runtime.getRuntime().halt(1);
   }
 
-  private void tellControl(FromRank message) {
+  private void sendControl(FromRank message) {
     try {
       control.send(message);
     } catch (IOException e) {

@@ -7,19 +7,18 @@ import java.util.Optional;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.function.Consumer;
 
-/// `System.in` of a rank: each time it runs dry the front is asked for a line.
+/// `System.in` of a rank: requests a line from the front whenever it is empty.
 final class StandardInput extends InputStream {
-  private final Consumer<String> ask;
+  private final Consumer<String> request;
   private final ArrayBlockingQueue<Optional<String>> answers = new ArrayBlockingQueue<>(1);
   private byte[] line = new byte[0];
   private int next;
 
-  StandardInput(Consumer<String> ask) {
-    this.ask = ask;
+  StandardInput(Consumer<String> request) {
+    this.request = request;
   }
 
-  /// Called with what the front answered; a line nobody waits for any more is dropped by the next
-  /// question.
+  /// Adds the front's answer. If no read waits for it any more, the next request drops it.
   void answer(String text, boolean end) {
     var _ = answers.offer(end ? Optional.empty() : Optional.of(text));
   }
@@ -54,7 +53,7 @@ final class StandardInput extends InputStream {
     }
     try {
       answers.clear();
-      ask.accept("");
+      request.accept("");
       var answer = answers.take();
       if (answer.isEmpty()) {
         return false;

@@ -5,8 +5,8 @@ import java.io.FileOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 
-/// `System.out` or `System.err` of a rank. It is flushed instead of closed: all that later cells
-/// print would be lost without a word.
+/// `System.out` or `System.err` of a rank. `close` only flushes it: otherwise all output of later
+/// cells would be lost silently.
 public final class StandardOutput extends PrintStream {
   private final String name;
   private boolean closed;
@@ -25,14 +25,14 @@ public final class StandardOutput extends PrintStream {
     }
   }
 
-  /// Says that a stream was set to null and is the usual one again.
+  /// Returns the message for a stream that was set to null and restored.
   public static String unset(String name) {
-    return name + " must be a stream but was set to null; it prints here again";
+    return name + " must be a stream but was set to null; the original is restored";
   }
 
-  /// Flushes what a cell may have put in place of the stream, if that can be done.
+  /// Flushes a replacement of the stream, if possible.
   ///
-  /// @return whether it can stay in that place
+  /// @return true if it can stay
   boolean canReplace(PrintStream other) {
     flush();
     if (other == null) {
@@ -44,7 +44,7 @@ public final class StandardOutput extends PrintStream {
       return true;
     } catch (RuntimeException | Error e) {
       complain(
-          "%s must be a stream that can be flushed but that threw %s; it prints here again"
+          "%s must be a stream that can be flushed but that threw %s; the original is restored"
               .formatted(name, e.getClass().getName()));
       return false;
     }

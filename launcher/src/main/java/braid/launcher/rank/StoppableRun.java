@@ -2,24 +2,24 @@ package braid.launcher.rank;
 
 import REPL.$Cancel$;
 import braid.launcher.wire.RankFailure;
-import braid.launcher.wire.RankFailure.Kind;
+import braid.launcher.wire.RankFailure.Cause;
 import braid.model.GroupAborted;
 import java.io.InterruptedIOException;
 import java.nio.channels.ClosedByInterruptException;
 import jdk.jshell.spi.SPIResolutionException;
 import org.jspecify.annotations.Nullable;
 
-/// Runs of cells' code, one at a time, each of which another thread can stop.
+/// Runs of cells' code, one at a time, which another thread can stop.
 public final class StoppableRun {
   private @Nullable Thread running;
   private boolean stopped;
 
-  /// From here on the calling thread runs code of a cell.
+  /// Marks the calling thread as running code of a cell.
   public synchronized void begin() {
     running = Thread.currentThread();
   }
 
-  /// A stop from here on reaches nothing; one that came before does not reach the next run.
+  /// Ends the run. Later stops have no effect, and earlier ones do not reach the next run.
   public synchronized void end() {
     running = null;
     stopped = false;
@@ -27,7 +27,7 @@ public final class StoppableRun {
     var _ = Thread.interrupted();
   }
 
-  /// Stops the run, if there is one.
+  /// Stops the current run, if any.
   public synchronized void stop() {
     if (running != null) {
       stopped = true;
@@ -40,16 +40,18 @@ public final class StoppableRun {
     return stopped;
   }
 
-  /// Tells a failure of the run from its stop. Call it before the end of the run, on its thread.
+  /// Distinguishes a failure of the run from its stop. Call it before the end of the run, on its
+  /// thread.
   public RankFailure failure(Throwable thrown) {
     if (thrown instanceof SPIResolutionException unresolved) {
-      return RankFailure.of(Kind.UNRESOLVED, unresolved.id(), thrown);
+      return RankFailure.of(Cause.UNRESOLVED, unresolved.id(), thrown);
     }
     boolean byStop = Thread.currentThread().isInterrupted() || endedByStop(thrown);
-    return RankFailure.of(byStop && wasStopped() ? Kind.STOPPED : Kind.THROWN, -1, thrown);
+    return RankFailure.of(byStop && wasStopped() ? Cause.STOPPED : Cause.THROWN, -1, thrown);
   }
 
-  /// The cell, or a library it uses, may have wrapped the exception of the stop.
+  /// Returns true if the stop caused the failure. The cell or a library may have wrapped its
+  /// exception.
   private static boolean endedByStop(Throwable thrown) {
     return RankFailure.chain(thrown).stream()
         .anyMatch(

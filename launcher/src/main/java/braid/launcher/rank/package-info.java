@@ -1,4 +1,4 @@
-/// What runs inside a rank's JVM.
+/// Runs inside the JVM of a rank.
 @NullMarked
 package braid.launcher.rank;
 

@@ -2,12 +2,12 @@ package braid.launcher.ranks;
 
 import java.util.Map;
 
-/// How a rank's process ended, in words.
+/// End of a rank's process, in words.
 public record Death(int rank, long pid, int exitValue) {
-  /// The JDK reports a process that a signal ended as 128 plus the signal.
+  /// Base of exit values of processes ended by a signal.
   private static final int SIGNAL_BASE = 128;
 
-  /// The exit value of what SIGKILL ended.
+  /// Exit value after SIGKILL.
   static final int KILLED = SIGNAL_BASE + 9;
 
   private static final Map<Integer, String> SIGNALS =

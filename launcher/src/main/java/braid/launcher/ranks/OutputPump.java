@@ -12,8 +12,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.function.Consumer;
 
-/// Drains one of a rank's output pipes: text and marks, in the order they were written. A full pipe
-/// would stop the rank, so it drains always, also between cells.
+/// Drains one of a rank's output pipes: text and marks, in order. A full pipe would block the rank,
+/// so it drains permanently, also between cells.
 final class OutputPump {
   private static final int CHUNK_BYTES = 1 << 16;
   private static final int MAX_NUMBER_DIGITS = 20;
@@ -51,8 +51,7 @@ final class OutputPump {
     held = new byte[0];
   }
 
-  /// Splits what arrived at marks. The start of what may become a mark is held back until more has
-  /// come.
+  /// Splits a chunk at marks. An incomplete mark is held back until more bytes arrive.
   void accept(byte[] chunk, int count) {
     var bytes = Arrays.copyOf(held, held.length + count);
     System.arraycopy(chunk, 0, bytes, held.length, count);
@@ -86,7 +85,7 @@ final class OutputPump {
   private static final int INCOMPLETE = -1;
   private static final int NO_MARK = -2;
 
-  /// The index after the mark that begins at `start`.
+  /// Returns the index after the mark that starts at `start`.
   private int markEnd(byte[] bytes, int start) {
     for (int i = 0; i < markPrefix.length; i++) {
       if (start + i == bytes.length) {

@@ -5,16 +5,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/// State of a process and the CPU time it has used, as `/proc/PID/stat` has them.
+/// State of a process and its CPU time, from `/proc/PID/stat`.
 record ProcessState(char state, long cpuTicks) {
   private static final int USER_TIME = 11;
   private static final int SYSTEM_TIME = 12;
 
-  /// Empty where the process has ended.
+  /// Returns the state; empty if the process has ended.
   static Optional<ProcessState> of(long pid) {
     try {
       var stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"));
-      // The command may hold spaces and brackets; what follows the last bracket does not.
+      // The command may contain spaces and brackets; the fields after the last bracket do not.
       var fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ", -1);
       return Optional.of(
           new ProcessState(
@@ -25,7 +25,7 @@ record ProcessState(char state, long cpuTicks) {
     }
   }
 
-  /// Whether a signal or a debugger stopped it.
+  /// Returns true if a signal or a debugger stopped it.
   boolean isStopped() {
     return state == 'T' || state == 't';
   }

@@ -2,7 +2,7 @@ package braid.launcher.ranks;
 
 import braid.model.BraidException;
 
-/// A request that a rank can no longer answer.
+/// Failure of a request to a dead rank.
 public final class RankDied extends BraidException {
   private final transient Death death;
 

@@ -2,14 +2,14 @@ package braid.launcher.ranks;
 
 import braid.model.MimeBundle;
 
-/// What comes from a rank by itself, while a cell runs or after.
+/// Unrequested message of a rank, during a cell or later.
 public sealed interface RankEvent {
   int rank();
 
-  /// Text the rank wrote to its stdout or stderr, from Java or from native code.
+  /// Text of the rank's stdout or stderr, from Java or native code.
   record Output(int rank, Channel channel, String text) implements RankEvent {}
 
-  /// Everything written before mark `number` has been reported.
+  /// All output before mark `number` has been reported.
   record OutputMarked(int rank, Channel channel, long number) implements RankEvent {}
 
   record Displayed(int rank, MimeBundle bundle, String displayId, boolean update)
@@ -21,9 +21,9 @@ public sealed interface RankEvent {
 
   record Died(int rank, Death death) implements RankEvent {}
 
-  /// The rank has not answered for a while. Reported again and again until it does.
+  /// The rank has not answered for a while. Reported repeatedly until it does.
   ///
-  /// @param why what its process does meanwhile; may be empty
+  /// @param why state of its process; may be empty
   record Silent(int rank, long pid, long seconds, String why) implements RankEvent {
     @Override
     public String toString() {
@@ -32,7 +32,7 @@ public sealed interface RankEvent {
     }
   }
 
-  /// A rank that was silent answers again, after so many seconds.
+  /// A silent rank answers again, after `seconds`.
   record AnswersAgain(int rank, long pid, long seconds) implements RankEvent {
     @Override
     public String toString() {

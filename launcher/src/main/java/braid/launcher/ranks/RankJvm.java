@@ -4,23 +4,23 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// How a rank's JVM is started: small and quick, because there are many of them and they mostly
+/// Command line of a rank's JVM: small and fast to start, because there are many, and they mostly
 /// wait for native code.
 final class RankJvm {
-  /// Set by the `braid` script: the ahead-of-time cache that ranks start from.
+  /// Set by the `braid` script: ahead-of-time cache that ranks start from.
   private static final String CACHE_PROPERTY = "braid.rank.aot";
 
-  /// Set by the `braid` script when it builds: where a rank writes that cache at its end.
+  /// Set by the `braid` script at build time: file to which a rank writes that cache at its end.
   private static final String CACHE_OUTPUT_PROPERTY = "braid.rank.aot.output";
 
-  /// Set by the `braid` script of a bundle: which fonts it brings.
+  /// Set by the `braid` script of a bundle: its fonts.
   private static final String FONTS_PROPERTY = "sun.awt.fontconfig";
 
   private static final List<String> FLAGS =
       List.of(
           "-XX:+UseSerialGC",
           "-XX:-UsePerfData",
-          // What fails again and again says each time where.
+          // Keeps stack traces of repeated exceptions.
           "-XX:-OmitStackTraceInFastThrow",
           "-Djava.awt.headless=true",
           "-Dslf4j.internal.verbosity=ERROR",
@@ -39,8 +39,7 @@ final class RankJvm {
     }
     var cache = System.getProperty(CACHE_PROPERTY);
     if (cache != null) {
-      // A cache that does not fit (another JVM, other jars) is passed over without a word on the
-      // rank's stdout.
+      // A cache of another JVM or other jars is ignored without output on stdout.
       command.addAll(List.of("-XX:AOTCache=" + cache, "-Xlog:disable", "-Xlog:all=error:stderr"));
     }
     var output = System.getProperty(CACHE_OUTPUT_PROPERTY);

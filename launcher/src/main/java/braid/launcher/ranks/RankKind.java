@@ -3,31 +3,31 @@ package braid.launcher.ranks;
 import java.time.Duration;
 import java.util.List;
 
-/// What ranks work on, as far as it matters to how they are started and ended.
+/// Device kind of ranks, as it affects their start and end.
 public enum RankKind {
-  /// Ranks share the cores, which the JVM's second compiler would only take from the GEMMs.
+  /// Ranks share the cores; the JVM's second compiler would compete with the GEMMs.
   HOST(false, Duration.ofMillis(700)),
-  /// What a launch costs the host counts, so it is compiled fully. A context takes its time to be
-  /// taken down, more so where streams still wait.
+  /// Host time per launch matters, so code is compiled fully. Destroying a context takes time, more
+  /// so while streams wait.
   GPU(true, Duration.ofSeconds(4));
 
   private final boolean compiledFully;
-  private final Duration leave;
+  private final Duration exitTime;
 
-  RankKind(boolean compiledFully, Duration leave) {
+  RankKind(boolean compiledFully, Duration exitTime) {
     this.compiledFully = compiledFully;
-    this.leave = leave;
+    this.exitTime = exitTime;
   }
 
-  /// What the JVM is given besides what every rank's is.
+  /// Additional JVM flags.
   List<String> flags() {
     // Enqueuing an iteration is a few dozen calls: without the scaling they are interpreted for the
-    // first hundreds of iterations, which is all that many a measurement has.
+    // first hundreds of iterations, which is all of many a measurement.
     return List.of(compiledFully ? "-XX:CompileThresholdScaling=0.1" : "-XX:TieredStopAtLevel=1");
   }
 
-  /// How long a rank that is told to leave may take before it is killed.
-  Duration leave() {
-    return leave;
+  /// Time for a rank to exit before it is killed.
+  Duration exitTime() {
+    return exitTime;
   }
 }

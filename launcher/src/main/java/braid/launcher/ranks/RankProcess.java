@@ -18,18 +18,15 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// The front's hold on one rank: its process, its two connections, and the requests that wait for
-/// an answer.
+/// The front's handle of one rank: its process, its two connections, and the pending requests.
 public final class RankProcess {
-  /// A rank that closed its connections is ending; one that has not ended after this long is made
-  /// to.
+  /// Time for a rank to exit after it closed its connections, before it is killed.
   private static final Duration LINGER = Duration.ofSeconds(2);
 
-  /// A process that is killed is gone at once, unless a driver still has to take a GPU from it.
-  /// Nobody waits longer for that.
+  /// Time for a killed process to end: immediate, unless a driver still has to release a GPU.
   private static final Duration KILL_PATIENCE = Duration.ofSeconds(10);
 
-  /// What a dead rank printed is read to its end, unless a child of its keeps the pipe open.
+  /// Time to read a dead rank's output to its end, in case a child keeps the pipe open.
   private static final Duration PIPE_PATIENCE = Duration.ofSeconds(2);
 
   private final int rank;
@@ -40,19 +37,19 @@ public final class RankProcess {
   private volatile @Nullable Connection control;
   private volatile @Nullable Death death;
   private volatile @Nullable Heartbeat heartbeat;
-  private final Map<Long, CompletableFuture<Void>> hearings = new HashMap<>();
-  private final Map<Long, CompletableFuture<Boolean>> restings = new ConcurrentHashMap<>();
-  private final AtomicLong lastResting = new AtomicLong();
-  private final Silence silence = new Silence();
+  private final Map<Long, CompletableFuture<Void>> deliveries = new HashMap<>();
+  private final Map<Long, CompletableFuture<Boolean>> idleQueries = new ConcurrentHashMap<>();
+  private final AtomicLong lastIdleQuery = new AtomicLong();
+  private final HeartbeatMonitor silence = new HeartbeatMonitor();
   private volatile boolean beatAnswered = true;
   private volatile boolean silent;
   private volatile boolean endedFrozen;
   private volatile long beatNanos;
   private volatile long waitingStep;
-  private long lastHearing;
+  private long lastDelivery;
 
-  /// What a rank last said of itself, and when (`System.nanoTime`).
-  public record Heartbeat(FromRank.Pong pong, long heardNanos) {}
+  /// Last state reported by a rank, and its time (`System.nanoTime`).
+  public record Heartbeat(FromRank.Pong pong, long receivedNanos) {}
 
   RankProcess(int rank, Process process, String token, Consumer<RankEvent> events) {
     this.rank = rank;
@@ -60,9 +57,8 @@ public final class RankProcess {
     this.events = events;
     var out = drain(Channel.STDOUT, token);
     var err = drain(Channel.STDERR, token);
-    // A thread of its own: `Process.onExit` would need one of the common pool's, which on a small
-    // machine has a single
-    // one that may be waiting for this very rank.
+    // A separate thread: `Process.onExit` would use one of the common pool, which on a small
+    // machine has a single thread that may be waiting for this rank.
     Thread.ofPlatform()
         .daemon()
         .name("braid-rank-" + rank + "-exit")
@@ -90,7 +86,7 @@ public final class RankProcess {
     return Optional.ofNullable(death);
   }
 
-  /// Whether it has been asked something and has not answered.
+  /// Returns true if a request is pending.
   public boolean isBusy() {
     synchronized (pending) {
       return !pending.isEmpty();
@@ -101,8 +97,8 @@ public final class RankProcess {
     return Optional.ofNullable(heartbeat);
   }
 
-  /// Sends a heartbeat if the last one was answered, so that nothing gathers before a rank that
-  /// reads nothing; else looks whether the rank is silent. Called once a second.
+  /// Sends a heartbeat if the last one was answered, so that none pile up for a rank that does not
+  /// read; otherwise checks whether the rank is silent. Called once per second.
   void beat(long number) {
     if (death != null || control == null) {
       return;
@@ -114,7 +110,7 @@ public final class RankProcess {
       }
       beatAnswered = false;
       beatNanos = System.nanoTime();
-      tell(new ToRank.Ping(number));
+      send(new ToRank.Ping(number));
       return;
     }
     ProcessState.of(pid())
@@ -132,14 +128,14 @@ public final class RankProcess {
 
   private String why(ProcessState state) {
     return switch (state.state()) {
-      case 'T' -> "its process is stopped; kill -CONT " + pid() + " lets it go on";
+      case 'T' -> "its process is stopped; kill -CONT " + pid() + " continues it";
       case 't' -> "its process is stopped by a debugger";
       case 'D' -> "its process is stuck in the kernel";
       default -> "";
     };
   }
 
-  /// Whether the process cannot act on what it is told: it is stopped, or silent.
+  /// Returns true if the process cannot react to messages: it is stopped, or silent.
   public boolean isFrozen() {
     return death == null
         && (silent || ProcessState.of(pid()).map(ProcessState::isStopped).orElse(false));
@@ -152,21 +148,20 @@ public final class RankProcess {
   void attach(Connection connection, boolean isControl) {
     if (isControl) {
       control = connection;
-      listen("control", connection, this::heardOnControl);
+      listen("control", connection, this::onControl);
     } else {
       execution = connection;
-      listen("execution", connection, this::heardOnExecution);
+      listen("execution", connection, this::onExecution);
     }
   }
 
-  /// Asks something of the rank; requests are answered in their order. Completes exceptionally with
-  /// [RankDied].
+  /// Sends a request; requests are answered in order. Completes exceptionally with [RankDied].
   public CompletableFuture<FromRank.Answer> request(ToRank message) {
     var answer = new CompletableFuture<FromRank.Answer>();
     var connection = execution;
     synchronized (pending) {
       if (death != null || connection == null) {
-        answer.completeExceptionally(diedOrNever());
+        answer.completeExceptionally(deathOrUnconnected());
         return answer;
       }
       pending.add(answer);
@@ -180,9 +175,9 @@ public final class RankProcess {
     return answer;
   }
 
-  /// Tells the rank something that is heard also while it runs a cell. A rank that is gone hears
-  /// nothing, which is said by its death, not here.
-  public void tell(ToRank message) {
+  /// Sends a control message, which the rank also handles during a cell. Has no effect on a dead
+  /// rank, whose death is reported separately.
+  public void send(ToRank message) {
     var connection = control;
     if (connection == null || death != null) {
       return;
@@ -194,63 +189,63 @@ public final class RankProcess {
     }
   }
 
-  /// Done when the rank has heard all that it was told so far, or is dead.
-  public CompletableFuture<Void> hearing() {
-    var heard = new CompletableFuture<Void>();
+  /// Completes when the rank has received all messages so far, or is dead.
+  public CompletableFuture<Void> delivery() {
+    var delivered = new CompletableFuture<Void>();
     long number;
-    synchronized (hearings) {
-      // Downwards: heartbeats count up.
-      number = --lastHearing;
-      hearings.put(number, heard);
+    synchronized (deliveries) {
+      // Negative numbers: heartbeats count up.
+      number = --lastDelivery;
+      deliveries.put(number, delivered);
     }
-    tell(new ToRank.Ping(number));
+    send(new ToRank.Ping(number));
     if (death != null || control == null) {
-      heardAll();
+      completeDeliveries();
     }
-    return heard;
+    return delivered;
   }
 
-  /// Whether nothing of a cell runs in the rank and its streams are done; a rank that dies does not
-  /// say.
-  public CompletableFuture<Boolean> resting() {
+  /// Completes with true if no code of a cell runs in the rank and its streams are idle. Does not
+  /// complete if the rank dies.
+  public CompletableFuture<Boolean> idle() {
     var answer = new CompletableFuture<Boolean>();
-    long number = lastResting.incrementAndGet();
-    restings.put(number, answer);
-    tell(new ToRank.Rest(number));
+    long number = lastIdleQuery.incrementAndGet();
+    idleQueries.put(number, answer);
+    send(new ToRank.Rest(number));
     return answer;
   }
 
-  /// Whether the rank has waited in that step for long enough to say so.
+  /// Returns true if the rank has reported that it waits in this step.
   public boolean isWaiting(long step) {
     return waitingStep == step;
   }
 
-  private void heardAll() {
-    synchronized (hearings) {
-      hearings.values().forEach(heard -> heard.complete(null));
-      hearings.clear();
+  private void completeDeliveries() {
+    synchronized (deliveries) {
+      deliveries.values().forEach(delivered -> delivered.complete(null));
+      deliveries.clear();
     }
   }
 
-  private void heard(long number) {
-    synchronized (hearings) {
-      var waiting = hearings.remove(number);
+  private void delivered(long number) {
+    synchronized (deliveries) {
+      var waiting = deliveries.remove(number);
       if (waiting != null) {
         waiting.complete(null);
       }
     }
   }
 
-  private RankDied diedOrNever() {
+  private RankDied deathOrUnconnected() {
     var how = death;
     return new RankDied(how != null ? how : new Death(rank, pid(), -1));
   }
 
-  private interface Heard {
+  private interface Handler {
     void accept(FromRank message);
   }
 
-  private void listen(String name, Connection connection, Heard heard) {
+  private void listen(String name, Connection connection, Handler delivered) {
     Thread.ofPlatform()
         .daemon()
         .name("braid-rank-" + rank + "-" + name)
@@ -258,7 +253,7 @@ public final class RankProcess {
             () -> {
               try {
                 while (true) {
-                  heard.accept(FromRank.read(connection.in()));
+                  delivered.accept(FromRank.read(connection.in()));
                 }
               } catch (IOException e) {
                 close(connection);
@@ -267,38 +262,38 @@ public final class RankProcess {
             });
   }
 
-  private void heardOnExecution(FromRank message) {
+  private void onExecution(FromRank message) {
     switch (message) {
       case FromRank.Answer answer -> {
-        CompletableFuture<FromRank.Answer> asked;
+        CompletableFuture<FromRank.Answer> request;
         synchronized (pending) {
-          asked = pending.remove();
+          request = pending.remove();
         }
-        asked.complete(answer);
+        request.complete(answer);
       }
-      case FromRank other -> heardByItself(other);
+      case FromRank other -> onEvent(other);
     }
   }
 
-  private void heardOnControl(FromRank message) {
+  private void onControl(FromRank message) {
     switch (message) {
       case FromRank.Pong pong -> {
         heartbeat = new Heartbeat(pong, System.nanoTime());
         beatAnswered = true;
-        heard(pong.number());
+        delivered(pong.number());
       }
       case FromRank.Waiting waiting -> waitingStep = waiting.step();
-      case FromRank.Resting resting -> {
-        var asked = restings.remove(resting.number());
-        if (asked != null) {
-          asked.complete(resting.atRest());
+      case FromRank.Resting reply -> {
+        var request = idleQueries.remove(reply.number());
+        if (request != null) {
+          request.complete(reply.atRest());
         }
       }
-      case FromRank other -> heardByItself(other);
+      case FromRank other -> onEvent(other);
     }
   }
 
-  private void heardByItself(FromRank message) {
+  private void onEvent(FromRank message) {
     switch (message) {
       case FromRank.Display shown ->
           events.accept(
@@ -326,8 +321,8 @@ public final class RankProcess {
             });
   }
 
-  /// Waits for the end of the process; false where it has not come by the deadline
-  /// (`System.nanoTime`), or the wait was interrupted.
+  /// Waits for the end of the process; returns false after the deadline (`System.nanoTime`), or if
+  /// interrupted.
   boolean hasLeft(long deadlineNanos) {
     try {
       return process.waitFor(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
@@ -337,7 +332,7 @@ public final class RankProcess {
     }
   }
 
-  /// All that the rank still said is reported before its death is.
+  /// Reports the death after all output of the rank.
   private void awaitExit(Thread out, Thread err) {
     try {
       process.waitFor();
@@ -359,7 +354,7 @@ public final class RankProcess {
       pending.forEach(p -> p.completeExceptionally(new RankDied(how)));
       pending.clear();
     }
-    heardAll();
+    completeDeliveries();
     close(execution);
     close(control);
     events.accept(new RankEvent.Died(rank, how));
@@ -371,13 +366,13 @@ public final class RankProcess {
         connection.close();
       }
     } catch (IOException e) {
-      // The other end is dead; there is nothing left to lose on this one.
+      // The other end is dead.
       return;
     }
   }
 
-  /// Ends the process at once; its death is reported like any other. One that even so does not end
-  /// is taken for dead, so that nobody waits for its answers.
+  /// Kills the process; its death is reported like any other. If it does not end, it is declared
+  /// dead, so that no caller waits for its answers.
   public void kill() {
     process.destroyForcibly();
     Thread.ofPlatform()
@@ -387,25 +382,25 @@ public final class RankProcess {
             () -> {
               if (!hasLeft(killedBy())) {
                 System.err.println(
-                    "braid: rank %d (pid %d) was killed but has not ended within %d s; its GPU is free when it has"
+                    "braid: rank %d (pid %d) was killed but has not ended within %d s; its GPU stays in use until it ends"
                         .formatted(rank, pid(), KILL_PATIENCE.toSeconds()));
                 died(new Death(rank, pid(), Death.KILLED));
               }
             });
   }
 
-  /// Ends a process that is frozen, and so cannot end what it was told to.
+  /// Kills a frozen process, which cannot stop on its own.
   public void killFrozen() {
     endedFrozen = true;
     kill();
   }
 
-  /// Whether the process was ended because it was frozen.
+  /// Returns true if the process was killed because it was frozen.
   public boolean endedFrozen() {
     return endedFrozen;
   }
 
-  /// When a process that is killed now must have ended (`System.nanoTime`).
+  /// Returns the deadline for a process that is killed now (`System.nanoTime`).
   static long killedBy() {
     return System.nanoTime() + KILL_PATIENCE.toNanos();
   }

@@ -22,7 +22,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
-/// The rank processes of a session: started together, watched, ended together.
+/// The rank processes of a session: started, watched and ended together.
 public final class RankSet implements AutoCloseable {
   private static final Duration READY_TIMEOUT = Duration.ofSeconds(30);
   private static final Duration HELLO_TIMEOUT = Duration.ofSeconds(5);
@@ -31,23 +31,23 @@ public final class RankSet implements AutoCloseable {
 
   private final RankKind kind;
   private final List<RankProcess> ranks;
-  private final ScheduledExecutorService heart;
+  private final ScheduledExecutorService heartbeats;
   private final AtomicLong beats = new AtomicLong();
 
   private RankSet(RankKind kind, List<RankProcess> ranks) {
     this.kind = kind;
     this.ranks = List.copyOf(ranks);
-    heart =
+    heartbeats =
         Executors.newSingleThreadScheduledExecutor(
             Thread.ofPlatform().daemon().name("braid-heartbeat").factory());
-    // With a delay, not at a rate: a front that was paused must not make up for missed beats.
+    // Fixed delay, not fixed rate: a front that was paused must not catch up on missed beats.
     var _ =
-        heart.scheduleWithFixedDelay(this::beat, 0, HEARTBEAT.toMillis(), TimeUnit.MILLISECONDS);
+        heartbeats.scheduleWithFixedDelay(
+            this::beat, 0, HEARTBEAT.toMillis(), TimeUnit.MILLISECONDS);
   }
 
-  /// Starts the ranks and returns when each has said hello on both of its connections.
-  /// `environment` is what all of them get beside torchrun's variables; `token` is what they prove
-  /// themselves with.
+  /// Starts the ranks and returns when each has connected both of its connections. `environment` is
+  /// added to torchrun's variables for all of them; `token` authenticates them.
   public static RankSet start(
       int count,
       String token,
@@ -55,9 +55,9 @@ public final class RankSet implements AutoCloseable {
       Map<String, String> environment,
       Consumer<RankEvent> events) {
     var started = new ArrayList<RankProcess>();
-    Consumer<String> said = System.err::println;
+    Consumer<String> output = System.err::println;
     try (var server = new ServerSocket(0, 2 * count + 8, InetAddress.getLoopbackAddress());
-        var log = new FoldedLog(said)) {
+        var log = new FoldedLog(output)) {
       for (int rank = 0; rank < count; rank++) {
         started.add(
             new RankProcess(
@@ -78,7 +78,7 @@ public final class RankSet implements AutoCloseable {
     }
   }
 
-  /// Returns when they are gone, or one cannot be ended.
+  /// Kills ranks and waits until they have ended or cannot be ended.
   private static void kill(List<RankProcess> ranks) {
     ranks.forEach(RankProcess::kill);
     long killed = RankProcess.killedBy();
@@ -114,19 +114,19 @@ public final class RankSet implements AutoCloseable {
         throw new BraidException(
             "ranks "
                 + missing
-                + " did not report within "
+                + " did not connect within "
                 + READY_TIMEOUT.toSeconds()
                 + " s of their start; is the machine overloaded? try fewer ranks (-n)");
       }
-      nextCaller(server)
+      nextConnection(server)
           .ifPresent(
               socket -> Thread.ofVirtual().start(() -> greet(socket, token, ranks, attached, log)));
     }
   }
 
-  /// Waits a moment for a connection; without one it is time to look after the processes and the
-  /// clock.
-  private static Optional<Socket> nextCaller(ServerSocket server) throws IOException {
+  /// Waits briefly for a connection; empty without one, so that the caller can check processes and
+  /// the deadline.
+  private static Optional<Socket> nextConnection(ServerSocket server) throws IOException {
     try {
       return Optional.of(server.accept());
     } catch (SocketTimeoutException e) {
@@ -150,13 +150,13 @@ public final class RankSet implements AutoCloseable {
       connection.readTimeoutMillis((int) HELLO_TIMEOUT.toMillis());
       var hello = Hello.read(connection.in());
       if (!hello.hasToken(token) || hello.rank() < 0 || hello.rank() >= ranks.size()) {
-        throw new IOException("its token is not this session's");
+        throw new IOException("its token does not match this session's");
       }
       connection.readTimeoutMillis(0);
       ranks.get(hello.rank()).attach(connection, hello.control());
       attached.countDown();
     } catch (IOException | OutOfMemoryError e) {
-      // Java throws OutOfMemoryError if it may start no more threads.
+      // Java throws OutOfMemoryError if it cannot start more threads.
       log.repeated(
           "braid: refused a connection: " + e.getMessage(),
           "braid: refused a connection from %s: %s".formatted(from, e.getMessage()));
@@ -168,7 +168,7 @@ public final class RankSet implements AutoCloseable {
     try {
       refused.close();
     } catch (IOException e) {
-      // Nothing was to be sent on it.
+      // The refused socket carries no data yet.
     }
   }
 
@@ -189,23 +189,23 @@ public final class RankSet implements AutoCloseable {
     return ranks.get(rank);
   }
 
-  /// The first death, if there was one: a set with a dead rank runs no more cells.
+  /// Returns the first death, if any: a set with a dead rank runs no more cells.
   public Optional<Death> death() {
     return ranks.stream().flatMap(r -> r.death().stream()).findFirst();
   }
 
-  public void tellAll(ToRank message) {
-    ranks.forEach(r -> r.tell(message));
+  public void sendAll(ToRank message) {
+    ranks.forEach(r -> r.send(message));
   }
 
-  /// Ends every rank: asked first, then made; it returns even if one cannot be ended. Twice is
-  /// harmless.
+  /// Ends every rank: asks first, then kills; returns even if one cannot be ended. Further calls
+  /// have no effect.
   @Override
   public void close() {
-    heart.shutdownNow();
-    tellAll(new ToRank.Exit());
-    long asked = System.nanoTime() + kind.leave().toNanos();
-    var staying = ranks.stream().filter(rank -> !rank.hasLeft(asked)).toList();
+    heartbeats.shutdownNow();
+    sendAll(new ToRank.Exit());
+    long deadline = System.nanoTime() + kind.exitTime().toNanos();
+    var staying = ranks.stream().filter(rank -> !rank.hasLeft(deadline)).toList();
     kill(staying);
   }
 }

@@ -1,4 +1,4 @@
-/// The front's side of the rank processes: starting, watching, talking to them.
+/// Rank processes as the front sees them: starts and watches them and exchanges messages.
 @NullMarked
 package braid.launcher.ranks;
 

@@ -4,12 +4,12 @@ import braid.model.MemoryKind;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/// The cell that runs the self-test.
+/// Source of the cell that runs the self-test.
 public final class SelfTestCell {
   private SelfTestCell() {}
 
-  /// @param kinds of symmetric memory; all where there are none
-  /// @param programs random ones, from that seed on
+  /// @param kinds kinds of symmetric memory; empty for all
+  /// @param programs number of random programs, from this seed on
   public static String source(List<MemoryKind> kinds, boolean quick, int programs, long seed) {
     var ofKinds =
         kinds.isEmpty()

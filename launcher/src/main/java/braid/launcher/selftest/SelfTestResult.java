@@ -10,12 +10,12 @@ import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Optional;
 
-/// How a self-test ended, and what came of each way until then. Its JSON is `{"selftest": 1,
-/// "braid": VERSION, "backend", "why", "ranks", "ok": BOOLEAN, "summary", "failure": TEXT or null,
-/// "ways": [{"what", "method", "transport", "memory", "dtype", "outcome": "ok" | "not_available" |
-/// "wrong" | "not_run", "cases", "said"}, …]}`; fields stay, new ones may come.
+/// Result of a self-test, with every way until its end. Its JSON is `{"selftest": 1, "braid":
+/// VERSION, "backend", "why", "ranks", "ok": BOOLEAN, "summary", "failure": TEXT or null, "ways":
+/// [{"what", "method", "transport", "memory", "dtype", "outcome": "ok" | "not_available" | "wrong"
+/// | "not_run", "cases", "said"}, …]}`. Fields are stable, and new ones may be added.
 ///
-/// @param failure why it broke off, if it did
+/// @param failure why it was aborted, if it was
 public record SelfTestResult(List<TestedWay> ways, Optional<CellFailure> failure) {
   private static final int SHAPE = 1;
 
@@ -27,7 +27,8 @@ public record SelfTestResult(List<TestedWay> ways, Optional<CellFailure> failure
     return ways.stream().filter(way -> way.outcome() == outcome).count();
   }
 
-  /// What breaks off is told by how; else anything wrong or left out is wrong, and so is nothing.
+  /// Returns the exit code: that of the failure, if aborted; else an error if anything is wrong or
+  /// was not run, or if nothing was available.
   public ExitCode exitCode() {
     if (failure.isPresent()) {
       return CellAttempt.exitCode(failure.get());
@@ -45,10 +46,10 @@ public record SelfTestResult(List<TestedWay> ways, Optional<CellFailure> failure
             count(Outcome.WRONG),
             count(Outcome.NOT_AVAILABLE),
             count(Outcome.NOT_RUN) == 0 ? "" : ", %d NOT RUN".formatted(count(Outcome.NOT_RUN)),
-            failure.isPresent() ? ", BROKEN OFF" : "");
+            failure.isPresent() ? ", ABORTED" : "");
   }
 
-  /// @param about what else is to be said first, such as versions
+  /// @param about first fields of the JSON, such as versions
   public String json(JsonObject about) {
     var json = new JsonObject();
     json.addProperty("selftest", SHAPE);

@@ -8,10 +8,10 @@ import java.util.List;
 import java.util.SequencedSet;
 import java.util.TreeMap;
 
-/// All ways on a screen or two. Those of which the same is to be said are put together, part by
-/// part; only what is wrong keeps a line each.
+/// All ways on a screen or two. Ways with the same result are grouped, part by part; each wrong one
+/// has its own line.
 public final class SelfTestTable {
-  /// Ways that share all but the parts that are sets of several.
+  /// Ways that share all parts except those with several values.
   private record Group(List<SequencedSet<String>> parts, Outcome outcome, String said, int cases) {
     Group without(int part) {
       var others = new ArrayList<>(parts);
@@ -20,7 +20,7 @@ public final class SelfTestTable {
     }
   }
 
-  /// In which order parts are put together: first what most ways have in common.
+  /// Order of grouping: first the parts that most ways have in common.
   private static final List<String> ORDER =
       List.of("dtype", "memory", "transport", "method", "what");
 
@@ -86,7 +86,7 @@ public final class SelfTestTable {
     return groups;
   }
 
-  /// Puts together what differs in that part only.
+  /// Merges groups that differ only in this part.
   private static void merge(List<Group> groups, int part) {
     var merged = new LinkedHashMap<Group, Group>();
     for (var group : groups) {

@@ -5,16 +5,16 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 
-/// What came of one way, as a rank said it in a line of its output.
+/// Result of one way, parsed from a line of a rank's output.
 ///
-/// @param parts what it is made of, by the names in [#PARTS]
-/// @param said why it is not available, or what was wrong first; of random programs that are right,
-///   their seed and what they were made of
+/// @param parts its parts, by the names in [#PARTS]
+/// @param said why it is unavailable, or its first error; for correct random programs, their seed
+///   and composition
 public record TestedWay(List<String> parts, Outcome outcome, int cases, String said) {
   public static final List<String> PARTS =
       List.of("what", "method", "transport", "memory", "dtype");
 
-  /// What there can be to say, in the library's words.
+  /// Outcomes, in the library's words.
   public enum Outcome {
     OK,
     NOT_AVAILABLE,
@@ -27,7 +27,7 @@ public record TestedWay(List<String> parts, Outcome outcome, int cases, String s
     }
   }
 
-  /// Begins a line that is such a row. Libraries print to the same stream.
+  /// First field of a result line. Libraries print to the same stream.
   static final String MARK = "\u001eself-test";
 
   private static final int FIELDS = PARTS.size() + 4;
@@ -36,7 +36,7 @@ public record TestedWay(List<String> parts, Outcome outcome, int cases, String s
     parts = List.copyOf(parts);
   }
 
-  /// Empty where the line is none of these.
+  /// Parses a line; empty if it is not a result.
   static Optional<TestedWay> read(String line) {
     var fields = line.split("\t", -1);
     if (fields.length != FIELDS || !fields[0].equals(MARK)) {
@@ -59,7 +59,7 @@ public record TestedWay(List<String> parts, Outcome outcome, int cases, String s
     return parts.get(PARTS.indexOf("memory"));
   }
 
-  /// "all-gather-gemm, ring, workers, native, bf16".
+  /// Describes the way: "all-gather-gemm, ring, workers, native, bf16".
   public String words() {
     return String.join(", ", parts.stream().filter(part -> !part.equals("-")).toList());
   }

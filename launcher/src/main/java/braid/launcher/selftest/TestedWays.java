@@ -7,21 +7,21 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 
-/// Listens to the cell: keeps what it says of each way, and passes on whatever else is printed.
+/// Output of the self-test's cell: collects results of ways and forwards all other output.
 public final class TestedWays implements CellOutput {
   private final Consumer<TestedWay> progress;
   private final Consumer<String> other;
   private final StringBuilder line = new StringBuilder();
   private final List<TestedWay> ways = new ArrayList<>();
 
-  /// @param progress hears of each way as it comes
-  /// @param other hears what else ranks print
+  /// @param progress receives each way
+  /// @param other receives other output of ranks
   public TestedWays(Consumer<TestedWay> progress, Consumer<String> other) {
     this.progress = progress;
     this.other = other;
   }
 
-  /// Those that have come so far, which is all of them once the cell is over.
+  /// Returns the ways so far; complete once the cell is over.
   public synchronized List<TestedWay> ways() {
     return List.copyOf(ways);
   }
@@ -47,7 +47,7 @@ public final class TestedWays implements CellOutput {
     other.accept(text);
   }
 
-  /// What has a name would be updated in its place, such as a progress bar: the rows tell that.
+  /// Forwards displays without a name. Named ones, such as progress bars, repeat the rows.
   @Override
   public void display(MimeBundle bundle, String displayId) {
     if (displayId.isEmpty()) {
@@ -60,6 +60,6 @@ public final class TestedWays implements CellOutput {
 
   @Override
   public String readLine(String prompt) throws IOException {
-    throw new IOException("a self-test asks nobody");
+    throw new IOException("self-tests provide no input");
   }
 }

@@ -1,4 +1,4 @@
-/// The library's self-test as a cell on all ranks, and what it says.
+/// The library's self-test as a cell on all ranks, and its report.
 @NullMarked
 package braid.launcher.selftest;
 

@@ -2,7 +2,7 @@ package braid.launcher.session;
 
 import braid.launcher.cell.CellFailure;
 
-/// Carries a failure out of the middle of a cell.
+/// Failure thrown within a cell.
 final class CellFailed extends Exception {
   private static final long serialVersionUID = 1;
 

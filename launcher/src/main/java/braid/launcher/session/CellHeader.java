@@ -9,25 +9,24 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// The `%%` lines a cell may begin with: where it runs, whether it is timed, and what of its output
-/// is shown. `body` is the cell with those lines left empty, so that line numbers stay what they
-/// are.
+/// The `%%` lines at the beginning of a cell: where it runs, whether it is timed, and its output.
+/// `body` is the cell with those lines blanked, so that line numbers stay the same.
 record CellHeader(
-    Where where,
+    Placement placement,
     boolean timed,
     Optional<OutputMode> output,
     Optional<OutputLimit> limit,
     String body) {
-  sealed interface Where {
-    record Everywhere() implements Where {}
+  sealed interface Placement {
+    record Everywhere() implements Placement {}
 
-    record Ranks(List<Integer> chosen) implements Where {}
+    record Ranks(List<Integer> chosen) implements Placement {}
 
-    record Front() implements Where {}
+    record Front() implements Placement {}
   }
 
   static CellHeader of(Cell cell, int ranks) throws MagicError {
-    Where where = new Where.Everywhere();
+    Placement placement = new Placement.Everywhere();
     boolean timed = false;
     var output = Optional.<OutputMode>empty();
     var limit = Optional.<OutputLimit>empty();
@@ -38,15 +37,15 @@ record CellHeader(
         at++;
       }
       if (!body.substring(at).startsWith("%%")) {
-        return new CellHeader(where, timed, output, limit, body.toString());
+        return new CellHeader(placement, timed, output, limit, body.toString());
       }
       int end = body.indexOf("\n", at);
       end = end < 0 ? body.length() : end;
       var words = body.substring(at + 2, end).strip().split("\\s+", 2);
       var rest = words.length > 1 ? words[1] : "";
       switch (words[0]) {
-        case "rank", "ranks" -> where = new Where.Ranks(parseRanks(rest, ranks));
-        case "front" -> where = new Where.Front();
+        case "rank", "ranks" -> placement = new Placement.Ranks(parseRanks(rest, ranks));
+        case "front" -> placement = new Placement.Front();
         case "time" -> timed = true;
         case "output" -> output = Optional.of(outputMode(rest));
         case "output-limit" -> limit = Optional.of(outputLimit(rest));
@@ -98,8 +97,8 @@ record CellHeader(
     return chosen.stream().distinct().sorted().toList();
   }
 
-  /// The lowest rank that runs the cell.
+  /// Returns the lowest rank that runs the cell.
   int first() {
-    return where instanceof Where.Ranks(var chosen) ? chosen.getFirst() : 0;
+    return placement instanceof Placement.Ranks(var chosen) ? chosen.getFirst() : 0;
   }
 }

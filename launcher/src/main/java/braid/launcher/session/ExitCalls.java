@@ -10,27 +10,27 @@ import java.lang.constant.ConstantDescs;
 import java.lang.constant.MethodTypeDesc;
 import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
 
-/// Calls of a `%%front` cell that would end the front's process. They are woven into calls of the
-/// methods here, which fail the cell instead. Method references, reflection and libraries are not
-/// woven; [braid.launcher.ProcessExit] sees to it that they do not end a run as if it had finished.
+/// Replaces calls of a `%%front` cell that would end the front's process by methods that fail the
+/// cell. Method references, reflection and libraries are not covered; [braid.launcher.ProcessExit]
+/// prevents them from ending a run with success.
 @SuppressWarnings("DoNotCallSuggester")
 public final class ExitCalls {
-  private static final ClassDesc HERE = ClassDesc.of(ExitCalls.class.getName());
+  private static final ClassDesc REPLACEMENTS = ClassDesc.of(ExitCalls.class.getName());
   private static final ClassDesc RUNTIME = ClassDesc.of("java.lang.Runtime");
 
   private ExitCalls() {}
 
-  /// In place of `System.exit`.
+  /// Replaces `System.exit`.
   public static void exit(int code) {
     throw refused("System.exit", code);
   }
 
-  /// In place of `Runtime.exit`.
+  /// Replaces `Runtime.exit`.
   public static void exit(Runtime runtime, int code) {
     throw refused("Runtime.exit", code);
   }
 
-  /// In place of `Runtime.halt`.
+  /// Replaces `Runtime.halt`.
   public static void halt(Runtime runtime, int code) {
     throw refused("Runtime.halt", code);
   }
@@ -56,21 +56,24 @@ public final class ExitCalls {
         ClassTransform.transformingMethodBodies(
             (code, element) -> {
               switch (replaced(element)) {
-                case "System.exit" -> code.invokestatic(HERE, "exit", takes(ConstantDescs.CD_int));
+                case "System.exit" ->
+                    code.invokestatic(REPLACEMENTS, "exit", signature(ConstantDescs.CD_int));
                 case "Runtime.exit" ->
-                    code.invokestatic(HERE, "exit", takes(RUNTIME, ConstantDescs.CD_int));
+                    code.invokestatic(
+                        REPLACEMENTS, "exit", signature(RUNTIME, ConstantDescs.CD_int));
                 case "Runtime.halt" ->
-                    code.invokestatic(HERE, "halt", takes(RUNTIME, ConstantDescs.CD_int));
+                    code.invokestatic(
+                        REPLACEMENTS, "halt", signature(RUNTIME, ConstantDescs.CD_int));
                 default -> code.with(element);
               }
             }));
   }
 
-  private static MethodTypeDesc takes(ClassDesc... parameters) {
+  private static MethodTypeDesc signature(ClassDesc... parameters) {
     return MethodTypeDesc.of(ConstantDescs.CD_void, parameters);
   }
 
-  /// The method that is called, if its class is one of the two.
+  /// Returns the called method, if it belongs to one of the two classes.
   private static String replaced(CodeElement element) {
     if (!(element instanceof InvokeInstruction call)) {
       return "";

@@ -2,7 +2,7 @@ package braid.launcher.session;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.compile.Origins;
 import braid.launcher.fanout.FanOut;
 import braid.launcher.fanout.Invocation;
@@ -22,12 +22,12 @@ import java.util.stream.Collectors;
 import jdk.jshell.UnresolvedReferenceException;
 import org.jspecify.annotations.Nullable;
 
-/// Says why a cell failed, root cause first: which rank, which line, what it threw and why; then
-/// what the other ranks were doing. Ranks that failed alike are named once.
+/// Explains why a cell failed, root cause first: rank, line, exception and causes; then the state
+/// of the other ranks. Ranks with the same failure are listed once.
 final class FailureReport {
   private static final int MAX_FRAMES = 12;
 
-  /// For `all`: the cell ran in the front, on no rank.
+  /// Value of `all` for a cell that ran in the front.
   private static final int FRONT = 0;
 
   private final Cell cell;
@@ -44,9 +44,9 @@ final class FailureReport {
     this.origins = origins;
   }
 
-  /// `all` is how many ranks there are, whether the cell ran on them or not; `mapped` is the root
-  /// cause as JShell saw it, whose stack names snippets; `frozen` are the ranks that this cell's
-  /// end did not wait for.
+  /// Returns the failure of a cell. `all` is the number of ranks of the session; `mapped` is the
+  /// root cause as JShell saw it, whose stack names snippets; `frozen` are ranks that were not
+  /// waited for.
   static CellFailure of(
       Cell cell,
       Origins origins,
@@ -59,7 +59,7 @@ final class FailureReport {
         .build(new TreeMap<>(ended), mapped, interrupted);
   }
 
-  /// Of a cell that ran in the front.
+  /// Returns the failure of a cell that ran in the front.
   static CellFailure ofFront(
       Cell cell,
       Origins origins,
@@ -71,24 +71,24 @@ final class FailureReport {
     return new FailureReport(cell, origins, FRONT, List.of()).build(ended, mapped, interrupted);
   }
 
-  /// The user wanted it to end where nothing of it ran, or all that ran ended well.
+  /// Returns the failure of an interrupted cell of which nothing ran, or everything succeeded.
   static CellFailure interrupted(Cell cell) {
     var message = cell.name() + " was interrupted";
-    return new CellFailure(Kind.INTERRUPTED, "Interrupted", message, List.of(message));
+    return new CellFailure(Cause.INTERRUPTED, "Interrupted", message, List.of(message));
   }
 
-  /// A rank died before this cell.
+  /// Returns the failure of a cell after a rank's death.
   static CellFailure dead(Death death) {
     var message = death + " earlier; %restart starts new ranks";
-    return new CellFailure(Kind.RANK_DIED, "RankDied", message, List.of(message));
+    return new CellFailure(Cause.RANK_DIED, "RankDied", message, List.of(message));
   }
 
-  /// The user wanted the cell to end, and ranks that did not answer were ended though no step of it
+  /// Returns the failure of an interrupted cell whose frozen ranks were ended although no step
   /// failed.
   static CellFailure ended(Cell cell, List<Death> frozen) {
     var message = cell.name() + " was interrupted; " + unanswering(frozen);
     return new CellFailure(
-        Kind.RANK_DIED, "Interrupted", message, List.of(message, "%restart starts new ranks."));
+        Cause.RANK_DIED, "Interrupted", message, List.of(message, "%restart starts new ranks."));
   }
 
   private static String unanswering(List<Death> frozen) {
@@ -96,7 +96,7 @@ final class FailureReport {
             .map(death -> "rank %d (pid %d)".formatted(death.rank(), death.pid()))
             .collect(Collectors.joining(", "))
         + " did not answer and "
-        + were(frozen)
+        + wasOrWere(frozen)
         + " ended";
   }
 
@@ -104,11 +104,12 @@ final class FailureReport {
     return frozen.stream().anyMatch(death -> death.rank() == rank);
   }
 
-  /// The cell ended only because the user insisted: ranks were ended and new ones started.
+  /// Returns the failure of a cell that was interrupted twice: ranks were ended and new ones
+  /// started.
   static CellFailure insisted(
       Cell cell, Optional<Integer> line, List<Integer> dead, List<String> before) {
     var message =
-        "%s%s was interrupted twice: %s did not stop; the ranks were ended and new ones started; what cells declared is gone"
+        "%s%s was interrupted twice: %s did not stop; the ranks were ended and new ones started; all declarations are lost"
             .formatted(
                 cell.name(),
                 line.map(n -> ", line " + n + ",").orElse(""),
@@ -116,7 +117,7 @@ final class FailureReport {
                     + dead.stream().map(String::valueOf).collect(Collectors.joining(", ")));
     var text = new ArrayList<>(List.of(message));
     before.stream().filter(said -> said.endsWith("released.")).forEach(text::add);
-    return new CellFailure(Kind.INTERRUPTED, "Interrupted", message, text);
+    return new CellFailure(Cause.INTERRUPTED, "Interrupted", message, text);
   }
 
   private CellFailure build(
@@ -140,7 +141,7 @@ final class FailureReport {
       text.add(message);
       others(failures, null);
       text.add("%restart starts new ranks.");
-      return new CellFailure(Kind.RANK_DIED, "RankDied", message, text);
+      return new CellFailure(Cause.RANK_DIED, "RankDied", message, text);
     }
     if (interrupted && root.map(Invocation::isConsequence).orElse(true)) {
       var message =
@@ -154,12 +155,15 @@ final class FailureReport {
         text.add("%restart starts new ranks.");
       }
       return new CellFailure(
-          endedByUs().isEmpty() ? Kind.INTERRUPTED : Kind.RANK_DIED, "Interrupted", message, text);
+          endedByUs().isEmpty() ? Cause.INTERRUPTED : Cause.RANK_DIED,
+          "Interrupted",
+          message,
+          text);
     }
     if (root.isEmpty()) {
       var message =
           mapped == null ? "the cell failed without a reason" : String.valueOf(mapped.getMessage());
-      return new CellFailure(Kind.EXCEPTION, "InternalError", message, List.of(message));
+      return new CellFailure(Cause.EXCEPTION, "InternalError", message, List.of(message));
     }
     return thrown(root.get(), failures, mapped);
   }
@@ -181,20 +185,20 @@ final class FailureReport {
     endedByUs().ifPresent(who -> text.add(who + "; %restart starts new ranks."));
     boolean verification = root.find(VerificationFailed.class).isPresent();
     return new CellFailure(
-        verification ? Kind.VERIFICATION : Kind.EXCEPTION, first.className(), message, text);
+        verification ? Cause.VERIFICATION : Cause.EXCEPTION, first.className(), message, text);
   }
 
   private static String message(RankFailure root, @Nullable Throwable mapped) {
-    if (root.kind() == RankFailure.Kind.UNRESOLVED
+    if (root.cause() == RankFailure.Cause.UNRESOLVED
         && mapped instanceof UnresolvedReferenceException unresolved) {
       return "it calls `"
           + unresolved.getSnippet().name()
-          + "`, which refers to what is not declared yet";
+          + "`, which refers to something not declared yet";
     }
     return root.root().message();
   }
 
-  /// What the ranks other than those of the root cause say.
+  /// Adds the failures of ranks other than the root cause.
   private void others(Map<Integer, RankFailure> failures, @Nullable RankFailure root) {
     failures.values().stream()
         .filter(f -> !Invocation.isConsequence(f))
@@ -224,31 +228,32 @@ final class FailureReport {
           if (aborted.isPresent()) {
             var what = GroupAborted.waitedFor(aborted.get().message());
             waits.computeIfAbsent(what, w -> new ArrayList<>()).add(rank);
-          } else if (failure.kind() == RankFailure.Kind.STOPPED) {
+          } else if (failure.cause() == RankFailure.Cause.STOPPED) {
             stopped.add(rank);
           }
         });
     waits.forEach(
         (what, ranks) ->
-            text.add(ranks(ranks) + " waited for " + what + " and " + were(ranks) + " released."));
+            text.add(
+                ranks(ranks) + " waited for " + what + " and " + wasOrWere(ranks) + " released."));
     if (!stopped.isEmpty() && all != FRONT) {
-      text.add(ranks(stopped) + " " + were(stopped) + " stopped.");
+      text.add(ranks(stopped) + " " + wasOrWere(stopped) + " stopped.");
     }
   }
 
-  /// The ranks that the session ended, if it did.
+  /// Returns the ranks that the session ended, if any.
   private Optional<String> endedByUs() {
     var ended = new ArrayList<String>();
     if (!frozen.isEmpty()) {
       ended.add(unanswering(frozen));
     }
     if (!givenUp.isEmpty()) {
-      ended.add(ranks(givenUp) + " did not stop and " + were(givenUp) + " ended");
+      ended.add(ranks(givenUp) + " did not stop and " + wasOrWere(givenUp) + " ended");
     }
     return ended.isEmpty() ? Optional.empty() : Optional.of(String.join("; ", ended));
   }
 
-  private static String were(List<?> ranks) {
+  private static String wasOrWere(List<?> ranks) {
     return ranks.size() == 1 ? "was" : "were";
   }
 
@@ -260,7 +265,7 @@ final class FailureReport {
   }
 
   private static boolean alike(RankFailure a, RankFailure b) {
-    return a.kind() == b.kind() && a.root().toString().equals(b.root().toString());
+    return a.cause() == b.cause() && a.root().toString().equals(b.root().toString());
   }
 
   private String ranks(List<Integer> ranks) {
@@ -303,7 +308,7 @@ final class FailureReport {
     return null;
   }
 
-  /// The frames from where it was thrown down to the cell, the cell's own in the cell's terms.
+  /// Adds the stack frames down to the cell; the cell's own frames show cell and line.
   private void frames(@Nullable Throwable mapped, RankFailure.Thrown thrown) {
     var stack = mapped == null ? List.<StackTraceElement>of() : List.of(mapped.getStackTrace());
     if (stack.isEmpty()) {

@@ -28,16 +28,16 @@ import jdk.jshell.spi.ExecutionControl.EngineTerminationException;
 import jdk.jshell.spi.ExecutionControl.NotImplementedException;
 import org.jspecify.annotations.Nullable;
 
-/// Where `%%front` cells live: in the front's own JVM, with variables of their own.
+/// Scope of `%%front` cells: the front's own JVM, with its own variables.
 final class FrontScope implements AutoCloseable {
-  /// Runs a snippet here and keeps its value as it is, or what it threw.
-  private static final class Here extends LocalExecutionControl {
+  /// Runs a snippet and keeps its value, or the exception.
+  private static final class FrontExecution extends LocalExecutionControl {
     private final StoppableRun running = new StoppableRun();
     private final BooleanSupplier interrupted;
     private @Nullable Object value;
     private @Nullable RankFailure failure;
 
-    private Here(BooleanSupplier interrupted) {
+    private FrontExecution(BooleanSupplier interrupted) {
       this.interrupted = interrupted;
     }
 
@@ -47,7 +47,7 @@ final class FrontScope implements AutoCloseable {
       super.load(ExitCalls.refuse(classes));
     }
 
-    /// An interrupt that came while it was compiled stops it at once.
+    /// Invokes a snippet. An interrupt during its compilation stops it at once.
     @Override
     protected String invoke(Method method) throws ReflectiveOperationException {
       var out = System.out;
@@ -69,7 +69,8 @@ final class FrontScope implements AutoCloseable {
       }
     }
 
-    /// Without streams the JDK's engine would fail, and everything else that the front prints.
+    /// Restores null streams: the JDK's engine would fail without them, and so would all output of
+    /// the front.
     private static void restore(PrintStream out, PrintStream err) {
       if (System.err == null) {
         System.setErr(err);
@@ -82,7 +83,7 @@ final class FrontScope implements AutoCloseable {
     }
   }
 
-  /// What the front's cells show goes where their text goes.
+  /// Sends displays of front cells to the cell's output.
   private record FrontOutbox(CellRun run) implements Outbox {
     @Override
     public void publish(MimeBundle bundle) {}
@@ -98,17 +99,17 @@ final class FrontScope implements AutoCloseable {
     }
   }
 
-  private final Gathered gathered;
+  private final GatheredEvidence gathered;
   private final BooleanSupplier interrupted;
-  private final Here here;
+  private final FrontExecution execution;
   private final Origins origins = new Origins();
   private @Nullable CellCompiler compiler;
 
-  /// `interrupted` is whether the user wants the running cell to end.
-  FrontScope(Gathered gathered, BooleanSupplier interrupted) {
+  /// Creates the scope; `interrupted` is true while the running cell is interrupted.
+  FrontScope(GatheredEvidence gathered, BooleanSupplier interrupted) {
     this.gathered = gathered;
     this.interrupted = interrupted;
-    here = new Here(interrupted);
+    execution = new FrontExecution(interrupted);
   }
 
   Optional<MimeBundle> run(String name, String body, CellRun run) throws CellFailed {
@@ -117,16 +118,16 @@ final class FrontScope implements AutoCloseable {
     var err = System.err;
     Outbox.OF_THREAD.set(new FrontOutbox(run));
     var printed = print(run, Channel.STDOUT);
-    var complained = print(run, Channel.STDERR);
+    var errors = print(run, Channel.STDERR);
     System.setOut(printed);
-    System.setErr(complained);
+    System.setErr(errors);
     try {
       return pieces(cell);
     } catch (CompileError e) {
       throw new CellFailed(e.failure());
     } finally {
       printed.flush();
-      complained.flush();
+      errors.flush();
       System.setOut(out);
       System.setErr(err);
       Outbox.OF_THREAD.remove();
@@ -155,7 +156,7 @@ final class FrontScope implements AutoCloseable {
           throw new CellFailed(error.get().failure());
         }
         if (event.exception() != null) {
-          throw failed(cell, here.failure, event.exception());
+          throw failed(cell, execution.failure, event.exception());
         }
         result =
             java.shown()
@@ -170,10 +171,10 @@ final class FrontScope implements AutoCloseable {
 
   private MimeBundle rendered(Cell cell) throws CellFailed {
     try {
-      return Renderings.of(here.value);
+      return Renderings.of(execution.value);
     } catch (RuntimeException | Error e) {
-      // The value's own `toString` has thrown.
-      throw failed(cell, RankFailure.of(RankFailure.Kind.THROWN, -1, e), null);
+      // Thrown by the value's own `toString`.
+      throw failed(cell, RankFailure.of(RankFailure.Cause.THROWN, -1, e), null);
     }
   }
 
@@ -184,14 +185,14 @@ final class FrontScope implements AutoCloseable {
   }
 
   private CellCompiler compiler() {
-    var made = compiler;
-    if (made == null) {
-      made = new CellCompiler(here);
-      Prelude.imports(made);
-      Prelude.eval(made, Prelude.PROFILES.formatted(gathered.name()));
-      compiler = made;
+    var current = compiler;
+    if (current == null) {
+      current = new CellCompiler(execution);
+      Prelude.imports(current);
+      Prelude.eval(current, Prelude.PROFILES.formatted(gathered.name()));
+      compiler = current;
     }
-    return made;
+    return current;
   }
 
   private static PrintStream print(CellRun run, Channel channel) {
@@ -212,7 +213,7 @@ final class FrontScope implements AutoCloseable {
   }
 
   void interrupt() {
-    here.running.stop();
+    execution.running.stop();
   }
 
   @Override

@@ -1,10 +1,10 @@
 package braid.launcher.session;
 
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import java.util.List;
 
-/// A magic used wrongly; the message says how to use it.
+/// A misused magic; the message explains its use.
 final class MagicError extends Exception {
   private static final long serialVersionUID = 1;
 
@@ -14,6 +14,6 @@ final class MagicError extends Exception {
 
   CellFailure failure() {
     var message = String.valueOf(getMessage());
-    return new CellFailure(Kind.MAGIC, "MagicError", message, List.of(message));
+    return new CellFailure(Cause.MAGIC, "MagicError", message, List.of(message));
   }
 }

@@ -5,7 +5,7 @@ import braid.launcher.cell.MagicName;
 import braid.launcher.compile.CellCompiler.Piece;
 import braid.launcher.output.CellRun;
 import braid.launcher.ranks.RankEvent.Channel;
-import braid.launcher.session.magic.Declared;
+import braid.launcher.session.magic.DeclarationTable;
 import braid.launcher.session.magic.MavenJars;
 import braid.launcher.session.magic.RankTable;
 import braid.model.BraidException;
@@ -20,23 +20,23 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.zip.ZipFile;
 
-/// What a line that begins with `%` does.
+/// Runs magic lines, which begin with `%`.
 final class Magics {
-  /// Found on PATH.
+  /// Maven's program on PATH.
   private static final String MAVEN = "mvn";
 
-  /// More than any cell: the compiler needs a multiple of it.
+  /// Larger than any cell: the compiler needs a multiple of it.
   private static final int MAX_LOADED_BYTES = 16 << 20;
 
   private final Session session;
-  private final Gathered gathered;
+  private final GatheredEvidence evidence;
   private final FrontScope front;
   private final ArrayDeque<Path> loading = new ArrayDeque<>();
 
-  Magics(Session session, Gathered gathered) {
+  Magics(Session session, GatheredEvidence evidence) {
     this.session = session;
-    this.gathered = gathered;
-    front = new FrontScope(gathered, session::isInterrupted);
+    this.evidence = evidence;
+    front = new FrontScope(evidence, session::isInterrupted);
   }
 
   FrontScope front() {
@@ -72,7 +72,7 @@ final class Magics {
                 .formatted(session.size(), (System.nanoTime() - start) / 1e9));
       }
       case "jars" -> jars(rest);
-      case "who" -> run.text(Channel.STDOUT, Declared.in(session.compiler().shell()));
+      case "who" -> run.text(Channel.STDOUT, DeclarationTable.in(session.compiler().shell()));
       case "time" -> {
         if (rest.isEmpty()) {
           throw new MagicError("%time wants code on the same line; %%time times a whole cell");
@@ -109,11 +109,12 @@ final class Magics {
   private void add(List<Path> paths) {
     for (var path : paths) {
       session.compiler().shell().addToClasspath(path.toString());
-      gathered.added(path);
+      evidence.added(path);
     }
   }
 
-  /// The compiler takes any path, and then fails at every cell if the path is no jar.
+  /// Checks for jars or folders of classes: the compiler accepts any path, and then fails at every
+  /// cell.
   private static void requireClasses(Path path) throws MagicError {
     if (Files.isDirectory(path)) {
       return;
@@ -125,11 +126,12 @@ final class Magics {
         throw new MagicError(mistake + " holds no class");
       }
     } catch (IOException e) {
-      throw new MagicError(mistake + " is no zip: " + e.getMessage());
+      throw new MagicError(mistake + " is not a zip: " + e.getMessage());
     }
   }
 
-  /// Anything else may never end to be read, and no interrupt would end that.
+  /// Checks for a regular file: reading anything else may never end, and no interrupt would stop
+  /// it.
   private static void requireRegular(String magic, Path path, String mistake) throws MagicError {
     if (!Files.exists(path)) {
       throw new MagicError(magic + ": no such file: " + path);
@@ -160,7 +162,7 @@ final class Magics {
     run.text(Channel.STDOUT, "output is " + session.output() + "\n");
   }
 
-  /// The text of a file as a cell that is called by its name, so that failures say file and line.
+  /// Runs a file as a cell named after it, so that failures show file and line.
   private Optional<MimeBundle> load(String name, CellRun run) throws MagicError, CellFailed {
     if (name.isEmpty()) {
       throw new MagicError("%load wants a .java or .jsh file");

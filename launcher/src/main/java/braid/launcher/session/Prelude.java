@@ -5,7 +5,7 @@ import braid.model.BraidException;
 import java.util.List;
 import jdk.jshell.Snippet;
 
-/// What every notebook finds there already: Java's usual imports, Braid's names, and `world`.
+/// Initial declarations of every notebook: Java's usual imports, Braid's names, and `world`.
 final class Prelude {
   private static final List<String> IMPORTS =
       List.of(
@@ -29,11 +29,12 @@ final class Prelude {
           "import static braid.model.Method.*;",
           "import static braid.model.Transport.*;");
 
-  /// On the ranks only: the front is no rank.
+  /// Declared on the ranks only: the front is not a rank.
   static final String WORLD = "var world = ProcessGroup.world();";
 
-  /// In the front only: what the ranks handed over.
-  static final String PROFILES = "var profiles = braid.launcher.session.Gathered.named(\"%s\");";
+  /// Declared in the front only: the ranks' measurements.
+  static final String PROFILES =
+      "var profiles = braid.launcher.session.GatheredEvidence.named(\"%s\");";
 
   private Prelude() {}
 
@@ -45,7 +46,7 @@ final class Prelude {
     for (var event : compiler.eval(snippet)) {
       if (event.status() != Snippet.Status.VALID || event.exception() != null) {
         throw new BraidException(
-            "the session could not begin: "
+            "the session could not start: "
                 + snippet
                 + " failed"
                 + (event.exception() == null ? "" : ": " + event.exception().getMessage()));

@@ -22,7 +22,7 @@ import java.util.concurrent.FutureTask;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// The ranks with the compiler that feeds them: all that a restart replaces.
+/// The ranks and their compiler, which a restart replaces.
 final class RankCluster implements AutoCloseable {
   /// Prepares the folder of native libraries, so that a refusal comes before any rank starts.
   private static void prepareLibraries() {
@@ -35,7 +35,8 @@ final class RankCluster implements AutoCloseable {
 
   private static final int TOKEN_BYTES = 16;
 
-  /// A program that uses NVLink multicast and dies can take the host's GPUs out of service.
+  /// NVLink multicast is off: a program that dies while using it can take the host's GPUs out of
+  /// service.
   private static final Map<String, String> WITHOUT_MULTICAST =
       Map.of("NCCL_NVLS_ENABLE", "0", "NVSHMEM_DISABLE_NVLS", "1");
 
@@ -55,7 +56,7 @@ final class RankCluster implements AutoCloseable {
     this.compiler = compiler;
   }
 
-  /// Starts the ranks, and while they start, the compiler. A start that fails leaves nothing open.
+  /// Starts the ranks and, in parallel, the compiler. A failed start leaves nothing open.
   static RankCluster start(SessionOptions options, Consumer<RankEvent> events) {
     SharedFileSweep.ofKilledSessions().line().ifPresent(RankCluster::warn);
     prepareLibraries();
@@ -72,7 +73,7 @@ final class RankCluster implements AutoCloseable {
   private static RankCluster start(
       SessionOptions options, Consumer<RankEvent> events, String token, StoreServer store) {
     var environment = environment(options, store.port());
-    // What the ranks would refuse is refused here, once and before any process is started.
+    // Refuses invalid settings here, once and before any process is started.
     var _ = Env.read(withRank(environment, options.ranks(), token));
     var starting =
         new FutureTask<>(
@@ -83,7 +84,7 @@ final class RankCluster implements AutoCloseable {
     boolean complete = false;
     try {
       compiler = new CellCompiler(fanOut);
-      // Imports are compiled but not run: they bring in the compiler's classes meanwhile.
+      // Imports are compiled but not run: they load the compiler's classes meanwhile.
       Prelude.imports(compiler);
       var ranks = starting.get();
       Prelude.eval(compiler, Prelude.WORLD);
@@ -107,7 +108,7 @@ final class RankCluster implements AutoCloseable {
     }
   }
 
-  /// Ends the ranks of a start that failed; nobody waits for ranks that are still being started.
+  /// Ends the ranks of a failed start, without waiting for ranks that are still being started.
   private static void abandon(FutureTask<RankSet> starting, String token) {
     Runnable end =
         () -> {

@@ -34,18 +34,18 @@ import java.util.concurrent.locks.ReentrantLock;
 import jdk.jshell.SnippetEvent;
 import org.jspecify.annotations.Nullable;
 
-/// The heart: runs cells on all ranks and merges what they say. It knows JShell, magics, ranks and
-/// outputs, and nothing of Jupyter.
+/// Runs cells on all ranks and merges their output. Depends on JShell, magics, ranks and outputs,
+/// but not on Jupyter.
 public final class Session implements AutoCloseable {
   private static final Duration DELIVERY = Duration.ofMillis(50);
 
-  /// Takes some twenty seconds to compile.
+  /// Number of statements that take some twenty seconds to compile.
   private static final int MANY_STATEMENTS = 1_000;
 
   private final SessionOptions options;
   private final ReentrantLock oneCell = new ReentrantLock();
   private final Drain drain = new Drain();
-  private final Gathered gathered;
+  private final GatheredEvidence evidence;
   private final Magics magics;
   private final ScheduledExecutorService clock =
       Executors.newSingleThreadScheduledExecutor(
@@ -55,18 +55,18 @@ public final class Session implements AutoCloseable {
   private OutputMode mode = OutputMode.DIFF;
   private OutputLimit limit;
   private volatile boolean closed;
-  private volatile RankCluster crew;
+  private volatile RankCluster cluster;
   private long outputNanos;
 
   private Session(SessionOptions options) {
     this.options = options;
     limit = options.outputLimit();
-    gathered = new Gathered(options.home(), this::complain);
-    magics = new Magics(this, gathered);
+    evidence = new GatheredEvidence(options.home(), this::warn);
+    magics = new Magics(this, evidence);
     try {
-      crew = RankCluster.start(options, this::happened);
+      cluster = RankCluster.start(options, this::onRankEvent);
     } catch (RuntimeException | Error e) {
-      gathered.close();
+      evidence.close();
       clock.shutdownNow();
       throw e;
     }
@@ -80,18 +80,18 @@ public final class Session implements AutoCloseable {
     return new Session(options);
   }
 
-  /// What is measured and put on the class path from now on is named in that run's manifest.
+  /// Records later measurements and class path changes in the manifest of this experiment.
   public void recordIn(Experiment experiment) {
-    gathered.recordIn(experiment);
+    evidence.recordIn(experiment);
   }
 
-  /// Runs one cell to its end. Cells are run one at a time; a second call waits.
+  /// Runs one cell to its end. Cells run one at a time; a second call waits.
   public Outcome run(Cell cell, CellOutput output) {
     long start = System.nanoTime();
     oneCell.lock();
     try {
       interrupted = false;
-      crew.fanOut().begin();
+      cluster.fanOut().begin();
       var header = CellHeader.of(cell, ranks().size());
       var run =
           new CellRun(
@@ -109,8 +109,8 @@ public final class Session implements AutoCloseable {
       } catch (CellFailed e) {
         failure = Optional.of(e.failure());
       }
-      if (crew.fanOut().insisted() && ranks().death().isPresent() && !closed) {
-        failure = Optional.of(startAnew(cell, failure));
+      if (cluster.fanOut().insisted() && ranks().death().isPresent() && !closed) {
+        failure = Optional.of(restartAfterInsisting(cell, failure));
       } else if (failure.isEmpty() && interrupted && frozen().size() > frozenBefore) {
         failure = Optional.of(FailureReport.ended(cell, frozen()));
       }
@@ -124,7 +124,7 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /// The ranks that were ended because they did not answer when a cell was to end.
+  /// Returns the ranks that were ended because they did not answer when a cell had to end.
   private List<Death> frozen() {
     return ranks().all().stream()
         .filter(rank -> rank.endedFrozen())
@@ -132,14 +132,14 @@ public final class Session implements AutoCloseable {
         .toList();
   }
 
-  /// The user insisted and ranks had to be ended: there are new ones at once.
-  private CellFailure startAnew(Cell cell, Optional<CellFailure> failure) {
+  /// Restarts after ranks were ended by the user's second interrupt.
+  private CellFailure restartAfterInsisting(Cell cell, Optional<CellFailure> failure) {
     var dead =
         ranks().all().stream()
             .filter(rank -> rank.death().isPresent())
             .map(rank -> rank.rank())
             .toList();
-    var line = crew.origins().runningLine();
+    var line = cluster.origins().runningLine();
     restart();
     return FailureReport.insisted(
         cell, line, dead, failure.map(CellFailure::traceback).orElse(List.of()));
@@ -149,14 +149,14 @@ public final class Session implements AutoCloseable {
       throws CellFailed {
     long start = ranNanos();
     try {
-      return switch (header.where()) {
-        case CellHeader.Where.Front() -> magics.front().run(cell.name(), header.body(), run);
-        case CellHeader.Where.Ranks(var chosen) -> {
-          crew.fanOut().select(chosen);
+      return switch (header.placement()) {
+        case CellHeader.Placement.Front() -> magics.front().run(cell.name(), header.body(), run);
+        case CellHeader.Placement.Ranks(var chosen) -> {
+          cluster.fanOut().select(chosen);
           yield runPieces(new Cell(cell.name(), header.body()), run);
         }
-        case CellHeader.Where.Everywhere() -> {
-          crew.fanOut().selectAll();
+        case CellHeader.Placement.Everywhere() -> {
+          cluster.fanOut().selectAll();
           yield runPieces(new Cell(cell.name(), header.body()), run);
         }
       };
@@ -167,22 +167,21 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /// Runs the pieces of a cell one after the other, each on all chosen ranks; then waits for what
-  /// they printed.
+  /// Runs the pieces of a cell in order, each on all selected ranks; then waits for their output.
   Optional<MimeBundle> runPieces(Cell cell, CellRun run) throws CellFailed {
     Optional<MimeBundle> result = Optional.empty();
-    int compiledBefore = crew.compiler().compiled();
+    int compiledBefore = cluster.compiler().compiled();
     boolean ran = false;
     try {
-      var pieces = crew.compiler().split(cell);
+      var pieces = cluster.compiler().split(cell);
       if (pieces.size() >= MANY_STATEMENTS) {
-        complain(
-            "note: each of the %d statements of this cell is compiled and run by itself, in 20 ms or more; a method or a block { } of them is compiled at once"
+        warn(
+            "note: each of the %d statements of this cell is compiled and run separately, in 20 ms or more; a method or a block { } of them is compiled at once"
                 .formatted(pieces.size()));
       }
       for (var piece : pieces) {
         if (interrupted) {
-          // What the pieces before gave to streams must not go on into the next measurement.
+          // Work that earlier pieces enqueued must not run into the next measurement.
           resume();
           throw new CellFailed(FailureReport.interrupted(cell));
         }
@@ -195,14 +194,14 @@ public final class Session implements AutoCloseable {
               }
             };
       }
-      CellCompiler.growth(compiledBefore, crew.compiler().compiled()).ifPresent(this::complain);
+      CellCompiler.growth(compiledBefore, cluster.compiler().compiled()).ifPresent(this::warn);
       return result;
     } catch (CompileError e) {
       throw new CellFailed(e.failure());
     } catch (MagicError e) {
       throw new CellFailed(e.failure());
     } finally {
-      // Magics need no rank; a frozen one must not keep them from ending.
+      // Magics need no rank; a frozen one must not block them.
       if (ran) {
         drain();
       }
@@ -214,20 +213,20 @@ public final class Session implements AutoCloseable {
     if (death.isPresent()) {
       throw new CellFailed(FailureReport.dead(death.get()));
     }
-    var fanOut = crew.fanOut();
+    var fanOut = cluster.fanOut();
     var origin = new Origins.Origin(cell.name(), piece.firstLine(), cell.source());
     fanOut.render(piece.shown());
-    crew.origins().expect(origin);
+    cluster.origins().expect(origin);
     var events = eval(piece.source());
     Optional<MimeBundle> result = Optional.empty();
     for (var event : events) {
       if (event.causeSnippet() == null) {
-        crew.origins().put(event.snippet().id(), origin);
-        result = settle(event, piece, cell, run);
-        crew.compiler()
+        cluster.origins().put(event.snippet().id(), origin);
+        result = resultOf(event, piece, cell, run);
+        cluster
+            .compiler()
             .lacks(event)
-            .ifPresent(
-                lacking -> complain("note: this cannot be used before it is declared: " + lacking));
+            .ifPresent(lacking -> warn("note: not usable until this is declared: " + lacking));
       }
     }
     return result;
@@ -235,36 +234,36 @@ public final class Session implements AutoCloseable {
 
   private List<SnippetEvent> eval(String source) throws CellFailed {
     try {
-      return crew.compiler().eval(source);
+      return cluster.compiler().eval(source);
     } catch (IllegalStateException e) {
-      // JShell has ended because a rank had, whether the front has seen that yet or not.
-      var lost = crew.fanOut().lost();
-      if (lost.isPresent()) {
-        throw new CellFailed(FailureReport.dead(lost.get()));
+      // JShell has ended because a rank has, whether the front has noticed it or not.
+      var deadRank = cluster.fanOut().deadRank();
+      if (deadRank.isPresent()) {
+        throw new CellFailed(FailureReport.dead(deadRank.get()));
       }
       throw e;
     }
   }
 
-  /// Looks at what one snippet came to.
-  private Optional<MimeBundle> settle(SnippetEvent event, Piece.Java piece, Cell cell, CellRun run)
-      throws CellFailed {
-    var error = crew.compiler().errors(cell, piece, event);
+  /// Evaluates the outcome of one snippet.
+  private Optional<MimeBundle> resultOf(
+      SnippetEvent event, Piece.Java piece, Cell cell, CellRun run) throws CellFailed {
+    var error = cluster.compiler().errors(cell, piece, event);
     if (error.isPresent()) {
       throw new CellFailed(error.get().failure());
     }
-    var ended = crew.fanOut().takeLast();
+    var ended = cluster.fanOut().takeLast();
     boolean failed =
         event.exception() != null
             || ended.stream()
                 .flatMap(e -> e.values().stream())
                 .anyMatch(e -> e instanceof Ending.Dead || Invocation.failure(e).isPresent());
     if (failed) {
-      boolean byUser = interrupted || crew.fanOut().wasInterrupted();
+      boolean byUser = interrupted || cluster.fanOut().wasInterrupted();
       var report =
           FailureReport.of(
               cell,
-              crew.origins(),
+              cluster.origins(),
               ranks().size(),
               ended.orElse(Map.of()),
               event.exception(),
@@ -273,8 +272,8 @@ public final class Session implements AutoCloseable {
       resume();
       throw new CellFailed(report);
     }
-    if (crew.fanOut().disturbed()) {
-      // Its waits ended because they were told to, not because what they waited for had come.
+    if (cluster.fanOut().needsResume()) {
+      // Its waits were released, not completed.
       resume();
       throw new CellFailed(
           frozen().isEmpty()
@@ -292,7 +291,7 @@ public final class Session implements AutoCloseable {
 
   private void resume() {
     try {
-      crew.fanOut().resume();
+      cluster.fanOut().resume();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
@@ -302,8 +301,8 @@ public final class Session implements AutoCloseable {
     long start = System.nanoTime();
     try {
       long number = drain.begin(ranks().size());
-      drain.await(crew.fanOut().mark(number));
-      gathered.settle();
+      drain.await(cluster.fanOut().mark(number));
+      evidence.awaitSaved();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     } finally {
@@ -311,7 +310,7 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  private void happened(RankEvent event) {
+  private void onRankEvent(RankEvent event) {
     var run = current;
     switch (event) {
       case RankEvent.OutputMarked mark -> drain.marked(mark);
@@ -320,7 +319,7 @@ public final class Session implements AutoCloseable {
       case RankEvent.Output output -> System.err.print(output.text());
       case RankEvent.Displayed shown when run != null -> run.shown(shown);
       case RankEvent.Displayed ignored -> {}
-      case RankEvent.Published published -> gathered.published(published.bundle());
+      case RankEvent.Published published -> evidence.published(published.bundle());
       case RankEvent.Silent silent when run != null && oneCell.isLocked() -> run.silent(silent);
       case RankEvent.AnswersAgain again when run != null && oneCell.isLocked() ->
           run.answersAgain(again);
@@ -338,10 +337,10 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  private void complain(String what) {
+  private void warn(String line) {
     var run = current;
     if (run != null) {
-      run.text(Channel.STDERR, what + "\n");
+      run.text(Channel.STDERR, line + "\n");
     }
   }
 
@@ -352,62 +351,62 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /// Stops the running cell on every rank, from another thread. Without one it does nothing, and
-  /// twice is no more than once.
+  /// Interrupts the running cell on every rank, from another thread. Without a running cell, or the
+  /// second time, it has no effect.
   public void interrupt() {
     if (oneCell.isLocked()) {
       interrupted = true;
-      hurry();
-      crew.fanOut().interrupt();
+      stopBlocking();
+      cluster.fanOut().interrupt();
       magics.front().interrupt();
     }
   }
 
-  /// Stops the running cell whatever that takes, because an interrupt did not: ranks that do not
-  /// stop within a moment are ended and new ones started, which the cell's failure says.
+  /// Ends the running cell after an ineffective interrupt: ranks that do not stop within a moment
+  /// are ended and new ones started, which the cell's failure reports.
   public void insist() {
     if (oneCell.isLocked()) {
       interrupted = true;
-      hurry();
-      crew.fanOut().insist();
+      stopBlocking();
+      cluster.fanOut().insist();
       magics.front().interrupt();
     }
   }
 
-  private void hurry() {
+  private void stopBlocking() {
     var run = current;
     if (run != null) {
-      run.hurry();
+      run.stopBlocking();
     }
   }
 
-  /// The ranks that the running cell still waits for.
+  /// Returns the ranks that the running cell still waits for.
   public List<Integer> pending() {
-    return crew.fanOut().pending();
+    return cluster.fanOut().pending();
   }
 
-  /// Stops all ranks and starts them anew; nothing that cells declared is left.
+  /// Ends all ranks and starts new ones; all declarations are lost.
   public void restart() {
     oneCell.lock();
     try {
-      crew.close();
-      crew = RankCluster.start(options, this::happened);
+      cluster.close();
+      cluster = RankCluster.start(options, this::onRankEvent);
       outputNanos = 0;
-      // The old compiler's classes are old enough to stay until the heap is at its limit.
+      // The old compiler's classes are promoted, and would stay until the heap is full.
       System.gc();
     } finally {
       oneCell.unlock();
     }
   }
 
-  /// Where the time of the cells went so far; a restart begins anew.
-  public Stages stages() {
+  /// Returns the time per stage of all cells so far; a restart resets it.
+  public StageTimes stages() {
     oneCell.lock();
     try {
-      var compiler = crew.compiler();
-      var fanOut = crew.fanOut();
+      var compiler = cluster.compiler();
+      var fanOut = cluster.fanOut();
       long onRanks = fanOut.loadNanos() + fanOut.ranNanos();
-      return new Stages(
+      return new StageTimes(
           compiler.splitNanos(),
           compiler.evalNanos() - onRanks,
           fanOut.loadNanos(),
@@ -422,7 +421,7 @@ public final class Session implements AutoCloseable {
     return mode;
   }
 
-  /// From here on, in this cell too; what was printed before is shown as it was to be.
+  /// Sets the output mode, also for the rest of this cell; earlier output keeps the old mode.
   void output(OutputMode next, CellRun run) {
     drain();
     run.mode(next);
@@ -433,7 +432,7 @@ public final class Session implements AutoCloseable {
     return limit;
   }
 
-  /// From here on, in this cell too.
+  /// Sets the output limit, also for the rest of this cell.
   void limit(OutputLimit next, CellRun run) {
     run.limit(next);
     limit = next;
@@ -444,18 +443,18 @@ public final class Session implements AutoCloseable {
   }
 
   long ranNanos() {
-    return crew.fanOut().ranNanos();
+    return cluster.fanOut().ranNanos();
   }
 
   RankSet ranks() {
-    return crew.ranks();
+    return cluster.ranks();
   }
 
   CellCompiler compiler() {
-    return crew.compiler();
+    return cluster.compiler();
   }
 
-  /// What the ranks run on, and why.
+  /// Backend of the ranks, with its reason.
   BackendChoice backend() {
     return options.backend();
   }
@@ -464,19 +463,19 @@ public final class Session implements AutoCloseable {
     return options.ranks();
   }
 
-  /// Answers what an editor asks about code.
+  /// Returns an assistant for editors.
   public Assistant assistant() {
-    return new Assistant(crew.compiler(), crew.origins(), size());
+    return new Assistant(cluster.compiler(), cluster.origins(), size());
   }
 
-  /// Ends every rank and frees what the session holds. Twice is harmless.
+  /// Ends every rank and frees all resources. Further calls have no effect.
   @Override
   public void close() {
     closed = true;
-    hurry();
+    stopBlocking();
     clock.shutdownNow();
     magics.front().close();
-    gathered.close();
-    crew.close();
+    evidence.close();
+    cluster.close();
   }
 }

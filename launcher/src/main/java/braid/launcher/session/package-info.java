@@ -1,4 +1,4 @@
-/// The heart: `Session` runs one cell on all ranks and merges what comes back.
+/// `Session` runs one cell on all ranks and merges their outputs.
 @NullMarked
 package braid.launcher.session;
 

@@ -1,6 +1,6 @@
 package braid.launcher.soak;
 
-/// What is done to a session.
+/// An attack on a session.
 enum Attack {
   INTERRUPT("a cell is interrupted", 36),
   TIME_LIMIT("a cell meets its time limit", 8),
@@ -10,15 +10,15 @@ enum Attack {
   KILL("a rank is killed in a cell", 6),
   KILL_IDLE("a rank is killed between cells", 4),
   EXIT("a rank ends itself", 3),
-  FREEZE("a rank is frozen until that is said", 1),
+  FREEZE("a rank is frozen until that is reported", 1),
   FREEZE_AND_INTERRUPT("a rank is frozen and the cell interrupted", 4),
   RESTART("%restart", 5),
   FRONT("the front is killed", 1);
 
-  /// For people.
+  /// Description for reports.
   final String title;
 
-  /// How often it is drawn, beside the others.
+  /// Relative frequency.
   final int weight;
 
   Attack(String title, int weight) {
@@ -34,7 +34,7 @@ enum Attack {
     return sum;
   }
 
-  /// The attack that stands at that place, from 0 to less than [#weights].
+  /// Returns the attack at this place, from 0 to less than [#weights].
   static Attack at(int place) {
     int left = place;
     for (var attack : values()) {
@@ -43,6 +43,7 @@ enum Attack {
         return attack;
       }
     }
-    throw new IllegalArgumentException("there are fewer weights than " + place);
+    throw new IllegalArgumentException(
+        "place must be less than the sum of weights but was " + place);
   }
 }

@@ -3,14 +3,14 @@ package braid.launcher.soak;
 import java.util.Optional;
 import java.util.OptionalDouble;
 
-/// One attack and what came of it.
+/// One attack and its result.
 ///
-/// @param what was done, for people
-/// @param namedSeconds how long it took until the failure was named; empty where nothing fails
-/// @param fault what did not hold; empty where all did
+/// @param target attacked rank, for reports
+/// @param namedSeconds time until the failure was reported; empty if nothing fails
+/// @param fault broken guarantee; empty if all were kept
 record Event(
     String victim,
     Attack attack,
-    String what,
+    String target,
     OptionalDouble namedSeconds,
     Optional<String> fault) {}

@@ -12,7 +12,7 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.Optional;
 
-/// A session in this process, whose cells run as `braid run` runs them.
+/// A session in this process, whose cells run as in `braid run`.
 final class HeadlessVictim implements Victim {
   private final SessionOptions options;
   private Session session;
@@ -23,31 +23,31 @@ final class HeadlessVictim implements Victim {
     session = Session.start(options);
   }
 
-  /// Hands on what a cell says.
-  private record Heard(RunningCell cell) implements CellOutput {
+  /// Forwards a cell's output.
+  private record Forwarding(RunningCell cell) implements CellOutput {
     @Override
     public void stdout(String text) {
-      cell.say(text);
+      cell.append(text);
     }
 
     @Override
     public void stderr(String text) {
-      cell.say(text);
+      cell.append(text);
     }
 
     @Override
     public void display(MimeBundle bundle, String displayId) {
-      cell.say(bundle.text());
+      cell.append(bundle.text());
     }
 
     @Override
     public void update(MimeBundle bundle, String displayId) {
-      cell.say(bundle.text());
+      cell.append(bundle.text());
     }
 
     @Override
     public String readLine(String prompt) throws IOException {
-      throw new IOException("a soak asks nobody");
+      throw new IOException("soaks provide no input");
     }
   }
 
@@ -69,13 +69,13 @@ final class HeadlessVictim implements Victim {
   @Override
   public RunningCell begin(String code, Optional<Duration> limit) {
     stop = new StopRequest();
-    var asked = stop;
+    var request = stop;
     var cell = new RunningCell();
-    var attempt = new CellAttempt(session, new Cell("the cell", code), new Heard(cell));
+    var attempt = new CellAttempt(session, new Cell("the cell", code), new Forwarding(cell));
     Thread.ofPlatform()
         .daemon()
         .name("soak-headless")
-        .start(() -> run(attempt, new TimeLimits(limit, Optional.empty()), asked, cell));
+        .start(() -> run(attempt, new TimeLimits(limit, Optional.empty()), request, cell));
     return cell;
   }
 
@@ -83,7 +83,7 @@ final class HeadlessVictim implements Victim {
       CellAttempt attempt, TimeLimits limits, StopRequest stop, RunningCell cell) {
     try {
       var outcome = attempt.run(limits, stop);
-      outcome.result().ifPresent(result -> cell.say(result.text()));
+      outcome.result().ifPresent(result -> cell.append(result.text()));
       var failure = outcome.failure();
       cell.end(
           failure.isEmpty(),

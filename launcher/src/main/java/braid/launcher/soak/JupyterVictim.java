@@ -18,7 +18,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// A kernel as Jupyter runs it: started, asked and interrupted by jupyter_client.
+/// A kernel as Jupyter runs it, controlled by jupyter_client.
 final class JupyterVictim implements Victim {
   private static final String SCRIPT = "/braid/soak/jupyter_victim.py";
   private static final List<String> PYTHONS = List.of("python3", "/usr/bin/python3");
@@ -38,9 +38,9 @@ final class JupyterVictim implements Victim {
     front = awaitReady();
   }
 
-  /// @param command what Jupyter starts the kernel with
-  /// @param errors the file that the kernel's own messages go to
-  /// @return empty where no python3 has jupyter_client
+  /// @param command command by which Jupyter starts the kernel
+  /// @param errors file for the kernel's own messages
+  /// @return empty if no python3 has jupyter_client
   static Optional<JupyterVictim> start(List<String> command, Path errors)
       throws IOException, InterruptedException {
     for (var python : PYTHONS) {
@@ -63,7 +63,7 @@ final class JupyterVictim implements Victim {
               .waitFor()
           == 0;
     } catch (IOException e) {
-      return false; // there is no such command
+      return false; // no such command
     }
   }
 
@@ -81,21 +81,21 @@ final class JupyterVictim implements Victim {
         new BufferedReader(
             new InputStreamReader(python.getInputStream(), StandardCharsets.UTF_8))) {
       for (var line = lines.readLine(); line != null; line = lines.readLine()) {
-        heard(JsonParser.parseString(line).getAsJsonObject());
+        received(JsonParser.parseString(line).getAsJsonObject());
       }
     } catch (IOException e) {
-      throw new UncheckedIOException("jupyter_client can no longer be heard", e);
+      throw new UncheckedIOException("jupyter_client cannot be read any more", e);
     }
   }
 
-  private void heard(JsonObject message) {
+  private void received(JsonObject message) {
     var running = cell;
     if (message.has("ready")) {
       ready.add(message.get("ready").getAsLong());
     } else if (running != null && message.has("ended")) {
-      running.end(message.get("ended").getAsBoolean(), message.get("said").getAsString());
+      running.end(message.get("ended").getAsBoolean(), message.get("text").getAsString());
     } else if (running != null) {
-      running.say(message.get("said").getAsString());
+      running.append(message.get("text").getAsString());
     }
   }
 
@@ -113,9 +113,9 @@ final class JupyterVictim implements Victim {
     }
   }
 
-  private void order(String what, String code) {
+  private void order(String action, String code) {
     var order = new JsonObject();
-    order.addProperty("do", what);
+    order.addProperty("do", action);
     order.addProperty("code", code);
     try {
       orders.write(order + "\n");

@@ -14,29 +14,29 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
-/// Attacks one session until its time is over. After each attack the failure must have been named
-/// in time, the session must work, and no process may be left.
+/// Attacks one session until its time is over. After each attack the failure must have been
+/// reported in time, the session must work, and no process may be left.
 ///
 /// ```
 /// attack ─▶ failure named? ─▶ %restart where a rank died ─▶ a pipeline verifies on all ranks ─▶ processes are the ranks'
 /// ```
 final class Soak {
-  /// What a session promises.
+  /// Guaranteed time until a failure is reported.
   static final Duration NAMED_WITHIN = Duration.ofSeconds(5);
 
-  /// A freeze is said only after that long without a heartbeat.
+  /// Time without heartbeats after which a freeze is reported.
   private static final Duration SILENCE = Duration.ofSeconds(5);
 
-  /// No cell takes longer to end; one that does hangs.
+  /// Time after which a cell is considered hung.
   private static final Duration HANGS = Duration.ofSeconds(40);
 
   private static final Duration GONE = Duration.ofSeconds(5);
-  private static final Duration LOOK_AGAIN = Duration.ofMillis(20);
+  private static final Duration POLL = Duration.ofMillis(20);
   private static final int MOST_DELAY_MILLIS = 300;
   private static final int MOST_PAUSE_MILLIS = 500;
   private static final double NANOS_PER_SECOND = 1e9;
 
-  /// Processes of all soaks that are stopped just now.
+  /// Processes that soaks of this process have stopped.
   private static final Set<Long> FROZEN = ConcurrentHashMap.newKeySet();
 
   private static final Pattern PIDS = Pattern.compile("pids \\[([0-9, ]+)]");
@@ -45,23 +45,23 @@ final class Soak {
   private final int ranks;
   private final Random random;
   private final Duration namedWithin;
-  private final Consumer<Event> tell;
+  private final Consumer<Event> onEvent;
   private List<Long> pids = List.of();
 
-  /// The cell of the last attack.
+  /// Cell of the last attack.
   private String last = "";
 
-  /// @param namedWithin how long it may take until a failure is named
-  /// @param tell hears each event
-  Soak(Victim victim, int ranks, long seed, Duration namedWithin, Consumer<Event> tell) {
+  /// @param namedWithin longest time until a failure is reported
+  /// @param onEvent receives each event
+  Soak(Victim victim, int ranks, long seed, Duration namedWithin, Consumer<Event> onEvent) {
     this.victim = victim;
     this.ranks = ranks;
     this.random = new Random(seed);
     this.namedWithin = namedWithin;
-    this.tell = tell;
+    this.onEvent = onEvent;
   }
 
-  /// What did not hold.
+  /// A broken guarantee.
   private static final class Fault extends Exception {
     private static final long serialVersionUID = 1;
 
@@ -70,14 +70,14 @@ final class Soak {
     }
   }
 
-  /// Makes the session warm. Throws where it does not even begin.
+  /// Warms up the session. Throws if it does not work at all.
   void begin() throws InterruptedException {
     try {
       for (int i = 0; i < 3; i++) {
         checkHealth();
       }
     } catch (Fault e) {
-      throw new IllegalStateException("the session did not begin: " + e.getMessage(), e);
+      throw new IllegalStateException("the session did not start: " + e.getMessage(), e);
     }
   }
 
@@ -93,7 +93,7 @@ final class Soak {
       boolean possible =
           switch (attack) {
             case TIME_LIMIT -> victim.hasLimits();
-            // This process is the front of a headless session.
+            // The front of a headless session is this process.
             case FRONT -> victim.front() != ProcessHandle.current().pid();
             default -> true;
           };
@@ -105,7 +105,7 @@ final class Soak {
 
   void one(Attack attack) throws InterruptedException, IOException {
     int rank = random.nextInt(ranks);
-    var what = "rank " + rank;
+    var target = "rank " + rank;
     var named = OptionalDouble.empty();
     Optional<String> fault = Optional.empty();
     try {
@@ -121,14 +121,14 @@ final class Soak {
         throw new IOException("a new session does not work either: " + again.getMessage(), again);
       }
     }
-    tell.accept(new Event(victim.name(), attack, what, named, fault));
+    onEvent.accept(new Event(victim.name(), attack, target, named, fault));
   }
 
-  /// Returns how long it took until the failure was named.
+  /// Performs an attack; returns the time until its failure was reported.
   private OptionalDouble perform(Attack attack, int rank) throws Fault, InterruptedException {
     return switch (attack) {
       case INTERRUPT -> {
-        var cell = begun(Codes.endless(random, rank));
+        var cell = begun(SoakCells.endless(random, rank));
         delay(MOST_DELAY_MILLIS);
         long start = System.nanoTime();
         victim.interrupt();
@@ -137,23 +137,23 @@ final class Soak {
       case TIME_LIMIT -> {
         int millis = 200 + random.nextInt(400);
         long start = System.nanoTime();
-        var cell = begin(Codes.endless(random, rank), Optional.of(Duration.ofMillis(millis)));
+        var cell = begin(SoakCells.endless(random, rank), Optional.of(Duration.ofMillis(millis)));
         yield named(
             cell, start + TimeUnit.MILLISECONDS.toNanos(millis), List.of("must end within"));
       }
       case FAILURE -> {
-        var failing = Codes.Failing.draw(random, rank, ranks);
+        var failing = SoakCells.Failing.draw(random, rank, ranks);
         long start = System.nanoTime();
         yield named(begin(failing.code(), Optional.empty()), start, failing.says());
       }
       case FLOOD -> {
-        var cell = begin(Codes.flood(random), Optional.empty());
+        var cell = begin(SoakCells.flood(random), Optional.empty());
         succeeds(cell);
         says(cell, List.of("flooded"));
         yield OptionalDouble.empty();
       }
       case PAUSE -> {
-        var cell = begun(Codes.finite());
+        var cell = begun(SoakCells.finite());
         signal("STOP", pid(rank));
         delay(MOST_PAUSE_MILLIS);
         signal("CONT", pid(rank));
@@ -161,7 +161,7 @@ final class Soak {
         yield OptionalDouble.empty();
       }
       case KILL -> {
-        var cell = begun(Codes.endless(random, rank));
+        var cell = begun(SoakCells.endless(random, rank));
         delay(MOST_DELAY_MILLIS);
         long start = System.nanoTime();
         signal("KILL", pid(rank));
@@ -175,12 +175,12 @@ final class Soak {
       }
       case EXIT -> {
         long start = System.nanoTime();
-        var cell = begin(Codes.exit(random, rank), Optional.empty());
+        var cell = begin(SoakCells.exit(random, rank), Optional.empty());
         yield named(cell, start, List.of("rank " + rank));
       }
       case FREEZE -> freeze(rank);
       case FREEZE_AND_INTERRUPT -> {
-        var cell = begun(Codes.quiet(random, rank));
+        var cell = begun(SoakCells.quiet(random, rank));
         try {
           signal("STOP", pid(rank));
           delay(MOST_DELAY_MILLIS);
@@ -199,7 +199,7 @@ final class Soak {
       }
       case FRONT -> {
         var before = pids;
-        var _ = begun(Codes.quiet(random, rank));
+        var _ = begun(SoakCells.quiet(random, rank));
         signal("KILL", victim.front());
         long start = System.nanoTime();
         gone(before);
@@ -211,14 +211,14 @@ final class Soak {
   }
 
   private OptionalDouble freeze(int rank) throws Fault, InterruptedException {
-    var cell = begun(Codes.quiet(random, rank));
-    var said = "rank %d (pid %d) has not answered".formatted(rank, pid(rank));
+    var cell = begun(SoakCells.quiet(random, rank));
+    var output = "rank %d (pid %d) has not answered".formatted(rank, pid(rank));
     double seconds;
     try {
       long start = System.nanoTime();
       signal("STOP", pid(rank));
-      if (!cell.awaitSaid(said, HANGS)) {
-        throw new Fault("\"%s\" was not said; %s".formatted(said, end(cell)));
+      if (!cell.awaitOutput(output, HANGS)) {
+        throw new Fault("\"%s\" was not printed; %s".formatted(output, end(cell)));
       }
       seconds = (System.nanoTime() - start) / NANOS_PER_SECOND;
     } finally {
@@ -233,22 +233,22 @@ final class Soak {
     if (seconds > limit.toNanos() / NANOS_PER_SECOND) {
       throw new Fault(
           String.format(
-              Locale.ROOT, "named after %.1f s instead of %d s", seconds, limit.toSeconds()));
+              Locale.ROOT, "reported after %.1f s instead of %d s", seconds, limit.toSeconds()));
     }
     return OptionalDouble.of(seconds);
   }
 
   private RunningCell begin(String code, Optional<Duration> limit) {
-    if (!code.equals(Codes.HEALTH)) {
+    if (!code.equals(SoakCells.HEALTH)) {
       last = code;
     }
     return victim.begin(code, limit);
   }
 
-  /// A cell that prints when it has begun.
+  /// Starts a cell and waits until it prints that it has begun.
   private RunningCell begun(String code) throws Fault, InterruptedException {
     var cell = begin(code, Optional.empty());
-    if (!cell.awaitSaid(Codes.BEGUN, HANGS)) {
+    if (!cell.awaitOutput(SoakCells.BEGUN, HANGS)) {
       throw new Fault("the cell did not begin: " + end(cell));
     }
     return cell;
@@ -267,8 +267,8 @@ final class Soak {
 
   private static void says(RunningCell cell, List<String> wanted) throws Fault {
     for (var text : wanted) {
-      if (!cell.said().contains(text)) {
-        throw new Fault("\"%s\" was not said; %s".formatted(text, end(cell)));
+      if (!cell.output().contains(text)) {
+        throw new Fault("\"%s\" was not printed; %s".formatted(text, end(cell)));
       }
     }
   }
@@ -277,7 +277,7 @@ final class Soak {
     if (!cell.awaitEnd(HANGS)) {
       throw new Fault(
           "the cell did not end in %d s; %s; threads are in %s"
-              .formatted(HANGS.toSeconds(), end(cell), Traces.keepThreads(victim.front())));
+              .formatted(HANGS.toSeconds(), end(cell), Traces.dumpThreads(victim.front())));
     }
   }
 
@@ -289,15 +289,15 @@ final class Soak {
   }
 
   private static String end(RunningCell cell) {
-    var said = cell.said().strip().replace('\n', '|');
+    var output = cell.output().strip().replace('\n', '|');
     int most = 400;
-    return "it said: "
-        + (said.length() <= 2 * most
-            ? said
-            : said.substring(0, most) + " … " + said.substring(said.length() - most));
+    return "its output: "
+        + (output.length() <= 2 * most
+            ? output
+            : output.substring(0, most) + " … " + output.substring(output.length() - most));
   }
 
-  /// The session works again, by `%restart` where a rank has died.
+  /// Checks that the session works again, after `%restart` if a rank has died.
   private void recover(Attack attack) throws Fault, InterruptedException {
     try {
       checkHealth();
@@ -316,20 +316,20 @@ final class Soak {
   }
 
   private void checkHealth() throws Fault, InterruptedException {
-    var cell = begin(Codes.HEALTH, Optional.empty());
+    var cell = begin(SoakCells.HEALTH, Optional.empty());
     succeeds(cell);
-    var said = PIDS.matcher(cell.said());
-    if (!said.find()) {
-      throw new Fault("the ranks did not say their processes; " + end(cell));
+    var output = PIDS.matcher(cell.output());
+    if (!output.find()) {
+      throw new Fault("the ranks did not print their process ids; " + end(cell));
     }
-    var found = Pattern.compile(", ").splitAsStream(said.group(1)).map(Long::valueOf).toList();
+    var found = Pattern.compile(", ").splitAsStream(output.group(1)).map(Long::valueOf).toList();
     if (found.size() != ranks || new HashSet<>(found).size() != ranks) {
-      throw new Fault("%d ranks had to answer but these did: %s".formatted(ranks, found));
+      throw new Fault("%d ranks must answer but these did: %s".formatted(ranks, found));
     }
     pids = found;
   }
 
-  /// The front's ranks are those that answered, and no other process.
+  /// Checks that the front's children are exactly the ranks that answered.
   private void checkProcesses() throws Fault, InterruptedException {
     var wanted = Set.copyOf(pids);
     long end = System.nanoTime() + GONE.toNanos();
@@ -338,7 +338,7 @@ final class Soak {
         throw new Fault(
             "the ranks are %s but the processes %s".formatted(pids, Traces.ranks(victim.front())));
       }
-      Thread.sleep(LOOK_AGAIN);
+      Thread.sleep(POLL);
     }
   }
 
@@ -346,9 +346,9 @@ final class Soak {
     long end = System.nanoTime() + GONE.toNanos();
     while (processes.stream().anyMatch(Traces::lives)) {
       if (System.nanoTime() - end > 0) {
-        throw new Fault("of the processes %s some live on".formatted(processes));
+        throw new Fault("some of the processes %s are still alive".formatted(processes));
       }
-      Thread.sleep(LOOK_AGAIN);
+      Thread.sleep(POLL);
     }
   }
 
@@ -360,7 +360,7 @@ final class Soak {
     Thread.sleep(random.nextInt(mostMillis));
   }
 
-  /// Lets all ranks go on that soaks of this process have frozen.
+  /// Continues all ranks that soaks of this process have frozen.
   static void thaw() {
     try {
       for (long pid : FROZEN) {
@@ -371,7 +371,7 @@ final class Soak {
     }
   }
 
-  /// A process that has ended meanwhile is no error.
+  /// Sends a signal; a process that has ended meanwhile is not an error.
   private static void signal(String name, long pid) throws InterruptedException {
     if (name.equals("STOP")) {
       FROZEN.add(pid);

@@ -7,23 +7,23 @@ import java.util.Locale;
 import java.util.OptionalDouble;
 import java.util.TreeSet;
 
-/// What a soak found, as a table.
+/// Results of a soak, as a table.
 final class SoakReport {
   private final List<Event> events = new ArrayList<>();
   private final List<String> leaks = new ArrayList<>();
-  private final List<String> held = new ArrayList<>();
+  private final List<String> resources = new ArrayList<>();
 
   synchronized void add(Event event) {
     events.add(event);
   }
 
-  synchronized void leaked(String what) {
-    leaks.add(what);
+  synchronized void leaked(String leak) {
+    leaks.add(leak);
   }
 
-  /// Says what a front held when it was warm and in the end.
-  synchronized void held(String victim, Traces.Held warm, Traces.Held end) {
-    held.add(
+  /// Adds the resources of a front after the warm-up and at the end.
+  synchronized void resources(String victim, Traces.Resources warm, Traces.Resources end) {
+    resources.add(
         String.format(
             Locale.ROOT,
             "%s front: threads %d, then %d; descriptors %d, then %d; resident %.0f MiB, then %.0f MiB",
@@ -45,7 +45,7 @@ final class SoakReport {
   }
 
   synchronized void print(PrintWriter out) {
-    out.println("| attack | events | named after, median | at most | faults |");
+    out.println("| attack | events | reported after, median | at most | faults |");
     out.println("|---|---|---|---|---|");
     for (var victim : new TreeSet<>(events.stream().map(Event::victim).toList())) {
       for (var attack : Attack.values()) {
@@ -60,7 +60,7 @@ final class SoakReport {
     }
     out.println(row("all", events));
     out.println();
-    held.forEach(out::println);
+    resources.forEach(out::println);
     for (var event : events) {
       event
           .fault()
@@ -68,7 +68,7 @@ final class SoakReport {
               fault ->
                   out.println(
                       "FAULT %s, %s, %s: %s"
-                          .formatted(event.victim(), event.attack().title, event.what(), fault)));
+                          .formatted(event.victim(), event.attack().title, event.target(), fault)));
     }
     leaks.forEach(leak -> out.println("LEAK " + leak));
     out.flush();
@@ -88,12 +88,12 @@ final class SoakReport {
         "| %s | %d | %s | %s | %d |",
         title,
         these.size(),
-        seconds.length == 0 ? "–" : said(seconds[seconds.length / 2]),
-        seconds.length == 0 ? "–" : said(seconds[seconds.length - 1]),
+        seconds.length == 0 ? "–" : seconds(seconds[seconds.length / 2]),
+        seconds.length == 0 ? "–" : seconds(seconds[seconds.length - 1]),
         faults);
   }
 
-  private static String said(double seconds) {
-    return String.format(Locale.ROOT, "%.2f s", seconds);
+  private static String seconds(double value) {
+    return String.format(Locale.ROOT, "%.2f s", value);
   }
 }

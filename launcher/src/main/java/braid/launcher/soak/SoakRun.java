@@ -16,11 +16,11 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
-/// Soaks of several sessions side by side, and what they leave on the machine.
+/// Soaks of several sessions in parallel, and the check for leaks on the machine.
 ///
-/// @param sessions of [#SESSIONS], those to attack
+/// @param sessions those of [#SESSIONS] to attack
 /// @param kernel the command by which Jupyter starts a kernel
-/// @param progress is told, in words, how far it is
+/// @param progress receives progress lines
 public record SoakRun(
     int ranks,
     int seconds,
@@ -31,23 +31,23 @@ public record SoakRun(
   private static final String HEADLESS = "headless";
   private static final String JUPYTER = "jupyter";
 
-  /// The kinds of session.
+  /// Kinds of sessions.
   public static final List<String> SESSIONS = List.of(HEADLESS, JUPYTER);
 
-  /// Descriptors and threads that a front may gain: what it opens when it is first needed.
+  /// Descriptors and threads that a front may gain by lazy initialization.
   private static final int MOST_GROWTH = 16;
 
-  /// The share of the time after which a front is warm.
+  /// Divisor of the total time for the warm-up.
   private static final int WARM_UP = 10;
 
   private static final int PROGRESS_STEP = 50;
 
-  /// Attacks them for that long and prints what was found. Returns whether all held.
+  /// Attacks the sessions and prints the results. Returns true if all guarantees were kept.
   public boolean run(PrintWriter out) throws IOException, InterruptedException {
     var report = new SoakReport();
     var before = Traces.temporary();
     var home = Files.createTempDirectory("braid-soak");
-    // After Ctrl-C a frozen rank could not see that its front has ended, and would stay.
+    // After Ctrl-C a frozen rank could not notice the end of its front, and would stay.
     Runtime.getRuntime().addShutdownHook(new Thread(Soak::thaw, "soak-thaw"));
     try {
       attackAll(home, report);
@@ -76,14 +76,14 @@ public record SoakRun(
     var soaks = new ArrayList<CompletableFuture<Void>>();
     for (var session : sessions) {
       // Each session has its own attacks.
-      long itsSeed = seed + SESSIONS.indexOf(session);
-      victim(session, home).ifPresent(victim -> soaks.add(beside(victim, itsSeed, end, report)));
+      long sessionSeed = seed + SESSIONS.indexOf(session);
+      victim(session, home).ifPresent(victim -> soaks.add(start(victim, sessionSeed, end, report)));
     }
     for (var soak : soaks) {
       try {
         var _ = soak.get();
       } catch (ExecutionException e) {
-        throw new IOException("the soak broke off: " + e.getCause(), e);
+        throw new IOException("the soak was aborted: " + e.getCause(), e);
       }
     }
   }
@@ -98,16 +98,16 @@ public record SoakRun(
         JupyterVictim.start(kernel, home.resolve("kernel.log")).map(victim -> victim);
     if (jupyter.isEmpty() && sessions.size() == 1) {
       throw new BraidException(
-          "session jupyter needs a python3 that has jupyter_client but there is none; apt install python3-jupyter-client, or say --only headless");
+          "session jupyter needs a python3 with jupyter_client but none was found; apt install python3-jupyter-client, or use --only headless");
     }
     if (jupyter.isEmpty()) {
-      progress.accept("no python3 has jupyter_client: headless alone");
+      progress.accept("no python3 has jupyter_client: headless only");
     }
     return jupyter;
   }
 
-  private CompletableFuture<Void> beside(
-      Victim victim, long itsSeed, long endNanos, SoakReport report) {
+  private CompletableFuture<Void> start(
+      Victim victim, long sessionSeed, long endNanos, SoakReport report) {
     var done = new CompletableFuture<Void>();
     Thread.ofPlatform()
         .name("soak-of-" + victim.name())
@@ -115,7 +115,7 @@ public record SoakRun(
             () -> {
               try {
                 try (victim) {
-                  attack(victim, itsSeed, endNanos, report);
+                  attack(victim, sessionSeed, endNanos, report);
                 }
                 done.complete(null);
               } catch (Exception | Error e) {
@@ -125,15 +125,16 @@ public record SoakRun(
     return done;
   }
 
-  private void attack(Victim victim, long itsSeed, long endNanos, SoakReport report)
+  private void attack(Victim victim, long sessionSeed, long endNanos, SoakReport report)
       throws IOException, InterruptedException {
-    var soak = new Soak(victim, ranks, itsSeed, Soak.NAMED_WITHIN, event -> heard(event, report));
+    var soak =
+        new Soak(victim, ranks, sessionSeed, Soak.NAMED_WITHIN, event -> onEvent(event, report));
     soak.begin();
     soak.until(System.nanoTime() + (endNanos - System.nanoTime()) / WARM_UP);
-    var warm = Traces.Held.by(victim.front());
+    var warm = Traces.Resources.by(victim.front());
     soak.until(endNanos);
-    var end = Traces.Held.by(victim.front());
-    report.held(victim.name(), warm, end);
+    var end = Traces.Resources.by(victim.front());
+    report.resources(victim.name(), warm, end);
     if (end.files() > warm.files() + MOST_GROWTH) {
       report.leaked(
           "descriptors of the %s front: %d, then %d"
@@ -146,7 +147,7 @@ public record SoakRun(
     }
   }
 
-  private void heard(Event event, SoakReport report) {
+  private void onEvent(Event event, SoakReport report) {
     report.add(event);
     int count = report.count();
     event

@@ -13,7 +13,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// What a session leaves on a machine, as Linux shows it.
+/// Traces of a session on the machine: processes, shared memory and temporary files, as Linux shows
+/// them.
 final class Traces {
   private static final Path SHARED_MEMORY = Path.of("/dev/shm");
   private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir", "/tmp"));
@@ -23,10 +24,10 @@ final class Traces {
 
   private Traces() {}
 
-  /// What the front of a session holds.
-  record Held(int threads, int files, double residentMiB) {
-    static Held by(long pid) throws IOException {
-      return new Held(entries(pid, "task"), entries(pid, "fd"), memoryMiB(pid));
+  /// Resources of a session's front.
+  record Resources(int threads, int files, double residentMiB) {
+    static Resources by(long pid) throws IOException {
+      return new Resources(entries(pid, "task"), entries(pid, "fd"), memoryMiB(pid));
     }
   }
 
@@ -45,7 +46,7 @@ final class Traces {
     return 0;
   }
 
-  /// The living ranks of that front.
+  /// Returns the living ranks of this front.
   static List<Long> ranks(long front) {
     return ProcessHandle.of(front).stream()
         .flatMap(ProcessHandle::children)
@@ -62,11 +63,11 @@ final class Traces {
               Path.of("/proc", Long.toString(pid), "cmdline"), StandardCharsets.ISO_8859_1);
       return line.contains(RANK);
     } catch (IOException e) {
-      return false; // it has ended meanwhile
+      return false; // it has ended
     }
   }
 
-  /// Whether there is such a process and it has not ended.
+  /// Returns true if the process exists and has not ended.
   static boolean lives(long pid) {
     try {
       var stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"));
@@ -76,9 +77,9 @@ final class Traces {
     }
   }
 
-  /// Keeps what the threads of a front and its ranks are doing in a file of the current directory.
-  /// Returns its name.
-  static Path keepThreads(long front) throws InterruptedException {
+  /// Writes thread dumps of a front and its ranks to a file in the current directory. Returns its
+  /// name.
+  static Path dumpThreads(long front) throws InterruptedException {
     var file = Path.of("soak-hang-%d.txt".formatted(front));
     var jcmd = Path.of(System.getProperty("java.home", ""), "bin", "jcmd").toString();
     try {
@@ -96,12 +97,12 @@ final class Traces {
     return file;
   }
 
-  /// Names of Braid's in shared memory.
+  /// Braid's names in shared memory.
   static Set<String> shared() throws IOException {
     return named(SHARED_MEMORY);
   }
 
-  /// Names of Braid's among the temporary files.
+  /// Braid's names among the temporary files.
   static Set<String> temporary() throws IOException {
     return named(TEMPORARY);
   }

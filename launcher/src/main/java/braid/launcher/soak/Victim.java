@@ -5,22 +5,22 @@ import java.util.Optional;
 
 /// A live session under attack.
 interface Victim extends AutoCloseable {
-  /// `headless` or `jupyter`.
+  /// Kind of the session: `headless` or `jupyter`.
   String name();
 
-  /// The process that ranks are children of.
+  /// Process whose children are the ranks.
   long front();
 
-  /// Begins a cell; with a limit where this kind of session has limits.
+  /// Starts a cell; the limit applies if this kind of session has limits.
   RunningCell begin(String code, Optional<Duration> limit);
 
-  /// Whether cells can be given a time limit.
+  /// Returns true if cells can have a time limit.
   boolean hasLimits();
 
-  /// Stops the cell that runs, as this session's user does.
+  /// Interrupts the running cell, as this session's user does.
   void interrupt();
 
-  /// Another front with other ranks, whatever has become of these.
+  /// Replaces the front and its ranks, in whatever state they are.
   void renew();
 
   @Override

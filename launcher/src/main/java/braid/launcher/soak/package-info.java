@@ -1,5 +1,5 @@
-/// Attacks on a live session: ranks and fronts that are killed, frozen, interrupted, flooded and
-/// restarted at random, and what must hold after each.
+/// Attacks on a live session: ranks and fronts are killed, frozen, interrupted, flooded and
+/// restarted at random, and conditions are checked after each attack.
 @NullMarked
 package braid.launcher.soak;
 

@@ -8,8 +8,8 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.net.Socket;
 
-/// A socket with both of its buffered ends. TCP_NODELAY and buffered writes belong together:
-/// without either, every cell costs a delayed acknowledgement.
+/// A socket with buffered streams. TCP_NODELAY and buffered writes are both needed: without either,
+/// every cell costs a delayed acknowledgement.
 public final class Connection implements AutoCloseable {
   private static final int BUFFER_BYTES = 1 << 16;
 
@@ -28,16 +28,16 @@ public final class Connection implements AutoCloseable {
     return in;
   }
 
-  /// Sends a whole message; several threads may.
+  /// Sends a whole message; thread-safe.
   public synchronized void send(ToRank message) throws IOException {
     message.write(out);
     out.flush();
   }
 
-  /// As above. The message is complete before a byte of it is sent: one that cannot be written
-  /// leaves the connection as it was.
+  /// Sends a whole message; thread-safe. It is encoded before the first byte is sent: a message
+  /// that cannot be encoded leaves the connection usable.
   ///
-  /// @throws braid.model.BraidException where the message is larger than a message may be
+  /// @throws braid.model.BraidException if the message is too large
   public void send(FromRank message) throws IOException {
     var bytes = new ByteArrayOutputStream();
     message.write(new DataOutputStream(bytes));

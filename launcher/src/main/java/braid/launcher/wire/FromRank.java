@@ -7,10 +7,10 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 
-/// What a rank says to the front. `Value`, `Failed` and `Done` answer a request; the others come
-/// when they come.
+/// Message from a rank to the front. `Value`, `Failed` and `Done` answer a request; the others are
+/// unrequested.
 public sealed interface FromRank {
-  /// An answer to a request; each request has exactly one.
+  /// Answer to a request; each request has exactly one.
   sealed interface Answer extends FromRank {}
 
   record Done() implements Answer {}
@@ -19,22 +19,22 @@ public sealed interface FromRank {
 
   record Failed(RankFailure failure) implements Answer {}
 
-  /// Something to show now. `update` replaces what was shown under the same id.
+  /// A display. `update` replaces the display with the same id.
   record Display(MimeBundle bundle, String displayId, boolean update) implements FromRank {}
 
-  /// Data for the front itself, such as a profile.
+  /// Data for the front, such as a profile.
   record Published(MimeBundle bundle) implements FromRank {}
 
   record InputRequest(String prompt) implements FromRank {}
 
-  /// How the rank is: resident memory, used heap, and what it is waiting for right now.
+  /// State of the rank: resident memory, used heap, and its current waits.
   record Pong(long number, long residentBytes, long heapBytes, List<String> waits)
       implements FromRank {}
 
-  /// The rank waits in that step, perhaps for another rank; said once in a step.
+  /// The rank waits in this step, perhaps for another rank; sent once per step.
   record Waiting(long step) implements FromRank {}
 
-  /// Whether the rank is at rest, as that question asked.
+  /// Answer to `Rest`: true if the rank is idle.
   record Resting(long number, boolean atRest) implements FromRank {}
 
   default void write(DataOutput out) throws IOException {

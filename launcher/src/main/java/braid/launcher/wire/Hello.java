@@ -6,8 +6,8 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 
-/// The first thing a rank says on each of its two connections. Ranks connect in any order, so it
-/// carries the rank; the token shows that the caller was started by this front.
+/// First message of a rank on each of its two connections. Ranks connect in any order, so it
+/// contains the rank; the token proves that this front started the process.
 public record Hello(String token, int rank, long pid, boolean control) {
   private static final int MAGIC = 0x62726431;
   private static final int MAX_TOKEN_BYTES = 256;
@@ -22,11 +22,11 @@ public record Hello(String token, int rank, long pid, boolean control) {
     out.writeBoolean(control);
   }
 
-  /// Reads a hello from somebody not yet trusted: nothing is allocated on their word.
+  /// Reads a hello of an unauthenticated process: allocates nothing by its claims.
   public static Hello read(DataInput in) throws IOException {
     int magic = in.readInt();
     if (magic != MAGIC) {
-      throw new IOException("not a Braid rank: it began with " + Integer.toHexString(magic));
+      throw new IOException("not a Braid rank: its first bytes are " + Integer.toHexString(magic));
     }
     int length = in.readUnsignedShort();
     if (length > MAX_TOKEN_BYTES) {

@@ -9,16 +9,16 @@ import java.util.Locale;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// What a rank's cell threw, as it was there: every cause with its class, message and stack.
-public record RankFailure(Kind kind, int unresolvedId, List<Thrown> chain) {
-  public enum Kind {
+/// Failure of a rank's cell: every cause with its class, message and stack.
+public record RankFailure(Cause cause, int unresolvedId, List<Thrown> chain) {
+  public enum Cause {
     /// The cell's own code threw.
     THROWN,
-    /// The cell called something that was declared but refers to what does not exist yet.
+    /// The cell called a declaration that refers to something not declared yet.
     UNRESOLVED,
     /// The cell was interrupted.
     STOPPED,
-    /// The rank could not do what it was asked; a defect of Braid.
+    /// The rank could not handle a request; a defect of Braid.
     INTERNAL
   }
 
@@ -29,23 +29,24 @@ public record RankFailure(Kind kind, int unresolvedId, List<Thrown> chain) {
     }
   }
 
-  /// A chain longer than this is a circle or as good as one.
+  /// Longest chain of causes; a longer one is considered circular.
   private static final int MAX_CAUSES = 20;
 
   private static final int MAX_FRAMES = 200;
   private static final int MAX_MESSAGE_CHARS = 1 << 16;
 
-  /// Always succeeds, though methods of `thrown` are the cell's own and may throw.
-  public static RankFailure of(Kind kind, int unresolvedId, Throwable thrown) {
+  /// Returns the failure. Never throws, although methods of `thrown` may be the cell's own and
+  /// throw.
+  public static RankFailure of(Cause cause, int unresolvedId, Throwable thrown) {
     return new RankFailure(
-        kind,
+        cause,
         unresolvedId,
         chain(thrown).stream()
             .map(t -> new Thrown(t.getClass().getName(), message(t), stack(t)))
             .toList());
   }
 
-  /// The exception and its causes, outermost first, as far as they can be asked for.
+  /// Returns the exception and its causes, outermost first, as far as they are readable.
   public static List<Throwable> chain(Throwable thrown) {
     var chain = new ArrayList<Throwable>();
     for (Throwable t = thrown; t != null && chain.size() < MAX_CAUSES; t = cause(t)) {
@@ -93,13 +94,13 @@ public record RankFailure(Kind kind, int unresolvedId, List<Thrown> chain) {
     return chain.getFirst();
   }
 
-  /// The first link of the chain that is of this class.
+  /// Returns the first exception of this class in the chain.
   public Optional<Thrown> find(Class<?> type) {
     return chain.stream().filter(t -> t.className.equals(type.getName())).findFirst();
   }
 
   void write(DataOutput out) throws IOException {
-    Wire.writeText(out, kind.name());
+    Wire.writeText(out, cause.name());
     out.writeInt(unresolvedId);
     out.writeInt(chain.size());
     for (var thrown : chain) {
@@ -118,7 +119,7 @@ public record RankFailure(Kind kind, int unresolvedId, List<Thrown> chain) {
   }
 
   static RankFailure read(DataInput in) throws IOException {
-    var kind = Kind.valueOf(Wire.readText(in));
+    var cause = Cause.valueOf(Wire.readText(in));
     int unresolvedId = in.readInt();
     int count = in.readInt();
     var chain = new ArrayList<Thrown>();
@@ -134,6 +135,6 @@ public record RankFailure(Kind kind, int unresolvedId, List<Thrown> chain) {
       }
       chain.add(new Thrown(className, message, stack));
     }
-    return new RankFailure(kind, unresolvedId, chain);
+    return new RankFailure(cause, unresolvedId, chain);
   }
 }

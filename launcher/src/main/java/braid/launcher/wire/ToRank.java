@@ -6,25 +6,25 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 
-/// What the front says to a rank. The first seven go over the execution connection and are answered
-/// in order; the rest go over the control connection, where they arrive also while a cell runs.
+/// Message from the front to a rank. The first six use the execution connection and are answered in
+/// order; the rest use the control connection, where they arrive also while a cell runs.
 public sealed interface ToRank {
   /// Classes that the front compiled; every rank loads the same bytes.
   record Load(List<ClassBytes> classes) implements ToRank {}
 
-  /// The bytes are shared, not copied: nobody changes them.
+  /// A class. The bytes are shared, not copied, and never modified.
   @SuppressWarnings("ArrayRecordComponent")
   record ClassBytes(String name, byte[] bytes) {}
 
-  /// Runs a static method, as that step of the session. `render` asks for its value in every form;
-  /// without it the value stays in the rank.
+  /// Runs a static method as a step of the session. With `render` its value is returned in every
+  /// format; without it the value stays in the rank.
   record Invoke(String className, String methodName, boolean render, long step) implements ToRank {}
 
   record VarValue(String className, String varName) implements ToRank {}
 
   record AddToClasspath(String path) implements ToRank {}
 
-  /// After a failed cell: forget what was released, begin a new epoch of groups and signals.
+  /// Resumes after a failed cell: clears the release, and begins a new epoch of groups and signals.
   record Resume(int epoch) implements ToRank {}
 
   /// Marks the rank's stdout and stderr, so that the front knows where this cell's output ends.
@@ -35,13 +35,13 @@ public sealed interface ToRank {
   /// Stops the running cell.
   record Interrupt() implements ToRank {}
 
-  /// Frees whoever waits for another rank, because the wait can no longer end well.
+  /// Releases waits for other ranks, because they can no longer complete.
   record Release(String reason) implements ToRank {}
 
-  /// Asks whether the rank is at rest: nothing of a cell runs in it, and its streams are done.
+  /// Queries whether the rank is idle: no code of a cell runs in it, and its streams are idle.
   record Rest(long number) implements ToRank {}
 
-  /// Names the ranks that have ended that step, are at rest, and so cannot come to anything in it.
+  /// Lists the ranks that have ended this step, are idle, and so can no longer take part in it.
   record Departed(long step, List<Integer> ranks) implements ToRank {}
 
   /// A line for `System.in`, or its end.

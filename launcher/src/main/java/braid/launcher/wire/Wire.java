@@ -9,12 +9,12 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 
-/// The few shapes that messages are made of. Lengths are checked before memory is taken for them.
+/// Encoding of the parts of messages. Lengths are checked before memory is allocated.
 final class Wire {
-  /// A class, a chart or a text larger than this is a mistake, not a message.
+  /// Largest part of a message.
   private static final int MAX_BYTES = 1 << 28;
 
-  /// Of all forms of what a cell shows, together. In UTF-8 this many always fit into a part.
+  /// Most characters of all formats of a display together. In UTF-8 they always fit into a part.
   private static final int MAX_SHOWN_CHARS = 1 << 26;
 
   private Wire() {}

@@ -1,4 +1,4 @@
-/// What the front and a rank say to each other.
+/// Messages between the front and a rank.
 @NullMarked
 package braid.launcher.wire;
 

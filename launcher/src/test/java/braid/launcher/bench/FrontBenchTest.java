@@ -24,7 +24,7 @@ import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The benchmark itself, on real processes, with as few repeats as tell something.
+/// Runs the benchmark on real processes with the fewest repeats that still yield results.
 class FrontBenchTest {
   private static Row row(FrontReport report, String beginning) {
     return report.rows().stream()
@@ -56,7 +56,7 @@ class FrontBenchTest {
     assertThat(TextReport.stages(report)).contains("compile").contains("wait for their output");
     assertThat(TextReport.of(report)).contains("not measured");
     assertThat(steps).isNotEmpty();
-    // What the benchmark of a machine without ipyparallel says, it says here only if that is so.
+    // The remark about a missing ipyparallel appears exactly if it is missing.
     assertThat(report.remarks())
         .anyMatch(
             remark ->
@@ -117,7 +117,7 @@ class FrontBenchTest {
         new TimedChild("the child", command, Map.of(), directory, Duration.ofMinutes(5))) {
       assertThat(child.expect("one").seconds()).isPositive();
       assertThat(catchThrowable(child::next))
-          .hasMessage("the child ended early; its last words: it broke");
+          .hasMessage("the child ended early; its last lines: it broke");
     }
   }
 
@@ -131,7 +131,7 @@ class FrontBenchTest {
       started = child.descendants();
       assertThat(started).hasSize(1);
     }
-    // Init collects orphans when it likes, and until then they count as alive.
+    // Init reaps orphans at any time, and until then they count as alive.
     var gone = started.stream().map(ProcessHandle::onExit).toArray(CompletableFuture[]::new);
     CompletableFuture.allOf(gone).join();
   }

@@ -14,12 +14,12 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A bundle is made, unpacked and used as on a host that has neither Java nor Maven.
+/// Packs and unpacks a bundle and uses it as on a host without Java and Maven.
 class BundleTest {
-  /// Hardly compressed: how small a bundle gets is seen when one is made.
+  /// Hardly compressed: real packing measures the size of a bundle.
   private static final Archive FAST = new Archive("-0", 200L << 20);
 
-  /// What tests have on their class path and Braid has not.
+  /// Entries of the tests' class path that Braid does not have.
   private static final String OF_TESTS =
       ".*(test-classes|junit|assertj|archunit|opentest4j|apiguardian|byte-buddy|surefire).*";
 
@@ -30,12 +30,12 @@ class BundleTest {
 
   @Test
   void runsWhereThereIsNoJava() throws Exception {
-    var said = new ArrayList<String>();
+    var steps = new ArrayList<String>();
     var archive = directory.resolve("b.tar.xz");
     var home = Installation.home().orElseThrow();
-    var made = new Bundle(home, classPath(), said::add).pack(archive, FAST);
-    assertThat(made).startsWith(archive + ", ").contains("tar xf b.tar.xz");
-    assertThat(said).contains("linking a Java of its own", "copying the jars");
+    var summary = new Bundle(home, classPath(), steps::add).pack(archive, FAST);
+    assertThat(summary).startsWith(archive + ", ").contains("tar xf b.tar.xz");
+    assertThat(steps).contains("linking a Java runtime", "copying the jars");
     assertThat(run("tar", "xf", archive.toString())).isEmpty();
     var bundle = directory.resolve("braid-bundle");
     run("chmod", "-R", "a-w", bundle.toString());
@@ -47,11 +47,11 @@ class BundleTest {
     assertThat(run(braid.toString(), "doctor"))
         .contains(bundle.resolve("jre") + "\n")
         .containsPattern("OpenBLAS +ok ")
-        .contains("All that Braid needs is here.\n");
+        .contains("Everything Braid needs is available.\n");
     assertThat(
             run(braid.toString(), "run", bundle + "/notebooks/01_first_overlap.ipynb", "-n", "2"))
         .contains("9 cells ran on 2 ranks");
-    if (said.stream().noneMatch(line -> line.contains("charts will need"))) {
+    if (steps.stream().noneMatch(line -> line.contains("charts will need"))) {
       assertThat(Files.readString(bundle.resolve("jre/lib/fonts/fontconfig.properties")))
           .isEqualTo(BundledFonts.configuration());
       assertThat(Files.readString(directory.resolve("01_first_overlap.out.ipynb")))
@@ -68,7 +68,7 @@ class BundleTest {
         .toList();
   }
 
-  /// With an environment that says nothing of Java, and programs among which it is not.
+  /// Runs a command in an environment that neither names Java nor has it on the path.
   private String run(String... command) throws IOException, InterruptedException {
     var programs = programs();
     var builder = new ProcessBuilder(command).directory(directory.toFile());
@@ -81,7 +81,7 @@ class BundleTest {
     return text;
   }
 
-  /// Each starts the one that is here: a link would have JUnit warn when it tidies up.
+  /// Each program starts the installed one: JUnit warns about links when it cleans up.
   private Path programs() throws IOException {
     var programs = directory.resolve("programs");
     if (Files.isDirectory(programs)) {

@@ -22,13 +22,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// The `braid` script, in environments that are not a developer's.
+/// Runs the `braid` script in environments that differ from a developer's.
 class BraidScriptTest {
   @TempDir Path directory;
 
-  private record Said(int exitCode, String out) {}
+  private record Result(int exitCode, String out) {}
 
-  /// A folder that holds the script and this JDK, as an unpacked bundle does.
+  /// Creates a folder with the script and this JDK, as in an unpacked bundle.
   private Path bundle(Path home) throws IOException {
     Files.createDirectories(home.resolve("lib"));
     var java = Files.createDirectories(home.resolve("jre/bin")).resolve("java");
@@ -48,7 +48,7 @@ class BraidScriptTest {
     return script(home);
   }
 
-  /// A checkout that was built, as far as the script looks.
+  /// Creates a folder that the script takes for a built checkout.
   private Path checkout(Path home) throws IOException {
     Files.createDirectories(home.resolve("launcher/target"));
     Files.createFile(home.resolve("launcher/target/built"));
@@ -61,7 +61,7 @@ class BraidScriptTest {
     return script;
   }
 
-  private Said run(Map<String, String> environment, Path script, String... arguments)
+  private Result run(Map<String, String> environment, Path script, String... arguments)
       throws IOException, InterruptedException {
     var builder = new ProcessBuilder("bash", script.toString()).directory(directory.toFile());
     builder.command().addAll(Arrays.asList(arguments));
@@ -70,10 +70,10 @@ class BraidScriptTest {
     builder.environment().putAll(environment);
     var process = builder.redirectErrorStream(true).start();
     var out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    return new Said(process.waitFor(), out);
+    return new Result(process.waitFor(), out);
   }
 
-  /// A JDK that only says how it is called.
+  /// Creates a JDK that only prints its arguments.
   private Path echoingJdk() throws IOException {
     var jdk = Files.createDirectories(directory.resolve("jdk"));
     Files.writeString(jdk.resolve("release"), "JAVA_VERSION=\"25\"\n");
@@ -86,9 +86,9 @@ class BraidScriptTest {
   @Test
   void startsWhereThereIsNoHome() throws Exception {
     var script = checkout(directory.resolve("home"));
-    var said = run(Map.of("JAVA_HOME", echoingJdk().toString()), script, "--version");
-    assertThat(said.out()).startsWith("started ").endsWith("--version\n");
-    assertThat(said.exitCode()).isZero();
+    var result = run(Map.of("JAVA_HOME", echoingJdk().toString()), script, "--version");
+    assertThat(result.out()).startsWith("started ").endsWith("--version\n");
+    assertThat(result.exitCode()).isZero();
   }
 
   @ParameterizedTest
@@ -96,28 +96,29 @@ class BraidScriptTest {
   void runsANotebookWhoseNameIsNotAsciiInEveryLocale(String variable, String value)
       throws Exception {
     var script = bundle(directory.resolve("home"));
-    // Named by a shell: whether this JVM can is what is tested of another.
+    // A shell names the file, since this JVM may be unable to.
     Files.writeString(directory.resolve("n.ipynb"), Notebooks.json(new Code("\"gr\\u00fcn\"")));
     var name = "zäh.ipynb";
     var renamed = new ProcessBuilder("bash", "-c", "mv n.ipynb $'z\\xc3\\xa4h.ipynb'");
     assertThat(renamed.directory(directory.toFile()).start().waitFor()).isZero();
-    var said =
+    var result =
         run(
             Map.of(variable, value, "HOME", directory.toString()),
             Files.writeString(
                 directory.resolve("run"),
                 "exec bash '%s' run $'z\\xc3\\xa4h.ipynb' -n 1".formatted(script)));
-    assertThat(said.exitCode()).as(said.out()).isZero();
-    assertThat(said.out()).contains(name + ": 1 cell ran", "zäh.out.ipynb");
+    assertThat(result.exitCode()).as(result.out()).isZero();
+    assertThat(result.out()).contains(name + ": 1 cell ran", "zäh.out.ipynb");
   }
 
   @Test
   void refusesAPathThatAClassPathCannotHold() throws Exception {
     var script = checkout(directory.resolve("a:b"));
-    var said = run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), script, "--version");
-    assertThat(said.exitCode()).isEqualTo(2);
-    assertThat(said.out())
-        .startsWith("braid: Braid must lie where no path has a ':'")
+    var result =
+        run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), script, "--version");
+    assertThat(result.exitCode()).isEqualTo(2);
+    assertThat(result.out())
+        .startsWith("braid: the path of Braid must not contain ':'")
         .contains("a:b; move it")
         .hasLineCount(1);
   }
@@ -131,19 +132,19 @@ class BraidScriptTest {
     var script = checkout(directory.resolve("home"));
     var jdk = echoingJdk();
     Files.setPosixFilePermissions(directory, PosixFilePermissions.fromString("rwxr-xr-x"));
-    // Root has no limit of processes: somebody else runs it, who needs no rights but to read.
+    // Root has no limit of processes, so another user runs it, who only needs read access.
     var user = "[ $(id -u) = 0 ] && set -- setpriv --reuid=65534 --clear-groups \"$@\"\n";
     var limited =
         Files.writeString(
             directory.resolve("limited"),
             "set -- bash '%s' --version\n%sulimit %s\nexec \"$@\"\n"
                 .formatted(script, user, limit));
-    var said = run(Map.of("JAVA_HOME", jdk.toString(), "HOME", "/"), limited);
-    assertThat(said.out()).isEqualTo("braid: " + line + "\n");
-    assertThat(said.exitCode()).isEqualTo(2);
+    var result = run(Map.of("JAVA_HOME", jdk.toString(), "HOME", "/"), limited);
+    assertThat(result.out()).isEqualTo("braid: " + line + "\n");
+    assertThat(result.exitCode()).isEqualTo(2);
   }
 
-  /// The soft limit is raised as far as it may be.
+  /// The script raises the soft limit to the hard limit.
   @Test
   void raisesTheLimitOfOpenFilesByItself() throws Exception {
     var script = checkout(directory.resolve("home"));
@@ -151,8 +152,8 @@ class BraidScriptTest {
         Files.writeString(
             directory.resolve("limited"),
             "ulimit -Sn 80\nexec bash '%s' --version\n".formatted(script));
-    var said = run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), limited);
-    assertThat(said.out()).startsWith("started ");
+    var result = run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), limited);
+    assertThat(result.out()).startsWith("started ");
   }
 
   /// Not even root may write in /sys.
@@ -163,13 +164,13 @@ class BraidScriptTest {
     Files.delete(home.resolve("launcher/target/built"));
     Files.delete(home.resolve("launcher/target"));
     var link = Files.createSymbolicLink(home.resolve("launcher/target"), Path.of("/sys/kernel"));
-    var said = run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), script, "--version");
+    var result =
+        run(Map.of("JAVA_HOME", echoingJdk().toString(), "HOME", "/"), script, "--version");
     Files.delete(link);
-    assertThat(said.exitCode()).isEqualTo(2);
-    assertThat(said.out())
-        .startsWith(
-            "braid: Braid must be built, because it never was or its sources changed since,")
-        .contains(home + "/launcher/target cannot be written; have its owner run " + script)
+    assertThat(result.exitCode()).isEqualTo(2);
+    assertThat(result.out())
+        .startsWith("braid: Braid must be built, since it never was or its sources have changed,")
+        .contains(home + "/launcher/target is not writable; have its owner run " + script)
         .hasLineCount(1);
   }
 }

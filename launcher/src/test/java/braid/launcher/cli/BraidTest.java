@@ -80,7 +80,7 @@ class BraidTest {
     assertThat(ran.out()).contains("1 of 2 cells ran on 1 rank").contains("1 failed, 1 not run");
   }
 
-  /// Each mistake of the user: one line on stderr, exit code 2, and nothing written.
+  /// Each user error prints one line on stderr, exits with code 2 and writes nothing.
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -107,7 +107,7 @@ class BraidTest {
         "-y [|braid: -y must be YAML but is not: line 1 column 2:",
         "--junit none/j.xml|braid: --junit must be a file to write but none/j.xml is in a directory"
             + " that does not exist; try mkdir -p",
-        "--repot r|braid: --repot is no option of braid run; did you mean --report?",
+        "--repot r|braid: --repot is not an option of braid run; did you mean --report?",
         "-o x|braid: option '--output' (OUT.ipynb) should be specified only once",
         "second.ipynb|braid: notebook must be a file but second.ipynb does not exist; check the"
             + " path",
@@ -123,7 +123,7 @@ class BraidTest {
     assertThat(directory.toFile().list()).containsExactly("tune.ipynb");
   }
 
-  /// A FIFO has one reader, once: a notebook is saved after every cell.
+  /// A FIFO can be read once, but a notebook is saved after every cell.
   @ParameterizedTest
   @ValueSource(strings = {"-o", "--junit", "--report"})
   void writesNoFifo(String option) throws Exception {
@@ -137,7 +137,7 @@ class BraidTest {
     assertThat(ran.exitCode()).isEqualTo(2);
   }
 
-  /// A device takes an output notebook that nobody wants.
+  /// A device discards an output notebook.
   @Test
   void writesIntoADevice() throws Exception {
     var device = Path.of("/dev/null");
@@ -269,7 +269,7 @@ class BraidTest {
     assertThat(ran.err())
         .startsWith(
             """
-            braid selftest: on 2 ranks, backend host (as --backend says)
+            braid selftest: on 2 ranks, backend host (set by --backend)
             braid selftest: 5 random programs from --seed 42
             """)
         .contains("braid selftest: all-gather-gemm in native memory\n")
@@ -292,7 +292,7 @@ class BraidTest {
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(ran.out())
         .startsWith("not available  ")
-        .contains("memory kind nccl needs CUDA", "nothing that was asked for is available")
+        .contains("memory kind nccl needs CUDA", "nothing requested is available")
         .contains("selftest host, 1 rank: 0 ways right (0 cases), 0 wrong, 1 not available\n");
   }
 
@@ -405,7 +405,7 @@ class BraidTest {
             "braid: --name must be letters, digits, ., _ and - but was \"a b\"; try --name"
                 + " braid\n");
     assertThat(Ran.here("kernel", "install", "--prefix", prefix, "--user").err())
-        .startsWith("braid: --user and --prefix must not both be given but were;");
+        .startsWith("braid: --user and --prefix exclude each other but both were set;");
     assertThat(directory.resolve("share")).doesNotExist();
   }
 
@@ -414,7 +414,7 @@ class BraidTest {
     var text = Ran.here("doctor");
     assertThat(text.out())
         .contains("  JDK ", "  OpenBLAS ", "  /dev/shm ", "  backend ", "  GPUs ", "  multicast ");
-    assertThat(text.out()).contains("\n  all-gather-gemm ", "\nCollectives by themselves:\n");
+    assertThat(text.out()).contains("\n  all-gather-gemm ", "\nCollectives:\n");
     var ran = Ran.here("doctor", "--json");
     var json = JsonParser.parseString(ran.out()).getAsJsonObject();
     assertThat(json.get("doctor").getAsInt()).isEqualTo(1);

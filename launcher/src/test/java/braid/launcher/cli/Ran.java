@@ -12,11 +12,11 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 
-/// A `braid` command that was run, and what came of it.
+/// Result of a `braid` command.
 record Ran(int exitCode, String out, String err) {
   private static final long PATIENCE_SECONDS = 240;
 
-  /// In this JVM.
+  /// Runs a command in this JVM.
   static Ran here(String... arguments) {
     var out = new StringWriter();
     var err = new StringWriter();
@@ -28,7 +28,7 @@ record Ran(int exitCode, String out, String err) {
     return new Ran(exitCode, out.toString(), err.toString());
   }
 
-  /// In a JVM of its own. `atLine` sees each line of stderr as it comes.
+  /// Runs a command in a separate JVM and passes each line of stderr to `atLine` as it arrives.
   static Ran apart(
       Path directory,
       Map<String, String> environment,

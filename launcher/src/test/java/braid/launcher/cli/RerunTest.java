@@ -25,7 +25,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Runs that are kept, repeated and compared, each command in the directory they are kept in.
+/// Keeps, repeats and compares runs, each command in the directory of the runs.
 class RerunTest {
   @TempDir Path directory;
 
@@ -77,8 +77,8 @@ class RerunTest {
     var again = braid("rerun", first.id().substring(0, 20), "-o", "again.ipynb");
     assertThat(again.exitCode()).as(again.err()).isZero();
     assertThat(again.err())
-        .contains("braid: repeats " + first.id() + "; not as it was:")
-        .containsPattern("n\\.ipynb +as it was kept +gone; the one that was kept is run");
+        .contains("braid: repeats " + first.id() + "; changed since then:")
+        .containsPattern("n\\.ipynb +the kept copy +missing; the kept copy is run");
     assertThat(Files.readString(directory.resolve("again.ipynb"))).contains("m=7 on 2");
     var second = experiments().list().getLast().manifest();
     assertThat(second.text("repeats")).contains(first.id());
@@ -108,7 +108,7 @@ class RerunTest {
             Map.of(),
             (process, line) -> {
               if (line.contains("cell 1 of 1")) {
-                // the process's own method would close its streams too
+                // Process.destroyForcibly would close its streams too
                 process.toHandle().destroyForcibly();
               }
             },
@@ -188,7 +188,7 @@ class RerunTest {
             new Study.Trial(Overlap.pipelined(4), columns.get(3))));
   }
 
-  /// A run that made these, as `braid run` keeps it.
+  /// Records a run with these studies, as `braid run` does.
   private String run(String revision, Study... studies) throws IOException {
     return run(revision, true, studies);
   }

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// `braid run` of several notebooks, and what it writes of them.
+/// `braid run` of several notebooks, and its report on them.
 class RunSeveralTest {
   @TempDir Path directory;
   private Path out;
@@ -220,7 +220,7 @@ class RunSeveralTest {
     assertThat(ran.exitCode()).isEqualTo(2);
     assertThat(ran.err())
         .isEqualTo(
-            "braid: %s must be a notebook or what a whole run left but is what a run of %s left that failed at \"throw new IllegalStateException(\"no <workspace>\");\"; it cannot be resumed: run the original again, braid run %s\n"
+            "braid: %s must be a notebook or the output of a complete run but is the output of a run of %s that failed at \"throw new IllegalStateException(\"no <workspace>\");\"; it cannot be resumed: run the original again, braid run %s\n"
                 .formatted(left, failing, failing));
     assertThat(out.resolve("again.ipynb")).doesNotExist();
 

@@ -75,7 +75,7 @@ class CellSplitterTest {
           "",
           "   ");
 
-  /// What is no whole snippet, or none at all.
+  /// Sources that are an incomplete snippet or none.
   private static final List<String> BROKEN =
       List.of(
           "int a = (1;",
@@ -112,7 +112,7 @@ class CellSplitterTest {
     return new CellSplitter(new Cell("cell", source), CellSplitterTest::analyse).pieces();
   }
 
-  /// The same by the plain way: JShell reads the whole rest for every snippet.
+  /// Splits by the plain method, in which JShell reads the whole rest for every snippet.
   private static List<Piece> plain(String source) throws CompileError {
     var pieces = new ArrayList<Piece>();
     int at = 0;
@@ -185,15 +185,16 @@ class CellSplitterTest {
     assertThat(split(source)).as("seed %d: %s", seed, source).isEqualTo(plain(source));
   }
 
-  /// The plain way also finds a comment that stays open in any later snippet, or in the arguments
-  /// of a magic, and then takes the first snippet for unfinished. A sign that is none of Java's
-  /// spoils the snippet before it too, where JShell looks two signs ahead.
+  /// Compares up to the mistake. The plain method also finds a comment left open in any later
+  /// snippet or in the arguments of a magic and then reports the first snippet as incomplete. A
+  /// character illegal in Java also spoils the snippet before it where JShell looks two tokens
+  /// ahead.
   private static void assertSameUpToWhereItIsBroken(String source, long seed) throws CompileError {
     List<Piece> expected;
     try {
       expected = plain(source);
     } catch (CompileError e) {
-      assertThat(e).hasMessageContaining("not finished");
+      assertThat(e).hasMessageContaining("incomplete code");
       assertIncomplete(source, seed);
       return;
     }
@@ -216,10 +217,10 @@ class CellSplitterTest {
   private static void assertIncomplete(String source, long seed) {
     try {
       assertThat(split(source))
-          .as("seed %d: %s: this is not finished", seed, source)
+          .as("seed %d: %s: incomplete code", seed, source)
           .anyMatch(piece -> piece instanceof Piece.Magic(var text, _) && opens(text));
     } catch (CompileError e) {
-      assertThat(e).as("seed %d: %s", seed, source).hasMessageContaining("not finished");
+      assertThat(e).as("seed %d: %s", seed, source).hasMessageContaining("incomplete code");
     }
   }
 
@@ -230,10 +231,10 @@ class CellSplitterTest {
   @Test
   void namesTheLineOfTheSnippetThatIsNotFinished() {
     assertThat(catchThrowable(() -> split("int a = 1;\na++; /* b")))
-        .hasMessageStartingWith("cell, line 2: this is not finished");
+        .hasMessageStartingWith("cell, line 2: incomplete code");
   }
 
-  /// Characters that JShell reads per character of the cell, however long that is.
+  /// Checks how many characters JShell reads per character of a cell, whatever its length.
   @ParameterizedTest
   @ValueSource(
       strings = {

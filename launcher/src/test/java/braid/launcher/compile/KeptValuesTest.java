@@ -33,7 +33,7 @@ class KeptValuesTest {
     assertThat(CellCompiler.growth(2_000, 2_001)).isEmpty();
     assertThat(CellCompiler.growth(1_999, 2_000).orElseThrow())
         .startsWith("note: this session has compiled 2000 statements")
-        .endsWith("%restart begins anew");
+        .endsWith("%restart starts a new session");
     assertThat(CellCompiler.growth(1_999, 6_001).orElseThrow()).contains("6000");
   }
 }

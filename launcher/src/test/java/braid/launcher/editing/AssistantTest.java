@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.Origins;
 import braid.launcher.editing.Completions.Item;
-import braid.launcher.editing.Completions.Kind;
+import braid.launcher.editing.Completions.ItemKind;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// The cursor stands at `|`, or at the end.
+/// The cursor is at `|`, or at the end.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class AssistantTest {
   private final CellCompiler compiler = new CellCompiler(new LocalExecutionControl());
@@ -102,7 +102,7 @@ class AssistantTest {
       })
   void suggests(String code, String wanted) {
     int space = wanted.lastIndexOf(' ');
-    var item = new Item(wanted.substring(0, space), Kind.valueOf(wanted.substring(space + 1)));
+    var item = new Item(wanted.substring(0, space), ItemKind.valueOf(wanted.substring(space + 1)));
     assertThat(complete(code.replace('`', '"')).items()).contains(item);
   }
 
@@ -158,7 +158,8 @@ class AssistantTest {
     Files.createDirectory(folder.resolve("someFolder"));
     assertThat(complete("%jars " + folder + "/so").items())
         .containsExactly(
-            new Item(jar.toString(), Kind.PATH), new Item(folder + "/someFolder/", Kind.PATH));
+            new Item(jar.toString(), ItemKind.PATH),
+            new Item(folder + "/someFolder/", ItemKind.PATH));
     assertThat(complete("%jars /nowhere/").items()).isEmpty();
     assertThat(inspect("%output", 0))
         .startsWith("%output all|first|diff ")

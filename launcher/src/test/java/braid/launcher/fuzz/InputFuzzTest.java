@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 
-/// Notebooks and parameters, broken at random, are taken whole or refused in one line.
+/// Randomly corrupted notebooks and parameters are accepted whole or refused in one line.
 class InputFuzzTest {
   private static final int EACH = 1_000;
 
@@ -52,7 +52,7 @@ class InputFuzzTest {
     void on(String broken);
   }
 
-  /// @return how many were taken, which tells whether the mutations are of use
+  /// @return number of accepted inputs, which shows whether the mutations are useful
   private static int each(String original, UnaryOperator<String> mutation, Attempt attempt) {
     int taken = 0;
     for (int i = 0; i < EACH; i++) {
@@ -73,7 +73,7 @@ class InputFuzzTest {
     return broken.length() < 3_000 ? broken : broken.substring(0, 200) + "…";
   }
 
-  /// All that `braid run` does with it before any rank starts, and the output it would save.
+  /// Does everything that `braid run` does before any rank starts, and prepares the output to save.
   private static void prepare(String notebook, Parameters parameters) {
     var read = Notebook.parse(notebook, "broken.ipynb");
     read.requireJava();

@@ -8,15 +8,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/// Breaks texts at random, the same way for the same seed.
+/// Corrupts texts at random but reproducibly per seed.
 public final class Mutations {
-  /// Run again what failed: -Dbraid.seed=…
+  /// Seed of a failure to repeat: -Dbraid.seed=…
   public static final long SEED = Long.getLong("braid.seed", 20251121L);
 
   private static final int MOST_CHANGES = 4;
   private static final int DEPTH = 20_000;
 
-  /// What programs choke on.
+  /// Values that often break programs.
   private static final List<String> NASTY =
       List.of(
           "",
@@ -111,7 +111,7 @@ public final class Mutations {
     return of.get(random.nextInt(of.size()));
   }
 
-  /// A text with a few of its parts cut, doubled, swapped or replaced.
+  /// Returns the text with some of its parts cut, doubled, swapped or replaced.
   public String text(String original) {
     var text = new StringBuilder(original);
     for (int i = random.nextInt(MOST_CHANGES); i >= 0; i--) {
@@ -131,7 +131,7 @@ public final class Mutations {
         : text.toString();
   }
 
-  /// A JSON document that is still JSON, but for some of its values.
+  /// Returns valid JSON with some of its values replaced.
   public String json(String original) {
     var document = JsonParser.parseString(original);
     for (int i = random.nextInt(MOST_CHANGES); i >= 0; i--) {

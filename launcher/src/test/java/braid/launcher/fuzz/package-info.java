@@ -1,4 +1,4 @@
-/// Inputs that are broken at random: each must be taken or refused in one clear line.
+/// Randomly corrupted inputs: each must be accepted or refused in one clear line.
 @NullMarked
 package braid.launcher.fuzz;
 

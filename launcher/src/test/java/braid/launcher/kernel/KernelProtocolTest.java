@@ -29,12 +29,12 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The kernel as Jupyter's own clients find it. The tests are Python's, in src/test/python; one
-/// process runs them all, and each is shown here as a test of its own.
-/// `-Dbraid.python.tests=test_traps` runs only those.
+/// Tests the kernel by Jupyter's own clients, in Python in src/test/python. One process runs all
+/// tests, and each appears here as a separate test. `-Dbraid.python.tests=test_traps` runs only
+/// those.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class KernelProtocolTest {
-  /// Debian's, by its full name: another python3 may be first on the path and has no Jupyter.
+  /// Python of Debian by its full path: another python3 may be first on PATH and lack Jupyter.
   private static final Path PYTHON = Path.of("/usr/bin/python3");
 
   private static final String REMEDY =
@@ -76,8 +76,8 @@ class KernelProtocolTest {
     builder.directory(home.toFile());
     builder.redirectError(home.resolve("python.err").toFile());
     python = builder.start();
-    var told = python.inputReader();
-    var first = told.readLine();
+    var output = python.inputReader();
+    var first = output.readLine();
     if (first == null) {
       fail("the Python tests did not start: " + Files.readString(home.resolve("python.err")));
     }
@@ -88,11 +88,10 @@ class KernelProtocolTest {
     tests =
         event.getAsJsonArray("tests").asList().stream().map(test -> test.getAsString()).toList();
     tests.forEach(test -> outcomes.put(test, new CompletableFuture<>()));
-    Thread.ofPlatform().name("python-tests").daemon().start(() -> read(told));
+    Thread.ofPlatform().name("python-tests").daemon().start(() -> read(output));
   }
 
-  /// On a developer's machine without Jupyter these tests are left out, with the reason; in CI that
-  /// is a failure.
+  /// Skips the tests with the reason; fails in CI.
   private static void cannotRun(String reason) {
     if (System.getenv("CI") != null) {
       fail(reason);
@@ -107,7 +106,7 @@ class KernelProtocolTest {
     return tests.stream().map(test -> dynamicTest(test, () -> passed(test)));
   }
 
-  /// Ends what the tests left, if one was given up on.
+  /// Ends processes of a test that was given up.
   @AfterAll
   void endPython() throws InterruptedException {
     if (python != null && !python.waitFor(1, TimeUnit.SECONDS)) {
@@ -138,9 +137,9 @@ class KernelProtocolTest {
     return outcomes.computeIfAbsent(test, _ -> new CompletableFuture<>());
   }
 
-  private void read(BufferedReader told) {
-    try (told) {
-      for (var line = told.readLine(); line != null; line = told.readLine()) {
+  private void read(BufferedReader output) {
+    try (output) {
+      for (var line = output.readLine(); line != null; line = output.readLine()) {
         var event = event(line);
         outcome(event.get("test").getAsString()).complete(event);
       }
@@ -164,7 +163,8 @@ class KernelProtocolTest {
     }
   }
 
-  /// The classes under test, on this JDK, with what the `braid` script gives every JVM.
+  /// Command line of the classes under test on this JDK, with the JVM options of the `braid`
+  /// script.
   private static List<String> kernelCommand() {
     return List.of(
         Path.of(System.getProperty("java.home"), "bin", "java").toString(),

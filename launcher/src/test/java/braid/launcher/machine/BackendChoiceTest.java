@@ -18,7 +18,7 @@ class BackendChoiceTest {
           auto | 2 | 2 | cuda (one rank on each of 2 x NVIDIA H200)
           auto | 1 | 4 | cuda (1 of 4 x NVIDIA H200, one rank each)
           cuda | 4 | 4 | cuda (one rank on each of 4 x NVIDIA H200)
-          host | 2 | 2 | host (as --backend says)
+          host | 2 | 2 | host (set by --backend)
           """)
   void saysWhatItChoseAndWhy(String wish, int ranks, int gpus, String choice) {
     var chosen = BackendChoice.of(wish, "--backend", ranks, GpusTest.gpus(gpus));
@@ -31,8 +31,8 @@ class BackendChoiceTest {
       delimiter = '|',
       textBlock =
           """
-          cuda | 1 | 0 | BRAID_BACKEND cuda needs a GPU but there is none (no /dev/nvidia0); try host
-          cuda | 3 | 2 | BRAID_BACKEND cuda runs one rank a GPU: -n must be 1..2 but was 3; try -n 2, or --backend host
+          cuda | 1 | 0 | BRAID_BACKEND cuda needs a GPU but none is available (no /dev/nvidia0); try host
+          cuda | 3 | 2 | BRAID_BACKEND cuda runs one rank per GPU: -n must be 1..2 but was 3; try -n 2, or --backend host
           gpu  | 1 | 2 | BRAID_BACKEND must be one of auto, host, cuda but was gpu; try host
           """)
   void refusesWhatWasNamedAndCannotBeHad(String wish, int ranks, int gpus, String message) {

@@ -13,7 +13,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 class GpusTest {
   private static final long GIB = 1L << 30;
 
-  /// As many alike.
+  /// Returns that number of identical GPUs.
   static Gpus gpus(int count) {
     var all =
         IntStream.range(0, count)
@@ -38,7 +38,7 @@ class GpusTest {
           MIG-1     | ''
           """)
   void showsWhatCudaWouldSee(String visible, String indices) {
-    var seen = gpus(4).seenBy(Optional.of(visible));
+    var seen = gpus(4).visibleTo(Optional.of(visible));
     assertThat(seen.all().stream().map(gpu -> "" + gpu.index()).toList())
         .isEqualTo(indices.isEmpty() ? List.of() : List.of(indices.split(" ")));
     assertThat(seen.missing())
@@ -48,8 +48,8 @@ class GpusTest {
 
   @Test
   void showsAllWhereNothingIsSaid() {
-    assertThat(gpus(4).seenBy(Optional.empty())).isEqualTo(gpus(4));
-    assertThat(gpus(0).seenBy(Optional.of("0")).missing()).isEqualTo("no /dev/nvidia0");
+    assertThat(gpus(4).visibleTo(Optional.empty())).isEqualTo(gpus(4));
+    assertThat(gpus(0).visibleTo(Optional.of("0")).missing()).isEqualTo("no /dev/nvidia0");
   }
 
   @Test

@@ -44,7 +44,7 @@ class RankCountTest {
         .isInstanceOf(BraidException.class)
         .hasMessage(
             what
-                + " must be 1..8 (at most 4 ranks a core of 2 cores, and 100 MiB a rank of 24000 MiB"
+                + " must be 1..8 (at most 4 ranks per core of 2 cores, and 100 MiB per rank of 24000 MiB"
                 + " available) "
                 + end);
   }

@@ -32,7 +32,8 @@ class NotebookTest {
     return "{\"nbformat\": 4, \"nbformat_minor\": 5, \"metadata\": {}, " + members + "}";
   }
 
-  /// What nbformat 5.5 wrote: attachments, ids, unknown fields, numbers in their own spelling.
+  /// Notebook written by nbformat 5.5, with attachments, ids, unknown fields and unusual number
+  /// formats.
   @ParameterizedTest
   @ValueSource(strings = {"jupyter-4.2.ipynb", "jupyter-4.5.ipynb"})
   void writesWhatJupyterWroteByteForByte(String name) throws IOException {
@@ -95,27 +96,27 @@ class NotebookTest {
       quoteCharacter = '`',
       value = {
         "{\"cells\": [|n.ipynb must be JSON but is not: line 1 column 12 ($.cells[0]): End of input;"
-            + " mend that place, or save it from Jupyter",
+            + " correct that place, or save it from Jupyter",
         "` `|n.ipynb must hold a notebook but is empty; save it from Jupyter",
-        "{} {}|n.ipynb must be JSON but is not: line 1 column 5 ($): not a JSON value; mend that place,"
+        "{} {}|n.ipynb must be JSON but is not: line 1 column 5 ($): not a JSON value; correct that place,"
             + " or save it from Jupyter",
         "{'cells': 1}|n.ipynb must be JSON but is not: line 1 column 3 ($.): not a JSON value;"
-            + " mend that place, or save it from Jupyter",
-        "[]|n.ipynb must hold one JSON object but holds a list; give a notebook that Jupyter saved",
-        "{}|n.ipynb: nbformat must be the number 4 but is missing; mend it, or save the notebook"
+            + " correct that place, or save it from Jupyter",
+        "[]|n.ipynb must hold one JSON object but holds a list; use a notebook saved by Jupyter",
+        "{}|n.ipynb: nbformat must be the number 4 but is missing; correct it, or save the notebook"
             + " from Jupyter",
-        "{\"nbformat\": \"4\"}|n.ipynb: nbformat must be the number 4 but was \"4\"; mend it, or"
+        "{\"nbformat\": \"4\"}|n.ipynb: nbformat must be the number 4 but was \"4\"; correct it, or"
             + " save the notebook from Jupyter",
-        "{\"nbformat\": 4}|n.ipynb: nbformat_minor must be a number but is missing; mend it, or"
+        "{\"nbformat\": 4}|n.ipynb: nbformat_minor must be a number but is missing; correct it, or"
             + " save the notebook from Jupyter",
         "{\"nbformat\": 3, \"nbformat_minor\": 0}|n.ipynb: nbformat must be 4 but was 3; convert"
             + " it: jupyter nbconvert --to notebook --nbformat 4 n.ipynb",
         "{\"nbformat\": 5, \"nbformat_minor\": 0}|n.ipynb: nbformat must be 4 but was 5; save it as"
             + " nbformat 4",
         "{\"nbformat\": 4, \"nbformat_minor\": 5, \"metadata\": {}}|n.ipynb: cells must be a list"
-            + " but is missing; mend it, or save the notebook from Jupyter",
+            + " but is missing; correct it, or save the notebook from Jupyter",
         "{\"nbformat\": 4, \"nbformat_minor\": 5, \"metadata\": []}|n.ipynb: metadata must be an"
-            + " object but was a list; mend it, or save the notebook from Jupyter",
+            + " object but was a list; correct it, or save the notebook from Jupyter",
       })
   void saysWhatIsWrongWithADocument(String json, String message) {
     assertThatThrownBy(() -> Notebook.parse(json, "n.ipynb"))
@@ -146,7 +147,7 @@ class NotebookTest {
   void saysWhichCellIsWrong(String cells, String what) {
     assertThatThrownBy(() -> Notebook.parse(topLevel("\"cells\": " + cells), "n.ipynb"))
         .isInstanceOf(BraidException.class)
-        .hasMessage("n.ipynb: " + what + "; mend it, or save the notebook from Jupyter");
+        .hasMessage("n.ipynb: " + what + "; correct it, or save the notebook from Jupyter");
   }
 
   @Test

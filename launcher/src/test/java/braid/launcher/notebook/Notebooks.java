@@ -5,7 +5,7 @@ import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
 import java.util.List;
 
-/// Notebooks for tests, made of code.
+/// Builds notebooks for tests from code.
 public final class Notebooks {
   private Notebooks() {}
 

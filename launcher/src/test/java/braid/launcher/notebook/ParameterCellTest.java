@@ -43,7 +43,7 @@ class ParameterCellTest {
     assertThat(ParameterCell.inject(given("m=2", "name=x"), notebook))
         .contains(
             "test.ipynb has no cell tagged parameters, so m, name was declared at its top; tag the"
-                + " cell that declares it to have it checked");
+                + " declaring cell to have it checked");
     assertThat(notebook.cells().getFirst().source())
         .isEqualTo("// Parameters\nvar m = 2;\nvar name = \"x\";");
   }

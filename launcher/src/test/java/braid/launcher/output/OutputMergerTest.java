@@ -129,7 +129,7 @@ class OutputMergerTest {
     assertThat(out.toString()).startsWith("[1] only here 0\n[1] only here 1\n");
   }
 
-  /// Far more lines than hashes are kept; the ranks keep pace within what is kept.
+  /// Prints far more lines than there are kept hashes; the ranks stay in step within that number.
   @Test
   void equalLinesStayEqualHoweverManyThereAre() {
     var merger = merger(2, true);
@@ -166,7 +166,7 @@ class OutputMergerTest {
     assertThat(out).hasToString("a\ntail");
   }
 
-  /// Each wait for a rank 0 that has died would delay the end of a rank that prints without end.
+  /// Waiting for a dead rank 0 at each line would delay the end of a rank that prints without end.
   @Test
   @Timeout(60)
   void aRankThatRunsAheadOfASilentRankZeroIsHeldBackOnce() {

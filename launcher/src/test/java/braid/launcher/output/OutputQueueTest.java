@@ -51,7 +51,7 @@ class OutputQueueTest {
     assertThat(shown).containsExactly("three");
   }
 
-  /// The count is held to what was put in, less what came out, by the characters themselves.
+  /// Checks the count against the characters put in less those that came out.
   @ParameterizedTest
   @ValueSource(ints = {1, 7, 80, 5000, 100_000})
   void theFirstAndTheLastPartAreKeptAndTheRestIsCounted(int piece) {
@@ -122,7 +122,7 @@ class OutputQueueTest {
     assertThat(err).isEmpty();
   }
 
-  /// A bar of progress that is updated for ever costs what it shows in the end.
+  /// A progress bar that is updated for ever costs only its last state.
   @Test
   void updatesAreShownForEverAndTheLatestTakesThePlaceOfOneThatWaits() {
     var queue = new OutputQueue(SMALL);
@@ -163,7 +163,7 @@ class OutputQueueTest {
     assertThat(err).contains("84 displays left out");
   }
 
-  /// A cell that prints a little now and then is not cut before it has printed much.
+  /// A cell that prints a little now and then is not cut early.
   @Test
   void textCountsByItsBytesHoweverOftenItIsDelivered() {
     var queue = new OutputQueue(SMALL);
@@ -176,7 +176,7 @@ class OutputQueueTest {
     assertThat(out).hasToString("x".repeat(12_000));
   }
 
-  /// However the streams alternate, a notebook of them stays small.
+  /// A notebook stays small however the streams alternate.
   @Test
   void eachChangeOfStreamCounts() {
     var queue = new OutputQueue(SMALL);
@@ -217,7 +217,7 @@ class OutputQueueTest {
     while (rank.getState() != Thread.State.WAITING) {
       Thread.onSpinWait();
     }
-    queue.hurry();
+    queue.stopBlocking();
     rank.join();
     queue.finish();
     deliver(queue);

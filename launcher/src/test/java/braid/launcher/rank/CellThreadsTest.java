@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Which threads of a dump may still come to something that ranks do together.
+/// Tests which threads of a dump may still take part in a joint operation of the ranks.
 class CellThreadsTest {
   private static boolean find(String header, String... frames) {
     var dump = new ArrayList<String>();

@@ -17,7 +17,7 @@ class OutputPumpTest {
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
-  /// The events in a line: text as it is, marks as `<number>`.
+  /// Returns the events in one line: text as it is, marks as `<number>`.
   private String seen() {
     var seen = new StringBuilder();
     for (var event : events) {

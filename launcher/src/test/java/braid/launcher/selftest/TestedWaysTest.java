@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
-/// What a self-test says on its way from a rank's output to the screen.
+/// Progress of a self-test, from a rank's output to the screen.
 class TestedWaysTest {
   private static TestedWay way(String method, String memory, String dtype, Outcome outcome) {
     return new TestedWay(
@@ -25,17 +25,17 @@ class TestedWaysTest {
 
   @Test
   void linesAreReadHoweverTheyArrive() {
-    var heard = new ArrayList<TestedWay>();
+    var progress = new ArrayList<TestedWay>();
     var other = new StringBuilder();
-    var ways = new TestedWays(heard::add, other::append);
+    var ways = new TestedWays(progress::add, other::append);
     var mark = TestedWay.MARK;
     ways.stdout("a library says hello\n" + mark + "\tgather\tring\twor");
-    assertThat(heard).isEmpty();
+    assertThat(progress).isEmpty();
     ways.stdout("kers\tnative\tbf16\tOK\t3\t\n" + mark + "\tno row\nand\tgoes");
     ways.stdout(" on\n" + mark + "\tgather\tring\tworkers\tipc\tbf16\tWRONG\t1\ttoo hot\n");
     ways.stderr("[1] warned\n");
     assertThat(ways.ways())
-        .isEqualTo(heard)
+        .isEqualTo(progress)
         .extracting(TestedWay::words, TestedWay::outcome, TestedWay::cases, TestedWay::said)
         .containsExactly(
             tuple("gather, ring, workers, native, bf16", Outcome.OK, 3, ""),
@@ -80,7 +80,7 @@ class TestedWaysTest {
     assertThat(exitCode(Outcome.OK, Outcome.WRONG)).isEqualTo(ExitCode.VERIFICATION_FAILED);
     assertThat(exitCode(Outcome.OK, Outcome.NOT_RUN)).isEqualTo(ExitCode.VERIFICATION_FAILED);
     assertThat(exitCode(Outcome.NOT_AVAILABLE)).isEqualTo(ExitCode.USAGE);
-    var died = new CellFailure(CellFailure.Kind.RANK_DIED, "RankDied", "rank 1 died", List.of());
+    var died = new CellFailure(CellFailure.Cause.RANK_DIED, "RankDied", "rank 1 died", List.of());
     assertThat(new SelfTestResult(List.of(), Optional.of(died)).exitCode())
         .isEqualTo(ExitCode.RANK_DIED);
   }

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.Random;
@@ -17,7 +17,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Ranks that wait for ranks which have ended the cell. Waits last 300 s here, so a cell that ends
-/// within the limit of a test ended because the front saw that nobody could come.
+/// within the time limit of a test ended because the front saw that no other rank can arrive.
 class DepartedTest {
   private static final int RANKS = 3;
 
@@ -35,8 +35,8 @@ class DepartedTest {
 
   private CellFailure fails(String source) {
     var failure = session.run(new Cell("the cell", source), new Recorded()).failure().orElseThrow();
-    assertThat(failure.kind()).isEqualTo(Kind.EXCEPTION);
-    // All ranks take part in the next cell.
+    assertThat(failure.cause()).isEqualTo(Cause.EXCEPTION);
+    // Every rank takes part in the next cell.
     assertThat(result("java.util.Arrays.stream(world.gather((long) world.rank())).sum()"))
         .isEqualTo("3");
     return failure;
@@ -48,12 +48,12 @@ class DepartedTest {
     return outcome.result().map(value -> value.text()).orElse("");
   }
 
-  private static void assertNames(CellFailure failure, String who, int line, String call) {
+  private static void assertNames(CellFailure failure, String failed, int line, String call) {
     assertThat(failure.message())
         .contains(call)
         .contains("ended the cell and cannot come any more");
     assertThat(failure.traceback().getFirst())
-        .startsWith(who)
+        .startsWith(failed)
         .contains("failed in the cell, line " + line);
   }
 
@@ -90,7 +90,7 @@ class DepartedTest {
     assertThat(failure.message()).contains("but ranks 0, 2 ended");
   }
 
-  /// Waits in memory that ranks share, which the store does not see.
+  /// Waits in shared memory, which the store does not see.
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -118,7 +118,7 @@ class DepartedTest {
     assertThat(result(next + " p.run(); p.verify(); 6 * 7")).isEqualTo("42");
   }
 
-  /// The calls of the ranks no longer match then, so the cell may not end well.
+  /// The calls of the ranks differ then, so the cell must fail.
   @Test
   void aCellThatCatchesItFailsAllTheSame() {
     var failure =
@@ -126,7 +126,7 @@ class DepartedTest {
     assertThat(failure.message()).contains("barrier in group `world` but ranks 1, 2 ended");
   }
 
-  /// Rank 1 has ended the cell, and comes.
+  /// Rank 1 has ended the cell but still arrives.
   @ParameterizedTest
   @ValueSource(
       strings = {
@@ -148,7 +148,7 @@ class DepartedTest {
     result("world.barrier();");
   }
 
-  /// A rank that is late is none that has left, whatever the others do meanwhile.
+  /// A late rank does not count as departed, whatever the other ranks do meanwhile.
   @Test
   void ranksThatAreLateAreWaitedFor() {
     long seed = 20261122;

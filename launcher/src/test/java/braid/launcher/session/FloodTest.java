@@ -3,7 +3,7 @@ package braid.launcher.session;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.cell.Outcome;
 import braid.launcher.machine.BackendChoice;
@@ -21,13 +21,13 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Cells that put out more than anybody wants to see.
+/// Cells that print more than is useful to show.
 class FloodTest {
   private static final String LIMIT = "--output-limit 256KiB";
   private static final String NOTE = "… much output";
   private static final int LIMIT_BYTES = 256 << 10;
 
-  /// What the session itself says beside.
+  /// Bytes that the notes of the session may take.
   private static final int NOTES_BYTES = 2000;
 
   private Session session;
@@ -144,8 +144,7 @@ class FloodTest {
     assertThat(failure.message()).startsWith("--output-limit must be").contains("lots");
   }
 
-  /// A client that takes its time holds the ranks back and misses nothing, and an interrupt is
-  /// heard all the same.
+  /// A slow client holds the ranks back and misses nothing, and an interrupt still works.
   @Test
   void aSlowClientHoldsRanksBack() throws Exception {
     var taken = new AtomicLong();
@@ -197,11 +196,11 @@ class FloodTest {
       Thread.onSpinWait();
     }
     session.interrupt();
-    assertThat(endless.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(endless.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
 
-  /// What a thread of an earlier cell prints on belongs to the cell that runs then, within its
+  /// Output of a thread of an earlier cell belongs to the running cell and counts towards its
   /// limit.
   @Test
   void aFloodThatOutlivesItsCellHarmsNoLaterOne() {

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Ranks whose process is stopped: nothing tells the front but that they do not answer.
+/// Ranks whose process is stopped: the front only notices that they do not answer.
 class FrozenRankTest {
   private static final String BEGUN = "System.out.println(\"begun\");\n";
 
@@ -83,7 +83,7 @@ class FrozenRankTest {
     signal("CONT");
     again.await();
     session.interrupt();
-    assertThat(running.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(running.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(output.err.toString().lines().toList())
         .satisfiesExactly(
             line ->
@@ -93,11 +93,11 @@ class FrozenRankTest {
                             + pid
                             + "\\) has not answered for \\d+ s; its process is stopped; kill -CONT "
                             + pid
-                            + " lets it go on"),
+                            + " continues it"),
             line ->
                 assertThat(line)
                     .matches("rank 1 \\(pid " + pid + "\\) answers again after \\d+ s"));
-    // Nobody asked it to end while it was silent.
+    // No interrupt was sent while the rank was silent.
     assertThat(session.ranks().death()).isEmpty();
     assertThat(run("world.barrier(); 6 * 7").result().orElseThrow().text()).isEqualTo("42");
   }
@@ -136,23 +136,23 @@ class FrozenRankTest {
     assertThat(failure.message())
         .startsWith("the cell was interrupted")
         .endsWith("; rank 1 (pid " + pid + ") did not answer and was ended");
-    assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+    assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
     assertThat(failure.traceback()).last().isEqualTo("%restart starts new ranks.");
     usableAfterARestart();
   }
 
-  /// The next cell asks the rank for something before any code of the cell runs, or only for the
-  /// end of what it printed.
+  /// The front needs an answer of the rank before any code of the cell runs, or only after it for
+  /// the end of its output.
   @ParameterizedTest
   @ValueSource(strings = {"1 + 1", "%%rank 0\n1 + 1", "int declared = 5;", "%output diff"})
   void aCellOfARankThatIsFrozenAlreadyEndsAtAnInterrupt(String source) throws Exception {
     var output = new Recorded();
-    var said = new CountDownLatch(1);
-    output.onStderr = said::countDown;
+    var reported = new CountDownLatch(1);
+    output.onStderr = reported::countDown;
     long pid = pid();
     signal("STOP");
     var running = begin(source, output);
-    said.await();
+    reported.await();
     assertThat(output.err).contains("rank 1 (pid " + pid + ") has not answered for");
     session.interrupt();
     var failure = running.get().failure().orElseThrow();
@@ -160,7 +160,7 @@ class FrozenRankTest {
     usableAfterARestart();
   }
 
-  /// Rank 0 fails, which tells the others to end: the rank that cannot is ended as one that does
+  /// Rank 0 fails, so the others must end: a rank that cannot respond is killed like one that does
   /// not.
   @Test
   void aFailureElsewhereIsReportedAndTheFrozenRankEnded() throws Exception {

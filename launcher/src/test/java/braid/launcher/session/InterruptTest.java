@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
 import java.nio.file.Path;
 import java.util.List;
@@ -19,11 +19,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Cells that do not end by themselves, and what the user's wish that they end comes to.
+/// Cells that do not end alone, and the effect of interrupts on them.
 class InterruptTest {
   private static final String BEGUN = "System.out.println(\"begun\");\n";
 
-  /// It heeds no interrupt and has no loop of its own.
+  /// Expression that ignores interrupts and has no loop of its own.
   private static final String DEAF = "new CompletableFuture<String>().join();";
 
   private Session session;
@@ -65,7 +65,7 @@ class InterruptTest {
     return running.get().failure().orElseThrow();
   }
 
-  /// A cell that is over comes to nothing any more, so it is waited for no longer.
+  /// Waits for a condition, or until the cell has ended and can no longer reach it.
   private static void await(CompletableFuture<?> running, BooleanSupplier happened) {
     while (!running.isDone() && !happened.getAsBoolean()) {
       Thread.onSpinWait();
@@ -89,13 +89,13 @@ class InterruptTest {
       throws Exception {
     run("int kept = 41;");
     var failure = interrupted(BEGUN + endless);
-    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(failure.message()).startsWith("the cell was interrupted").doesNotContain("twice");
     assertThat(result("world.barrier(); kept + 1")).isEqualTo("42");
     assertThat(session.ranks().death()).isEmpty();
   }
 
-  /// Rank 2 keeps a thread that may still come, so the wait does not end by itself. The interrupt
+  /// Rank 2 keeps a thread that may still arrive, so the wait does not end alone. The interrupt
   /// follows once both ranks wait.
   @Test
   void aWaitForARankThatTakesNoPartEndsAndIsNamed(@TempDir Path folder) throws Exception {
@@ -129,12 +129,12 @@ class InterruptTest {
                     System.out.println("begun");
                     if (world.rank() != 1) pipe.run(); else Thread.sleep(Long.MAX_VALUE);
                     """)
-                .kind())
-        .isEqualTo(Kind.INTERRUPTED);
+                .cause())
+        .isEqualTo(Cause.INTERRUPTED);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
 
-  /// Queues of streams whose thread is anywhere but where it waits for the next task.
+  /// Looks for streams whose thread is not waiting for its next task.
   @Test
   void aCellIsOverOnlyWhenStreamsAreQuietSoThatTheNextMeasuresItselfAlone() throws Exception {
     run(
@@ -148,7 +148,7 @@ class InterruptTest {
         var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(1536, 512, 512)).overlap(Overlap.pipelined(4)).build();
         """);
     var failure = interrupted("pipe.run();\n" + BEGUN + "while (true) pipe.run();");
-    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("streams(true)")).isEqualTo("[]");
     assertThat(result("streams(false).size() > 1")).isEqualTo("true");
     assertThat(
@@ -169,7 +169,7 @@ class InterruptTest {
         interrupted(
             BEGUN
                 + "Tuner.on(world).gemm(GemmSpec.allGatherGemm(768, 256, 256)).repeats(10_000).run();");
-    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
 
@@ -180,11 +180,11 @@ class InterruptTest {
     for (int i = 0; i < 20; i++) {
       session.interrupt();
     }
-    assertThat(running.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(running.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("kept + 1")).isEqualTo("42");
   }
 
-  /// Rank 1 speaks once the others wait and all that could heed an interrupt lies behind it.
+  /// Rank 1 prints once the others wait and are past everything that an interrupt could end.
   @Test
   void whoInsistsGetsNewRanksWhereOneDoesNotStop(@TempDir Path folder) throws Exception {
     run("int kept = 41;");
@@ -211,17 +211,17 @@ class InterruptTest {
     assertThat(running).isNotDone();
     session.insist();
     var failure = running.get().failure().orElseThrow();
-    assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+    assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(failure.traceback())
         .containsExactly(
-            "the cell, line 2, was interrupted twice: rank 1 did not stop; the ranks were ended and new ones started; what cells declared is gone",
+            "the cell, line 2, was interrupted twice: rank 1 did not stop; the ranks were ended and new ones started; all declarations are lost",
             "ranks 0, 2 waited for barrier in group `world` and were released.");
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
-    assertThat(run("kept").failure().orElseThrow().kind()).isEqualTo(Kind.COMPILE);
+    assertThat(run("kept").failure().orElseThrow().cause()).isEqualTo(Cause.COMPILE);
     assertThat(session.ranks().all()).noneMatch(rank -> pids.contains(rank.pid()));
   }
 
-  /// Who insists because it takes a moment too long loses nothing.
+  /// A second interrupt loses nothing if the ranks stop after a moment.
   @Test
   void whoInsistsKeepsRanksThatStop() throws Exception {
     run("int kept = 41;");

@@ -16,7 +16,7 @@ import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What a front still holds after it replaced its ranks, or could not start them.
+/// Resources that a front still holds after it replaced its ranks or could not start them.
 class LongLifeTest {
   private static final int TIMES = 5;
 
@@ -26,7 +26,7 @@ class LongLifeTest {
     return new SessionOptions(1, "host", link, home);
   }
 
-  /// Open descriptors by what they are: jars, sockets, pipes, other files.
+  /// Open descriptors by kind: jars, sockets, pipes, other files.
   private static Map<String, Integer> descriptors() throws IOException {
     var counts = new TreeMap<String, Integer>();
     try (var all = Files.newDirectoryStream(Path.of("/proc/self/fd"))) {
@@ -60,8 +60,8 @@ class LongLifeTest {
         .count();
   }
 
-  /// Garbage may stay until it is collected; jars and what a collection of the old ranks' compiler
-  /// would free may not.
+  /// Garbage may remain until it is collected; jars, and memory that collecting the old ranks'
+  /// compiler would free, may not.
   @Test
   void restartsKeepNeitherJarsNorMemory() throws Exception {
     try (var session = Session.start(options(Optional.empty()))) {
@@ -85,7 +85,7 @@ class LongLifeTest {
     assertLeavesNothing(() -> Session.start(wrong), "as fast as you like");
   }
 
-  /// A NUL in a command is refused by every operating system.
+  /// Every operating system refuses a NUL in a command.
   @Test
   void aStartOfRanksThatFailsLeavesNoThreadAndNoDescriptor() throws Exception {
     System.setProperty("sun.awt.fontconfig", "\0");
@@ -97,7 +97,7 @@ class LongLifeTest {
     }
   }
 
-  /// The ranks begin, and end before they say hello.
+  /// The ranks start and end before they connect.
   @Test
   void ranksThatDieAtTheirStartLeaveNoThreadAndNoDescriptor() throws Exception {
     System.setProperty("braid.rank.aot.output", "");

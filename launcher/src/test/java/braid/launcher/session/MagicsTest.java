@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.MagicName;
 import braid.launcher.cell.Outcome;
 import braid.launcher.session.magic.MavenJars;
@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Lines that begin with `%`, on two real ranks.
+/// Tests lines that begin with `%` on two real ranks.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class MagicsTest {
   @TempDir static Path home;
@@ -77,13 +77,13 @@ class MagicsTest {
         .isEqualTo("%load must be given a file of at most 16 MiB but " + large + " has 8192 MiB");
   }
 
-  /// Only jars get onto the class path: any other file would fail every later cell.
+  /// Only jars are added to the class path: any other file would make every later cell fail.
   @Test
   void addsNoJarThatIsNone() throws IOException {
-    var garbage = file("garbage.jar", "this is no zip");
+    var garbage = file("garbage.jar", "this is not a zip");
     assertThat(failure("%jars " + garbage).message())
         .startsWith(
-            "%jars must be given jars or folders of classes but " + garbage + " is no zip: ");
+            "%jars must be given jars or folders of classes but " + garbage + " is not a zip: ");
     var sources = home.resolve("sources.jar");
     try (var jar = new JarOutputStream(Files.newOutputStream(sources))) {
       jar.putNextEntry(new JarEntry("a/B.java"));
@@ -107,7 +107,7 @@ class MagicsTest {
     return Files.writeString(home.resolve(name), text);
   }
 
-  /// A class that is on nobody's class path, in a folder of its own.
+  /// Compiles a class into a folder that is on no class path.
   private Path compiled(String name, String value) throws IOException {
     var folder = Files.createDirectories(home.resolve(name));
     var source =
@@ -152,10 +152,10 @@ class MagicsTest {
           .contains(magic.spelling());
       assertThat(failure(magic.ofCell() ? "%%nope" : "%nope").message()).contains(magic.spelling());
     }
-    assertThat(failure("%rnks").message()).startsWith("there is no %rnks; did you mean %ranks?");
+    assertThat(failure("%rnks").message()).startsWith("%rnks is not a magic; did you mean %ranks?");
     assertThat(failure("%%fornt").message()).contains("did you mean %%front?");
     assertThat(failure("int n = 1;\n%%rank 0").message())
-        .isEqualTo("%%rank is about a whole cell and must stand above its code");
+        .isEqualTo("%%rank applies to a whole cell and must stand above its code");
   }
 
   @Test
@@ -199,7 +199,7 @@ class MagicsTest {
   void whatIsWrongWithAFileIsSaidByFileAndLine() throws IOException {
     var broken =
         failure("%load " + file("Broken.java", "int fine = 1;\nint bad = fine + nothing;\n"));
-    assertThat(broken.kind()).isEqualTo(Kind.COMPILE);
+    assertThat(broken.cause()).isEqualTo(Cause.COMPILE);
     assertThat(broken.message()).isEqualTo("Broken.java, line 2: error: cannot find symbol");
     var thrown =
         failure("int before = 1;\n%load " + file("Throws.jsh", "int n = 0;\n\nint m = 1 / n;\n"));
@@ -228,7 +228,7 @@ class MagicsTest {
     run("quantity + 1");
     var who = printed("%who");
     assertThat(who.lines().findFirst().orElseThrow().split("\\s{2,}"))
-        .containsExactly("name", "type", "rank 0 has");
+        .containsExactly("name", "type", "value on rank 0");
     assertThat(who.lines().map(line -> line.replaceAll("\\s{2,}", "|")))
         .contains(
             "quantity|int|7",
@@ -246,7 +246,7 @@ class MagicsTest {
     assertThat(failure("%time").message()).contains("%%time");
   }
 
-  /// It is in the local repository of whoever built Braid: its tests need it.
+  /// Adds an artifact that is in the local repository wherever Braid was built: its tests need it.
   @Test
   void artifactsOfMavenAreAddedToCompilerAndRanks() {
     assertThat(printed("%maven org.opentest4j:opentest4j:1.3.0"))
@@ -258,8 +258,8 @@ class MagicsTest {
         .isEqualTo("heretrue");
   }
 
-  /// A download that was cut off stays in the local repository. The program resolves as Maven does,
-  /// to jars of this test.
+  /// An interrupted download stays in the local repository. The program resolves to jars of this
+  /// test as Maven does.
   @Test
   void aJarOfMavenThatIsNoneIsRefused() throws IOException {
     var jars = home.resolve("resolved");
@@ -281,8 +281,8 @@ class MagicsTest {
     Files.writeString(jars, whole + ":" + broken);
     assertThatThrownBy(() -> MavenJars.of(maven.toString(), List.of("a:b:1"), () -> false))
         .isInstanceOf(BraidException.class)
-        .hasMessageStartingWith("%maven must get jars but " + broken + " is no zip: ")
-        .hasMessageEndingWith("; remove it, and Maven gets it again");
+        .hasMessageStartingWith("%maven must get jars but " + broken + " is not a zip: ")
+        .hasMessageEndingWith("; remove it, and Maven downloads it again");
   }
 
   @Test

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What is shown of three ranks, by `%output`.
+/// Output of three ranks in each mode of `%output`.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class OutputModeTest {
   private static final String TALK =

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.launcher.cell.Cell;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
 import braid.model.BraidException;
 import braid.natives.cuda.Gpu;
@@ -23,11 +23,11 @@ import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// How ranks and fronts die, and what is left of them.
+/// Deaths of ranks and fronts, and their remains.
 class RankLifeTest {
   private static final int RANKS = 3;
 
-  /// A collective that rank 1 never joins: the others wait in it.
+  /// A collective that rank 1 never enters: the other ranks wait in it.
   private static final String STUCK =
       """
       System.out.println("begun");
@@ -54,17 +54,17 @@ class RankLifeTest {
     }
   }
 
-  /// The next cell comes before or after the front has seen the death, as it happens.
+  /// The next cell starts before or after the front has seen the death.
   @Test
   void aRankKilledJustBeforeACellIsNamedByIt() throws Exception {
     try (var session = start()) {
       for (int i = 0; i < 5; i++) {
         kill9(session.ranks().get(2).pid());
         var failure = run(session, "1 + " + i).failure().orElseThrow();
-        assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+        assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
         assertThat(failure.message()).startsWith("rank 2 ").contains("SIGKILL");
         var again = run(session, "1").failure().orElseThrow();
-        assertThat(again.kind()).isEqualTo(Kind.RANK_DIED);
+        assertThat(again.cause()).isEqualTo(Cause.RANK_DIED);
         assertThat(run(session, "%restart").failure()).isEmpty();
         assertThat(run(session, "1").result().orElseThrow().text()).isEqualTo("1");
       }
@@ -84,7 +84,7 @@ class RankLifeTest {
       long victim = session.ranks().get(1).pid();
       kill9(victim);
       var failure = outcome.get().failure().orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
       assertThat(failure.message())
           .startsWith(
               "rank 1 (pid " + victim + ") was killed by SIGKILL (signal 9) while cell 1 ran");
@@ -106,16 +106,16 @@ class RankLifeTest {
   @Test
   void aRankThatDiesBetweenCellsIsReportedByTheNext() throws Exception {
     try (var session = start()) {
-      var told = new CountDownLatch(1);
+      var reported = new CountDownLatch(1);
       var before = new Recorded();
-      before.onStderr = told::countDown;
+      before.onStderr = reported::countDown;
       assertThat(session.run(new Cell("cell 0", "1 + 1"), before).failure()).isEmpty();
       kill9(session.ranks().get(2).pid());
-      told.await();
+      reported.await();
       assertThat(before.err.toString()).startsWith("rank 2").contains("%restart");
       var failure =
           session.run(new Cell("cell 1", "1 + 1"), new Recorded()).failure().orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
       assertThat(failure.message()).startsWith("rank 2").contains("%restart");
     }
   }
@@ -128,12 +128,12 @@ class RankLifeTest {
               .run(new Cell("cell 1", "System.exit(7);"), new Recorded())
               .failure()
               .orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
       assertThat(failure.message()).contains("exited with code 7");
     }
   }
 
-  /// A child keeps the rank's pipes open: their end would never come.
+  /// A child keeps the rank's pipes open, so reading them never ends.
   @Test
   void aRankThatDiesBeforeItsChildIsReportedAllTheSame() throws Exception {
     try (var session = start()) {
@@ -151,7 +151,7 @@ class RankLifeTest {
                   output)
               .failure()
               .orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.RANK_DIED);
+      assertThat(failure.cause()).isEqualTo(Cause.RANK_DIED);
       assertThat(failure.message()).contains("exited with code 3");
       for (var pid : output.out.toString().replaceAll("\\[\\d] ", "").strip().split("\\s+", -1)) {
         kill9(Long.parseLong(pid));
@@ -169,7 +169,7 @@ class RankLifeTest {
         .noneMatch(pid -> ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
   }
 
-  /// A front of its own process, to be killed: prints its ranks' pids and then waits in a
+  /// A front in a separate process, to be killed: prints the pids of its ranks, then waits in a
   /// collective.
   public static final class Front {
     private Front() {}
@@ -199,11 +199,11 @@ class RankLifeTest {
             .redirectError(ProcessBuilder.Redirect.INHERIT)
             .start();
     var ranks = new ArrayList<ProcessHandle>();
-    try (var said =
+    try (var output =
         new BufferedReader(new InputStreamReader(front.getInputStream(), StandardCharsets.UTF_8))) {
-      for (var line = said.readLine();
+      for (var line = output.readLine();
           line != null && !line.equals("begun");
-          line = said.readLine()) {
+          line = output.readLine()) {
         ranks.add(ProcessHandle.of(Long.parseLong(line)).orElseThrow());
       }
       assertThat(ranks).hasSize(RANKS);
@@ -218,14 +218,14 @@ class RankLifeTest {
   @Test
   void aSessionRemovesWhatKilledSessionsLeftAndATroubledSweepFailsNothing() throws Exception {
     var shared = Path.of("/dev/shm");
-    var left = Files.createTempFile(shared, "braid-000000000000-", "");
+    var leftover = Files.createTempFile(shared, "braid-000000000000-", "");
     var stays = Files.createTempDirectory(shared, "braid-000000000001-");
     try (var session = start()) {
-      assertThat(left).doesNotExist();
+      assertThat(leftover).doesNotExist();
       assertThat(stays).exists();
       assertThat(session.run(new Cell("cell 1", "1 + 1"), new Recorded()).failure()).isEmpty();
     } finally {
-      Files.deleteIfExists(left);
+      Files.deleteIfExists(leftover);
       Files.delete(stays);
     }
   }
@@ -242,7 +242,7 @@ class RankLifeTest {
     }
   }
 
-  /// No GPU is needed to see how its rank is started: the backend is made when it is first used.
+  /// No GPU is needed to see how a rank is started: the backend is initialized at its first use.
   @Test
   void aRankOfAGpuIsCompiledFullyAndKeepsOffMulticast() {
     try (var session = Session.start(new SessionOptions(1, "cuda", Optional.empty(), home))) {
@@ -262,7 +262,7 @@ class RankLifeTest {
     }
   }
 
-  /// As where NVML lists a GPU that CUDA cannot open.
+  /// Also covers hosts where NVML lists a GPU that CUDA cannot open.
   @Test
   void gpusThatCudaCannotUseAreOneClearErrorOfAllRanks() {
     assumeTrue(Gpu.missing().isPresent(), "CUDA can use the GPUs here");

@@ -5,7 +5,7 @@ import braid.model.MimeBundle;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Keeps a cell's output for a test to look at.
+/// Records a cell's output for a test.
 final class Recorded implements CellOutput {
   final StringBuilder out = new StringBuilder();
   final StringBuilder err = new StringBuilder();

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.io.TempDir;
 
-/// How values of cells read: as their text, and as HTML where that says more.
+/// Values of cells as text, and as HTML where that shows more.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class RichValuesTest {
   private Session session;

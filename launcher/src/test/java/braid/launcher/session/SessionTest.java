@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.cell.CellFailure.Kind;
+import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
 import braid.launcher.editing.Completeness.Status;
 import java.nio.file.Path;
@@ -69,7 +69,7 @@ class SessionTest {
                 "Schedule.of(GemmSpec.allGatherGemm(8, 8, 8), Overlap.pipelined(2), 2).findings()"))
         .isEqualTo("[]");
     assertThat(result("Part.INPUT + \" \" + Lane.Role.COMPUTE")).isEqualTo("input COMPUTE");
-    // A class of the usual imports whose name a class inside the package has too.
+    // The package has an internal class of the same name as this class of the usual imports.
     assertThat(result("Flow.defaultBufferSize()")).isEqualTo("256");
     assertThat(result("import java.nio.Buffer;\nBuffer.class.getName()"))
         .isEqualTo("java.nio.Buffer");
@@ -88,7 +88,7 @@ class SessionTest {
     assertThat(many.failure().orElseThrow().message()).contains("first");
     assertThat(output.err.toString())
         .contains(
-            "note: each of the 1000 statements of this cell is compiled and run by itself, in 20 ms or more; a method or a block { } of them is compiled at once");
+            "note: each of the 1000 statements of this cell is compiled and run separately, in 20 ms or more; a method or a block { } of them is compiled at once");
     run("throw new Error(\"first\");\n" + "int a = 1;\n".repeat(998));
     assertThat(output.err.toString()).containsOnlyOnce("note: each of the");
   }
@@ -149,7 +149,7 @@ class SessionTest {
         "int broken(int n) {\n  if (n == 1) throw new IllegalStateException(\"boom\", new java.io.IOException(\"disk\"));\n  return n; }");
     int declared = cells;
     var failure = failure("int fine = 1;\nbroken(Integer.parseInt(" + RANK + "));");
-    assertThat(failure.kind()).isEqualTo(Kind.EXCEPTION);
+    assertThat(failure.cause()).isEqualTo(Cause.EXCEPTION);
     assertThat(failure.name()).isEqualTo("java.lang.IllegalStateException");
     assertThat(failure.message()).isEqualTo("boom");
     assertThat(failure.traceback().getFirst())
@@ -183,7 +183,7 @@ class SessionTest {
   @Test
   void compileErrorsPointAtTheCellsOwnLine() {
     var failure = failure("int ok = 1;\n\nint bad = ok + nothing;");
-    assertThat(failure.kind()).isEqualTo(Kind.COMPILE);
+    assertThat(failure.cause()).isEqualTo(Cause.COMPILE);
     assertThat(failure.message()).endsWith("line 3: error: cannot find symbol");
     assertThat(failure.traceback()).contains("    int bad = ok + nothing;", "                   ^");
   }
@@ -191,15 +191,14 @@ class SessionTest {
   @Test
   void aCellCutOffInTheMiddleRunsNothing() {
     var failure = failure("System.out.println(\"half\");\nvoid f() {");
-    assertThat(failure.kind()).isEqualTo(Kind.COMPILE);
+    assertThat(failure.cause()).isEqualTo(Cause.COMPILE);
     assertThat(output.out).isEmpty();
   }
 
   @Test
   void whatIsNotDeclaredYetIsNamedWhenItIsCalled() {
     run("int early() { return later(); }");
-    assertThat(output.err)
-        .hasToString("note: this cannot be used before it is declared: method later()\n");
+    assertThat(output.err).hasToString("note: not usable until this is declared: method later()\n");
     assertThat(failure("Unheard of;").message()).endsWith("error: cannot find class Unheard");
     var failure = failure("early()");
     assertThat(failure.message()).contains("`early`");
@@ -219,7 +218,7 @@ class SessionTest {
     assertThat(result("%%front\nint inFront = 6; System.out.println(\"here\"); inFront * 7"))
         .isEqualTo("42");
     assertThat(output.out).hasToString("here\n");
-    assertThat(failure("inFront").kind()).isEqualTo(Kind.COMPILE);
+    assertThat(failure("inFront").cause()).isEqualTo(Cause.COMPILE);
   }
 
   @Test
@@ -227,7 +226,7 @@ class SessionTest {
     var failure = failure("%%front\nint deeper(int n) {\n  return deeper(n + 1);\n}\ndeeper(0);");
     var cell = "cell " + cells;
     assertThat(failure.name()).isEqualTo("java.lang.StackOverflowError");
-    // The method's beginning and its call take turns on the stack.
+    // The start of the method and its call alternate on the stack.
     assertThat(failure.traceback().getFirst())
         .matches("the front failed in " + cell + ", line [23]");
     assertThat(failure.traceback())
@@ -259,18 +258,18 @@ class SessionTest {
       begun.await();
       session.interrupt();
       var failure = outcome.get().failure().orElseThrow();
-      assertThat(failure.kind()).isEqualTo(Kind.INTERRUPTED);
+      assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
       assertThat(failure.traceback()).containsExactly("endless was interrupted, line 3");
       assertThat(result("%%front\n6 * 7")).isEqualTo("42");
     }
   }
 
-  /// What one rank printed on stderr, where every line names its rank.
+  /// Returns the stderr of one rank, in which every line names its rank.
   private String complained() {
     return output.err.toString().replace("[0] ", "");
   }
 
-  /// As `try (var out = new PrintWriter(System.out))` does.
+  /// Closes System.out like `try (var out = new PrintWriter(System.out))`.
   @Test
   void whatIsPrintedAfterOutWasClosedIsSeen() {
     run(
@@ -295,10 +294,10 @@ class SessionTest {
     assertThat(output.out).hasToString("out\n");
     assertThat(complained().lines())
         .containsExactly(
-            "System.out must be a stream but was set to null; it prints here again",
-            "System.err must be a stream but was set to null; it prints here again",
-            "System.out must be a stream that can be flushed but that threw java.lang.Error; it"
-                + " prints here again",
+            "System.out must be a stream but was set to null; the original is restored",
+            "System.err must be a stream but was set to null; the original is restored",
+            "System.out must be a stream that can be flushed but that threw java.lang.Error; the"
+                + " original is restored",
             "err");
     assertThat(result("6 * 7")).isEqualTo("42");
     output = new Recorded();
@@ -307,7 +306,7 @@ class SessionTest {
     run("%%front\nSystem.out.println(\"again\");");
     assertThat(output.out).hasToString("in front\nagain\n");
     assertThat(output.err)
-        .hasToString("System.out must be a stream but was set to null; it prints here again\n");
+        .hasToString("System.out must be a stream but was set to null; the original is restored\n");
   }
 
   /// A cell may capture what later cells print.
@@ -334,10 +333,7 @@ class SessionTest {
 
   @Test
   void ranksAreListed() {
-    assertThat(result("%ranks").lines())
-        .hasSize(5)
-        .last()
-        .isEqualTo("backend host (as the code says)");
+    assertThat(result("%ranks").lines()).hasSize(5).last().isEqualTo("backend host (set in code)");
   }
 
   @Test
@@ -363,7 +359,7 @@ class SessionTest {
                       new Cell("endless", "System.out.println(\"begun\");\n" + endless), watching));
       started.await();
       session.interrupt();
-      assertThat(outcome.get().failure().orElseThrow().kind()).isEqualTo(Kind.INTERRUPTED);
+      assertThat(outcome.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
       assertThat(result("6 * 7")).isEqualTo("42");
     }
   }

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.io.TempDir;
 
-/// A value that a rank cannot send to the front fails its cell and nothing else.
+/// A value that a rank cannot send to the front fails its cell and has no other effect.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class WireLimitsTest {
   private static final String HUGE = "\"x\".repeat(300 << 20)";
@@ -44,7 +44,7 @@ class WireLimitsTest {
 
   private CellFailure failure(String source) {
     var failure = session.run(new Cell("a cell", source), new Recorded()).failure().orElseThrow();
-    assertThat(failure.kind()).isEqualTo(CellFailure.Kind.EXCEPTION);
+    assertThat(failure.cause()).isEqualTo(CellFailure.Cause.EXCEPTION);
     return failure;
   }
 
@@ -85,7 +85,7 @@ class WireLimitsTest {
         .isEqualTo("(its getMessage() threw java.lang.IllegalStateException)");
   }
 
-  /// Thrown past the compiler, while the value is turned into text.
+  /// Throws a checked exception unseen by the compiler, while the value is turned into text.
   @Test
   void aValueWhoseTextThrowsAnything() {
     session.run(

@@ -12,11 +12,11 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Every attack on a headless session; `braid soak` goes on for longer, and under Jupyter too.
+/// Runs every attack on a headless session; `braid soak` runs for longer, and under Jupyter too.
 class SoakTest {
   private static final int RANKS = 2;
 
-  /// Only a session that hangs takes so long; `braid soak` holds it to 5 s.
+  /// Only a session that hangs takes that long; `braid soak` limits it to 5 s.
   private static final Duration GENEROUS = Duration.ofSeconds(60);
 
   @TempDir Path home;
@@ -25,7 +25,7 @@ class SoakTest {
     return new HeadlessVictim(new SessionOptions(RANKS, "host", Optional.empty(), home));
   }
 
-  /// All that a headless session can suffer.
+  /// Attacks possible on a headless session.
   private static List<Attack> attacks() {
     var attacks = new ArrayList<>(List.of(Attack.values()));
     attacks.remove(Attack.FRONT);
@@ -46,7 +46,7 @@ class SoakTest {
     assertThat(events).allSatisfy(event -> assertThat(event.fault()).isEmpty());
   }
 
-  /// Whether a soak sees that something does not hold.
+  /// Checks that a soak detects a violated condition.
   @Test
   void aFailureThatIsNotToldIsAFault() throws Exception {
     var events = new ArrayList<Event>();
@@ -59,7 +59,7 @@ class SoakTest {
     assertThat(events.getFirst().fault().orElseThrow()).startsWith("the cell succeeded");
   }
 
-  /// A session that runs no cell which would fail.
+  /// A session in which the failing cell is never run.
   private record Silent(Victim victim) implements Victim {
     @Override
     public String name() {
@@ -73,7 +73,7 @@ class SoakTest {
 
     @Override
     public RunningCell begin(String code, Optional<Duration> limit) {
-      return victim.begin(code.equals(Codes.HEALTH) ? code : "1 + 1", limit);
+      return victim.begin(code.equals(SoakCells.HEALTH) ? code : "1 + 1", limit);
     }
 
     @Override

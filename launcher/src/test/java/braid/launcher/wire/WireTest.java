@@ -65,7 +65,7 @@ class WireTest {
   void failuresKeepEveryCauseWithItsClassMessageAndStack() throws IOException {
     var thrown = new IllegalStateException("a", new IOException("b"));
     var bytes = new ByteArrayOutputStream();
-    new FromRank.Failed(RankFailure.of(RankFailure.Kind.THROWN, -1, thrown))
+    new FromRank.Failed(RankFailure.of(RankFailure.Cause.THROWN, -1, thrown))
         .write(new DataOutputStream(bytes));
     var chain = ((FromRank.Failed) FromRank.read(in(bytes.toByteArray()))).failure().chain();
     assertThat(chain)

@@ -18,10 +18,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
-/// Which algorithm was the fastest for a problem, on disk, since measuring costs every start time
-/// and may choose differently. A file a problem, for people to read, in a folder for each setting.
-/// All that the choice depends on stands in the file and makes its name. Several processes may
-/// share a folder; a file is there whole or not at all.
+/// Fastest algorithm of each problem, kept on disk: measuring at every start takes time and may
+/// choose differently. There is one readable text file per problem, in one folder per setting. The
+/// file contains every input of the choice, and its name is a hash of them. Several processes may
+/// share a folder; files are replaced atomically.
 public final class AlgorithmCache {
   private static final String TITLE =
       "the fastest of cublasLt's algorithms; measured again where this file is gone";
@@ -34,15 +34,16 @@ public final class AlgorithmCache {
 
   private final Path folder;
   private final Setting setting;
-  private final Consumer<String> say;
-  private final Set<String> said = ConcurrentHashMap.newKeySet();
+  private final Consumer<String> warn;
+  private final Set<String> warned = ConcurrentHashMap.newKeySet();
 
-  /// Where a choice holds: cublasLt's description of an algorithm is its very version's own.
+  /// Setting in which a choice is valid. An algorithm's serialized form can be read only by the
+  /// version of cublasLt that wrote it.
   ///
-  /// @param library cublasLt's version
-  /// @param driver the driver's
-  /// @param candidates how many algorithms were measured
-  /// @param workspaceBytes how much each of them might take
+  /// @param library version of cublasLt
+  /// @param driver version of the driver
+  /// @param candidates number of algorithms that were measured
+  /// @param workspaceBytes largest workspace of each algorithm
   public record Setting(
       String gpu,
       int architecture,
@@ -70,32 +71,32 @@ public final class AlgorithmCache {
     }
   }
 
-  /// What was found.
+  /// Fastest algorithm of a problem.
   ///
-  /// @param algorithm as [Lt.Plan#algorithm()] gives it
-  /// @param nanos how long it took
+  /// @param algorithm its serialized form, see [Lt.Plan#algorithm()]
+  /// @param nanos its measured time
   public record Kept(String algorithm, long nanos) {}
 
-  /// `say` hears, once, of what does not stop anybody but costs time.
-  public AlgorithmCache(Path folder, Setting setting, Consumer<String> say) {
+  /// @param warn receives each problem that costs time but stops nothing, once
+  public AlgorithmCache(Path folder, Setting setting, Consumer<String> warn) {
     this.folder = folder.resolve(setting.folder());
     this.setting = setting;
-    this.say = say;
+    this.warn = warn;
   }
 
-  /// What was kept for it; empty where nothing was, or nothing that can be read.
+  /// Returns the stored choice; empty if none is stored or it cannot be read.
   public Optional<Kept> find(Problem problem) {
     var file = file(problem);
     try {
       var kept = parse(key(problem), new String(Files.readAllBytes(file), StandardCharsets.UTF_8));
       if (kept.isEmpty()) {
-        sayOnce("the algorithm kept in %s is damaged; it is measured again".formatted(file));
+        warnOnce("the algorithm kept in %s is damaged; it is measured again".formatted(file));
       }
       return kept;
     } catch (NoSuchFileException e) {
       return Optional.empty();
     } catch (IOException e) {
-      sayOnce(
+      warnOnce(
           "the algorithm kept in %s cannot be read (%s); it is measured again".formatted(file, e));
       return Optional.empty();
     }
@@ -106,20 +107,20 @@ public final class AlgorithmCache {
       Files.createDirectories(folder);
       WholeFile.write(file(problem), text(key(problem), kept));
     } catch (IOException e) {
-      sayOnce(
+      warnOnce(
           "chosen algorithms cannot be kept in %s (%s) and are measured at every start; make it writable"
               .formatted(folder, e));
     }
   }
 
-  /// Says that what was found is not used after all.
+  /// Reports that a stored choice is not used.
   public void refuse(Problem problem, String why) {
-    sayOnce(
+    warnOnce(
         "the algorithm kept in %s is not used: %s; it is measured again"
             .formatted(file(problem), why));
   }
 
-  /// Where a problem's is kept.
+  /// File of a problem's choice.
   Path file(Problem problem) {
     var d = problem.d();
     var hash = HexFormat.of().formatHex(sha256(key(problem))).substring(0, DIGITS_OF_NAME);
@@ -131,7 +132,7 @@ public final class AlgorithmCache {
             hash + ".txt"));
   }
 
-  /// All that the choice depends on.
+  /// Every input of the choice, as text.
   private String key(Problem problem) {
     return String.join(
         "\n",
@@ -184,9 +185,9 @@ public final class AlgorithmCache {
         : Optional.empty();
   }
 
-  private void sayOnce(String what) {
-    if (said.add(what)) {
-      say.accept(what);
+  private void warnOnce(String message) {
+    if (warned.add(message)) {
+      warn.accept(message);
     }
   }
 

@@ -17,12 +17,12 @@ import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerPointer;
 
-/// A problem as cublasLt wants it told. It counts by columns: our rows are its columns, so it
-/// computes dᵀ = bᵀ · aᵀ, and its first factor is our b. What we store by rows needs no turning
-/// then.
+/// A problem in cublasLt's descriptors. cublasLt is column-major: our rows are its columns. So it
+/// computes dᵀ = bᵀ · aᵀ with our b as its first factor, and row-major operands need no
+/// transposition.
 final class Descriptors implements AutoCloseable {
-  /// Stands in for a bias and a pre-activation where an algorithm is asked for: only its alignment
-  /// is looked at, 16 bytes and no more.
+  /// Placeholder address of bias and pre-activation when an algorithm is requested: cublasLt only
+  /// looks at its alignment, 16 bytes.
   private static final long PLACEHOLDER = 0x10010;
 
   private static final long PLACEHOLDER_ALIGNMENT_BYTES = 16;
@@ -62,8 +62,8 @@ final class Descriptors implements AutoCloseable {
     this.d = layout(problem.d(), problem.d().type(), problem.batchStrideD());
   }
 
-  /// Asks for up to `most` algorithms and says how many there are. Those that split the depth add
-  /// its parts in fp32: in the output's type each part would be rounded.
+  /// Requests up to `most` algorithms and returns their number. Algorithms that split the depth add
+  /// the parts in fp32: in the output's type each part would be rounded.
   int heuristic(cublasLtMatmulHeuristicResult_t found, int most, long workspaceBytes) {
     lt.gpu().use();
     var created = new PointerPointer<Pointer>(1);
@@ -106,8 +106,9 @@ final class Descriptors implements AutoCloseable {
     }
   }
 
-  /// Whether this cublasLt does the problem by that algorithm; `needs` then has its workspace.
-  boolean takes(cublasLtMatmulAlgo_t algorithm, cublasLtMatmulHeuristicResult_t needs) {
+  /// Returns true if this cublasLt can solve the problem by that algorithm; `needs` then holds its
+  /// workspace.
+  boolean supports(cublasLtMatmulAlgo_t algorithm, cublasLtMatmulHeuristicResult_t needs) {
     lt.gpu().use();
     return cublas.cublasLtMatmulAlgoCheck(
             lt.context(), multiplication, b, a, c, d, algorithm, needs)
@@ -122,8 +123,8 @@ final class Descriptors implements AutoCloseable {
         cublas.cublasLtMatmulPreferenceSetAttribute(preference, attribute, attributeAt, bytes));
   }
 
-  /// One at a time: the bias and the pre-activation are told to the descriptor, which is read
-  /// during the call only.
+  /// Runs the multiplication. Synchronized, because bias and pre-activation are set in the
+  /// descriptor, which is only read during the call.
   synchronized void run(
       GpuStream on,
       cublasLtMatmulAlgo_t algorithm,
@@ -138,16 +139,16 @@ final class Descriptors implements AutoCloseable {
       long aux,
       long workspace) {
     if (problem.bias() && bias != biasSet) {
-      point("bias", cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+      setPointer("bias", cublas.CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
       biasSet = bias;
     }
     if (problem.auxStride() != 0 && aux != auxSet) {
-      point("pre-activation", cublas.CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+      setPointer("pre-activation", cublas.CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
       auxSet = aux;
     }
     if (beta != 0 && addend() != problem.d().type()) {
       throw new IllegalArgumentException(
-          "nothing can be added to a result in %s; beta must be 0 but is %s"
+          "beta must be 0 for a result in %s, which cannot be accumulated into, but is %s"
               .formatted(problem.d().type(), beta));
     }
     scratch.set(ValueLayout.JAVA_FLOAT, ALPHA, alpha);
@@ -173,11 +174,11 @@ final class Descriptors implements AutoCloseable {
             on.pointer()));
   }
 
-  private void point(String what, int attribute, long address) {
+  private void setPointer(String operand, int attribute, long address) {
     if (address == 0 || address % PLACEHOLDER_ALIGNMENT_BYTES != 0) {
       throw new IllegalArgumentException(
           "the %s is at 0x%x and must be at a multiple of %d bytes"
-              .formatted(what, address, PLACEHOLDER_ALIGNMENT_BYTES));
+              .formatted(operand, address, PLACEHOLDER_ALIGNMENT_BYTES));
     }
     set(multiplication, attribute, address, Long.BYTES);
   }
@@ -257,7 +258,7 @@ final class Descriptors implements AutoCloseable {
         : cublas.CUBLASLT_EPILOGUE_GELU_AUX;
   }
 
-  /// The type of c and of the bias: d's, except that fp8 is only written, never added to.
+  /// Type of c and of the bias: that of d, or BF16 if d is fp8.
   private Lt.Type addend() {
     return problem.d().type().isFp8() ? Lt.Type.BF16 : problem.d().type();
   }

@@ -16,15 +16,15 @@ import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.Pointer;
 
-/// cublasLt on one GPU, row by row: `d = alpha · a · b + beta · c`. Any thread may use it.
+/// cublasLt on one GPU, for row-major matrices: `d = alpha · a · b + beta · c`. Thread-safe.
 public final class Lt implements AutoCloseable {
-  /// What Hopper's algorithms want at most.
+  /// Largest workspace that Hopper's algorithms use.
   public static final long WORKSPACE_BYTES = 32L << 20;
 
   private static final int ALGORITHM_WORDS = 8;
   private static final int HEX_DIGITS_OF_WORD = 2 * Long.BYTES;
 
-  /// Of an algorithm as it is kept.
+  /// Length of an algorithm's serialized form.
   static final int ALGORITHM_HEX_DIGITS = ALGORITHM_WORDS * HEX_DIGITS_OF_WORD;
 
   private final Gpu gpu;
@@ -38,7 +38,7 @@ public final class Lt implements AutoCloseable {
     this.build = build;
   }
 
-  /// Loads the library and makes a context of its on this GPU.
+  /// Loads the library and creates a context on this GPU.
   public static Lt open(Gpu gpu) {
     var library = Libraries.require(Library.CUBLAS_LT);
     gpu.use();
@@ -47,7 +47,8 @@ public final class Lt implements AutoCloseable {
     return new Lt(gpu, context, library.version());
   }
 
-  /// How numbers are stored, and for fp32 also how they are multiplied: TF32 is stored as fp32 is.
+  /// Storage type of numbers, and for fp32 also the precision of multiplication: TF32 is stored as
+  /// fp32.
   public enum Type {
     FP32(cudart.CUDA_R_32F, Float.BYTES),
     TF32(cudart.CUDA_R_32F, Float.BYTES),
@@ -77,16 +78,17 @@ public final class Lt implements AutoCloseable {
     }
   }
 
-  /// A matrix stored by rows that begin `stride` numbers apart. What is `transposed` is stored by
+  /// A matrix stored by rows that begin `stride` numbers apart. A `transposed` matrix is stored by
   /// columns: as `columns` rows of `rows` numbers.
   ///
-  /// @param alignmentBytes what its first address is a multiple of; rows may begin at less
+  /// @param alignmentBytes power of two that divides the first address; later rows may be aligned
+  ///   less
   public record Layout(
       Type type, int rows, int columns, long stride, boolean transposed, int alignmentBytes) {
-    /// What every row's address is a multiple of, as far as strides tell; cublasLt asks no more.
+    /// Largest alignment that matters to cublasLt.
     public static final int MOST_ALIGNMENT_BYTES = 256;
 
-    /// Where memory begins as an allocation does.
+    /// Layout of memory that begins at an allocation's start.
     public Layout(Type type, int rows, int columns, long stride, boolean transposed) {
       this(type, rows, columns, stride, transposed, MOST_ALIGNMENT_BYTES);
     }
@@ -99,7 +101,7 @@ public final class Lt implements AutoCloseable {
       return transposed ? rows : columns;
     }
 
-    /// A part of a matrix may begin at any row, and a batch goes on after its stride.
+    /// Alignment of every row: a part may begin at any row, and a batch continues after its stride.
     int alignmentBytes(long batchStride) {
       long all = alignmentBytes | (stride * type.bytes) | (batchStride * type.bytes);
       return (int) Long.lowestOneBit(all);
@@ -115,10 +117,10 @@ public final class Lt implements AutoCloseable {
     }
   }
 
-  /// A multiplication. `bias` adds a number to each column, in d's type (BF16 where d is fp8);
-  /// `gelu` (by tanh) comes last and stores what went into it in rows `auxStride` apart, or nothing
-  /// where that is 0. `smTarget` is how many multiprocessors to plan for, 0 for all; batch strides
-  /// are in numbers.
+  /// A multiplication. `bias` adds a number to each column, in d's type (BF16 if d is fp8). `gelu`
+  /// (tanh) is applied last; its input is stored in rows `auxStride` apart, or not at all if that
+  /// is 0. `smTarget` is the number of multiprocessors to plan for, 0 for all. Batch strides count
+  /// numbers.
   public record Problem(
       Layout a,
       Layout b,
@@ -145,7 +147,8 @@ public final class Lt implements AutoCloseable {
     }
   }
 
-  /// Why cublasLt cannot do it, in one line; or empty. Asks its heuristic once the rules are met.
+  /// Returns why cublasLt cannot solve the problem, in one line; empty if it can. Requests an
+  /// algorithm after the rules are checked.
   public Optional<String> cannot(Problem problem) {
     var rule = Rules.cannot(problem);
     if (rule.isPresent()) {
@@ -159,8 +162,8 @@ public final class Lt implements AutoCloseable {
     }
   }
 
-  /// Up to `most` ways to do it with so much workspace, by cublasLt's heuristic and the best first;
-  /// at least one, or an error. Each is to be closed.
+  /// Returns up to `most` plans that fit the workspace, best first by cublasLt's heuristic; at
+  /// least one, else it throws. The caller closes each.
   public List<Plan> candidates(Problem problem, int most, long workspaceBytes) {
     Rules.cannot(problem)
         .ifPresent(
@@ -168,9 +171,9 @@ public final class Lt implements AutoCloseable {
               throw new IllegalArgumentException(why);
             });
     var plans = new ArrayList<Plan>();
-    try (var asked = new Descriptors(this, problem);
+    try (var descriptors = new Descriptors(this, problem);
         var found = new cublasLtMatmulHeuristicResult_t(most)) {
-      int count = asked.heuristic(found, most, workspaceBytes);
+      int count = descriptors.heuristic(found, most, workspaceBytes);
       for (int i = 0; i < count; i++) {
         var one = found.getPointer(i);
         if (one.state() == cublas.CUBLAS_STATUS_SUCCESS) {
@@ -188,23 +191,23 @@ public final class Lt implements AutoCloseable {
     return plans;
   }
 
-  /// A way that a plan was asked for before, by this very version of cublasLt: its own description
-  /// of an algorithm is read again by no other. Empty where it does not do the problem within so
-  /// much workspace. To be closed.
+  /// Returns the plan of an algorithm that this same version of cublasLt serialized before; other
+  /// versions cannot read it. Empty if it does not solve the problem within the workspace. The
+  /// caller closes it.
   public Optional<Plan> restored(Problem problem, String algorithm, long workspaceBytes) {
     if (Rules.cannot(problem).isPresent()) {
       return Optional.empty();
     }
-    try (var asked = new Descriptors(this, problem);
-        var restored = words(algorithm);
+    try (var descriptors = new Descriptors(this, problem);
+        var restored = parsed(algorithm);
         var needs = new cublasLtMatmulHeuristicResult_t(1)) {
-      return asked.takes(restored, needs) && needs.workspaceSize() <= workspaceBytes
+      return descriptors.supports(restored, needs) && needs.workspaceSize() <= workspaceBytes
           ? Optional.of(new Plan(problem, restored, needs))
           : Optional.empty();
     }
   }
 
-  private static cublasLtMatmulAlgo_t words(String algorithm) {
+  private static cublasLtMatmulAlgo_t parsed(String algorithm) {
     if (algorithm.length() != ALGORITHM_HEX_DIGITS) {
       throw new IllegalArgumentException(
           "an algorithm has %d hexadecimal digits but this has %d: %s"
@@ -218,12 +221,12 @@ public final class Lt implements AutoCloseable {
     return restored;
   }
 
-  /// The library's version as it counts and as its file says it.
+  /// Version of the library as its number and as its file name has it.
   public String build() {
     return version() + " " + build;
   }
 
-  /// The library's version as it counts: 130100 is 13.1.0.
+  /// Version number of the library: 130100 is 13.1.0.
   public int version() {
     return (int) cublas.cublasLtGetVersion();
   }
@@ -270,14 +273,14 @@ public final class Lt implements AutoCloseable {
       case cublas.CUBLAS_STATUS_NOT_INITIALIZED, cublas.CUBLAS_STATUS_ALLOC_FAILED ->
           "free memory on the device";
       case cublas.CUBLAS_STATUS_INVALID_VALUE, cublas.CUBLAS_STATUS_NOT_SUPPORTED ->
-          "see that every address is a multiple of the alignment that the strides give";
+          "align every address as its strides require";
       case cublas.CUBLAS_STATUS_EXECUTION_FAILED ->
           "earlier work on this device may have failed; restart the ranks";
       default -> "";
     };
   }
 
-  /// A problem with an algorithm: what cublasLt must be told is made once and kept.
+  /// A problem with an algorithm. Its descriptors are created once and reused.
   public final class Plan implements AutoCloseable {
     private final Descriptors descriptors;
     private final cublasLtMatmulAlgo_t algorithm = new cublasLtMatmulAlgo_t();
@@ -291,8 +294,9 @@ public final class Lt implements AutoCloseable {
       this.workspaceBytes = needs.workspaceSize();
     }
 
-    /// Enqueues it. Addresses come in the order of the formula; `c` is d's where beta is not 0, and
-    /// what there is none of is 0. `workspace` has as many bytes as the plan may use.
+    /// Enqueues the multiplication. Addresses are in the order of the formula. `c` must be d if
+    /// beta is not 0. Absent operands are 0. `workspace` has at least the bytes that the plan may
+    /// use.
     public void run(
         GpuStream on,
         float alpha,
@@ -308,7 +312,7 @@ public final class Lt implements AutoCloseable {
       descriptors.run(on, algorithm, workspaceBytes, alpha, a, b, beta, c, d, bias, aux, workspace);
     }
 
-    /// What [Lt#restored] wants to know of it again.
+    /// Serialized form of the algorithm, for [Lt#restored].
     public String algorithm() {
       var digits = new StringBuilder();
       for (int i = 0; i < ALGORITHM_WORDS; i++) {
@@ -317,7 +321,7 @@ public final class Lt implements AutoCloseable {
       return digits.toString();
     }
 
-    /// What this algorithm needs of the workspace.
+    /// Workspace that this algorithm needs.
     long workspaceBytes() {
       return workspaceBytes;
     }

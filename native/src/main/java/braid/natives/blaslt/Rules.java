@@ -6,8 +6,7 @@ import java.util.EnumSet;
 import java.util.Optional;
 import java.util.Set;
 
-/// What cublasLt is known not to do, told without asking it: so that a refusal names the rule and
-/// not only that there is no algorithm.
+/// Known limits of cublasLt, checked before it is called, so that a refusal names the rule.
 final class Rules {
   private static final int FP8_MULTIPLE = 16;
   private static final int AUX_MULTIPLE = 8;
@@ -29,7 +28,7 @@ final class Rules {
     var d = problem.d();
     if (a.rows() != d.rows() || b.columns() != d.columns() || a.columns() != b.rows()) {
       return because(
-          "a is %s, b is %s and d is %s, which is no multiplication"
+          "a is %s, b is %s and d is %s, which cannot be multiplied"
               .formatted(a.size(), b.size(), d.size()));
     }
     if (d.transposed()) {
@@ -57,7 +56,7 @@ final class Rules {
       return because("a is %s and b is %s; they must be the same, or both fp8".formatted(a, b));
     }
     if (a == Lt.Type.E5M2 && b == Lt.Type.E5M2) {
-      return because("E5M2 is not multiplied with E5M2; make one of them E4M3");
+      return because("E5M2 times E5M2 is not supported; make one of them E4M3");
     }
     var results = results(a, b);
     return results.contains(d)
@@ -118,7 +117,7 @@ final class Rules {
     if (!problem.gelu()) {
       return aux == 0
           ? Optional.empty()
-          : because("there is a pre-activation to store but no activation");
+          : because("a pre-activation is to be stored but there is no activation");
     }
     if (aux == 0) {
       return Optional.empty();
@@ -139,14 +138,13 @@ final class Rules {
   private static Optional<String> batch(Problem problem) {
     if (problem.batch() < 1) {
       return because(
-          "there are %d multiplications in the batch and must be at least 1"
-              .formatted(problem.batch()));
+          "a batch must have at least 1 multiplication but has %d".formatted(problem.batch()));
     }
     if (problem.smTarget() < 0) {
       return because("the target is %d multiprocessors; 0 means all".formatted(problem.smTarget()));
     }
     return problem.batch() > 1 && problem.auxStride() != 0
-        ? because("a batch has no room for a pre-activation each")
+        ? because("a batch cannot store pre-activations; use a batch of 1")
         : Optional.empty();
   }
 

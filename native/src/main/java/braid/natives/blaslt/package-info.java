@@ -1,4 +1,4 @@
-/// Multiplications by cublasLt, row by row as the rest of Braid stores its matrices.
+/// Multiplications by cublasLt on row-major matrices.
 @NullMarked
 package braid.natives.blaslt;
 

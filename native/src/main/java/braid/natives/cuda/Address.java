@@ -2,8 +2,8 @@ package braid.natives.cuda;
 
 import org.bytedeco.javacpp.Pointer;
 
-/// An address for calls that want a pointer. One is made once and moved: a call then allocates
-/// nothing. It owns nothing.
+/// A mutable address for calls that take a pointer. One instance is reused, so a call allocates
+/// nothing. It owns no memory.
 public final class Address extends Pointer {
   public Address() {}
 
@@ -11,7 +11,7 @@ public final class Address extends Pointer {
     this.address = address;
   }
 
-  /// Points elsewhere; 0 is the null pointer.
+  /// Changes the address; 0 is the null pointer.
   public Address to(long address) {
     this.address = address;
     return this;

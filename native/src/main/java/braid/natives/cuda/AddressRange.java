@@ -5,8 +5,8 @@ import java.util.List;
 import org.bytedeco.cuda.cudart.CUmemAccessDesc_v1;
 import org.bytedeco.cuda.global.cudart;
 
-/// A reserved range of addresses into which physical allocations are mapped side by side: the
-/// contiguous view of what all ranks have.
+/// A reserved address range into which physical allocations are mapped side by side: the contiguous
+/// view of the memory of all ranks.
 public final class AddressRange implements AutoCloseable {
   private final Gpu gpu;
   private final long address;
@@ -22,7 +22,7 @@ public final class AddressRange implements AutoCloseable {
     this.bytes = bytes;
   }
 
-  /// Reserves; 0 leaves the alignment to the driver.
+  /// Reserves a range. With `alignment` 0 the driver chooses the alignment.
   public static AddressRange reserve(Gpu gpu, long bytes, long alignment) {
     gpu.use();
     var address = new long[1];
@@ -34,7 +34,7 @@ public final class AddressRange implements AutoCloseable {
     return address;
   }
 
-  /// Maps the whole of an allocation and lets this device read and write it.
+  /// Maps a whole allocation, with read and write access for this device.
   public void map(long offset, VirtualMemory memory) {
     if (offset < 0 || offset > bytes - memory.bytes()) {
       throw new IllegalArgumentException(
@@ -51,7 +51,7 @@ public final class AddressRange implements AutoCloseable {
     }
   }
 
-  /// Unmaps what was mapped and gives the range back. No work may still use it.
+  /// Unmaps all allocations and frees the range. No work may still use it.
   @Override
   public void close() {
     if (closed) {

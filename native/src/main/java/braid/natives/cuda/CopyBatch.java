@@ -6,12 +6,12 @@ import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.LongPointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
-/// Copies as `cuMemcpyBatchAsync` wants them, made once and filled for each call. The driver
-/// spreads them over copy engines, where copies given one by one take turns.
+/// Arguments of `cuMemcpyBatchAsync`, allocated once and filled for each call. The driver spreads
+/// the copies of a batch over several copy engines.
 final class CopyBatch implements AutoCloseable {
   static final int MOST = 64;
 
-  /// The first driver with the call in the form that is used here.
+  /// First driver version with this form of the call.
   static final int FIRST_DRIVER = 13000;
 
   private final LongPointer targets = new LongPointer(MOST);
@@ -27,7 +27,7 @@ final class CopyBatch implements AutoCloseable {
     attributesFrom.put(0, 0);
   }
 
-  /// Gives the driver those from `first` on, at most [#MOST].
+  /// Enqueues the `count` copies from `first` on, at most [#MOST].
   int enqueue(List<GpuCopy> all, int first, int count, GpuStream on) {
     for (int i = 0; i < count; i++) {
       var copy = all.get(first + i);

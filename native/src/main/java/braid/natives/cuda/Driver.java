@@ -9,20 +9,20 @@ import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
 
-/// The driver as a whole, found and initialised at the first question for it.
+/// The CUDA driver, loaded and initialized at its first use.
 final class Driver {
-  /// What the libraries are made for: CUDA 13.0.
+  /// Driver version that the libraries require: CUDA 13.0.
   private static final int OLDEST_DRIVER = 13_000;
 
   private Driver() {}
 
-  /// Why no GPU can be used, or empty.
+  /// Returns why no GPU is usable; empty if one is.
   static Optional<String> missing() {
-    return Found.MISSING;
+    return Initialization.MISSING;
   }
 
   static int devices() {
-    return Found.MISSING.isPresent() ? 0 : Found.DEVICES[0];
+    return Initialization.MISSING.isPresent() ? 0 : Initialization.DEVICES[0];
   }
 
   static String name(int code) {
@@ -36,18 +36,18 @@ final class Driver {
     var text = new BytePointer((Pointer) null);
     return cudart.cuGetErrorString(code, text) == cudart.CUDA_SUCCESS
         ? text.getString()
-        : "the driver has no word for it";
+        : "the driver has no text for it";
   }
 
   static GpuError error(String call, int code, String where, String remedy) {
     return new GpuError(call, code, name(code), text(code), where, remedy);
   }
 
-  private static final class Found {
+  private static final class Initialization {
     private static final int[] DEVICES = new int[1];
-    private static final Optional<String> MISSING = look();
+    private static final Optional<String> MISSING = initialize();
 
-    private static Optional<String> look() {
+    private static Optional<String> initialize() {
       try {
         Libraries.require(Library.CUDA_DRIVER);
         Libraries.require(Library.CUDA_RUNTIME);
@@ -62,11 +62,11 @@ final class Driver {
         call("cuDeviceGetCount", cudart.cuDeviceGetCount(DEVICES));
         return DEVICES[0] > 0
             ? Optional.empty()
-            : because("there is no device; " + Remedies.of(cudart.CUDA_ERROR_NO_DEVICE));
+            : because("no device was found; " + Remedies.of(cudart.CUDA_ERROR_NO_DEVICE));
       } catch (BraidNativeMissing | GpuError e) {
         return because(String.valueOf(e.getMessage()));
       } catch (LinkageError e) {
-        return because("JavaCPP's part could not be loaded (%s)".formatted(e));
+        return because("JavaCPP's bindings could not be loaded (%s)".formatted(e));
       }
     }
 

@@ -9,17 +9,17 @@ import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.SizeTPointer;
 import org.jspecify.annotations.Nullable;
 
-/// One device and this process's primary context on it, which is the one that NCCL, cublasLt and
-/// the CUDA runtime use too.
+/// One device and this process's primary context on it. NCCL, cublasLt and the CUDA runtime use the
+/// same context.
 public final class Gpu implements AutoCloseable {
   private static final int NAME_BYTES = 256;
   private static final int BUS_ID_BYTES = 32;
 
-  /// Which context is current on a thread, so that asking for it again costs no call.
+  /// Context that is current on a thread, so that using it again costs no call.
   private static final ThreadLocal<@Nullable Gpu> CURRENT = new ThreadLocal<>();
 
   private final int device;
-  private final String who;
+  private final String owner;
   private final String name;
   private final CUctx_st context;
   private final int leastPriority;
@@ -27,9 +27,9 @@ public final class Gpu implements AutoCloseable {
   private final GpuStream copies;
   private boolean closed;
 
-  private Gpu(int device, String who) {
+  private Gpu(int device, String owner) {
     this.device = device;
-    this.who = who;
+    this.owner = owner;
     this.name = text("cuDeviceGetName", NAME_BYTES, cudart::cuDeviceGetName);
     this.context = new CUctx_st();
     check("cuDevicePrimaryCtxRetain", cudart.cuDevicePrimaryCtxRetain(context, device));
@@ -42,20 +42,20 @@ public final class Gpu implements AutoCloseable {
     this.copies = GpuStream.create(this, leastPriority);
   }
 
-  /// Why no GPU can be used (no driver, its error, no device), in one line; empty where one can.
-  /// Nothing native is loaded before this or `open` is called.
+  /// Returns why no GPU is usable (no driver, its error, no device), in one line; empty if one is.
+  /// No native library is loaded before this or `open` is called.
   public static Optional<String> missing() {
     return Driver.missing();
   }
 
-  /// How many devices this process sees; 0 where none can be used.
+  /// Number of devices that this process sees; 0 if none is usable.
   public static int count() {
     return Driver.devices();
   }
 
-  /// Retains the device's primary context and makes it current on this thread. `who` is said in
-  /// every error, as in "rank 3".
-  public static Gpu open(int device, String who) {
+  /// Retains the device's primary context and makes it current on this thread. Every error names
+  /// `owner`, such as "rank 3".
+  public static Gpu open(int device, String owner) {
     Driver.missing()
         .ifPresent(
             why -> {
@@ -65,14 +65,14 @@ public final class Gpu implements AutoCloseable {
       throw Driver.error(
           "opening device %d of %d".formatted(device, count()),
           cudart.CUDA_ERROR_INVALID_DEVICE,
-          who,
+          owner,
           Remedies.of(cudart.CUDA_ERROR_INVALID_DEVICE));
     }
-    return new Gpu(device, who);
+    return new Gpu(device, owner);
   }
 
-  /// Makes the context current on this thread. It belongs to the system's thread, which a virtual
-  /// one may change between two calls.
+  /// Makes the context current on this thread. The context belongs to the carrier thread, which a
+  /// virtual thread may change between two calls.
   public void use() {
     if (CURRENT.get() != this || Thread.currentThread().isVirtual()) {
       check("cuCtxSetCurrent", cudart.cuCtxSetCurrent(context));
@@ -92,29 +92,29 @@ public final class Gpu implements AutoCloseable {
     return text("cuDeviceGetPCIBusId", BUS_ID_BYTES, cudart::cuDeviceGetPCIBusId);
   }
 
-  /// Who and which device, for messages.
+  /// Owner and device, for messages.
   public String where() {
-    return "%s, device %d (%s)".formatted(who, device, name);
+    return "%s, device %d (%s)".formatted(owner, device, name);
   }
 
   public int multiprocessors() {
     return attribute(cudart.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   }
 
-  /// The compute capability without its point: 90 is Hopper.
+  /// Compute capability without its point: 90 is Hopper.
   public int architecture() {
     return attribute(cudart.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10
         + attribute(cudart.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   }
 
-  /// The newest CUDA that the driver knows: 13000 is 13.0.
+  /// Newest CUDA version that the driver supports: 13000 is 13.0.
   public int driverVersion() {
     var version = new int[1];
     check("cuDriverGetVersion", cudart.cuDriverGetVersion(version));
     return version[0];
   }
 
-  /// A `CU_DEVICE_ATTRIBUTE_*`.
+  /// Value of a `CU_DEVICE_ATTRIBUTE_*`.
   public int attribute(int attribute) {
     var value = new int[1];
     check("cuDeviceGetAttribute", cudart.cuDeviceGetAttribute(value, attribute, device));
@@ -133,7 +133,7 @@ public final class Gpu implements AutoCloseable {
     check("cuMemFree", cudart.cuMemFree(address));
   }
 
-  /// Pinned host memory that the device reaches at the same address.
+  /// Allocates pinned host memory that the device reaches at the same address.
   public long allocatePinned(long bytes) {
     use();
     var host = new Pointer();
@@ -149,8 +149,8 @@ public final class Gpu implements AutoCloseable {
     check("cuMemFreeHost", cudart.cuMemFreeHost(new Address(address)));
   }
 
-  /// Copies between any two addresses; done on return. It waits for nobody's stream, and goes by a
-  /// stream of its own because the legacy default stream would wait for all of them.
+  /// Copies between any two addresses and returns when the copy is done. It uses a stream of its
+  /// own, because the legacy default stream would wait for all others.
   public void copy(long to, long from, long bytes) {
     synchronized (copies) {
       copies.copy(to, from, bytes);
@@ -158,7 +158,7 @@ public final class Gpu implements AutoCloseable {
     }
   }
 
-  /// Fills memory of the device; done on return, like `copy`.
+  /// Fills device memory and returns when it is filled.
   public void fill(long address, byte value, long bytes) {
     synchronized (copies) {
       copies.fill(address, value, bytes);
@@ -170,7 +170,7 @@ public final class Gpu implements AutoCloseable {
     return leastPriority;
   }
 
-  /// The smaller number is the greater priority.
+  /// Greatest stream priority, which is the smallest number.
   public int greatestPriority() {
     return greatestPriority;
   }
@@ -198,7 +198,7 @@ public final class Gpu implements AutoCloseable {
     return VirtualMemory.granularity(this);
   }
 
-  /// Throws what went wrong in a call of the driver, if something did.
+  /// Throws a [GpuError] if the driver call failed.
   public void check(String call, int code) {
     if (code != cudart.CUDA_SUCCESS) {
       throw Driver.error(call, code, where(), Remedies.of(code));
@@ -217,33 +217,34 @@ public final class Gpu implements AutoCloseable {
     check(call, code);
   }
 
-  /// For what gives something back: at the end of the process the driver has taken it already.
+  /// Checks a call that releases something. At the end of the process the driver has released it
+  /// already.
   void checkReturn(String call, int code) {
     if (code != cudart.CUDA_ERROR_DEINITIALIZED) {
       check(call, code);
     }
   }
 
-  /// Releases the primary context. What was made with it must be closed before.
+  /// Releases the primary context. Everything created in it must be closed before.
   @Override
   public void close() {
     if (closed) {
       return;
     }
     closed = true;
-    // Each of them whatever the others say; the first failure is the one that is thrown.
-    try (Return _ = this::release;
-        Return _ = this::leave) {
+    // Every step runs even if another fails; the first failure is thrown.
+    try (Cleanup _ = this::release;
+        Cleanup _ = this::clearCurrent) {
       copies.close();
     }
   }
 
-  private interface Return extends AutoCloseable {
+  private interface Cleanup extends AutoCloseable {
     @Override
     void close();
   }
 
-  private void leave() {
+  private void clearCurrent() {
     CURRENT.remove();
     checkReturn("cuCtxSetCurrent", cudart.cuCtxSetCurrent(null));
   }
@@ -252,7 +253,7 @@ public final class Gpu implements AutoCloseable {
     checkReturn("cuDevicePrimaryCtxRelease", cudart.cuDevicePrimaryCtxRelease(device));
   }
 
-  /// A call that writes a text of the device's into a buffer.
+  /// A driver call that writes a text of the device into a buffer.
   private interface TextCall {
     int write(byte[] text, int length, int device);
   }
@@ -261,7 +262,7 @@ public final class Gpu implements AutoCloseable {
     var text = new byte[bytes];
     var code = of.write(text, bytes, device);
     if (code != cudart.CUDA_SUCCESS) {
-      throw Driver.error(call, code, "%s, device %d".formatted(who, device), Remedies.of(code));
+      throw Driver.error(call, code, "%s, device %d".formatted(owner, device), Remedies.of(code));
     }
     int end = 0;
     while (end < bytes && text[end] != 0) {

@@ -1,4 +1,4 @@
 package braid.natives.cuda;
 
-/// One of several copies that are given together.
+/// One copy of a batch.
 public record GpuCopy(long to, long from, long bytes) {}

@@ -1,7 +1,7 @@
 package braid.natives.cuda;
 
-/// What went wrong in a native call: the call, the error's name and text, who and where, and what
-/// helps where that is known.
+/// A failed native call: the call, the error's name and text, the owner and device, and a remedy if
+/// one is known.
 public final class GpuError extends RuntimeException {
   private final String call;
   private final int code;

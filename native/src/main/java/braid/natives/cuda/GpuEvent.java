@@ -3,7 +3,8 @@ package braid.natives.cuda;
 import org.bytedeco.cuda.cudart.CUevent_st;
 import org.bytedeco.cuda.global.cudart;
 
-/// A mark in a stream that other streams can await. Timing makes it slower, so it is asked for.
+/// A mark in a stream that other streams can await. Timing makes events slower, so it is off by
+/// default.
 public final class GpuEvent implements AutoCloseable {
   private final Gpu gpu;
   private final CUevent_st event;
@@ -28,7 +29,7 @@ public final class GpuEvent implements AutoCloseable {
     return event;
   }
 
-  /// Whether the stream came by; an event that was never recorded is done.
+  /// Returns true if the stream has passed the event. An event that was never recorded is done.
   public boolean isDone() {
     gpu.use();
     int code = cudart.cuEventQuery(event);
@@ -39,7 +40,7 @@ public final class GpuEvent implements AutoCloseable {
     return true;
   }
 
-  /// Between two timed events that are done.
+  /// Time between two timed events that are done.
   public float millisecondsSince(GpuEvent earlier) {
     gpu.use();
     var milliseconds = new float[1];

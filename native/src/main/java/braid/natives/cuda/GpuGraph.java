@@ -5,7 +5,7 @@ import org.bytedeco.cuda.cudart.CUgraph_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.SizeTPointer;
 
-/// Captured work that one call launches as a whole.
+/// Captured work that one call launches.
 public final class GpuGraph implements AutoCloseable {
   private final Gpu gpu;
   private final CUgraphExec_st executable;
@@ -18,7 +18,7 @@ public final class GpuGraph implements AutoCloseable {
     this.nodes = nodes;
   }
 
-  /// Makes the template launchable and destroys it.
+  /// Instantiates the template and destroys it.
   static GpuGraph of(Gpu gpu, CUgraph_st template) {
     try (var count = new SizeTPointer(1)) {
       count.put(0);
@@ -31,7 +31,7 @@ public final class GpuGraph implements AutoCloseable {
     }
   }
 
-  /// Brings the graph to the device, so that the first launch costs what the others do.
+  /// Uploads the graph to the device, so that the first launch costs the same as later ones.
   public void upload(GpuStream on) {
     gpu.use();
     gpu.check("cuGraphUpload", cudart.cuGraphUpload(executable, on.pointer()));

@@ -6,8 +6,8 @@ import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.PointerPointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
-/// A kernel, with the sizes of its parameters: a launch with too few arguments would else read
-/// memory that is not there.
+/// A kernel and the sizes of its parameters. A launch with too few arguments would otherwise read
+/// invalid memory.
 public final class GpuKernel {
   private static final PointerPointer<?> NO_EXTRA = new PointerPointer<>();
 
@@ -32,7 +32,7 @@ public final class GpuKernel {
         sizes.add(size.get());
         code = cudart.cuFuncGetParamInfo(function, sizes.size(), offset, size);
       }
-      if (code != cudart.CUDA_ERROR_INVALID_VALUE) { // that is what comes after the last
+      if (code != cudart.CUDA_ERROR_INVALID_VALUE) { // returned after the last parameter
         gpu.check("cuFuncGetParamInfo of " + name, code);
       }
     }
@@ -47,7 +47,7 @@ public final class GpuKernel {
     return parameterBytes;
   }
 
-  /// Allows launches with so much dynamic shared memory; beyond 48 KiB it must be asked for.
+  /// Allows launches with this much dynamic shared memory. Required above 48 KiB.
   public void maxDynamicSharedBytes(int bytes) {
     gpu.use();
     gpu.check(
@@ -56,8 +56,8 @@ public final class GpuKernel {
             function, cudart.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
   }
 
-  /// Launches `blocks` × `threads`. Arguments are each a Long (also an address), an Integer, a
-  /// Float, or a MemorySegment whose bytes are passed as they are.
+  /// Launches `blocks` × `threads`. Each argument is a Long (also for an address), an Integer, a
+  /// Float, or a MemorySegment whose bytes are passed by value.
   public void launch(GpuStream on, int blocks, int threads, int sharedBytes, Object... arguments) {
     gpu.use();
     int code =

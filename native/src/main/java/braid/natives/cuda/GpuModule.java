@@ -21,14 +21,14 @@ public final class GpuModule implements AutoCloseable {
     var module = new CUmod_st();
     try (var copy = new BytePointer(image.length + 1L)) {
       copy.put(image, 0, image.length);
-      copy.put(image.length, (byte) 0); // PTX is a text and ends with it
+      copy.put(image.length, (byte) 0); // PTX is zero-terminated text
       gpu.check("cuModuleLoadData", cudart.cuModuleLoadData(module, copy));
     }
     return new GpuModule(gpu, module);
   }
 
-  /// The kernel of this name, loaded now: the driver would else load it at its first launch, which
-  /// waits for whatever runs on the device, and that may be waiting for this launch.
+  /// Returns the kernel of this name, loaded now. The driver would otherwise load it at its first
+  /// launch, which waits for all work on the device; that work may itself wait for this launch.
   public GpuKernel kernel(String name) {
     gpu.use();
     var function = new CUfunc_st();

@@ -6,8 +6,8 @@ import org.bytedeco.cuda.cudart.CUgraph_st;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
 
-/// A stream that never waits for the legacy default stream. One thread at a time may use it: what
-/// its calls need natively is made once and filled again.
+/// A stream that does not synchronize with the legacy default stream. For one thread at a time:
+/// native argument buffers are allocated once and reused.
 public final class GpuStream implements AutoCloseable {
   private final Gpu gpu;
   private final CUstream_st stream;
@@ -24,7 +24,7 @@ public final class GpuStream implements AutoCloseable {
     this.batches = gpu.driverVersion() >= CopyBatch.FIRST_DRIVER;
   }
 
-  /// The offsets within both sides, which no copy sets, are 0.
+  /// Returns a copy descriptor whose offsets are 0; no call sets them.
   private static CUDA_MEMCPY2D_v2 zeroed() {
     var copy = new CUDA_MEMCPY2D_v2();
     copy.zero();
@@ -40,7 +40,7 @@ public final class GpuStream implements AutoCloseable {
     return new GpuStream(gpu, stream);
   }
 
-  /// The `CUstream`, for other libraries.
+  /// Address of the `CUstream`, for other libraries.
   public long address() {
     return stream.address();
   }
@@ -49,14 +49,15 @@ public final class GpuStream implements AutoCloseable {
     return stream;
   }
 
-  /// Copies between any two addresses that this device reaches: its own memory, a peer's, pinned.
+  /// Copies between any two addresses that this device reaches: its own memory, a peer's, or pinned
+  /// host memory.
   public void copy(long to, long from, long bytes) {
     gpu.use();
     gpu.check("cuMemcpyAsync", cudart.cuMemcpyAsync(to, from, bytes, stream));
   }
 
-  /// Copies that do not need each other, by one call where the driver has it: they may then be made
-  /// at once, by several copy engines. Such a call cannot be recorded.
+  /// Enqueues independent copies, in one driver call if it is supported. Several copy engines may
+  /// then run them at once. Such a call cannot be captured.
   public void copyAll(List<GpuCopy> all) {
     if (all.size() < 2 || !batches) {
       all.forEach(each -> copy(each.to(), each.from(), each.bytes()));
@@ -92,7 +93,7 @@ public final class GpuStream implements AutoCloseable {
     gpu.check("cuMemsetD8Async", cudart.cuMemsetD8Async(address, value, bytes, stream));
   }
 
-  /// Writes a 64-bit word once all earlier work is done and seen by whoever sees the word.
+  /// Writes a 64-bit word after all earlier work is done and visible to readers of the word.
   public void write(long address, long value) {
     gpu.use();
     gpu.check(
@@ -100,7 +101,8 @@ public final class GpuStream implements AutoCloseable {
         cudart.cuStreamWriteValue64(stream, address, value, cudart.CU_STREAM_WRITE_VALUE_DEFAULT));
   }
 
-  /// Holds later work back until the word is at least this, as signed numbers that may wrap.
+  /// Blocks later work until the word is at least `value`, compared as signed numbers that may
+  /// wrap.
   public void awaitAtLeast(long address, long value) {
     gpu.use();
     gpu.check(
@@ -108,7 +110,7 @@ public final class GpuStream implements AutoCloseable {
         cudart.cuStreamWaitValue64(stream, address, value, cudart.CU_STREAM_WAIT_VALUE_GEQ));
   }
 
-  /// Several writes and waits in their order, by one call for up to 64 of them.
+  /// Enqueues writes and waits in order, in one driver call per 64 of them.
   public void memoryOperations(List<MemoryOperation> all) {
     gpu.use();
     int count = all.size();
@@ -127,7 +129,7 @@ public final class GpuStream implements AutoCloseable {
     gpu.check("cuEventRecord", cudart.cuEventRecord(event.pointer(), stream));
   }
 
-  /// Holds later work back until what was last recorded there is done.
+  /// Blocks later work until the event's last recorded work is done.
   public void await(GpuEvent event) {
     gpu.use();
     gpu.check(
@@ -150,8 +152,8 @@ public final class GpuStream implements AutoCloseable {
     gpu.check("cuStreamSynchronize", cudart.cuStreamSynchronize(stream));
   }
 
-  /// From here on work is written down instead of done. Only this thread's forbidden calls spoil
-  /// it: others may allocate meanwhile.
+  /// Starts to capture work instead of running it. Only forbidden calls of this thread invalidate
+  /// the capture; other threads may allocate meanwhile.
   public void beginCapture() {
     gpu.use();
     gpu.check(
@@ -159,7 +161,8 @@ public final class GpuStream implements AutoCloseable {
         cudart.cuStreamBeginCapture(stream, cudart.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   }
 
-  /// What was written down, ready to be launched. Ends the capture also where it throws.
+  /// Ends the capture and returns the captured work, ready to launch. The capture has ended even if
+  /// this throws.
   public GpuGraph endCapture() {
     gpu.use();
     var template = new CUgraph_st();
@@ -171,7 +174,7 @@ public final class GpuStream implements AutoCloseable {
     return arguments;
   }
 
-  /// The driver lets work that was given finish.
+  /// Destroys the stream; work in flight still finishes.
   @Override
   public void close() {
     if (!closed) {

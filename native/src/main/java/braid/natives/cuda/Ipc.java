@@ -4,12 +4,12 @@ import org.bytedeco.cuda.cudart.CUipcMemHandle_v1;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.SizeTPointer;
 
-/// Memory of `Gpu.allocate` shared between processes by an opaque handle. The process that exported
+/// Shares memory of `Gpu.allocate` between processes by an opaque handle. The process that exported
 /// a handle cannot open it.
 public final class Ipc {
   private Ipc() {}
 
-  /// The handle of a whole allocation.
+  /// Returns the handle of a whole allocation.
   public static byte[] export(Gpu gpu, long address) {
     gpu.use();
     var base = new long[1];
@@ -18,8 +18,8 @@ public final class Ipc {
       gpu.check("cuMemGetAddressRange", cudart.cuMemGetAddressRange(base, size, address));
       if (base[0] != address) {
         throw new IllegalArgumentException(
-            ("a handle is of a whole allocation but the address is %d bytes into one of %d;"
-                    + " export where it begins")
+            ("a handle exports a whole allocation but the address is %d bytes into one of %d;"
+                    + " export its first address")
                 .formatted(address - base[0], size.get()));
       }
       gpu.check("cuIpcGetMemHandle", cudart.cuIpcGetMemHandle(handle, address));
@@ -31,7 +31,7 @@ public final class Ipc {
     }
   }
 
-  /// Maps another process's allocation here, with access for this device.
+  /// Maps another process's allocation into this one, with access for this device.
   public static long open(Gpu gpu, byte[] handle) {
     if (handle.length != cudart.CU_IPC_HANDLE_SIZE) {
       throw new IllegalArgumentException(

@@ -6,28 +6,28 @@ import java.lang.foreign.ValueLayout;
 import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerPointer;
 
-/// A kernel's arguments and the pointers to them, which is what a launch wants. One for each
-/// stream: the driver has copied them when the launch returns.
+/// A kernel's arguments and the pointers to them. There is one instance per stream: the driver has
+/// copied the arguments when the launch returns.
 final class LaunchArguments {
-  /// Twice what every architecture takes, since what is passed by value is aligned here.
+  /// Twice the limit of every architecture, because arguments passed by value are aligned here.
   private static final int MOST_BYTES = 8192;
 
   private static final int MOST = 128;
 
-  /// Enough for what is passed by value, tensor maps included.
+  /// Alignment of everything passed by value, tensor maps included.
   private static final int ALIGNMENT_BYTES = 64;
 
   private final MemorySegment values = Arena.ofAuto().allocate(MOST_BYTES, ALIGNMENT_BYTES);
   private final MemorySegment pointers =
       Arena.ofAuto().allocate((long) MOST * Long.BYTES, Long.BYTES);
-  private final PointerPointer<Pointer> array = new At(pointers.address());
+  private final PointerPointer<Pointer> array = new PointerArray(pointers.address());
 
-  /// Lays the arguments out for a kernel whose parameters have these sizes.
+  /// Stores the arguments for a kernel with these parameter sizes.
   PointerPointer<Pointer> of(GpuKernel kernel, Object[] arguments) {
     var sizes = kernel.parameterBytes();
     if (arguments.length != sizes.length) {
       throw new IllegalArgumentException(
-          "%s takes %d arguments but was given %d"
+          "%s takes %d arguments but received %d"
               .formatted(kernel.name(), sizes.length, arguments.length));
     }
     long at = 0;
@@ -81,9 +81,9 @@ final class LaunchArguments {
     return (bytes + multiple - 1) / multiple * multiple;
   }
 
-  /// A view of memory that is not JavaCPP's.
-  private static final class At extends PointerPointer<Pointer> {
-    At(long address) {
+  /// A pointer array in memory that JavaCPP does not own.
+  private static final class PointerArray extends PointerPointer<Pointer> {
+    PointerArray(long address) {
       super((Pointer) null);
       this.address = address;
     }

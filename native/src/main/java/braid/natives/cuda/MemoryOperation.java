@@ -2,10 +2,10 @@ package braid.natives.cuda;
 
 import org.bytedeco.cuda.global.cudart;
 
-/// One of several memory operations that a stream is given in a single call.
-public record MemoryOperation(Kind kind, long address, long value) {
-  /// What is done with the 64-bit word: written, or waited for.
-  public enum Kind {
+/// One memory operation of a batch that is enqueued by a single call.
+public record MemoryOperation(Action action, long address, long value) {
+  /// Operation on the 64-bit word: a write or a wait.
+  public enum Action {
     WRITE(cudart.CU_STREAM_MEM_OP_WRITE_VALUE_64, cudart.CU_STREAM_WRITE_VALUE_DEFAULT),
     AT_LEAST(cudart.CU_STREAM_MEM_OP_WAIT_VALUE_64, cudart.CU_STREAM_WAIT_VALUE_GEQ),
     EQUAL(cudart.CU_STREAM_MEM_OP_WAIT_VALUE_64, cudart.CU_STREAM_WAIT_VALUE_EQ);
@@ -13,7 +13,7 @@ public record MemoryOperation(Kind kind, long address, long value) {
     final int operation;
     final int flags;
 
-    Kind(int operation, int flags) {
+    Action(int operation, int flags) {
       this.operation = operation;
       this.flags = flags;
     }

@@ -5,8 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import org.bytedeco.cuda.cudart.CUstreamBatchMemOpParams_v1;
 
-/// Memory operations as `CUstreamBatchMemOpParams` lays them out, made once and filled for each
-/// call. Waits and writes have the same layout.
+/// Memory operations in the layout of `CUstreamBatchMemOpParams`, allocated once and filled for
+/// each call. Waits and writes have the same layout.
 final class OperationBatch {
   static final int MOST = 64;
 
@@ -23,10 +23,10 @@ final class OperationBatch {
 
   void set(int index, MemoryOperation operation) {
     var at = index * EACH_BYTES;
-    all.set(ValueLayout.JAVA_INT, at + OPERATION, operation.kind().operation);
+    all.set(ValueLayout.JAVA_INT, at + OPERATION, operation.action().operation);
     all.set(ValueLayout.JAVA_LONG, at + ADDRESS, operation.address());
     all.set(ValueLayout.JAVA_LONG, at + VALUE, operation.value());
-    all.set(ValueLayout.JAVA_INT, at + FLAGS, operation.kind().flags);
+    all.set(ValueLayout.JAVA_INT, at + FLAGS, operation.action().flags);
     all.set(ValueLayout.JAVA_LONG, at + ALIAS, 0);
   }
 

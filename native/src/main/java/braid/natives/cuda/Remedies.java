@@ -2,19 +2,19 @@ package braid.natives.cuda;
 
 import org.bytedeco.cuda.global.cudart;
 
-/// What helps against an error of the driver's, where that is known.
+/// Remedies for driver errors, if known.
 final class Remedies {
   private Remedies() {}
 
   static String of(int code) {
     return switch (code) {
-      case cudart.CUDA_ERROR_OUT_OF_MEMORY -> "free memory or ask for less";
+      case cudart.CUDA_ERROR_OUT_OF_MEMORY -> "free memory or allocate less";
       case cudart.CUDA_ERROR_NO_DEVICE ->
-          "start the container with the host's GPUs, and see that CUDA_VISIBLE_DEVICES is not empty";
+          "start the container with the host's GPUs, and check that CUDA_VISIBLE_DEVICES is not empty";
       case cudart.CUDA_ERROR_INVALID_DEVICE ->
-          "ask for fewer ranks, or let CUDA_VISIBLE_DEVICES name more devices";
+          "start fewer ranks, or add devices to CUDA_VISIBLE_DEVICES";
       case cudart.CUDA_ERROR_DEVICE_UNAVAILABLE ->
-          "another process has the device for itself; end it, or set the compute mode to default";
+          "another process uses the device exclusively; end it, or set the compute mode to default";
       case cudart.CUDA_ERROR_ILLEGAL_ADDRESS,
           cudart.CUDA_ERROR_MISALIGNED_ADDRESS,
           cudart.CUDA_ERROR_ILLEGAL_INSTRUCTION,
@@ -24,30 +24,30 @@ final class Remedies {
           cudart.CUDA_ERROR_ASSERT,
           cudart.CUDA_ERROR_LAUNCH_TIMEOUT,
           cudart.CUDA_ERROR_LAUNCH_FAILED ->
-          "earlier work on this device did this and the context is lost; restart the ranks";
+          "earlier work on this device failed and the context is lost; restart the ranks";
       case cudart.CUDA_ERROR_ECC_UNCORRECTABLE,
           cudart.CUDA_ERROR_NVLINK_UNCORRECTABLE,
           cudart.CUDA_ERROR_CONTAINED ->
-          "the hardware failed and the context is lost; look into dmesg, then restart the ranks";
+          "the hardware failed and the context is lost; check dmesg, then restart the ranks";
       case cudart.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ->
-          "launch fewer threads a block, or with less shared memory";
+          "launch fewer threads per block, or with less shared memory";
       case cudart.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE ->
           "launch no more blocks than can run at once";
       case cudart.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
           cudart.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
           cudart.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ->
-          "what allocates, frees, registers, synchronizes or uses the default stream cannot be"
-              + " captured; do it before";
+          "calls that allocate, free, register, synchronize or use the default stream cannot be"
+              + " captured; do them before the capture";
       case cudart.CUDA_ERROR_STREAM_CAPTURE_UNJOINED ->
-          "every stream that was forked must be joined before the capture ends; let the first"
+          "every forked stream must be joined before the capture ends; make the first"
               + " stream await an event of each";
       case cudart.CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cudart.CUDA_ERROR_STREAM_CAPTURE_MERGE ->
-          "what is captured may only await events that are recorded in the same capture";
+          "captured work may only await events that are recorded in the same capture";
       case cudart.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
           cudart.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ->
           "end a capture on the stream and the thread that began it";
       case cudart.CUDA_ERROR_CAPTURED_EVENT ->
-          "an event recorded in a capture can be neither asked nor timed";
+          "an event recorded in a capture can be neither queried nor timed";
       case cudart.CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER,
           cudart.CUDA_ERROR_UNSUPPORTED_PTX_VERSION ->
           "the driver is older than the libraries; install a newer driver";
@@ -56,7 +56,7 @@ final class Remedies {
       case cudart.CUDA_ERROR_NO_BINARY_FOR_GPU, cudart.CUDA_ERROR_INVALID_IMAGE ->
           "the kernel was compiled for another architecture";
       case cudart.CUDA_ERROR_JIT_COMPILER_NOT_FOUND ->
-          "the driver's libnvidia-ptxjitcompiler is not there; load a cubin instead of PTX";
+          "the driver's libnvidia-ptxjitcompiler is missing; load a cubin instead of PTX";
       case cudart.CUDA_ERROR_SYSTEM_NOT_READY ->
           "start nvidia-fabricmanager, which must run before GPUs joined by switches can be used";
       case cudart.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
@@ -71,8 +71,8 @@ final class Remedies {
     };
   }
 
-  static String ofMemory(long asked, long free, long total) {
-    return "%d bytes were asked for and %d of %d are free; free memory or ask for less"
-        .formatted(asked, free, total);
+  static String ofMemory(long requested, long free, long total) {
+    return "%d bytes were requested but %d of %d are free; free memory or allocate less"
+        .formatted(requested, free, total);
   }
 }

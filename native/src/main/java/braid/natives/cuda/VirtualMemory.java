@@ -6,8 +6,8 @@ import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.IntPointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
-/// One physical allocation that other processes can map by a file descriptor: made on this GPU, or
-/// brought here from another process's.
+/// One physical allocation that processes share by file descriptor: created on this GPU, or
+/// imported from another process.
 public final class VirtualMemory implements AutoCloseable {
   private final Gpu gpu;
   private final long handle;
@@ -20,31 +20,31 @@ public final class VirtualMemory implements AutoCloseable {
     this.bytes = bytes;
   }
 
-  /// Sizes and offsets must be multiples of `minimum`; multiples of `recommended` are faster, and
-  /// NCCL's windows want them.
+  /// Allocation granularity. Sizes and offsets must be multiples of `minimum`; multiples of
+  /// `recommended` are faster, and NCCL windows need them.
   public record Granularity(long minimum, long recommended) {}
 
-  /// Whether this device has memory that can be shared by file descriptor.
+  /// Returns true if this device has memory that can be shared by file descriptor.
   public static boolean supported(Gpu gpu) {
     return gpu.attribute(cudart.CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0
         && gpu.attribute(cudart.CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)
             != 0;
   }
 
-  /// Allocates on this GPU, rounded up to the recommended granularity.
+  /// Allocates on this GPU; the size is rounded up to the recommended granularity.
   public static VirtualMemory create(Gpu gpu, long bytes) {
     gpu.use();
     var each = gpu.granularity().recommended();
     var rounded = (Math.max(bytes, 1) + each - 1) / each * each;
-    try (var what = properties(gpu)) {
+    try (var properties = properties(gpu)) {
       var handle = new long[1];
-      gpu.checkMemory("cuMemCreate", cudart.cuMemCreate(handle, rounded, what, 0), rounded);
+      gpu.checkMemory("cuMemCreate", cudart.cuMemCreate(handle, rounded, properties, 0), rounded);
       return new VirtualMemory(gpu, handle[0], rounded);
     }
   }
 
-  /// What another process exported, `bytes` long there. Closes the descriptor, which is not needed
-  /// once there is a handle.
+  /// Imports an allocation of `bytes` from another process. Closes the descriptor, which is not
+  /// needed afterwards.
   public static VirtualMemory imported(Gpu gpu, int fd, long bytes) {
     try {
       gpu.use();
@@ -59,7 +59,7 @@ public final class VirtualMemory implements AutoCloseable {
     }
   }
 
-  /// A file descriptor for this memory, which the caller closes.
+  /// Returns a file descriptor for this memory, which the caller closes.
   public int export() {
     gpu.use();
     try (var fd = new IntPointer(1)) {
@@ -79,7 +79,7 @@ public final class VirtualMemory implements AutoCloseable {
     return bytes;
   }
 
-  /// Lets go of the handle; mappings keep the memory.
+  /// Releases the handle; mappings keep the memory.
   @Override
   public void close() {
     if (!closed) {
@@ -91,34 +91,35 @@ public final class VirtualMemory implements AutoCloseable {
 
   static Granularity granularity(Gpu gpu) {
     gpu.use();
-    try (var what = properties(gpu)) {
+    try (var properties = properties(gpu)) {
       return new Granularity(
-          granularity(gpu, what, cudart.CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-          granularity(gpu, what, cudart.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+          granularity(gpu, properties, cudart.CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+          granularity(gpu, properties, cudart.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
     }
   }
 
-  private static long granularity(Gpu gpu, CUmemAllocationProp_v1 what, int which) {
+  private static long granularity(Gpu gpu, CUmemAllocationProp_v1 properties, int option) {
     try (var bytes = new SizeTPointer(1)) {
       gpu.check(
           "cuMemGetAllocationGranularity",
-          cudart.cuMemGetAllocationGranularity(bytes, what, which));
+          cudart.cuMemGetAllocationGranularity(bytes, properties, option));
       return bytes.get();
     }
   }
 
   private static CUmemAllocationProp_v1 properties(Gpu gpu) {
-    var what = new CUmemAllocationProp_v1();
-    what.type(cudart.CU_MEM_ALLOCATION_TYPE_PINNED)
+    var properties = new CUmemAllocationProp_v1();
+    properties
+        .type(cudart.CU_MEM_ALLOCATION_TYPE_PINNED)
         .requestedHandleTypes(cudart.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         .win32HandleMetaData(null)
         .allocFlags_compressionType((byte) cudart.CU_MEM_ALLOCATION_COMP_NONE)
         .allocFlags_gpuDirectRDMACapable((byte) 0)
         .allocFlags_usage((short) 0);
     for (int i = 0; i < 4; i++) {
-      what.allocFlags_reserved(i, (byte) 0);
+      properties.allocFlags_reserved(i, (byte) 0);
     }
-    what.location().type(cudart.CU_MEM_LOCATION_TYPE_DEVICE).id(gpu.device());
-    return what;
+    properties.location().type(cudart.CU_MEM_LOCATION_TYPE_DEVICE).id(gpu.device());
+    return properties;
   }
 }

@@ -6,12 +6,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Sizes, intervals, and numbers held to intervals.
+/// Checks of the kernels for sizes, intervals, and comparisons with intervals.
 final class BoundChecks {
   private static final float INFINITY = Float.POSITIVE_INFINITY;
   private static final int COUNT = 10_007;
 
-  /// One number in its interval or outside, stored as fp16.
+  /// One number inside or outside its interval, stored as fp16.
   record Single(
       float expected,
       float low,
@@ -20,7 +20,7 @@ final class BoundChecks {
       float outScale,
       float got,
       boolean right) {
-    /// Stored as it is.
+    /// Stored without scaling.
     Single(float expected, float low, float high, boolean activated, float got, boolean right) {
       this(expected, low, high, activated, 1, got, right);
     }
@@ -144,23 +144,23 @@ final class BoundChecks {
           return Optional.of("%s by %s became %s to %s".formatted(value, size, below, above));
         }
       }
-      return low.beside().or(high::beside);
+      return low.guards().or(high::guards);
     }
   }
 
-  /// Whether it was moved as far at least, and no further than roundings of fp32.
+  /// Returns true if the number moved by at least `by`, and no further than roundings of fp32.
   private static boolean outward(float value, double by, float moved) {
     double exact = value + by;
     if (by == 0 || Double.isInfinite(by)) {
       return moved == exact;
     }
     double beyond = (moved - exact) * Math.signum(by);
-    // Also of `by` itself, which is larger where most of the value is cancelled.
+    // `by` itself may be larger, when most of the value cancels.
     double largest = Math.max(Math.abs(exact), Math.abs(by));
     return beyond >= 0 && beyond <= 4 * Math.ulp((float) largest);
   }
 
-  /// Numbers off by what is known, the last one by more than it may be.
+  /// Judges numbers with known errors, of which the last one exceeds its interval.
   private static Optional<String> judges(CheckBench bench, ElementType type) {
     double step = type == ElementType.FP32 ? 0x1p-23 : type == ElementType.BF16 ? 0x1p-7 : 0x1p-10;
     var expected = new ArrayList<Float>();
@@ -170,7 +170,7 @@ final class BoundChecks {
     double squares = 0;
     double allowed = 0;
     for (int i = 0; i < COUNT; i++) {
-      // From 1 to 2, where a step is the type's epsilon.
+      // Between 1 and 2 a step is the type's epsilon.
       float value = type.round(1 + i % 32 / 64f);
       float found = type.round(value + (i % 3) * (float) step);
       double reach = i >= COUNT - 2 ? 0 : 4 * step;
@@ -182,7 +182,7 @@ final class BoundChecks {
       squares += off * off;
       allowed += reach * reach;
     }
-    // Of the last two, whose intervals are points, the first is one step off.
+    // The last two intervals are points, and the first of those values is one step off.
     int first = (COUNT - 2) % 3 == 0 ? COUNT - 1 : COUNT - 2;
     return judged(bench, expected, low, high, false, got, type, first, squares, allowed);
   }
@@ -229,7 +229,7 @@ final class BoundChecks {
             "first %d instead of %d, squares %s instead of %s, allowed %s instead of %s"
                 .formatted(at, first, off, squares, may, allowed));
       }
-      return result.beside();
+      return result.guards();
     }
   }
 
@@ -265,7 +265,7 @@ final class BoundChecks {
                 result.address());
         long at = result.segment().getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0);
         if (at != (each.right() ? -1 : 0)) {
-          return Optional.of("%s came to %d".formatted(each, at));
+          return Optional.of("%s returned %d".formatted(each, at));
         }
       }
     }

@@ -10,9 +10,9 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
-/// Where kernels are checked: a stream, memory with guards, and what was found so far.
+/// Resources for kernel checks: a stream, guarded buffers, and the results so far.
 final class CheckBench implements AutoCloseable {
-  /// As large as any buffer of a check.
+  /// Size of the largest buffer of a check.
   private static final int STAGING_BYTES = 8 << 20;
 
   private final Gpu gpu;
@@ -21,11 +21,11 @@ final class CheckBench implements AutoCloseable {
   private final long staging;
   private final List<KernelChecks.Result> results = new ArrayList<>();
 
-  private final Consumer<KernelChecks.Result> heard;
+  private final Consumer<KernelChecks.Result> onResult;
 
-  /// Who hears of each result at once.
-  CheckBench(Gpu gpu, Kernels kernels, Consumer<KernelChecks.Result> heard) {
-    this.heard = heard;
+  /// @param onResult receives each result at once
+  CheckBench(Gpu gpu, Kernels kernels, Consumer<KernelChecks.Result> onResult) {
+    this.onResult = onResult;
     this.gpu = gpu;
     this.kernels = kernels;
     stream = gpu.stream(gpu.leastPriority());
@@ -48,25 +48,25 @@ final class CheckBench implements AutoCloseable {
     return List.copyOf(results);
   }
 
-  /// Keeps what a check says: nothing where all is right, else the first case that is wrong.
-  void check(String kernel, String what, Supplier<Optional<String>> check) {
+  /// Runs a check and keeps its result: empty if correct, else the first wrong case.
+  void check(String kernel, String title, Supplier<Optional<String>> check) {
     Optional<String> wrong;
     try {
       wrong = check.get();
     } catch (RuntimeException e) {
       wrong = Optional.of(e.toString());
     }
-    var result = new KernelChecks.Result(kernel, what, wrong.isEmpty(), wrong.orElse(""));
+    var result = new KernelChecks.Result(kernel, title, wrong.isEmpty(), wrong.orElse(""));
     results.add(result);
-    heard.accept(result);
+    onResult.accept(result);
   }
 
   Buffer buffer(long bytes, int shift) {
     return new Buffer(bytes, shift);
   }
 
-  /// Memory of the GPU whose address is `shift` bytes after a multiple of 256, between guard bytes
-  /// by which a kernel that writes beside it is found out. It begins full of guard bytes.
+  /// GPU memory whose address is `shift` bytes after a multiple of 256, between guard bytes that
+  /// detect writes outside the buffer. Initially filled with guard bytes.
   final class Buffer implements AutoCloseable {
     static final byte GUARD = 0x5a;
     private static final int GUARD_BYTES = 256;
@@ -97,7 +97,7 @@ final class CheckBench implements AutoCloseable {
       return this;
     }
 
-    /// What the stream has left in it.
+    /// Returns the content after all work of the stream.
     byte[] get() {
       stream.synchronize();
       return read(address(), bytes);
@@ -107,19 +107,19 @@ final class CheckBench implements AutoCloseable {
       return MemorySegment.ofArray(get());
     }
 
-    /// What is wrong beside it, if anything is.
-    Optional<String> beside() {
+    /// Returns an error if bytes outside the buffer were written.
+    Optional<String> guards() {
       stream.synchronize();
       return untouched(whole, GUARD_BYTES + shift) && untouched(address() + bytes, GUARD_BYTES)
           ? Optional.empty()
-          : Optional.of("bytes beside the buffer were written");
+          : Optional.of("bytes outside the buffer were written");
     }
 
-    /// Whether it holds these bytes and nothing beside it was written.
+    /// Returns an error unless the buffer has this content and nothing outside it was written.
     Optional<String> holds(byte[] expected) {
       int at = Arrays.mismatch(expected, get());
       return at < 0
-          ? beside()
+          ? guards()
           : Optional.of("byte %d of %d is wrong".formatted(at, expected.length));
     }
 

@@ -5,12 +5,12 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Random;
 
-/// Copies of ugly sizes from and to ugly addresses.
+/// Checks copies of odd sizes from and to odd addresses.
 final class CopyChecks {
   private static final List<Integer> SIZES_BYTES =
       List.of(1, 2, 15, 16, 17, 31, 255, 256, 4097, 65541, (1 << 20) + 13);
 
-  /// How far destination and source are from a multiple of 256.
+  /// Offsets of destination and source from a multiple of 256.
   private static final List<List<Integer>> SHIFTS_BYTES =
       List.of(
           List.of(0, 0),
@@ -29,10 +29,10 @@ final class CopyChecks {
   private static final List<Integer> TMA_SIZES_BYTES =
       List.of(16, 4080, 16384, 16400, 5 * 16384, (1 << 20) + 48, 3 << 20);
 
-  /// How often a signal is tried, each time with other numbers behind it.
+  /// Number of signal checks, each with other content.
   private static final int SIGNALLED = 50;
 
-  /// Bytes of a row, rows, and the pitches of destination and source.
+  /// Row size, number of rows, and the pitches of destination and source.
   private record Rows(int rowBytes, int rows, int toPitch, int fromPitch) {}
 
   private static final List<Rows> ROWS =
@@ -85,7 +85,7 @@ final class CopyChecks {
                             rows.rows())));
     if (bench.kernels().hasTma()) {
       bench.check("copy_tma", "sizes around its chunks", () -> bulkCopies(bench));
-      bench.check("copy_tma", "is there when the stream says so", () -> signals(bench));
+      bench.check("copy_tma", "complete when the stream signals", () -> signals(bench));
     }
   }
 
@@ -126,8 +126,8 @@ final class CopyChecks {
     return Optional.empty();
   }
 
-  /// What is copied again on another stream as soon as the first one's signal is there. Each
-  /// content is another one, so that what came late is seen.
+  /// Copies again on another stream after the first stream's signal. Each round has other content,
+  /// so that a late copy is detected.
   private static Optional<String> signals(CheckBench bench) {
     int size = (1 << 20) + 48;
     try (var from = bench.buffer(size, 16);
@@ -153,12 +153,12 @@ final class CopyChecks {
     return Optional.empty();
   }
 
-  /// A way to copy rows between two addresses.
+  /// Copies rows between two addresses.
   private interface RowCopy {
     void copy(long to, long from, Rows rows);
   }
 
-  private static Optional<String> rows(CheckBench bench, RowCopy way) {
+  private static Optional<String> rows(CheckBench bench, RowCopy rowCopy) {
     for (var rows : ROWS) {
       for (int shift : List.of(0, 1, 2, 4)) {
         int toBytes = (rows.rows() - 1) * rows.toPitch() + rows.rowBytes();
@@ -172,7 +172,7 @@ final class CopyChecks {
         }
         try (var to = bench.buffer(toBytes, shift);
             var from = bench.buffer(fromBytes, 0).put(content)) {
-          way.copy(to.address(), from.address(), rows);
+          rowCopy.copy(to.address(), from.address(), rows);
           var wrong = to.holds(expected);
           if (wrong.isPresent()) {
             return wrong.map("%s, shift %d: ".formatted(rows, shift)::concat);
@@ -183,7 +183,7 @@ final class CopyChecks {
     return Optional.empty();
   }
 
-  /// Bytes that the count decides.
+  /// Returns random bytes, with the count as seed.
   static byte[] bytes(int count) {
     return bytes(count, count);
   }

@@ -3,10 +3,10 @@ package braid.natives.kernels;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// What one number in GPU memory is. Kernels know the types by their codes.
+/// Type of one number in GPU memory. Kernels identify types by their codes.
 public enum ElementType {
   FP32(0, Float.BYTES),
-  /// Stored as fp32; only multiplications know the difference.
+  /// Stored as fp32; only multiplications differ.
   TF32(1, Float.BYTES),
   BF16(2, Short.BYTES),
   FP16(3, Short.BYTES),
@@ -28,12 +28,12 @@ public enum ElementType {
     return bytes;
   }
 
-  /// What a kernel is told.
+  /// Code of the type in kernels.
   public int code() {
     return code;
   }
 
-  /// The type that is stored in the same way.
+  /// The type with the same storage.
   ElementType stored() {
     return this == TF32 ? FP32 : this;
   }
@@ -56,13 +56,13 @@ public enum ElementType {
     }
   }
 
-  /// What is left of a value once this type has stored it.
+  /// Returns the value after this type has stored it.
   float round(float value) {
     return widen(narrow(value));
   }
 
-  /// The value of such bits. By arithmetic where the kernels shift bits, so that the two can be
-  /// held against each other.
+  /// Returns the value of the bits. Uses arithmetic where the kernels shift bits, so that the two
+  /// can be compared.
   public float widen(int bits) {
     return switch (this) {
       case FP32, TF32 -> Float.intBitsToFloat(bits);
@@ -85,7 +85,7 @@ public enum ElementType {
     };
   }
 
-  /// The bits of a value in this type, rounded to nearest, ties to even; fp8 saturates.
+  /// Returns the bits of a value in this type, rounded to nearest, ties to even; fp8 saturates.
   public int narrow(float value) {
     return switch (this) {
       case FP32, TF32 -> Float.floatToRawIntBits(value);
@@ -115,7 +115,7 @@ public enum ElementType {
     }
     int exponent = Math.max(Math.getExponent(size), 1 - bias);
     int steps = (int) Math.rint(Math.scalb(size, fractionBits - exponent));
-    // Rounded up to a power of two it carries into the exponent by itself.
+    // Rounding up to a power of two carries into the exponent.
     return sign | (((exponent + bias - 1) << fractionBits) + steps);
   }
 }

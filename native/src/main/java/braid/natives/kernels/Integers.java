@@ -1,10 +1,9 @@
 package braid.natives.kernels;
 
-/// Small integers in an order that a seed decides. Each follows from the seed and its own place, so
-/// that any number of threads, of a processor or of a GPU, come to the same ones. Nothing of CUDA
-/// is loaded for them.
+/// Pseudo-random small integers. Each is a function of the seed and its index, so that any number
+/// of threads of a processor or a GPU produce the same ones. Loads nothing of CUDA.
 public final class Integers {
-  /// None is larger than that: sums of their products are exact in fp32 for any depth in use.
+  /// Largest absolute value: sums of products are exact in fp32 for any depth in use.
   public static final int LARGEST = 3;
 
   private static final long STEP = 0x9E3779B97F4A7C15L;
@@ -13,17 +12,17 @@ public final class Integers {
 
   private Integers() {}
 
-  /// The integer at that place, from -3 to 3.
+  /// Returns the integer at this index, from -3 to 3.
   public static int at(long seed, long index) {
     long z = seed + (index + 1) * STEP;
     z = (z ^ (z >>> 30)) * FIRST_MIX;
     z = (z ^ (z >>> 27)) * SECOND_MIX;
     z ^= z >>> 31;
-    // The upper half as a fraction of 2^32, times how many integers there are.
+    // Upper half as a fraction of 2^32, times the number of integers.
     return (int) (((z >>> Integer.SIZE) * (2 * LARGEST + 1)) >>> Integer.SIZE) - LARGEST;
   }
 
-  /// The first so many of them.
+  /// Returns the first `count` integers.
   public static float[] first(long seed, int count) {
     var values = new float[count];
     for (int i = 0; i < count; i++) {

@@ -14,23 +14,23 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 
-/// Compiled kernels on disk, since compiling takes seconds: a file's name follows from all that
-/// went into it. Several processes may share a folder; a file is there whole or not at all. It is
-/// the machine code, then its SHA-256, by which a damaged file is known.
+/// Compiled kernels on disk, since compiling takes seconds. A file's name is a hash of every input
+/// of the compilation. Several processes may share a folder; files are replaced atomically. A file
+/// is the machine code followed by its SHA-256, which detects damage.
 final class KernelCache {
   private static final int DIGEST_BYTES = 32;
-  private static final Set<String> SAID = ConcurrentHashMap.newKeySet();
+  private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
 
   private final Path folder;
-  private final Consumer<String> say;
+  private final Consumer<String> warn;
 
-  /// `say` hears, once a process, of what does not stop anybody but costs time.
-  KernelCache(Path folder, Consumer<String> say) {
+  /// @param warn receives each problem that costs time but stops nothing, once per process
+  KernelCache(Path folder, Consumer<String> warn) {
     this.folder = folder;
-    this.say = say;
+    this.warn = warn;
   }
 
-  /// The machine code, compiled if it must be.
+  /// Returns the machine code, compiled if it is not cached.
   byte[] compiled(KernelSources sources, KernelCompiler compiler, String architecture) {
     var file = file(sources, compiler, architecture);
     return read(file)
@@ -42,7 +42,7 @@ final class KernelCache {
             });
   }
 
-  /// Where it is kept.
+  /// File of the compiled kernels.
   Path file(KernelSources sources, KernelCompiler compiler, String architecture) {
     var digest = sha256();
     feed(digest, compiler.version());
@@ -65,9 +65,9 @@ final class KernelCache {
               sha256().digest(code), Arrays.copyOfRange(all, code.length, all.length))) {
         return Optional.of(code);
       }
-      sayOnce("compiled kernels in %s are damaged; they are compiled again".formatted(file));
+      warnOnce("compiled kernels in %s are damaged; they are compiled again".formatted(file));
     } catch (IOException e) {
-      sayOnce(
+      warnOnce(
           "compiled kernels in %s cannot be read (%s); they are compiled again".formatted(file, e));
     }
     return Optional.empty();
@@ -80,19 +80,20 @@ final class KernelCache {
       Files.createDirectories(folder);
       WholeFile.write(file, all);
     } catch (IOException e) {
-      sayOnce(
+      warnOnce(
           "compiled kernels cannot be kept in %s (%s) and are compiled at every start; make it writable"
               .formatted(folder, e));
     }
   }
 
-  private void sayOnce(String what) {
-    if (SAID.add(what)) {
-      say.accept(what);
+  private void warnOnce(String message) {
+    if (WARNED.add(message)) {
+      warn.accept(message);
     }
   }
 
-  /// Each text with its end, so that two lists of texts never feed the same.
+  /// Appends a text and a terminator, so that two different lists of texts never feed the same
+  /// bytes.
   private static void feed(MessageDigest digest, String text) {
     digest.update(text.getBytes(StandardCharsets.UTF_8));
     digest.update((byte) 0);

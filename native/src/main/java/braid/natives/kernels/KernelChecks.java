@@ -7,14 +7,14 @@ import java.util.List;
 import java.util.Locale;
 import java.util.function.Consumer;
 
-/// Holds every kernel against plain loops on the GPU it will run on.
+/// Compares every kernel with plain loops on the GPU that will run it.
 public final class KernelChecks {
-  /// How one kernel did; `detail` is the first case that was wrong.
+  /// Result of one check; `detail` is the first wrong case.
   public record Result(String kernel, String what, boolean ok, String detail) {}
 
   private KernelChecks() {}
 
-  /// What belongs together, so that a slow tool can be given a part.
+  /// Groups of checks, so that slow tools can run a part.
   enum Group {
     COPY,
     LAYOUT,
@@ -50,16 +50,16 @@ public final class KernelChecks {
   }
 
   private static List<Result> run(
-      Gpu gpu, Kernels kernels, List<Group> groups, Consumer<Result> heard) {
-    try (var bench = new CheckBench(gpu, kernels, heard)) {
+      Gpu gpu, Kernels kernels, List<Group> groups, Consumer<Result> onResult) {
+    try (var bench = new CheckBench(gpu, kernels, onResult)) {
       groups.forEach(group -> group.run(bench));
       return bench.results();
     }
   }
 
-  /// Checks device 0, with compiled kernels kept in the folder of the first argument, says what it
-  /// found as it goes, and ends with 1 if a kernel is wrong. Further arguments name groups of
-  /// checks; none is all of them.
+  /// Checks device 0 and prints each result. Exits with 1 if a kernel is wrong. The first argument
+  /// is the cache folder of compiled kernels; further arguments name groups of checks, all by
+  /// default.
   public static void main(String[] args) {
     var cache =
         args.length > 0
@@ -78,14 +78,14 @@ public final class KernelChecks {
     try (var gpu = Gpu.open(0, "check");
         var kernels = Kernels.load(gpu, cache)) {
       System.out.println(gpu.where());
-      right = run(gpu, kernels, groups, KernelChecks::say).stream().allMatch(Result::ok);
+      right = run(gpu, kernels, groups, KernelChecks::print).stream().allMatch(Result::ok);
     }
     if (!right) {
       System.exit(1);
     }
   }
 
-  private static void say(Result result) {
+  private static void print(Result result) {
     System.out.printf(
         "%-5s  %-16s  %s%s%n",
         result.ok() ? "right" : "WRONG",

@@ -15,20 +15,20 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/// NVRTC, through its C functions: JavaCPP's binding of it wants the driver's library, and kernels
-/// can be compiled on machines that have none.
+/// NVRTC, called through its C functions: JavaCPP's binding needs the driver's library, but kernels
+/// can be compiled on machines without one.
 @SuppressWarnings("restricted")
 final class KernelCompiler {
   private static final MemoryLayout POINTER = ValueLayout.ADDRESS;
   private static final MemoryLayout INT = ValueLayout.JAVA_INT;
 
-  /// No longer than any text that NVRTC keeps for an error's code.
+  /// Upper bound of the length of NVRTC's error texts.
   private static final long ERROR_TEXT_BYTES = 256;
 
-  /// The oldest that has what the kernels use.
+  /// Oldest architecture with the instructions that the kernels use.
   private static final int OLDEST_ARCHITECTURE = 80;
 
-  /// From here on an architecture has instructions of its own, which go by the suffix `a`.
+  /// First architecture with the suffix `a`, which enables its specific instructions.
   private static final int FIRST_WITH_SUFFIX = 90;
 
   private final SymbolLookup symbols;
@@ -48,11 +48,11 @@ final class KernelCompiler {
     }
   }
 
-  /// The compiler in that file.
+  /// Opens the compiler in this library file.
   static KernelCompiler open(Path library) {
     try {
       var real = library.toRealPath();
-      // NVRTC loads these by name only, which finds them where they are loaded already.
+      // NVRTC opens these by name, which finds them if they are already loaded.
       try (var beside =
           Files.newDirectoryStream(real.resolveSibling(""), "libnvrtc-builtins.so.*")) {
         beside.forEach(builtins -> SymbolLookup.libraryLookup(builtins, Arena.global()));
@@ -63,12 +63,12 @@ final class KernelCompiler {
     }
   }
 
-  /// Of NVRTC: `13.1`.
+  /// NVRTC's version: `13.1`.
   String version() {
     return version;
   }
 
-  /// The name of an architecture: 90 is `sm_90a`.
+  /// Name of an architecture: 90 is `sm_90a`.
   static String architecture(int number) {
     if (number < OLDEST_ARCHITECTURE) {
       throw new IllegalArgumentException(
@@ -78,8 +78,8 @@ final class KernelCompiler {
     return "sm_" + number + (number >= FIRST_WITH_SUFFIX ? "a" : "");
   }
 
-  /// Products are not contracted into sums, so that results are the host's; lines are kept for
-  /// profilers.
+  /// Compiler options. Products are not contracted into sums, so that results equal the host's.
+  /// Line information is kept for profilers.
   static List<String> options(String architecture) {
     return List.of(
         "--gpu-architecture=" + architecture, "-std=c++17", "--fmad=false", "--generate-line-info");
@@ -87,7 +87,7 @@ final class KernelCompiler {
 
   /// Compiles to machine code.
   ///
-  /// @throws GpuError with NVRTC's own log
+  /// @throws GpuError if compilation fails, with NVRTC's log
   byte[] compile(KernelSources sources, String architecture) {
     try (var arena = Arena.ofConfined()) {
       var holder = arena.allocate(ValueLayout.ADDRESS);
@@ -135,13 +135,18 @@ final class KernelCompiler {
         .toArray(ValueLayout.JAVA_BYTE);
   }
 
-  /// Asks how much there is, then for it.
+  /// Queries the size, then the bytes.
   private MemorySegment bytes(
-      Arena arena, MemorySegment program, String howMany, String which, String architecture) {
+      Arena arena, MemorySegment program, String sizeCall, String dataCall, String architecture) {
     var size = arena.allocate(ValueLayout.JAVA_LONG);
-    check(howMany, (int) call(howMany, List.of(POINTER, POINTER), program, size), "", architecture);
+    check(
+        sizeCall, (int) call(sizeCall, List.of(POINTER, POINTER), program, size), "", architecture);
     var bytes = arena.allocate(size.get(ValueLayout.JAVA_LONG, 0));
-    check(which, (int) call(which, List.of(POINTER, POINTER), program, bytes), "", architecture);
+    check(
+        dataCall,
+        (int) call(dataCall, List.of(POINTER, POINTER), program, bytes),
+        "",
+        architecture);
     return bytes;
   }
 

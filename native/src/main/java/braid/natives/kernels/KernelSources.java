@@ -7,7 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// The text of a program: the file that is compiled, and those that it includes, by name.
+/// Source of a program: the file that is compiled, and the files that it includes, by name.
 record KernelSources(String name, String program, SequencedMap<String, String> included) {
   private static final String PROGRAM = "kernels.cu";
   private static final List<String> INCLUDED =
@@ -22,7 +22,7 @@ record KernelSources(String name, String program, SequencedMap<String, String> i
           "inspect.cuh",
           "layout.cuh");
 
-  /// All kernels of ours.
+  /// All kernels of this project.
   static KernelSources ours() {
     var included = new LinkedHashMap<String, String>();
     INCLUDED.forEach(file -> included.put(file, read(file)));

@@ -11,27 +11,26 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/// All kernels, ready on one GPU, and a method to launch each. Where a grid is the caller's to
-/// choose it is called `blocks`; elsewhere it is as large as helps. What has nothing to do is not
-/// launched.
+/// All kernels, loaded on one GPU, with one launch method each. If callers choose the grid, it is
+/// the parameter `blocks`; otherwise it is as large as useful. Empty work is not launched.
 public final class Kernels implements AutoCloseable {
   private static final String PREFIX = "braid_";
   private static final int THREADS = 256;
   private static final int COPY_THREADS = 512;
   private static final int TMA_THREADS = 32;
 
-  /// What a block of `braid_copy_tma` takes at once, and the stages it has for that.
+  /// Bytes per stage of a block of `braid_copy_tma`, and the shared memory of all its stages.
   private static final int TMA_CHUNK_BYTES = 16384;
 
   private static final int TMA_SHARED_BYTES = 4 * TMA_CHUNK_BYTES;
 
   private static final int FIRST_WITH_TMA = 90;
 
-  /// Addresses and sizes of a bulk copy are multiples of this.
+  /// Alignment of addresses and sizes of a bulk copy.
   public static final int TMA_ALIGNMENT_BYTES = 16;
 
-  /// Blocks of 256 threads that a multiprocessor holds at once.
-  private static final int BLOCKS_A_MULTIPROCESSOR = 8;
+  /// Blocks of 256 threads per multiprocessor.
+  private static final int BLOCKS_PER_MULTIPROCESSOR = 8;
 
   private static final List<String> PLAIN =
       List.of(
@@ -54,7 +53,7 @@ public final class Kernels implements AutoCloseable {
 
   private Kernels(Gpu gpu, GpuModule module) {
     this.module = module;
-    mostBlocks = gpu.multiprocessors() * BLOCKS_A_MULTIPROCESSOR;
+    mostBlocks = gpu.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR;
     tma = gpu.architecture() >= FIRST_WITH_TMA;
     names(tma).forEach(name -> kernels.put(name, module.kernel(PREFIX + name)));
     if (tma) {
@@ -62,7 +61,7 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Compiles them, unless the folder has them compiled already, and loads them.
+  /// Loads the kernels, compiled or from the cache folder.
   public static Kernels load(Gpu gpu, Path cacheFolder) {
     var compiler = KernelCompiler.open(Libraries.require(Libraries.Library.NVRTC).path());
     var image =
@@ -88,7 +87,7 @@ public final class Kernels implements AutoCloseable {
         .toList();
   }
 
-  /// The kernel of that name, without its prefix: `copy`, `reduce_bf16_bf16`.
+  /// Returns the kernel of this name, without prefix: `copy`, `reduce_bf16_bf16`.
   public GpuKernel kernel(String name) {
     var kernel = kernels.get(name);
     if (kernel == null) {
@@ -99,35 +98,35 @@ public final class Kernels implements AutoCloseable {
     return kernel;
   }
 
-  /// Whether this GPU has bulk copies.
+  /// Returns true if this GPU has bulk copies.
   public boolean hasTma() {
     return tma;
   }
 
-  /// Blocks that fill the GPU once.
+  /// Number of blocks that fill the GPU once.
   public int fullGrid() {
     return mostBlocks;
   }
 
-  /// Copies bytes of any alignment, also from and to peers, by so many workers.
+  /// Copies bytes of any alignment, also from and to peers.
   public void copy(GpuStream on, int blocks, long to, long from, long bytes) {
     if (bytes > 0) {
       kernel("copy").launch(on, blocks, COPY_THREADS, 0, to, from, bytes);
     }
   }
 
-  /// Whether a bulk copy takes addresses and bytes like these.
+  /// Returns true if a bulk copy supports this alignment and size.
   public static boolean fitsTma(long to, long from, long bytes) {
     return (to | from | bytes) % TMA_ALIGNMENT_BYTES == 0;
   }
 
-  /// The blocks that a bulk copy makes use of: any more would only take shared memory from others.
+  /// Number of blocks that a bulk copy can use: more would only waste shared memory.
   static int tmaBlocks(int blocks, long bytes) {
     return (int) Math.min(blocks, (bytes + TMA_CHUNK_BYTES - 1) / TMA_CHUNK_BYTES);
   }
 
-  /// The same by bulk copies, which leave the multiprocessors' registers and threads to others and
-  /// take 64 KiB of shared memory a block. At most so many blocks carry.
+  /// Copies by bulk copies, which leave registers and threads of the multiprocessors free and use
+  /// 64 KiB of shared memory per block. `blocks` is a maximum.
   public void copyTma(GpuStream on, int blocks, long to, long from, long bytes) {
     if (!fitsTma(to, from, bytes)) {
       throw new IllegalArgumentException(
@@ -140,13 +139,13 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Rows that begin a pitch apart, put side by side.
+  /// Packs rows that begin a pitch apart.
   public void pack(
       GpuStream on, int blocks, long to, long from, long fromPitch, long rowBytes, long rows) {
     copyRows(on, blocks, to, rowBytes, from, fromPitch, rowBytes, rows);
   }
 
-  /// Rows from one pitch to another.
+  /// Copies rows from one pitch to another.
   public void copyRows(
       GpuStream on,
       int blocks,
@@ -167,10 +166,10 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Adds parts; [#fullGrid] blocks where nothing runs beside it.
-  public void reduce(GpuStream on, int blocks, ReduceArguments what) {
-    if (what.count() > 0) {
-      kernel(what.kernel()).launch(on, blocks, THREADS, 0, what.bytes());
+  /// Adds parts. Use [#fullGrid] blocks if nothing else runs.
+  public void reduce(GpuStream on, int blocks, ReduceArguments arguments) {
+    if (arguments.count() > 0) {
+      kernel(arguments.kernel()).launch(on, blocks, THREADS, 0, arguments.bytes());
     }
   }
 
@@ -180,24 +179,25 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Fills with [Integers], element i with that at place i.
+  /// Fills with [Integers]: element i with the integer at index i.
   public void fillIntegers(GpuStream on, long to, long count, ElementType type, long seed) {
     if (count > 0) {
       kernel("fill_integers").launch(on, grid(count), THREADS, 0, to, count, type.code(), seed);
     }
   }
 
-  /// Raises the fp32 number at `result` to the largest size there is, infinity for a NaN, and
-  /// clears the 32-bit word after it where one is no integer. They begin as 0 and 1.
+  /// Raises the fp32 number at `result` to the largest absolute value, infinity for a NaN, and
+  /// clears the 32-bit word after it if any value is not an integer. The caller initializes them to
+  /// 0 and 1.
   public void range(GpuStream on, long from, long count, ElementType type, long result) {
     if (count > 0) {
       kernel("range").launch(on, grid(count), THREADS, 0, from, count, type.code(), result);
     }
   }
 
-  /// Counts where `got` is further from what was expected, rounded to `got`'s type, than `atol` +
-  /// `rtol` × |expected|; a NaN is right where one is expected. Two 64-bit words at `result` take
-  /// the first place and the count; they begin as -1 and 0.
+  /// Counts values of `got` that differ from the expected value, rounded to `got`'s type, by more
+  /// than `atol` + `rtol` × |expected|. NaN equals NaN. Two 64-bit words at `result` receive the
+  /// first index and the count; the caller initializes them to -1 and 0.
   public void compare(
       GpuStream on,
       long expected,
@@ -226,16 +226,16 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// The sizes of numbers, in their type.
+  /// Writes absolute values, in their own type.
   public void sizes(GpuStream on, long to, long from, long count, ElementType type) {
     if (count > 0) {
       kernel("sizes").launch(on, grid(count), THREADS, 0, to, from, count, type.code());
     }
   }
 
-  /// Lowers the fp32 numbers at `low` and raises those at `high` by `share` × size + `least`, but
-  /// not where the size is at most `exact`. What is not finite stays, but where sizes that are not
-  /// are said to be overflows: there the interval becomes everything.
+  /// Widens intervals: lowers the fp32 numbers at `low` and raises those at `high` by `share` ×
+  /// size + `least`, except where the size is at most `exact`. Infinities and NaN stay. With
+  /// `overflows`, an infinite size widens the interval to everything.
   public void widen(
       GpuStream on,
       long low,
@@ -264,13 +264,14 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Holds `got` to the intervals around what is expected. At `result` a 64-bit word takes the
-  /// first place outside, an fp64 number the sum of squares of what `got`'s rounding does not
-  /// explain, and another that of how far the intervals reach; they begin as -1, 0 and 0.
+  /// Compares `got` with intervals around the expected values. At `result`, a 64-bit word receives
+  /// the first index outside its interval, an fp64 number the sum of squared errors beyond `got`'s
+  /// rounding, and another the sum of squared interval radii; the caller initializes them to -1, 0
+  /// and 0.
   ///
-  /// @param type of what is expected and of the interval's ends
-  /// @param activated whether GELU of them was stored
-  /// @param outScale by which they were multiplied when they were stored
+  /// @param type type of expected values and interval ends
+  /// @param activated true if GELU of the values was stored
+  /// @param outScale factor of the stored values
   public void judge(
       GpuStream on,
       long expected,
@@ -303,7 +304,7 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Bytes in rows × columns, rows `stride` apart, become columns × rows without gaps.
+  /// Transposes bytes: rows × columns with rows `stride` apart become columns × rows without gaps.
   public void transpose(GpuStream on, long to, long from, long stride, long rows, long columns) {
     if (rows > 0 && columns > 0) {
       kernel("transpose")
@@ -311,7 +312,7 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// fp8 as fp16, exactly; strides are in elements.
+  /// Converts fp8 to fp16, exactly; strides are in elements.
   public void widenFp16(
       GpuStream on,
       long to,
@@ -345,7 +346,7 @@ public final class Kernels implements AutoCloseable {
     return (int) Math.min(mostBlocks, (count + THREADS - 1) / THREADS);
   }
 
-  /// Unloads them; nothing of it may run any more.
+  /// Unloads the kernels; none may still run.
   @Override
   public void close() {
     module.close();

@@ -4,7 +4,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Optional;
 
-/// Transposed and widened fp8.
+/// Checks of transposed and widened fp8.
 final class LayoutChecks {
   private record Shape(int rows, int columns, int stride) {
     int bytes() {
@@ -81,7 +81,7 @@ final class LayoutChecks {
                 type,
                 shape.rows(),
                 shape.columns());
-        var wrong = differs(shape, toStride, content, type, to.segment()).or(to::beside);
+        var wrong = differs(shape, toStride, content, type, to.segment()).or(to::guards);
         if (wrong.isPresent()) {
           return wrong.map((shape + ": ")::concat);
         }
@@ -108,7 +108,7 @@ final class LayoutChecks {
     return Optional.empty();
   }
 
-  /// What bytes that nobody wrote mean.
+  /// Value of bytes that were never written.
   private static float gap() {
     int guard = CheckBench.Buffer.GUARD;
     return ElementType.FP16.widen(guard << Byte.SIZE | guard);

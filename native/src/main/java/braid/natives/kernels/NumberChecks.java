@@ -8,11 +8,11 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.function.IntToDoubleFunction;
 
-/// Conversions of every pattern, filling, ranges and comparisons.
+/// Checks of conversions of every bit pattern, of filling, ranges and comparisons.
 final class NumberChecks {
   static final Set<ElementType> STORED = EnumSet.complementOf(EnumSet.of(ElementType.TF32));
 
-  /// Lower halves at, beside and halfway between what the narrower types can hold.
+  /// Lower halves of fp32 bits: at, next to and halfway between the values of narrower types.
   private static final int[] LOWER_HALVES = {
     0, 1, 0xfff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xffff
   };
@@ -69,7 +69,7 @@ final class NumberChecks {
     return all;
   }
 
-  /// By a sum of one part.
+  /// Converts by a reduction of one part.
   private static Optional<String> converts(
       CheckBench bench, byte[] content, ElementType from, ElementType to, int shift) {
     int count = content.length / from.bytes();
@@ -117,7 +117,8 @@ final class NumberChecks {
     return Optional.empty();
   }
 
-  /// The first number that is not as expected, bit by bit but for what a NaN carries.
+  /// Returns the first number that differs from the expected one, bit by bit except for NaN
+  /// payloads.
   static Optional<String> differs(
       int count, IntToDoubleFunction expected, ElementType type, CheckBench.Buffer got) {
     var segment = got.segment();
@@ -128,7 +129,7 @@ final class NumberChecks {
         return Optional.of("number %d is %s instead of %s".formatted(i, is, should));
       }
     }
-    return got.beside();
+    return got.guards();
   }
 
   private record Range(float more, float largest, int integers) {}
@@ -154,11 +155,11 @@ final class NumberChecks {
         float largest = found.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 0);
         int integers = found.get(ValueLayout.JAVA_INT_UNALIGNED, Float.BYTES);
         if (largest != each.largest() || integers != each.integers()) {
-          return Optional.of("%s came to %s, %d".formatted(each, largest, integers));
+          return Optional.of("%s returned %s, %d".formatted(each, largest, integers));
         }
-        var beside = result.beside();
-        if (beside.isPresent()) {
-          return beside;
+        var wrong = result.guards();
+        if (wrong.isPresent()) {
+          return wrong;
         }
       }
     }
@@ -177,13 +178,13 @@ final class NumberChecks {
     var bytes = new byte[count * Float.BYTES];
     var segment = MemorySegment.ofArray(bytes);
     for (int i = 0; i < count; i++) {
-      // The first is the largest there is, whatever the seed draws.
+      // The first is the largest possible, whatever the seed draws.
       ElementType.FP32.store(segment, i, i == 0 ? 3 : Integers.at(1, i));
     }
     return bytes;
   }
 
-  /// One number that was expected and one that was got in its place.
+  /// One expected number, the actual one, and the tolerance.
   private record Pair(float expected, float got, double atol, double rtol, boolean same) {}
 
   private static Optional<String> compares(CheckBench bench) {
@@ -237,9 +238,9 @@ final class NumberChecks {
         if (at != (each.same() ? -1 : first) || many != (each.same() ? 0 : 2)) {
           return Optional.of("%s: first %d, count %d".formatted(each, at, many));
         }
-        var beside = result.beside();
-        if (beside.isPresent()) {
-          return beside;
+        var wrong = result.guards();
+        if (wrong.isPresent()) {
+          return wrong;
         }
       }
     }

@@ -7,13 +7,13 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 
-/// A sum of parts and what is done to it, in the bytes that the kernel takes and with the kernel
-/// that is fastest for it. Made once, launched as often as one likes: a launch copies the bytes.
+/// Arguments of a reduction, as bytes for the kernel, with the fastest kernel for them. Created
+/// once and launched any number of times: a launch copies the bytes.
 public final class ReduceArguments {
-  /// As many parts as one launch adds.
+  /// Most parts of one launch.
   public static final int MOST_PARTS = 16;
 
-  // Where what is in the kernel's struct Reduction.
+  // Offsets in the kernel's struct Reduction.
   private static final long CODES = 128;
   private static final long OUT = 192;
   private static final long PRE_ACTIVATION = 200;
@@ -28,7 +28,7 @@ public final class ReduceArguments {
   private static final long OUT_SCALE = 256;
   private static final long BYTES = 264;
 
-  /// Bytes of the widest access; a thread takes as many numbers as fit it.
+  /// Bytes of the widest access; a thread handles one access at a time.
   private static final int VECTOR_BYTES = 16;
 
   static final String ANY = "reduce_any";
@@ -48,10 +48,10 @@ public final class ReduceArguments {
           "reduce_e4m3_e4m3",
           "reduce_e5m2_e5m2");
 
-  /// One thing that is added.
+  /// One addend.
   public record Part(long address, ElementType type) {}
 
-  /// What is done to the sum, in this order; an address of 0 is none.
+  /// Operations on the sum, in this order; an address of 0 disables one.
   ///
   /// ```java
   /// value = scale * sum;
@@ -92,7 +92,7 @@ public final class ReduceArguments {
     kernel = kernel(parts, out, type, finish);
   }
 
-  /// The type of bias and pre-activation beside such an output: its own, and BF16 beside fp8.
+  /// Type of bias and pre-activation: that of the output, or BF16 if it is fp8.
   static ElementType side(ElementType out) {
     return switch (out) {
       case E4M3, E5M2 -> ElementType.BF16;
@@ -100,14 +100,15 @@ public final class ReduceArguments {
     };
   }
 
-  /// The sum of parts in the order given, kept in fp32; all are rows × columns without gaps, as are
-  /// `out` and the pre-activation, which is of the type that the bias has: `out`'s, and BF16 where
-  /// that is fp8. A part may be `out` itself but not overlap it otherwise.
+  /// Returns arguments for the sum of parts in order, accumulated in fp32. Parts, `out` and the
+  /// pre-activation are rows × columns without gaps. The pre-activation has the bias's type: that
+  /// of `out`, or BF16 if that is fp8. A part may be `out` itself but must not overlap it
+  /// otherwise.
   public static ReduceArguments of(
       List<Part> parts, long out, ElementType type, long rows, long columns, Finish finish) {
     if (parts.isEmpty() || parts.size() > MOST_PARTS) {
       throw new IllegalArgumentException(
-          "a sum has 1..%d parts but was given %d".formatted(MOST_PARTS, parts.size()));
+          "a sum must have 1..%d parts but has %d".formatted(MOST_PARTS, parts.size()));
     }
     if (rows < 0 || columns < 0) {
       throw new IllegalArgumentException(
@@ -121,11 +122,11 @@ public final class ReduceArguments {
     return new ReduceArguments(parts, out, type, rows, columns, finish);
   }
 
-  private static void aligned(String what, long address, ElementType type) {
+  private static void aligned(String operand, long address, ElementType type) {
     if (address % type.bytes() != 0) {
       throw new IllegalArgumentException(
           "%s of %s must lie at a multiple of %d bytes but was at %x"
-              .formatted(what, type, type.bytes(), address));
+              .formatted(operand, type, type.bytes(), address));
     }
   }
 
@@ -137,7 +138,7 @@ public final class ReduceArguments {
     return count;
   }
 
-  /// Which kernel adds it: `reduce_bf16_bf16`, or `reduce_any`, which reads a number at a time.
+  /// Name of the kernel: `reduce_bf16_bf16`, or `reduce_any`, which reads one number at a time.
   public String kernel() {
     return kernel;
   }

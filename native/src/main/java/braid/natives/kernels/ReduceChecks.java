@@ -6,7 +6,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
 
-/// Sums of all types, numbers of parts and ways to finish them.
+/// Checks of reductions of all types, numbers of parts and finishing operations.
 final class ReduceChecks {
   private static final int ACCUMULATE = 1;
   private static final int BIAS = 2;
@@ -18,13 +18,14 @@ final class ReduceChecks {
   private static final List<Float> SCALES = List.of(1f, 0.5f, -0.25f);
   private static final List<Float> OUT_SCALES = List.of(1f, 4f, 1f, 0.25f, 512f);
 
-  /// What amax holds before.
+  /// Initial value of amax.
   private static final float AMAX_BEFORE = 2;
 
   private static final double SQRT_2_OVER_PI = Math.sqrt(2 / Math.PI);
   private static final double CUBIC = 0.044715;
 
-  /// Rows, columns, blocks, and how many numbers everything lies after a multiple of 256 bytes.
+  /// Rows, columns, blocks, and the offset of every buffer from a multiple of 256 bytes, in
+  /// numbers.
   private record Shape(int rows, int columns, int blocks, int shift) {
     int count() {
       return rows * columns;
@@ -40,7 +41,8 @@ final class ReduceChecks {
           new Shape(37, 129, 3, 1),
           new Shape(16, 512, 2, 0));
 
-  /// One sum; bits of `ways` say what is done to it. In place, the first part is the output.
+  /// One reduction; bits of `ways` select the finishing operations. In place, the first part is the
+  /// output.
   private record Case(
       List<ElementType> parts,
       ElementType out,
@@ -49,7 +51,7 @@ final class ReduceChecks {
       float outScale,
       int ways,
       boolean inPlace) {
-    /// Of bias and pre-activation.
+    /// Type of bias and pre-activation.
     ElementType side() {
       return ReduceArguments.side(out);
     }
@@ -70,7 +72,8 @@ final class ReduceChecks {
     bench.check("reduce_any", "parts of different types", () -> all(bench, mixed()));
   }
 
-  /// Every combination of ways, over which shapes, part counts and scales take turns.
+  /// Returns every combination of finishing operations, with shapes, part counts and scales in
+  /// turn.
   private static List<Case> cases(ElementType in, ElementType out) {
     var cases = new ArrayList<Case>();
     int turns = Math.max(COMBINATIONS, SHAPES.size() * PART_COUNTS.size());
@@ -162,7 +165,7 @@ final class ReduceChecks {
           matches(sum, values, output.segment(), kept.segment(), amax.segment())
               .map((arguments.kernel() + " ")::concat);
       for (var buffer : buffers) {
-        wrong = wrong.or(buffer::beside);
+        wrong = wrong.or(buffer::guards);
       }
       return wrong;
     } finally {
@@ -190,7 +193,7 @@ final class ReduceChecks {
     return content;
   }
 
-  /// Before GELU.
+  /// Returns the expected values before GELU.
   private static float[] values(
       Case sum, List<MemorySegment> parts, MemorySegment before, byte[] bias) {
     var values = new float[sum.shape().count()];
@@ -245,7 +248,7 @@ final class ReduceChecks {
     return (float) (0.5 * x * (1 + Math.tanh(SQRT_2_OVER_PI * (x + CUBIC * x * x * x))));
   }
 
-  /// How far apart two roundings of nearly the same number may be.
+  /// Largest difference between two roundings of nearly the same number.
   private static float step(ElementType type, float value) {
     return switch (type) {
       case FP32, TF32 -> 1e-6f + 1e-6f * Math.abs(value);

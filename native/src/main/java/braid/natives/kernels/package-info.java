@@ -1,5 +1,5 @@
-/// Kernels of our own: their sources, their compilation by NVRTC on the machine that runs them, and
-/// a method to launch each. Which kernel is right for what is decided elsewhere.
+/// Braid's own kernels: their sources, their compilation by NVRTC on the machine that runs them,
+/// and a launch method for each. Callers decide which kernel to use.
 @NullMarked
 package braid.natives.kernels;
 

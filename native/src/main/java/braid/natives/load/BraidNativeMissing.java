@@ -1,7 +1,7 @@
 package braid.natives.load;
 
-/// A native library that is needed and cannot be had: one line with where was looked and what
-/// helps.
+/// A required native library is unavailable. The message is one line with the searched places and a
+/// remedy.
 public final class BraidNativeMissing extends RuntimeException {
   public BraidNativeMissing(String message) {
     super(message);

@@ -4,9 +4,9 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 
-/// One copy of a library. `files` are in the order in which they must be loaded; the first is the
-/// one that is named. Without a version it is only taken where nothing else is left.
-record Candidate(SearchFolder.Kind kind, List<Path> files, Optional<Version> version) {
+/// One copy of a library. `files` are in load order; the first is the library itself. A copy
+/// without a version is the last choice.
+record Candidate(SearchFolder.Source source, List<Path> files, Optional<Version> version) {
   Path file() {
     return files.getFirst();
   }
@@ -18,6 +18,6 @@ record Candidate(SearchFolder.Kind kind, List<Path> files, Optional<Version> ver
 
   String text() {
     return "%s (%s, in %s)"
-        .formatted(file(), version.map(Version::text).orElse("version unknown"), kind.words);
+        .formatted(file(), version.map(Version::text).orElse("version unknown"), source.words);
   }
 }

@@ -3,8 +3,8 @@ package braid.natives.load;
 import java.nio.file.Path;
 import java.util.List;
 
-/// Where a native library was found, and why that one. `passedOver` has the others, each with the
-/// reason.
+/// A native library that was found, with the reason for this copy. `passedOver` lists the other
+/// copies, each with its reason.
 public record FoundLibrary(
     String name, Path path, String version, String why, List<String> passedOver) {
   public FoundLibrary {

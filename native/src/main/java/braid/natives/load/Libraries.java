@@ -13,23 +13,23 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 import org.bytedeco.javacpp.Loader;
 
-/// NVIDIA's libraries, each found, chosen and loaded once in a process, at the first question for
-/// it. The newest copy is taken; of equals the first of: the CUDA toolkit, Python's packages,
+/// NVIDIA's libraries, each found and loaded once per process, at its first use. The newest copy
+/// wins; of equal versions the first in this order: CUDA toolkit, Python packages,
 /// `LD_LIBRARY_PATH`, the dynamic loader's folders, the redist jar.
 ///
-/// A chosen copy is opened for the whole process before JavaCPP's own library is, which needs it by
-/// its soname and so gets it; and JavaCPP is told that it is loaded, so that it looks for no other.
+/// A chosen copy is opened before JavaCPP's bindings, which depend on its soname and so get this
+/// copy. JavaCPP is also informed that it is loaded, so that it searches no other.
 public final class Libraries {
   private static final Map<Library, Outcome> OUTCOMES = new EnumMap<>(Library.class);
 
-  /// Whatever the minor version is: JavaCPP knows one name only.
+  /// JavaCPP's only name for these builtins, whatever their minor version.
   private static final String NVRTC_BUILTINS_KEY = "nvrtc-builtins@.13.1";
 
   private Libraries() {}
 
-  /// A library, or what it takes to get one. The files are what JavaCPP's libraries need, to the
-  /// soname; `keys` is how JavaCPP calls each.
-  @SuppressWarnings("ImmutableEnumChecker") // the lists are
+  /// A library and how to get it. `files` are the sonames that JavaCPP's bindings need; `keys` are
+  /// JavaCPP's names for them.
+  @SuppressWarnings("ImmutableEnumChecker") // the lists are immutable
   public enum Library {
     CUDA_DRIVER(
         "the NVIDIA driver's library",
@@ -85,7 +85,7 @@ public final class Libraries {
         List.of(),
         List.of(),
         "install a CUDA 13 toolkit, or pip install nvidia-nvtx"),
-    /// The library of CUDA 12 with the same functions.
+    /// The equivalent library of CUDA 12.
     NVTX_2(
         "NVTX 2",
         List.of("libnvToolsExt.so.1"),
@@ -96,15 +96,19 @@ public final class Libraries {
     private final String title;
     private final List<String> files;
     private final List<String> keys;
-    private final List<String> beside;
+    private final List<String> companions;
     private final String remedy;
 
     Library(
-        String title, List<String> files, List<String> keys, List<String> beside, String remedy) {
+        String title,
+        List<String> files,
+        List<String> keys,
+        List<String> companions,
+        String remedy) {
       this.title = title;
       this.files = files;
       this.keys = keys;
-      this.beside = beside;
+      this.companions = companions;
       this.remedy = remedy;
     }
 
@@ -112,43 +116,44 @@ public final class Libraries {
       return files;
     }
 
-    /// What must lie in the same folder because the library itself opens it by name.
-    List<String> beside() {
-      return beside;
+    /// Files that must be in the same folder because the library opens them by name.
+    List<String> companions() {
+      return companions;
     }
 
-    /// The driver's libraries belong to the kernel's module: the dynamic loader knows which, and a
-    /// newer one is no better.
-    boolean isTheLoaders() {
+    /// Returns true for a driver library. It must match the kernel module: the dynamic loader finds
+    /// the right one, and a newer one is no better.
+    boolean belongsToDriver() {
       return this == CUDA_DRIVER || this == NVML;
     }
 
-    /// Needs neither the CUDA runtime nor JavaCPP, so that a rank without a GPU can load it.
+    /// Returns true if it needs neither the CUDA runtime nor JavaCPP, so that a rank without a GPU
+    /// can load it.
     boolean standsAlone() {
       return this == NVML || this == NVTX || this == NVTX_2;
     }
   }
 
-  private record Outcome(Optional<FoundLibrary> found, String complaint) {}
+  private record Outcome(Optional<FoundLibrary> found, String error) {}
 
-  /// The library, loaded; or one line that says where was looked and what helps.
+  /// Returns the library, loaded; throws one line with the searched places and a remedy.
   public static FoundLibrary require(Library which) {
     var outcome = outcome(which);
-    return outcome.found.orElseThrow(() -> new BraidNativeMissing(outcome.complaint));
+    return outcome.found.orElseThrow(() -> new BraidNativeMissing(outcome.error));
   }
 
-  /// The library, loaded, if there is one. Never throws.
+  /// Returns the library, loaded, if it is available. Never throws.
   public static Optional<FoundLibrary> find(Library which) {
     return outcome(which).found;
   }
 
-  /// The copy that [#find] would try first and its version, as its file's name has it; nothing is
-  /// loaded, for a process that only wants to know.
+  /// Describes the copy that [#find] would try first, with the version of its file name. Loads
+  /// nothing.
   public static Optional<String> foreseen(Library which) {
-    if (which.isTheLoaders()) {
+    if (which.belongsToDriver()) {
       return Optional.empty();
     }
-    var search = Search.in(Places.ofThisMachine(), which, Redist.of(which));
+    var search = LibrarySearch.in(SearchFolders.ofThisMachine(), which, RedistJar.of(which));
     return search.isEmpty() ? Optional.empty() : Optional.of(search.take().text());
   }
 
@@ -157,16 +162,16 @@ public final class Libraries {
     if (known != null) {
       return known;
     }
-    if (!which.isTheLoaders() && !which.standsAlone() && which != Library.CUDA_RUNTIME) {
-      // JavaCPP asks for the runtime beside each of these: ours is to be there before it looks.
+    if (!which.belongsToDriver() && !which.standsAlone() && which != Library.CUDA_RUNTIME) {
+      // JavaCPP loads the runtime with each of these, so ours must be loaded first.
       outcome(Library.CUDA_RUNTIME);
     }
-    var outcome = look(which);
+    var outcome = loadBest(which);
     OUTCOMES.put(which, outcome);
     return outcome;
   }
 
-  private static Outcome look(Library which) {
+  private static Outcome loadBest(Library which) {
     if (!which.standsAlone()) {
       try {
         JavaCpp.prepare();
@@ -174,18 +179,18 @@ public final class Libraries {
         return new Outcome(Optional.empty(), which.title + " cannot be loaded: " + oneLine(e));
       }
     }
-    return which.isTheLoaders() ? byName(which) : choose(which, Places.ofThisMachine());
+    return which.belongsToDriver() ? byName(which) : choose(which, SearchFolders.ofThisMachine());
   }
 
-  private static Outcome choose(Library which, Places places) {
-    var search = Search.in(places, which, Redist.of(which));
+  private static Outcome choose(Library which, SearchFolders places) {
+    var search = LibrarySearch.in(places, which, RedistJar.of(which));
     var passedOver = new ArrayList<String>();
     while (!search.isEmpty()) {
       var candidate = search.take();
       try {
         var taken =
-            candidate.kind() == SearchFolder.Kind.REDIST
-                ? Redist.unpack(which, candidate)
+            candidate.source() == SearchFolder.Source.REDIST
+                ? RedistJar.unpack(which, candidate)
                 : candidate;
         var version = load(which, taken, passedOver);
         var why = search.why(taken);
@@ -196,61 +201,63 @@ public final class Libraries {
         passedOver.add("%s: %s".formatted(candidate.text(), oneLine(e)));
       }
     }
-    return missing(which, Search.where(), passedOver);
+    return missing(which, LibrarySearch.where(), passedOver);
   }
 
   private static Outcome byName(Library which) {
     var name = which.files.getFirst();
     try {
-      Dl.open(name);
+      DynamicLibrary.open(name);
     } catch (UnsatisfiedLinkError e) {
       return missing(
           which, "LD_LIBRARY_PATH and the dynamic loader's folders", List.of(oneLine(e)));
     }
-    var path = Mapped.file(name);
+    var path = MappedFiles.file(name);
     return found(
         new FoundLibrary(
             which.title,
             path.orElse(Path.of(name)),
-            path.flatMap(file -> Named.version(which, file)).map(Version::text).orElse("unknown"),
-            "the one that the dynamic loader finds by its name",
+            path.flatMap(file -> FileVersion.version(which, file))
+                .map(Version::text)
+                .orElse("unknown"),
+            "found by the dynamic loader by name",
             List.of()));
   }
 
   private static String load(Library which, Candidate candidate, List<String> notes)
       throws IOException {
-    var opened = new ArrayList<Dl>();
+    var opened = new ArrayList<DynamicLibrary>();
     for (Path file : candidate.files()) {
-      opened.add(Dl.open(file.toString()));
+      opened.add(DynamicLibrary.open(file.toString()));
     }
     for (int i = 0; i < which.keys.size(); i++) {
-      tellJavaCpp(candidate.files().get(i), which.keys.get(i));
+      registerWithJavaCpp(candidate.files().get(i), which.keys.get(i));
     }
-    beside(which, candidate, notes);
+    companions(which, candidate, notes);
     return LibraryVersions.version(which, opened.getFirst())
         .or(() -> candidate.version().map(Version::text))
         .orElse("unknown");
   }
 
-  private static void tellJavaCpp(Path file, String key) throws IOException {
+  private static void registerWithJavaCpp(Path file, String key) throws IOException {
     var url = file.toAbsolutePath().toUri().toURL();
     Loader.loadLibrary(Loader.class, new URL[] {url}, key);
   }
 
-  /// What a library opens by its bare name is opened here by its path, so that the name is known
-  /// wherever a later search would go.
-  private static void beside(Library which, Candidate candidate, List<String> notes)
+  /// Opens files that a library opens by bare name, here by path, so that the name is already
+  /// loaded.
+  private static void companions(Library which, Candidate candidate, List<String> notes)
       throws IOException {
-    for (String name : which.beside) {
+    for (String name : which.companions) {
       var file = candidate.file().resolveSibling(name);
       if (Files.isRegularFile(file)) {
         try {
-          Dl.open(file.toString());
+          DynamicLibrary.open(file.toString());
           if (which == Library.NVRTC) {
-            tellJavaCpp(file, NVRTC_BUILTINS_KEY);
+            registerWithJavaCpp(file, NVRTC_BUILTINS_KEY);
           }
         } catch (UnsatisfiedLinkError e) {
-          notes.add("%s beside it: %s".formatted(name, oneLine(e)));
+          notes.add("%s in the same folder: %s".formatted(name, oneLine(e)));
         }
       }
     }

@@ -7,8 +7,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Optional;
 
-/// The version that a loaded library says it has. Empty where it has no such function, or where
-/// that fails: the file's name is then all there is.
+/// Version that a loaded library reports. Empty if it has no such function or the call fails;
+/// callers then use the version of the file name.
 final class LibraryVersions {
   private static final FunctionDescriptor INTO_ONE =
       FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.ADDRESS);
@@ -20,7 +20,7 @@ final class LibraryVersions {
 
   private LibraryVersions() {}
 
-  static Optional<String> version(Library which, Dl library) {
+  static Optional<String> version(Library which, DynamicLibrary library) {
     return switch (which) {
       case NCCL -> one(library, "ncclGetVersion").map(LibraryVersions::tenThousands);
       case CUDA_RUNTIME ->
@@ -38,7 +38,7 @@ final class LibraryVersions {
     return "%d.%d.%d".formatted(version / 10_000, version % 10_000 / 100, version % 100);
   }
 
-  private static Optional<Integer> one(Dl library, String function) {
+  private static Optional<Integer> one(DynamicLibrary library, String function) {
     var call = library.function(function, INTO_ONE);
     if (call.isEmpty()) {
       return Optional.empty();
@@ -48,11 +48,11 @@ final class LibraryVersions {
       var failed = (int) call.get().invokeExact(version);
       return failed != 0 ? Optional.empty() : Optional.of(version.get(ValueLayout.JAVA_INT, 0));
     } catch (Throwable e) {
-      throw Dl.unexpected(e);
+      throw DynamicLibrary.unexpected(e);
     }
   }
 
-  private static Optional<String> nvrtc(Dl library) {
+  private static Optional<String> nvrtc(DynamicLibrary library) {
     var call = library.function("nvrtcVersion", INTO_TWO);
     if (call.isEmpty()) {
       return Optional.empty();
@@ -62,11 +62,11 @@ final class LibraryVersions {
       var failed = (int) call.get().invokeExact(two, two.asSlice(Integer.BYTES));
       return failed != 0 ? Optional.empty() : Optional.of(dotted(two, 2));
     } catch (Throwable e) {
-      throw Dl.unexpected(e);
+      throw DynamicLibrary.unexpected(e);
     }
   }
 
-  private static Optional<String> cublasLt(Dl library) {
+  private static Optional<String> cublasLt(DynamicLibrary library) {
     var call = library.function("cublasLtGetVersion", RETURNED);
     if (call.isEmpty()) {
       return Optional.empty();
@@ -74,11 +74,11 @@ final class LibraryVersions {
     try {
       return Optional.of(tenThousands((int) (long) call.get().invokeExact()));
     } catch (Throwable e) {
-      throw Dl.unexpected(e);
+      throw DynamicLibrary.unexpected(e);
     }
   }
 
-  private static Optional<String> nvshmem(Dl library) {
+  private static Optional<String> nvshmem(DynamicLibrary library) {
     var call = library.function("nvshmemx_vendor_get_version_info", INTO_THREE);
     if (call.isEmpty()) {
       return Optional.empty();
@@ -89,7 +89,7 @@ final class LibraryVersions {
           .invokeExact(three, three.asSlice(Integer.BYTES), three.asSlice(2L * Integer.BYTES));
       return Optional.of(dotted(three, 3));
     } catch (Throwable e) {
-      throw Dl.unexpected(e);
+      throw DynamicLibrary.unexpected(e);
     }
   }
 

@@ -2,9 +2,9 @@ package braid.natives.load;
 
 import java.nio.file.Path;
 
-/// A folder in which libraries may lie, and what kind of place it is, in the words of a message.
-record SearchFolder(Kind kind, Path folder) {
-  enum Kind {
+/// A folder to search for libraries, and its origin in the words of messages.
+record SearchFolder(Source source, Path folder) {
+  enum Source {
     TOOLKIT("the CUDA toolkit"),
     PYTHON("Python's packages"),
     LIBRARY_PATH("LD_LIBRARY_PATH"),
@@ -13,7 +13,7 @@ record SearchFolder(Kind kind, Path folder) {
 
     final String words;
 
-    Kind(String words) {
+    Source(String words) {
       this.words = words;
     }
   }

@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.Optional;
 import java.util.regex.Pattern;
 
-/// A version as a file, a package or a folder writes it. Two of them differ only where both have a
-/// number: a folder's 13.0 is as new as a file's 13.0.96, because nobody can say otherwise.
+/// Version of a file, package or folder. Only common components are compared: a folder's 13.0
+/// equals a file's 13.0.96.
 record Version(String text) {
   private static final Pattern NUMBERS = Pattern.compile("\\d{1,9}(\\.\\d{1,9})*");
 
@@ -14,11 +14,11 @@ record Version(String text) {
   }
 
   boolean newerThan(Version other) {
-    int[] mine = numbers();
-    int[] theirs = other.numbers();
-    for (int i = 0; i < Math.min(mine.length, theirs.length); i++) {
-      if (mine[i] != theirs[i]) {
-        return mine[i] > theirs[i];
+    int[] ours = numbers();
+    int[] others = other.numbers();
+    for (int i = 0; i < Math.min(ours.length, others.length); i++) {
+      if (ours[i] != others[i]) {
+        return ours[i] > others[i];
       }
     }
     return false;

@@ -1,5 +1,5 @@
-/// Finds NVIDIA's libraries, chooses among several, and loads the chosen ones before JavaCPP would
-/// look for its own.
+/// Finds NVIDIA's libraries, chooses among several copies, and loads the chosen ones before JavaCPP
+/// searches for its own.
 @NullMarked
 package braid.natives.load;
 

@@ -15,11 +15,11 @@ import org.bytedeco.cuda.nccl.ncclUniqueId;
 import org.bytedeco.javacpp.Loader;
 import org.jspecify.annotations.Nullable;
 
-/// The library as a whole: which one is loaded, what it can do, and how its errors read.
+/// The NCCL library: its version, its functions, and its errors.
 public final class Nccl {
   static final int UNIQUE_ID_BYTES = 128;
 
-  /// What NCCL calls its types, by its own numbers.
+  /// NCCL's data types and their numbers.
   public enum Type {
     FP32(org.bytedeco.cuda.global.nccl.ncclFloat32, 4),
     BF16(org.bytedeco.cuda.global.nccl.ncclBfloat16, 2),
@@ -45,23 +45,23 @@ public final class Nccl {
     }
   }
 
-  /// The library's functions, to ask which there are, and its version.
+  /// The library's functions and version.
   private record Loaded(ForeignLibrary symbols, int version) {}
 
   private static @Nullable Loaded loaded;
 
   private Nccl() {}
 
-  /// 22809 is 2.28.9.
+  /// Version of NCCL: 22809 is 2.28.9.
   public static int version() {
     return load().version;
   }
 
-  /// Multicast stays off unless somebody asked for it by name: NCCL turns it on by itself, and
-  /// reads the variable when it is first used.
+  /// Loads NCCL once. Multicast is off by default: NCCL would enable it, and reads the variable at
+  /// its first use.
   private static synchronized Loaded load() {
-    var done = loaded;
-    if (done == null) {
+    var current = loaded;
+    if (current == null) {
       LibC.setVariable("NCCL_NVLS_ENABLE", "0", false);
       Libraries.require(Libraries.Library.CUDA_DRIVER);
       Libraries.require(Libraries.Library.CUDA_RUNTIME);
@@ -69,14 +69,14 @@ public final class Nccl {
       Loader.load(org.bytedeco.cuda.global.nccl.class);
       var version = new int[1];
       check("ncclGetVersion", ncclGetVersion(version), null, "");
-      done = new Loaded(symbols, version[0]);
-      loaded = done;
+      current = new Loaded(symbols, version[0]);
+      loaded = current;
     }
-    return done;
+    return current;
   }
 
-  /// What one rank makes and all ranks join by. Making it opens a socket in this process, which the
-  /// others must be able to reach until all have joined.
+  /// Creates the id by which all ranks join. This opens a socket in this process, which the others
+  /// must reach until all have joined.
   public static byte[] uniqueId() {
     version();
     try (var id = new ncclUniqueId()) {
@@ -91,7 +91,7 @@ public final class Nccl {
     return load().symbols.has(function);
   }
 
-  /// Keeps a call that the loaded library does not know from ending the process.
+  /// Throws if the loaded library lacks the function; calling it would end the process.
   static void need(String function, String since) {
     if (!has(function)) {
       throw new UnsupportedOperationException(
@@ -114,7 +114,7 @@ public final class Nccl {
     }
   }
 
-  /// NCCL's own text for the code, and the last warning it would have logged, which says more.
+  /// Returns an error with NCCL's text for the code and its last warning, which is more specific.
   static GpuError error(String call, int code, @Nullable ncclComm of, String where) {
     var general = ncclGetErrorString(code).getString();
     var last = ncclGetLastError(of).getString().strip();
@@ -144,8 +144,8 @@ public final class Nccl {
 
   static String remedy(int code) {
     return switch (code) {
-      case 1, 2, 3 -> "set NCCL_DEBUG=WARN to see what NCCL saw";
-      case 6 -> "look at the other ranks: one of them has failed or ended";
+      case 1, 2, 3 -> "set NCCL_DEBUG=WARN to see NCCL's log";
+      case 6 -> "check the other ranks: one of them has failed or ended";
       default -> "";
     };
   }

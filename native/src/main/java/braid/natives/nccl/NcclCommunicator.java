@@ -33,13 +33,14 @@ import org.bytedeco.cuda.nccl.ncclWindow_vidmem;
 import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerPointer;
 
-/// One rank's membership in a group of GPUs. Every collective is called by all ranks, in the same
-/// order, and only enqueued; counts are of elements. For one thread; `abort` may come from another.
+/// One rank's membership in a group of GPUs. Every rank calls every collective in the same order;
+/// calls only enqueue. Counts are of elements. For one thread, except `abort`.
 public final class NcclCommunicator implements AutoCloseable {
   private static final long POLL_NANOS = 20_000;
 
-  /// `copyEngines`: all-gather and all-to-all by copy engines instead of SMs, where both buffers
-  /// are in windows. The counts of SMs (`CTAs`) are limits; 0 leaves them to NCCL.
+  /// Configuration of a communicator. `copyEngines` runs all-gather and all-to-all on copy engines
+  /// instead of SMs, if both buffers are in windows. The numbers of CTAs are limits; 0 leaves them
+  /// to NCCL.
   public record Configuration(boolean copyEngines, int minCtas, int maxCtas) {
     public Configuration {
       if (minCtas < 0 || maxCtas < 0 || (maxCtas != 0 && minCtas > maxCtas)) {
@@ -69,12 +70,18 @@ public final class NcclCommunicator implements AutoCloseable {
     this.communicator = communicator;
   }
 
-  /// Joins the others, all of whom have the same id, size and configuration.
+  /// Joins a group. All ranks pass the same id, size and configuration.
   ///
-  /// @param check called between slices of a wait; ends it by throwing, then or in later calls
-  /// @throws GpuError also when not all have joined in time
+  /// @param check called between slices of a wait, now or in later calls; ends it by throwing
+  /// @throws GpuError if NCCL fails or not all ranks join in time
   public static NcclCommunicator join(
-      Gpu gpu, byte[] id, int rank, int size, Configuration how, Runnable check, Duration timeout) {
+      Gpu gpu,
+      byte[] id,
+      int rank,
+      int size,
+      Configuration configuration,
+      Runnable check,
+      Duration timeout) {
     if (id.length != Nccl.UNIQUE_ID_BYTES) {
       throw new IllegalArgumentException(
           "NCCL's id must have " + Nccl.UNIQUE_ID_BYTES + " bytes but has " + id.length);
@@ -82,11 +89,11 @@ public final class NcclCommunicator implements AutoCloseable {
     if (rank < 0 || rank >= size) {
       throw new IllegalArgumentException("rank must be 0.." + (size - 1) + " but was " + rank);
     }
-    if (how.copyEngines()) {
-      Nccl.need("ncclAlltoAll", "2.28"); // the version that learnt to gather by copy engines
+    if (configuration.copyEngines()) {
+      Nccl.need("ncclAlltoAll", "2.28"); // the first version that gathers by copy engines
     }
     Nccl.version();
-    var joined = Joining.join(gpu, id, rank, size, how, check, timeout);
+    var joined = CommunicatorInit.join(gpu, id, rank, size, configuration, check, timeout);
     return new NcclCommunicator(gpu, size, check, timeout, joined);
   }
 
@@ -94,45 +101,68 @@ public final class NcclCommunicator implements AutoCloseable {
     return size;
   }
 
-  /// Whether it was left or given up.
+  /// Returns true after `close` or `abort`.
   public boolean isClosed() {
     return closed.get();
   }
 
-  /// `count` elements of every rank, side by side in `to` in the order of the ranks.
+  /// Gathers `count` elements of every rank into `to`, in the order of ranks.
   public void allGather(long from, long to, long count, Nccl.Type type, GpuStream on) {
     settle(
         "ncclAllGather",
-        ncclAllGather(at(from), at(to), count, type.number(), live(), on.pointer()));
+        ncclAllGather(
+            pointer(from), pointer(to), count, type.number(), requireOpen(), on.pointer()));
   }
 
-  /// The sum of what all have of this rank's `count` elements; `from` has `size` times as many.
+  /// Sums `size` × `count` elements over all ranks and stores this rank's `count` elements of the
+  /// sum in `to`.
   public void reduceScatterSum(long from, long to, long count, Nccl.Type type, GpuStream on) {
     settle(
         "ncclReduceScatter",
-        ncclReduceScatter(at(from), at(to), count, type.number(), ncclSum, live(), on.pointer()));
+        ncclReduceScatter(
+            pointer(from),
+            pointer(to),
+            count,
+            type.number(),
+            ncclSum,
+            requireOpen(),
+            on.pointer()));
   }
 
   public void allReduceSum(long from, long to, long count, Nccl.Type type, GpuStream on) {
     settle(
         "ncclAllReduce",
-        ncclAllReduce(at(from), at(to), count, type.number(), ncclSum, live(), on.pointer()));
+        ncclAllReduce(
+            pointer(from),
+            pointer(to),
+            count,
+            type.number(),
+            ncclSum,
+            requireOpen(),
+            on.pointer()));
   }
 
-  /// The root's elements, to all; `from` matters on the root only.
+  /// Sends the root's elements to all ranks; `from` is only read on the root.
   public void broadcast(long from, long to, long count, Nccl.Type type, int root, GpuStream on) {
     settle(
         "ncclBroadcast",
-        ncclBroadcast(at(from), at(to), count, type.number(), root, live(), on.pointer()));
+        ncclBroadcast(
+            pointer(from), pointer(to), count, type.number(), root, requireOpen(), on.pointer()));
   }
 
-  /// The i-th `countPerRank` elements go to rank i; what rank i sent lies at the i-th place of
-  /// `to`.
+  /// Sends the i-th `countPerRank` elements to rank i, and stores those of rank i at the i-th place
+  /// of `to`.
   public void allToAll(long from, long to, long countPerRank, Nccl.Type type, GpuStream on) {
     if (Nccl.has("ncclAlltoAll")) {
       settle(
           "ncclAlltoAll",
-          ncclAlltoAll(at(from), at(to), countPerRank, type.number(), live(), on.pointer()));
+          ncclAlltoAll(
+              pointer(from),
+              pointer(to),
+              countPerRank,
+              type.number(),
+              requireOpen(),
+              on.pointer()));
       return;
     }
     var stride = countPerRank * type.bytes();
@@ -145,18 +175,21 @@ public final class NcclCommunicator implements AutoCloseable {
         });
   }
 
-  /// Matched by the peer's `receive`. Both directions at once need a `group`.
+  /// Sends to a peer, which calls `receive`. Both directions at once need a `group`.
   public void send(long from, long count, Nccl.Type type, int peer, GpuStream on) {
-    settle("ncclSend", ncclSend(at(from), count, type.number(), peer, live(), on.pointer()));
+    settle(
+        "ncclSend",
+        ncclSend(pointer(from), count, type.number(), peer, requireOpen(), on.pointer()));
   }
 
   public void receive(long to, long count, Nccl.Type type, int peer, GpuStream on) {
-    settle("ncclRecv", ncclRecv(at(to), count, type.number(), peer, live(), on.pointer()));
+    settle(
+        "ncclRecv", ncclRecv(pointer(to), count, type.number(), peer, requireOpen(), on.pointer()));
   }
 
-  /// Makes one operation of the calls, so that sends and receives cannot wait for each other.
+  /// Fuses the calls into one operation, so that sends and receives cannot deadlock.
   public void group(Runnable calls) {
-    live();
+    requireOpen();
     settle("ncclGroupStart", ncclGroupStart());
     try {
       calls.run();
@@ -170,11 +203,11 @@ public final class NcclCommunicator implements AutoCloseable {
     settle("ncclGroupEnd", ncclGroupEnd());
   }
 
-  /// Tells NCCL of memory that all ranks register at once, at the same offset of allocations alike:
-  /// made by `VirtualMemory`, both numbers multiples of 4096. Not while a stream captures.
+  /// Registers a window. Every rank registers memory of `VirtualMemory` at the same offset of
+  /// equally sized allocations; address and size are multiples of 4096. Not allowed while a stream
+  /// captures.
   ///
-  /// @throws GpuError where NCCL cannot use the memory so, which it says by success without a
-  ///   window
+  /// @throws GpuError if NCCL cannot use the memory, which it reports by success without a window
   public NcclWindow register(long address, long bytes) {
     Nccl.need("ncclCommWindowRegister", "2.27");
     if (address % NCCL_WIN_REQUIRED_ALIGNMENT != 0 || bytes % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
@@ -190,18 +223,19 @@ public final class NcclCommunicator implements AutoCloseable {
       slot.put(0, (Pointer) null);
       settle(
           "ncclCommWindowRegister",
-          ncclCommWindowRegister(live(), at(address), bytes, slot, NCCL_WIN_COLL_SYMMETRIC));
+          ncclCommWindowRegister(
+              requireOpen(), pointer(address), bytes, slot, NCCL_WIN_COLL_SYMMETRIC));
       var made = slot.get(ncclWindow_vidmem.class, 0);
       if (made == null || made.isNull()) {
         throw new GpuError(
             "ncclCommWindowRegister",
             ncclSuccess,
             Nccl.name(ncclSuccess),
-            "NCCL made no window of "
+            "NCCL created no window of "
                 + bytes
                 + " bytes: the memory is not symmetric, or not all GPUs reach each other",
             gpu.where(),
-            "use memory of VirtualMemory on all ranks, or collectives without windows");
+            "use memory of VirtualMemory on every rank, or collectives without windows");
       }
       var window = new NcclWindow(this, made, address, bytes);
       windows.add(window);
@@ -215,19 +249,19 @@ public final class NcclCommunicator implements AutoCloseable {
     }
   }
 
-  /// What went wrong on the device or at a peer since, if anything; never waits.
+  /// Returns the error of the device or a peer, if any; never waits.
   public Optional<GpuError> asynchronousError() {
     if (closed.get()) {
       return Optional.empty();
     }
-    var state = Joining.state(communicator);
+    var state = CommunicatorInit.state(communicator);
     return state == ncclSuccess || state == ncclInProgress
         ? Optional.empty()
         : Optional.of(Nccl.error("ncclCommGetAsyncError", state, communicator, gpu.where()));
   }
 
-  /// Gives the group up at once: whatever of it still runs on this device ends, without a result.
-  /// Twice is harmless.
+  /// Aborts the group at once: its work on this device ends without a result. Further calls have no
+  /// effect.
   public void abort() {
     if (closed.compareAndSet(false, true)) {
       gpu.use();
@@ -235,20 +269,20 @@ public final class NcclCommunicator implements AutoCloseable {
     }
   }
 
-  /// Leaves the group when all that was enqueued is done; all ranks do. Where that takes too long,
-  /// or something has failed already, it is given up. Twice is harmless.
+  /// Leaves the group after all enqueued work; every rank does. Aborts it if that takes too long or
+  /// an error has occurred. Further calls have no effect.
   @Override
   public void close() {
     if (asynchronousError().isPresent()) {
       abort();
     } else if (closed.compareAndSet(false, true)) {
-      Leaving.leave(gpu, communicator, List.copyOf(windows));
+      CommunicatorClose.leave(gpu, communicator, List.copyOf(windows));
     }
     windows.clear();
   }
 
-  /// A call on a communicator that does not block may still be going on: NCCL makes such ones only
-  /// where the environment tells it to.
+  /// Waits for a call that is still in progress, which only happens if the environment makes
+  /// communicators non-blocking.
   private void settle(String call, int result) {
     var code = result;
     if (code == ncclInProgress) {
@@ -256,7 +290,7 @@ public final class NcclCommunicator implements AutoCloseable {
       while (code == ncclInProgress && System.nanoTime() - deadline < 0) {
         LockSupport.parkNanos(POLL_NANOS);
         check.run();
-        code = Joining.state(communicator);
+        code = CommunicatorInit.state(communicator);
       }
     }
     if (code != ncclSuccess) {
@@ -264,16 +298,16 @@ public final class NcclCommunicator implements AutoCloseable {
     }
   }
 
-  private ncclComm live() {
+  private ncclComm requireOpen() {
     if (closed.get()) {
       throw new IllegalStateException(
-          "the communicator of " + gpu.where() + " is closed; make a new one on all ranks");
+          "the communicator of " + gpu.where() + " is closed; open a new one on every rank");
     }
     gpu.use();
     return communicator;
   }
 
-  private static Pointer at(long address) {
+  private static Pointer pointer(long address) {
     return new Address(address);
   }
 }

@@ -2,8 +2,8 @@ package braid.natives.nccl;
 
 import org.bytedeco.cuda.nccl.ncclWindow_vidmem;
 
-/// Memory that NCCL knows on all ranks at once, which is what its copy-engine collectives need. All
-/// ranks close it, in the same order; a closing communicator does so for those that are left.
+/// Memory registered with NCCL on all ranks, as its copy-engine collectives need. Every rank closes
+/// it, in the same order; closing the communicator closes the remaining ones.
 public final class NcclWindow implements AutoCloseable {
   private final NcclCommunicator communicator;
   private final ncclWindow_vidmem window;
@@ -25,7 +25,7 @@ public final class NcclWindow implements AutoCloseable {
     return bytes;
   }
 
-  /// Whether it is one of that communicator, which still lives.
+  /// Returns true if the window belongs to this communicator, which is still open.
   public boolean isOf(NcclCommunicator which) {
     return communicator.equals(which) && !which.isClosed();
   }

@@ -1,4 +1,4 @@
-/// NCCL: collectives of a group of GPUs, each with a process of its own.
+/// NCCL: collectives of a group of GPUs, with one process per GPU.
 @NullMarked
 package braid.natives.nccl;
 

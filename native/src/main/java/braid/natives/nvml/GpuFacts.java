@@ -1,11 +1,11 @@
 package braid.natives.nvml;
 
-/// A GPU as the driver describes it.
+/// Description of a GPU by the driver.
 ///
-/// @param index the driver's, in the order of PCI addresses
-/// @param totalBytes 0 where the GPU shares the memory of the host
-/// @param major of the compute capability, 9 for 9.0
-/// @param links NVLinks that are up
+/// @param index the driver's index, in the order of PCI addresses
+/// @param totalBytes 0 if the GPU shares the memory of the host
+/// @param major major compute capability, 9 for 9.0
+/// @param links number of NVLinks that are up
 public record GpuFacts(
     int index,
     String name,

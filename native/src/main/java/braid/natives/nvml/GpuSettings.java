@@ -1,4 +1,4 @@
 package braid.natives.nvml;
 
-/// What a GPU may do at most, as its owner set it; `Nvml.UNKNOWN` for what it does not tell.
+/// Limits of a GPU as its owner set them; `Nvml.UNKNOWN` if unavailable.
 public record GpuSettings(int highestSmClockMhz, int highestMemoryClockMhz, int powerLimitWatts) {}

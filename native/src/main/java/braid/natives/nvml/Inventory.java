@@ -11,15 +11,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Which GPUs there are and how they reach each other, for a process that only starts ranks. Good
-/// as long as the [Nvml] that it is from is open.
+/// GPUs of this machine and the paths between them, for a process that only starts ranks. Valid
+/// while its [Nvml] is open.
 public final class Inventory {
   private static final int TEXT_BYTES = 96;
 
   /// Total, free and used bytes, in this order.
   private static final int MEMORY_NUMBERS = 3;
 
-  /// More than any GPU has: what is past the last link is answered by an error.
+  /// More links than any GPU has; a query past the last link fails.
   private static final int MOST_LINKS = 36;
 
   private static final int MILLIWATTS_PER_WATT = 1000;
@@ -34,7 +34,7 @@ public final class Inventory {
     this.calls = calls;
   }
 
-  /// The newest CUDA that the driver knows, for example 13000 for 13.0.
+  /// Newest CUDA version that the driver supports, for example 13000 for 13.0.
   public int cudaVersion() {
     try (var arena = Arena.ofConfined()) {
       var version = arena.allocate(JAVA_INT);
@@ -46,7 +46,7 @@ public final class Inventory {
     }
   }
 
-  /// The GPUs that this process may use. `CUDA_VISIBLE_DEVICES` does not matter here.
+  /// Returns the GPUs that this process may use. `CUDA_VISIBLE_DEVICES` is ignored.
   public List<GpuFacts> gpus() {
     try (var arena = Arena.ofConfined()) {
       var count = arena.allocate(JAVA_INT);
@@ -61,7 +61,7 @@ public final class Inventory {
     }
   }
 
-  /// Empty where this process may not use it: those are counted too.
+  /// Returns a GPU; empty if this process may not use it, although it is counted.
   private Optional<GpuFacts> gpu(int index, Arena arena) throws Throwable {
     var where = "GPU " + index;
     var slot = arena.allocate(ADDRESS);
@@ -77,7 +77,7 @@ public final class Inventory {
     calls.check("nvmlDeviceGetUUID", (int) calls.uuid.invokeExact(gpu, text, TEXT_BYTES), where);
     var uuid = text.getString(0);
     var memory = arena.allocate(JAVA_LONG, MEMORY_NUMBERS);
-    told("nvmlDeviceGetMemoryInfo", (int) calls.memory.invokeExact(gpu, memory), where);
+    supported("nvmlDeviceGetMemoryInfo", (int) calls.memory.invokeExact(gpu, memory), where);
     var major = arena.allocate(JAVA_INT);
     var minor = arena.allocate(JAVA_INT);
     calls.check(
@@ -108,7 +108,7 @@ public final class Inventory {
     return links;
   }
 
-  /// What that GPU is set to, by its index.
+  /// Returns the limits of the GPU with this index.
   public GpuSettings settings(int index) {
     try (var arena = Arena.ofConfined()) {
       var gpu = handle(index, arena);
@@ -116,7 +116,7 @@ public final class Inventory {
       return new GpuSettings(
           highestClock(gpu, Nvml.CLOCK_SM, room),
           highestClock(gpu, Nvml.CLOCK_MEMORY, room),
-          told(
+          supported(
                   "nvmlDeviceGetEnforcedPowerLimit",
                   (int) calls.powerLimit.invokeExact(gpu, room),
                   "GPU " + index)
@@ -128,13 +128,13 @@ public final class Inventory {
   }
 
   private int highestClock(MemorySegment gpu, int which, MemorySegment room) throws Throwable {
-    return told(
+    return supported(
             "nvmlDeviceGetMaxClockInfo", (int) calls.highestClock.invokeExact(gpu, which, room), "")
         ? room.get(JAVA_INT, 0)
         : Nvml.UNKNOWN;
   }
 
-  /// How GPU `from` gets at the memory of GPU `to`, by their indices.
+  /// Returns the path by which GPU `from` accesses the memory of GPU `to`, by index.
   public PeerPath path(int from, int to) {
     try (var arena = Arena.ofConfined()) {
       var a = handle(from, arena);
@@ -158,12 +158,13 @@ public final class Inventory {
 
   private boolean peers(MemorySegment a, MemorySegment b, int how, Arena arena) throws Throwable {
     var status = arena.allocate(JAVA_INT);
-    return told("nvmlDeviceGetP2PStatus", (int) calls.peerStatus.invokeExact(a, b, how, status), "")
+    return supported(
+            "nvmlDeviceGetP2PStatus", (int) calls.peerStatus.invokeExact(a, b, how, status), "")
         && status.get(JAVA_INT, 0) == PEER_OK;
   }
 
-  /// False where the GPU has no such thing; any other failure is thrown.
-  private boolean told(String call, int code, String where) {
+  /// Returns false if the GPU does not support the call; throws for any other failure.
+  private boolean supported(String call, int code, String where) {
     if (code == NvmlCalls.NOT_SUPPORTED) {
       return false;
     }

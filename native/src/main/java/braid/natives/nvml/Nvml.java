@@ -15,13 +15,13 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 
-/// What the driver knows of a GPU besides CUDA: clocks, power, heat, why it runs slower than it
-/// could, links. Reads only, needs no CUDA context, and may be asked by any thread.
+/// State of GPUs beyond CUDA: clocks, power, temperature, throttle reasons, links. Read-only, needs
+/// no CUDA context, and may be used by any thread.
 public final class Nvml implements AutoCloseable {
-  /// What a device does not tell; a virtual one, for example, tells little.
+  /// Value that a device does not report, as is common for virtual ones.
   public static final int UNKNOWN = -1;
 
-  /// Reasons that hold nobody back: nothing runs, or somebody chose these clocks.
+  /// Reasons that do not slow work down: the GPU is idle, or these clocks were chosen.
   public static final String IDLE = "idle";
 
   public static final String SET_BY_APPLICATION = "clocks set by application";
@@ -33,8 +33,9 @@ public final class Nvml implements AutoCloseable {
   private static final int MOST_LINKS = 18;
   private static final int VERSION_BYTES = 96;
 
-  /// A moment of a GPU. Clocks in MHz; the power over the last second; `UNKNOWN` (power: NaN) for
-  /// what the device does not tell. Reasons are those for which clocks are not at their highest.
+  /// State of a GPU at one moment. Clocks in MHz; power is averaged over the last second; `UNKNOWN`
+  /// (power: NaN) if the device does not report a value. `throttleReasons` are those for clocks
+  /// below their maximum.
   public record Reading(
       int smClockMhz,
       int memoryClockMhz,
@@ -54,7 +55,7 @@ public final class Nvml implements AutoCloseable {
     this.calls = calls;
   }
 
-  /// Why there is no NVML here; empty where there is. Never throws.
+  /// Returns why NVML is unavailable; empty if it is available. Never throws.
   public static Optional<String> missing() {
     try (var _ = open()) {
       return Optional.empty();
@@ -73,12 +74,12 @@ public final class Nvml implements AutoCloseable {
     return new Nvml(calls);
   }
 
-  /// Which GPUs there are.
+  /// Returns the inventory of GPUs.
   public Inventory inventory() {
     return new Inventory(calls);
   }
 
-  /// Such as "580.65.06".
+  /// Version of the driver, such as "580.65.06".
   public String driverVersion() {
     try (var arena = Arena.ofConfined()) {
       var text = arena.allocate(VERSION_BYTES);
@@ -92,7 +93,7 @@ public final class Nvml implements AutoCloseable {
     }
   }
 
-  /// The GPU at this bus id, now.
+  /// Reads the state of the GPU with this bus id.
   public Reading reading(String pciBusId) {
     try (var arena = Arena.ofConfined()) {
       var device = device(pciBusId, arena);
@@ -101,18 +102,18 @@ public final class Nvml implements AutoCloseable {
       var memoryClock = number(clock(device, CLOCK_MEMORY, room, pciBusId), room);
       var milliwatts =
           number(
-              told(
+              supported(
                   "nvmlDeviceGetPowerUsage", (int) calls.power.invokeExact(device, room), pciBusId),
               room);
       var celsius =
           number(
-              told(
+              supported(
                   "nvmlDeviceGetTemperature",
                   (int) calls.temperature.invokeExact(device, SENSOR_GPU, room),
                   pciBusId),
               room);
       var reasons =
-          told(
+          supported(
                   "nvmlDeviceGetCurrentClocksEventReasons",
                   (int) calls.clockReasons.invokeExact(device, room),
                   pciBusId)
@@ -120,7 +121,7 @@ public final class Nvml implements AutoCloseable {
               : Set.<String>of();
       var utilisation =
           number(
-              told(
+              supported(
                   "nvmlDeviceGetUtilizationRates",
                   (int) calls.utilisation.invokeExact(device, room),
                   pciBusId),
@@ -137,7 +138,7 @@ public final class Nvml implements AutoCloseable {
     }
   }
 
-  /// The NVLinks that are up, by number; none where the GPU has none.
+  /// Returns the numbers of NVLinks that are up; empty if the GPU has none.
   public List<Integer> links(String pciBusId) {
     try (var arena = Arena.ofConfined()) {
       var device = device(pciBusId, arena);
@@ -159,7 +160,8 @@ public final class Nvml implements AutoCloseable {
     }
   }
 
-  /// Others of this process may still use NVML: it counts who has opened it. Twice is harmless.
+  /// Closes this handle. NVML counts its users, so others of this process may continue. Further
+  /// calls have no effect.
   @Override
   public void close() {
     if (!closed) {
@@ -186,12 +188,12 @@ public final class Nvml implements AutoCloseable {
 
   private boolean clock(MemorySegment device, int which, MemorySegment room, String pciBusId)
       throws Throwable {
-    return told(
+    return supported(
         "nvmlDeviceGetClockInfo", (int) calls.clock.invokeExact(device, which, room), pciBusId);
   }
 
-  /// False where the device has no answer; any other failure is thrown.
-  private boolean told(String call, int code, String pciBusId) {
+  /// Returns false if the device does not support the call; throws for any other failure.
+  private boolean supported(String call, int code, String pciBusId) {
     if (code == NvmlCalls.NOT_SUPPORTED) {
       return false;
     }
@@ -199,11 +201,11 @@ public final class Nvml implements AutoCloseable {
     return true;
   }
 
-  private static int number(boolean told, MemorySegment room) {
-    return told ? room.get(JAVA_INT, 0) : UNKNOWN;
+  private static int number(boolean supported, MemorySegment room) {
+    return supported ? room.get(JAVA_INT, 0) : UNKNOWN;
   }
 
-  /// By the bits of `nvmlClocksEventReason…`.
+  /// Decodes the bits of `nvmlClocksEventReason…`.
   static Set<String> reasons(long bits) {
     var names =
         List.of(

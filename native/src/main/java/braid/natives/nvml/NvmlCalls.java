@@ -11,7 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import org.jspecify.annotations.Nullable;
 
-/// The functions of NVML that are needed here. It comes with the driver, so its version is the
+/// Functions of NVML that are used here. NVML is part of the driver, so its version is the
 /// driver's, and a function may have an older name.
 final class NvmlCalls {
   static final int SUCCESS = 0;
@@ -106,7 +106,7 @@ final class NvmlCalls {
     }
   }
 
-  @SuppressWarnings("restricted") // a constant text of the library's
+  @SuppressWarnings("restricted") // a constant text of the library
   private String text(int code) {
     try {
       return ((MemorySegment) errorString.invokeExact(code))
@@ -120,7 +120,7 @@ final class NvmlCalls {
   private static String remedy(int code) {
     return switch (code) {
       case NO_PERMISSION -> "ask the machine's owner for access to the device";
-      case NOT_FOUND -> "give a bus id as nvidia-smi shows it";
+      case NOT_FOUND -> "pass a bus id as nvidia-smi prints it";
       default -> "";
     };
   }

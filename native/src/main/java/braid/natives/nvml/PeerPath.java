@@ -1,6 +1,6 @@
 package braid.natives.nvml;
 
-/// How one GPU reaches another's memory.
+/// Path from one GPU to another's memory.
 public enum PeerPath {
   NVLINK("NVLink"),
   PCIE("PCIe"),

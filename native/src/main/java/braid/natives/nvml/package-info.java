@@ -1,5 +1,5 @@
-/// What the driver says of GPUs without a context on them: which there are, how they reach each
-/// other, how they fare.
+/// Queries of the driver about GPUs, without a context: inventory, paths between GPUs, clocks and
+/// load.
 @NullMarked
 package braid.natives.nvml;
 

@@ -8,9 +8,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// One rank's membership in NVSHMEM, of which a process has one. Opening, closing and `allocate`
-/// are called by all ranks, in the same order; what is on a stream is only enqueued. For one
-/// thread.
+/// One rank's membership in NVSHMEM, one per process. Every rank calls open, close and `allocate`
+/// in the same order; stream operations are only enqueued. For one thread.
 public final class Nvshmem implements AutoCloseable {
   private static final int WITH_UNIQUE_ID = 8;
   private static final int STATUS_INITIALIZED = 2;
@@ -28,8 +27,8 @@ public final class Nvshmem implements AutoCloseable {
     this.calls = calls;
   }
 
-  /// What one rank makes and all open by. It already needs the size of the heap, which must be the
-  /// same in every later call of this process: the library reads its settings once.
+  /// Creates the id by which all ranks join. The heap size must be the same in every later call of
+  /// this process: the library reads its settings once.
   public static byte[] uniqueId(long heapBytes) {
     var calls = NvshmemCalls.load(heapBytes);
     try (var arena = Arena.ofConfined()) {
@@ -41,7 +40,7 @@ public final class Nvshmem implements AutoCloseable {
     }
   }
 
-  /// Joins the others, and returns when all have.
+  /// Joins the group, and returns when all ranks have joined.
   public static Nvshmem open(Gpu gpu, int rank, int size, byte[] uniqueId, long heapBytes) {
     if (uniqueId.length != NvshmemCalls.UNIQUE_ID_BYTES) {
       throw new IllegalArgumentException(
@@ -56,7 +55,7 @@ public final class Nvshmem implements AutoCloseable {
     var calls = NvshmemCalls.load(heapBytes);
     gpu.use();
     try {
-      // Kept for good: the library looks at the id later, too.
+      // Never freed: the library also reads the id later.
       var id = NvshmemCalls.uniqueId(Arena.global());
       MemorySegment.copy(uniqueId, 0, id, ValueLayout.JAVA_BYTE, 0, uniqueId.length);
       var attributes = NvshmemCalls.attributes(Arena.global());
@@ -74,7 +73,7 @@ public final class Nvshmem implements AutoCloseable {
             "nvshmemx_hostlib_init_attr",
             status,
             "NVSHMEM_STATUS_" + status,
-            "NVSHMEM met the other ranks but could not use the GPU",
+            "NVSHMEM reached the other ranks but could not use the GPU",
             gpu.where(),
             "set NVSHMEM_DEBUG=INFO to see why");
       }
@@ -84,9 +83,10 @@ public final class Nvshmem implements AutoCloseable {
     return new Nvshmem(gpu, size, heapBytes, calls);
   }
 
-  /// Memory at the same offset of every rank's heap, until it is closed; all ask for the same size.
+  /// Allocates memory at the same offset of every rank's heap, until close. Every rank passes the
+  /// same size.
   public long allocate(long bytes) {
-    live();
+    requireOpen();
     try {
       var address = (long) calls.allocate.invokeExact(bytes);
       if (address == 0) {
@@ -94,9 +94,9 @@ public final class Nvshmem implements AutoCloseable {
             "nvshmem_malloc",
             0,
             "NULL",
-            "asked " + bytes + " bytes, heap " + heapBytes,
+            "requested " + bytes + " bytes of a heap of " + heapBytes,
             gpu.where(),
-            "ask for a larger heap when the ranks start");
+            "start the ranks with a larger heap");
       }
       return address;
     } catch (Throwable e) {
@@ -104,39 +104,39 @@ public final class Nvshmem implements AutoCloseable {
     }
   }
 
-  /// Where the peer's memory of this address is seen from here.
+  /// Returns the address at which this rank accesses the peer's memory.
   public long pointer(long address, int peer) {
-    live();
+    requireOpen();
     try {
-      var there = (long) calls.pointer.invokeExact(address, known(peer));
-      if (there == 0) {
+      var remote = (long) calls.pointer.invokeExact(address, requirePeer(peer));
+      if (remote == 0) {
         throw new GpuError(
             "nvshmem_ptr",
             0,
             "NULL",
             "0x" + Long.toHexString(address) + " of rank " + peer + " is not reachable from here",
             gpu.where(),
-            "give an address of this rank's heap; the two GPUs must reach each other");
+            "pass an address of this rank's heap; the two GPUs must reach each other");
       }
-      return there;
+      return remote;
     } catch (Throwable e) {
       throw ForeignLibrary.unexpected(e);
     }
   }
 
-  /// `to` is the peer's memory, named by this rank's address of it.
+  /// Enqueues a copy to the peer's memory, which `to` names by this rank's address.
   public void putOnStream(long to, long from, long bytes, int peer, GpuStream on) {
-    live();
+    requireOpen();
     try {
-      calls.put.invokeExact(to, from, bytes, known(peer), on.address());
+      calls.put.invokeExact(to, from, bytes, requirePeer(peer), on.address());
     } catch (Throwable e) {
       throw ForeignLibrary.unexpected(e);
     }
   }
 
-  /// Until everything this rank has put is there.
+  /// Enqueues a wait until all puts of this rank are complete.
   public void quietOnStream(GpuStream on) {
-    live();
+    requireOpen();
     try {
       calls.quiet.invokeExact(on.address());
     } catch (Throwable e) {
@@ -144,8 +144,8 @@ public final class Nvshmem implements AutoCloseable {
     }
   }
 
-  /// Leaves; the heap ends with it. Waits for the other ranks without a time limit, so a group that
-  /// has failed ends its processes instead. Twice is harmless.
+  /// Leaves the group; the heap is freed. Waits for the other ranks without a time limit, so
+  /// processes of a failed group are ended instead. Further calls have no effect.
   @Override
   public void close() {
     if (!closed) {
@@ -159,14 +159,14 @@ public final class Nvshmem implements AutoCloseable {
     }
   }
 
-  private int known(int peer) {
+  private int requirePeer(int peer) {
     if (peer < 0 || peer >= size) {
       throw new IllegalArgumentException("peer must be 0.." + (size - 1) + " but was " + peer);
     }
     return peer;
   }
 
-  private void live() {
+  private void requireOpen() {
     if (closed) {
       throw new IllegalStateException("NVSHMEM of " + gpu.where() + " is closed");
     }
@@ -179,7 +179,7 @@ public final class Nvshmem implements AutoCloseable {
           call,
           code,
           "NVSHMEM status " + code,
-          "NVSHMEM says no more",
+          "NVSHMEM gives no reason",
           where,
           "set NVSHMEM_DEBUG=INFO to see why");
     }

@@ -13,14 +13,14 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import org.jspecify.annotations.Nullable;
 
-/// The functions of NVSHMEM 3, and the two structs by which ranks find each other. Addresses are
-/// plain numbers here: none is ever looked into from Java.
+/// Functions of NVSHMEM 3, and the two structs by which ranks join. Addresses are plain numbers,
+/// because Java never reads through them.
 final class NvshmemCalls {
   static final int UNIQUE_ID_BYTES = 128;
   static final int ATTRIBUTE_BYTES = 144;
 
-  // A struct's version is 65536 times its number plus its size. Libraries that have only the first
-  // kind of the attributes do not look at the number, and the second kind only adds the device.
+  // A struct's version is 65536 times its number plus its size. Libraries with only the first
+  // version of the attributes ignore the number; the second only adds the device.
   private static final int FIRST = 1 << 16;
   private static final int SECOND = 2 << 16;
   private static final int UNIQUE_ID_VERSION = FIRST + UNIQUE_ID_BYTES;
@@ -69,13 +69,13 @@ final class NvshmemCalls {
     quiet = library.function("nvshmemx_quiet_on_stream", FunctionDescriptor.ofVoid(JAVA_LONG));
   }
 
-  /// The library, which reads its variables once, at the very first call: even making an id is too
-  /// late to say how large the heap is to be. Multicast stays off unless somebody asked for it by
-  /// name, and a group within one machine needs no network transport.
+  /// Loads the library, which reads its variables once, at its first call: even creating an id is
+  /// too late to set the heap size. Multicast is off by default, and a group on one machine needs
+  /// no network transport.
   static synchronized NvshmemCalls load(long heapBytes) {
     if (heapBytes <= 0) {
       throw new IllegalArgumentException(
-          "NVSHMEM's heap must have more than 0 bytes but was to have " + heapBytes);
+          "NVSHMEM's heap must have more than 0 bytes but has " + heapBytes);
     }
     var calls = loaded;
     if (calls == null) {
@@ -93,19 +93,19 @@ final class NvshmemCalls {
               + heapBytesAtLoad
               + " bytes in this process but "
               + heapBytes
-              + " were asked for; restart the ranks to change it");
+              + " were requested; restart the ranks to change it");
     }
     return calls;
   }
 
-  /// Room for an id that says of which version it is.
+  /// Returns an empty id with its version set.
   static MemorySegment uniqueId(Arena arena) {
     var id = arena.allocate(UNIQUE_ID_BYTES, Long.BYTES);
     id.set(JAVA_INT, 0, UNIQUE_ID_VERSION);
     return id;
   }
 
-  /// The attributes of an initialization, as the C initializer leaves them.
+  /// Returns initialization attributes as the C initializer sets them.
   static MemorySegment attributes(Arena arena) {
     var attributes = arena.allocate(ATTRIBUTE_BYTES, Long.BYTES);
     attributes.set(JAVA_INT, 0, ATTRIBUTE_VERSION);

@@ -1,4 +1,4 @@
-/// NVSHMEM: memory of all GPUs of a group at one offset, called from the host.
+/// NVSHMEM: memory at the same offset of every GPU of a group, called from the host.
 @NullMarked
 package braid.natives.nvshmem;
 

@@ -20,9 +20,9 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// The buffers that CUPTI fills with records. It asks for them from whatever thread calls CUDA, or
-/// from one of its own, so they lie ready; they are only looked into when a profile ends. There is
-/// one set in a process and CUPTI keeps its callbacks for good, so all of it stays.
+/// Buffers that CUPTI fills with records. CUPTI requests them from the thread that calls CUDA or
+/// from its own, so they are allocated ahead; they are only read when a profile ends. There is one
+/// set per process. CUPTI keeps its callbacks forever, so nothing is freed.
 @SuppressWarnings("restricted")
 final class ActivityBuffers {
   private static final long BUFFER_BYTES = 4L << 20;
@@ -35,7 +35,7 @@ final class ActivityBuffers {
   private static final AtomicReference<@Nullable Throwable> FAILURE = new AtomicReference<>();
   private static boolean registered;
 
-  /// A buffer and how much of it has records.
+  /// A buffer and the number of its bytes that hold records.
   record Filled(MemorySegment buffer, long validBytes) {}
 
   private ActivityBuffers() {}
@@ -45,7 +45,7 @@ final class ActivityBuffers {
       return;
     }
     for (int i = 0; i < FIRST_BUFFERS; i++) {
-      FREE.add(make());
+      FREE.add(allocate());
     }
     var lookup = MethodHandles.lookup();
     try {
@@ -86,7 +86,7 @@ final class ActivityBuffers {
     }
   }
 
-  /// What has been delivered since the last call. The buffers are the caller's until `giveBack`.
+  /// Takes the buffers delivered since the last call. The caller returns them by `recycle`.
   static List<Filled> take() {
     var failed = FAILURE.getAndSet(null);
     if (failed != null) {
@@ -99,20 +99,20 @@ final class ActivityBuffers {
     return taken;
   }
 
-  static void giveBack(List<Filled> taken) {
+  static void recycle(List<Filled> taken) {
     taken.forEach(filled -> FREE.add(filled.buffer));
   }
 
-  /// Keeps the first failure of a callback for `take` to throw.
+  /// Keeps the first failure of a callback; `take` throws it.
   static void fail(Throwable thrown) {
     FAILURE.compareAndSet(null, thrown);
   }
 
-  /// Called by CUPTI. Nothing may be thrown into it.
+  /// Called by CUPTI to request a buffer. Must not throw.
   static void requested(MemorySegment buffer, MemorySegment size, MemorySegment mostRecords) {
     try {
       var free = FREE.poll();
-      var given = free == null ? make() : free;
+      var given = free == null ? allocate() : free;
       LENT.put(given.address(), given);
       buffer.reinterpret(ADDRESS.byteSize()).set(ADDRESS, 0, given);
       size.reinterpret(Long.BYTES).set(JAVA_LONG, 0, BUFFER_BYTES);
@@ -124,13 +124,13 @@ final class ActivityBuffers {
     }
   }
 
-  /// Called by CUPTI; the context and stream are always null.
+  /// Called by CUPTI to deliver a buffer; context and stream are always null.
   static void completed(
       MemorySegment context, int stream, MemorySegment buffer, long size, long validBytes) {
     try {
       var lent = LENT.remove(buffer.address());
       if (lent == null) {
-        throw new IllegalStateException("CUPTI gave back a buffer that is not ours");
+        throw new IllegalStateException("CUPTI returned an unknown buffer");
       }
       if (validBytes > 0) {
         FILLED.add(new Filled(lent, validBytes));
@@ -142,7 +142,7 @@ final class ActivityBuffers {
     }
   }
 
-  private static MemorySegment make() {
+  private static MemorySegment allocate() {
     return Arena.global().allocate(BUFFER_BYTES, ALIGNMENT);
   }
 }

@@ -14,9 +14,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.LongUnaryOperator;
 
-/// Makes activities of CUPTI's records. Offsets are those of CUDA 13's `cupti_activity.h`; later
-/// versions only append. A record is joined to its call by a correlation id, and by that to the
-/// external id that was pushed around the call; in a replayed graph, by its node.
+/// Decodes CUPTI's records into activities. Offsets are those of CUDA 13's `cupti_activity.h`;
+/// later versions only append fields. A correlation id joins a record to its call, and that to the
+/// external id pushed around the call. In a replayed graph the node identifies it.
 final class ActivityRecords {
   static final int MEMCPY = 1;
   static final int MEMSET = 2;
@@ -26,7 +26,7 @@ final class ActivityRecords {
   static final int MEMCPY_PEER = 22;
   static final int EXTERNAL_CORRELATION = 39;
 
-  /// Ours, of the kinds of external ids that CUPTI leaves to its users.
+  /// Our choice among the kinds of external ids that CUPTI reserves for users.
   static final int EXTERNAL_KIND = 3;
 
   static final int KERNEL_BYTES = 176;
@@ -45,14 +45,13 @@ final class ActivityRecords {
   private final Map<Long, String> names = new HashMap<>();
   private long untimed;
 
-  /// @param clock from CUPTI's time to `System.nanoTime`'s
+  /// @param clock converts CUPTI's time to `System.nanoTime`'s
   ActivityRecords(GraphNodes nodes, LongUnaryOperator clock) {
     this.nodes = nodes;
     this.clock = clock;
   }
 
-  /// Takes a record, by its address. The record itself is looked into by `all`, because a later one
-  /// may say what it belongs to.
+  /// Adds a record by its address. `all` decodes it, because a later record may tell its owner.
   @SuppressWarnings("restricted")
   void add(MemorySegment address) {
     var kind = address.reinterpret(Integer.BYTES).get(JAVA_INT, 0);
@@ -62,7 +61,7 @@ final class ActivityRecords {
       case MEMCPY_PEER -> activities.add(address.reinterpret(PEER_COPY_BYTES));
       case MEMSET -> activities.add(address.reinterpret(FILL_BYTES));
       case EXTERNAL_CORRELATION -> addExternal(address.reinterpret(EXTERNAL_BYTES));
-      default -> {} // a call's own record: it is there for its external id only
+      default -> {} // a call's own record, only needed for its external id
     }
   }
 
@@ -72,21 +71,21 @@ final class ActivityRecords {
     }
   }
 
-  /// In the order in which they started.
+  /// Returns the activities in order of their start.
   List<Cupti.Activity> all() {
-    var made = new ArrayList<Cupti.Activity>(activities.size());
+    var decoded = new ArrayList<Cupti.Activity>(activities.size());
     for (var record : activities) {
       if (record.get(JAVA_LONG, 16) == 0 && record.get(JAVA_LONG, 24) == 0) {
         untimed++;
       } else {
-        made.add(activity(record));
+        decoded.add(activity(record));
       }
     }
-    made.sort(Comparator.comparingLong(Cupti.Activity::startNanos));
-    return List.copyOf(made);
+    decoded.sort(Comparator.comparingLong(Cupti.Activity::startNanos));
+    return List.copyOf(decoded);
   }
 
-  /// Records for which CUPTI could not tell the time; they are in no list.
+  /// Number of records without times; they are in no list.
   long untimed() {
     return untimed;
   }
@@ -103,7 +102,7 @@ final class ActivityRecords {
   private Cupti.Kernel kernel(MemorySegment record) {
     var node = record.get(JAVA_LONG, 144);
     return new Cupti.Kernel(
-        belonging(record.get(JAVA_INT, 92), node, record.get(JAVA_INT, 156)),
+        correlation(record.get(JAVA_INT, 92), node, record.get(JAVA_INT, 156)),
         time(record, 16),
         time(record, 24),
         record.get(JAVA_INT, 48),
@@ -118,7 +117,7 @@ final class ActivityRecords {
   private Cupti.Copy copy(MemorySegment record) {
     var device = record.get(JAVA_INT, 32);
     return new Cupti.Copy(
-        belonging(record.get(JAVA_INT, 44), record.get(JAVA_LONG, 64), record.get(JAVA_INT, 72)),
+        correlation(record.get(JAVA_INT, 44), record.get(JAVA_LONG, 64), record.get(JAVA_INT, 72)),
         time(record, 16),
         time(record, 24),
         record.get(JAVA_INT, 40),
@@ -131,7 +130,7 @@ final class ActivityRecords {
 
   private Cupti.Copy peerCopy(MemorySegment record) {
     return new Cupti.Copy(
-        belonging(record.get(JAVA_INT, 60), record.get(JAVA_LONG, 72), record.get(JAVA_INT, 80)),
+        correlation(record.get(JAVA_INT, 60), record.get(JAVA_LONG, 72), record.get(JAVA_INT, 80)),
         time(record, 16),
         time(record, 24),
         record.get(JAVA_INT, 40),
@@ -144,7 +143,7 @@ final class ActivityRecords {
 
   private Cupti.Fill fill(MemorySegment record) {
     return new Cupti.Fill(
-        belonging(record.get(JAVA_INT, 44), record.get(JAVA_LONG, 64), record.get(JAVA_INT, 72)),
+        correlation(record.get(JAVA_INT, 44), record.get(JAVA_LONG, 64), record.get(JAVA_INT, 72)),
         time(record, 16),
         time(record, 24),
         record.get(JAVA_INT, 40),
@@ -152,10 +151,10 @@ final class ActivityRecords {
         engine(record.get(JAVA_INT, 80), record.get(JAVA_INT, 76)));
   }
 
-  private Cupti.Belonging belonging(int correlation, long node, int graph) {
-    var launch = externals.getOrDefault(correlation, GraphNodes.UNKNOWN);
+  private Cupti.Correlation correlation(int id, long node, int graph) {
+    var launch = externals.getOrDefault(id, GraphNodes.UNKNOWN);
     var owner = node == 0 ? launch : nodes.ownerOf(node);
-    return new Cupti.Belonging(owner, launch, node, graph);
+    return new Cupti.Correlation(owner, launch, node, graph);
   }
 
   private long time(MemorySegment record, long offset) {

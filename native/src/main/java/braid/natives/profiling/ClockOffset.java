@@ -2,14 +2,14 @@ package braid.natives.profiling;
 
 import java.util.function.LongSupplier;
 
-/// From CUPTI's clock to that of `System.nanoTime`. Both are read at the beginning and at the end
-/// of a profile, and the times between lie on the line between: the two may drift apart.
+/// Converts CUPTI's clock to that of `System.nanoTime`. Both are read at the beginning and at the
+/// end of a profile; times between are interpolated, because the clocks may drift.
 record ClockOffset(Reading first, Reading last) {
   private static final int TRIES = 64;
 
-  /// One moment on both clocks, and how far apart the two readings may have been.
+  /// One moment on both clocks, and the uncertainty between the two readings.
   record Reading(long other, long nano, long errorNanos) {
-    /// The best of several: the one that took the least time.
+    /// Returns the most precise of several readings: the one that took the least time.
     static Reading take(LongSupplier other) {
       var best = once(other);
       for (int i = 1; i < TRIES; i++) {
@@ -23,10 +23,10 @@ record ClockOffset(Reading first, Reading last) {
 
     private static Reading once(LongSupplier other) {
       var before = System.nanoTime();
-      var there = other.getAsLong();
+      var value = other.getAsLong();
       var after = System.nanoTime();
       var half = (after - before + 1) / 2;
-      return new Reading(there, before + half, half);
+      return new Reading(value, before + half, half);
     }
   }
 
@@ -37,7 +37,7 @@ record ClockOffset(Reading first, Reading last) {
     return first.nano + since + Math.round(since * rate);
   }
 
-  /// How wrong a time may be: as a reading, or because the clocks did not drift evenly.
+  /// Upper bound of the error of a time: of a reading, or of uneven drift.
   long errorNanos() {
     return Math.max(first.errorNanos, last.errorNanos) + Math.abs(driftNanos()) / 2;
   }

@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/// What this process has its GPU do, from `begin` to `end`, of which there is one at a time.
+/// Records this process's GPU activity from `begin` to `end`. There is one recording at a time.
 ///
 /// ```
 /// cupti.push(7); kernel.launch(…); cupti.pop();      // the kernel's record has externalId 7
@@ -22,14 +22,14 @@ import org.jspecify.annotations.Nullable;
 /// kernel.launch(…);      cupti.claimNodes(7);        // so has that of every replay of it
 /// ```
 ///
-/// Graphs are to be captured and instantiated after `begin`: of others, nodes are not known.
+/// Capture and instantiate graphs after `begin`: nodes of earlier graphs are unknown.
 public final class Cupti implements AutoCloseable {
   private static final int[] KINDS = {
     ActivityRecords.CONCURRENT_KERNEL,
     ActivityRecords.MEMCPY,
     ActivityRecords.MEMCPY_PEER,
     ActivityRecords.MEMSET,
-    // An external id is joined to the record of the call, so there must be one.
+    // An external id is joined to the record of a call, so calls must be recorded.
     ActivityRecords.DRIVER,
     ActivityRecords.RUNTIME,
     ActivityRecords.EXTERNAL_CORRELATION
@@ -38,30 +38,30 @@ public final class Cupti implements AutoCloseable {
   private static final GraphNodes NODES = new GraphNodes();
   private static final AtomicBoolean RUNNING = new AtomicBoolean();
 
-  /// Whose an activity is: the id claimed for its node or pushed around its call; what was pushed
-  /// around the call that launched it, which in a graph is the replay's; its node and graph, 0
-  /// outside graphs. -1 where there is none.
-  public record Belonging(long externalId, long launchId, long graphNodeId, int graphId) {}
+  /// Owner of an activity: the id claimed for its node or pushed around its call; the id pushed
+  /// around its launch, which for a graph is the replay's; its node and graph, 0 outside graphs. An
+  /// absent id is -1.
+  public record Correlation(long externalId, long launchId, long graphNodeId, int graphId) {}
 
-  /// Something that a stream did. Times are on the clock of `System.nanoTime`.
+  /// Work of a stream. Times are on the clock of `System.nanoTime`.
   public sealed interface Activity {
-    Belonging belonging();
+    Correlation correlation();
 
     long startNanos();
 
     long endNanos();
 
-    /// CUPTI's number of the stream, as `Cupti.streamId` tells.
+    /// CUPTI's number of the stream, as `Cupti.streamId` returns.
     int streamId();
 
-    /// -1 where there is none.
+    /// Id of the owner; -1 if unknown.
     default long externalId() {
-      return belonging().externalId();
+      return correlation().externalId();
     }
   }
 
   public record Kernel(
-      Belonging belonging,
+      Correlation correlation,
       long startNanos,
       long endNanos,
       int streamId,
@@ -71,16 +71,17 @@ public final class Cupti implements AutoCloseable {
       int registers,
       int sharedBytes)
       implements Activity {
-    /// The kernel's name and its grid, such as `ncclDevKernel_AllGather <<<24>>>`: how many blocks
-    /// it asks for, which is at most how many multiprocessors it takes from others.
+    /// Returns the kernel's name and grid, such as `ncclDevKernel_AllGather <<<24>>>`. The number
+    /// of blocks bounds the multiprocessors that it takes from others.
     public String engine() {
       return "%s <<<%d>>>".formatted(name, blocks);
     }
   }
 
-  /// `copyKind` is CUPTI's: 8 within a device, 10 between two. `engine` says what moved the bytes.
+  /// A copy. `copyKind` is CUPTI's: 8 within a device, 10 between two. `engine` names the hardware
+  /// that moved the bytes.
   public record Copy(
-      Belonging belonging,
+      Correlation correlation,
       long startNanos,
       long endNanos,
       int streamId,
@@ -92,7 +93,12 @@ public final class Cupti implements AutoCloseable {
       implements Activity {}
 
   public record Fill(
-      Belonging belonging, long startNanos, long endNanos, int streamId, long bytes, String engine)
+      Correlation correlation,
+      long startNanos,
+      long endNanos,
+      int streamId,
+      long bytes,
+      String engine)
       implements Activity {}
 
   private final Gpu gpu;
@@ -109,7 +115,7 @@ public final class Cupti implements AutoCloseable {
     this.calls = calls;
   }
 
-  /// Begins to record. Everything enqueued before should be done: its records may come, too.
+  /// Begins to record. Finish all earlier work before: its records may otherwise be included.
   public static Cupti begin(Gpu gpu) {
     var calls = CuptiCalls.load();
     if (!RUNNING.compareAndSet(false, true)) {
@@ -137,11 +143,11 @@ public final class Cupti implements AutoCloseable {
     for (var kind : KINDS) {
       check("cuptiActivityEnable(" + kind + ")", (int) calls.enable.invokeExact(kind));
     }
-    ActivityBuffers.giveBack(ActivityBuffers.take());
+    ActivityBuffers.recycle(ActivityBuffers.take());
     begun = ClockOffset.Reading.take(() -> calls.timestamp(room));
   }
 
-  /// What this thread has CUDA do from now on is `id`'s, until `pop`. They may be nested.
+  /// Attributes CUDA calls of this thread to `id`, until `pop`. Calls nest.
   public void push(long id) {
     try {
       check(
@@ -162,13 +168,13 @@ public final class Cupti implements AutoCloseable {
     }
   }
 
-  /// The graph nodes created since the last call, by any thread, are `id`'s, in every replay; -1
-  /// leaves them to nobody. Returns how many there were.
+  /// Attributes all graph nodes created since the last call, by any thread, to `id` in every
+  /// replay; -1 attributes them to nothing. Returns their number.
   public int claimNodes(long id) {
     return NODES.claim(id);
   }
 
-  /// The number by which records name this stream.
+  /// Returns the number of this stream in records.
   public int streamId(GpuStream stream) {
     try {
       check(
@@ -180,7 +186,7 @@ public final class Cupti implements AutoCloseable {
     }
   }
 
-  /// Waits for the GPU and ends the recording. In the order of their starts.
+  /// Waits for the GPU, ends the recording, and returns the activities in order of their start.
   public List<Activity> end() {
     if (ended || begun == null) {
       throw new IllegalStateException("the profile has ended; begin another one");
@@ -202,18 +208,18 @@ public final class Cupti implements AutoCloseable {
     }
   }
 
-  /// How wrong the times may be against `System.nanoTime`; known after `end`. What CUPTI itself may
-  /// be wrong by between GPU and host is not in it.
+  /// Upper bound of the error of times against `System.nanoTime`, known after `end`. CUPTI's own
+  /// error between GPU and host is not included.
   public long clockErrorNanos() {
     return clockErrorNanos;
   }
 
-  /// Activities that are missing in what `end` returned.
+  /// Number of activities missing from the result of `end`.
   public long dropped() {
     return dropped;
   }
 
-  /// Ends the recording, if `end` has not, and throws away what was recorded.
+  /// Ends the recording if `end` has not, and discards it.
   @Override
   public void close() {
     if (ended) {
@@ -226,9 +232,9 @@ public final class Cupti implements AutoCloseable {
         failed = first(failed, (int) calls.disable.invokeExact(kind));
       }
       failed = first(failed, (int) calls.flush.invokeExact(FORCED));
-      var listening = subscriber;
-      if (listening != null) {
-        failed = first(failed, (int) calls.unsubscribe.invokeExact(listening));
+      var current = subscriber;
+      if (current != null) {
+        failed = first(failed, (int) calls.unsubscribe.invokeExact(current));
       }
       check("ending a profile", failed);
     } catch (Throwable e) {
@@ -262,7 +268,7 @@ public final class Cupti implements AutoCloseable {
       dropped += records.untimed();
       return all;
     } finally {
-      ActivityBuffers.giveBack(buffers);
+      ActivityBuffers.recycle(buffers);
     }
   }
 

@@ -14,15 +14,15 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import org.jspecify.annotations.Nullable;
 
-/// The functions of CUPTI that are needed here, and how its errors read. The library is loaded once
-/// and stays.
+/// Functions of CUPTI that are used here, and its errors. The library is loaded once and stays
+/// loaded.
 final class CuptiCalls {
   static final int SUCCESS = 0;
   static final int NO_MORE_RECORDS = 12;
   private static final int INSUFFICIENT_PRIVILEGES = 35;
   private static final int MULTIPLE_SUBSCRIBERS = 39;
 
-  /// From this version on records have the layout that `ActivityRecords` reads.
+  /// First version with the record layout that `ActivityRecords` reads.
   private static final int OLDEST_VERSION = 130_000;
 
   private static @Nullable CuptiCalls loaded;
@@ -88,7 +88,7 @@ final class CuptiCalls {
     version = versionOf(library);
   }
 
-  /// @throws UnsupportedOperationException where the library is older than what is read here
+  /// @throws UnsupportedOperationException if the library is too old
   static synchronized CuptiCalls load() {
     var calls = loaded;
     if (calls == null) {
@@ -110,7 +110,7 @@ final class CuptiCalls {
     return version;
   }
 
-  /// CUPTI's clock, which is that of its records.
+  /// Reads CUPTI's clock, which is that of its records.
   long timestamp(MemorySegment room) {
     try {
       check("cuptiGetTimestamp", (int) timestamp.invokeExact(room), "");
@@ -123,7 +123,7 @@ final class CuptiCalls {
   void check(String call, int code, String where) {
     if (code != SUCCESS) {
       var name = name(code);
-      throw new GpuError(call, code, name, "CUPTI says no more", where, remedy(code));
+      throw new GpuError(call, code, name, "CUPTI gives no reason", where, remedy(code));
     }
   }
 
@@ -144,7 +144,7 @@ final class CuptiCalls {
 
   private static String remedy(int code) {
     return switch (code) {
-      case INSUFFICIENT_PRIVILEGES -> "ask the machine's owner to allow profiling to this user";
+      case INSUFFICIENT_PRIVILEGES -> "ask the machine's owner to allow profiling for this user";
       case MULTIPLE_SUBSCRIBERS -> "end the other profiler or debugger of this process";
       default -> "";
     };

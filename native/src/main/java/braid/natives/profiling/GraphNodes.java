@@ -17,10 +17,9 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Which node of a CUDA graph belongs to what. A replay is one call, so what ran in it can only be
-/// told by its node; CUPTI says when a node is created, which while capturing is when its work is
-/// enqueued, and when an executable graph gets a copy of it. What is known outlives a profile, as
-/// graphs do; ids of nodes are never used again.
+/// Owners of CUDA graph nodes. A replay is one call, so only nodes identify the work in it. CUPTI
+/// reports when a node is created (while capturing, when its work is enqueued) and when an
+/// executable graph copies it. Owners outlive a profile, as graphs do; node ids are never reused.
 @SuppressWarnings("restricted")
 final class GraphNodes {
   static final long UNKNOWN = -1;
@@ -41,7 +40,7 @@ final class GraphNodes {
   private final Map<Long, Long> owners = new HashMap<>();
   private @Nullable MemorySegment stub;
 
-  /// Listens from now on; `unsubscribe` of what is returned ends that.
+  /// Subscribes to CUPTI's events; `unsubscribe` of the result ends that.
   MemorySegment subscribe(CuptiCalls calls, String where) {
     try (var arena = Arena.ofConfined()) {
       var slot = arena.allocate(ADDRESS);
@@ -62,7 +61,8 @@ final class GraphNodes {
     }
   }
 
-  /// All nodes created since the last claim are `owner`'s; or nobody's, by `UNKNOWN`.
+  /// Attributes all nodes created since the last claim to `owner`, or to nothing if it is
+  /// `UNKNOWN`.
   synchronized int claim(long owner) {
     var count = unclaimed.size();
     if (owner != UNKNOWN) {
@@ -72,7 +72,7 @@ final class GraphNodes {
     return count;
   }
 
-  /// Whose node this is, or a copy of whose; `UNKNOWN` where nobody has claimed it.
+  /// Returns the owner of a node, or of the node it was copied from; `UNKNOWN` if unclaimed.
   synchronized long ownerOf(long node) {
     for (Long at = node; at != null; at = originals.get(at)) {
       var owner = owners.get(at);
@@ -87,7 +87,8 @@ final class GraphNodes {
     unclaimed.add(node);
   }
 
-  /// A copy may have been told as created, too; it belongs to whom its original belongs.
+  /// Records a copied node, which belongs to the owner of its original. CUPTI may have reported it
+  /// as created, too.
   synchronized void cloned(long node, long original) {
     unclaimed.remove(node);
     if (node != original) {
@@ -96,20 +97,20 @@ final class GraphNodes {
   }
 
   private synchronized MemorySegment stub(CuptiCalls calls) throws ReflectiveOperationException {
-    var made = stub;
-    if (made == null) {
-      made = makeStub(calls);
-      stub = made;
+    var current = stub;
+    if (current == null) {
+      current = createStub(calls);
+      stub = current;
     }
-    return made;
+    return current;
   }
 
-  private MemorySegment makeStub(CuptiCalls calls) throws ReflectiveOperationException {
+  private MemorySegment createStub(CuptiCalls calls) throws ReflectiveOperationException {
     var listener =
         MethodHandles.lookup()
             .findVirtual(
                 Listener.class,
-                "heard",
+                "onEvent",
                 MethodType.methodType(
                     void.class, MemorySegment.class, int.class, int.class, MemorySegment.class))
             .bindTo(new Listener(calls, this));
@@ -120,10 +121,10 @@ final class GraphNodes {
             Arena.global());
   }
 
-  /// Called in the thread that captures or instantiates.
+  /// Callback, run by the thread that captures or instantiates.
   record Listener(CuptiCalls calls, GraphNodes nodes) {
-    /// Nothing may be thrown into CUPTI; what fails is told when the profile ends.
-    void heard(MemorySegment user, int domain, int event, MemorySegment data) {
+    /// Must not throw into CUPTI; a failure is reported when the profile ends.
+    void onEvent(MemorySegment user, int domain, int event, MemorySegment data) {
       try (var arena = Arena.ofConfined()) {
         if (domain != RESOURCE_DOMAIN || (event != NODE_CREATED && event != NODE_CLONED)) {
           return;

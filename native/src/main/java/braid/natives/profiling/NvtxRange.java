@@ -17,16 +17,15 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A named stretch of a thread's time, which other profilers show beside the kernels that were
-/// launched in it:
+/// A named range of a thread's time, which other profilers show beside the kernels launched in it:
 ///
 /// ```java
 /// private final NvtxRange range = NvtxRange.named(() -> "braid all-reduce");
 /// try (var _ = range.open()) { … }
 /// ```
 ///
-/// A range may be opened again and again, by any thread; those of one thread nest. Where NVTX is
-/// missing nothing is done, not even a name is made.
+/// A range may be opened repeatedly, by any thread; ranges of one thread nest. Without NVTX nothing
+/// happens, and no name is computed.
 public final class NvtxRange implements AutoCloseable {
   private static final Found FOUND = Found.load();
   private static final @Nullable Calls CALLS = FOUND.calls;
@@ -42,18 +41,18 @@ public final class NvtxRange implements AutoCloseable {
     }
   }
 
-  /// @param complaint why there are no calls; empty where there are
-  private record Found(@Nullable Calls calls, String complaint) {
+  /// @param reason why the calls are missing; empty if they are available
+  private record Found(@Nullable Calls calls, String reason) {
     static Found load() {
-      var complaint = "";
+      var reason = "";
       for (var which : List.of(Library.NVTX, Library.NVTX_2)) {
         try {
           return new Found(Calls.of(Libraries.require(which)), "");
         } catch (BraidNativeMissing | UnsatisfiedLinkError e) {
-          complaint = complaint.isEmpty() ? String.valueOf(e.getMessage()) : complaint;
+          reason = reason.isEmpty() ? String.valueOf(e.getMessage()) : reason;
         }
       }
-      return new Found(null, complaint);
+      return new Found(null, reason);
     }
   }
 
@@ -63,22 +62,22 @@ public final class NvtxRange implements AutoCloseable {
     this.name = name;
   }
 
-  /// The library that ranges are pushed by; empty where none is.
+  /// Library that provides NVTX; empty if none is available.
   public static Optional<FoundLibrary> library() {
     return Optional.ofNullable(CALLS).map(Calls::library);
   }
 
-  /// Why no ranges are pushed; empty where they are.
+  /// Returns why ranges are disabled; empty if they are enabled.
   public static Optional<String> missing() {
-    return CALLS == null ? Optional.of(FOUND.complaint) : Optional.empty();
+    return CALLS == null ? Optional.of(FOUND.reason) : Optional.empty();
   }
 
-  /// A range of that name, which is asked for only where there is a library.
+  /// Returns a range of this name, which is computed only if NVTX is available.
   public static NvtxRange named(Supplier<String> name) {
     return CALLS == null ? NONE : new NvtxRange(Arena.ofAuto().allocateFrom(name.get()));
   }
 
-  /// Begins it on this thread, which closes it.
+  /// Begins the range on this thread, which must close it.
   public NvtxRange open() {
     if (CALLS != null) {
       push(CALLS, name);
@@ -86,7 +85,7 @@ public final class NvtxRange implements AutoCloseable {
     return this;
   }
 
-  /// Begins a range on this thread, whose name is made for this once; profilers copy it.
+  /// Begins a range on this thread with a name for one use; profilers copy it.
   public static NvtxRange open(Supplier<String> name) {
     if (CALLS != null) {
       try (var arena = Arena.ofConfined()) {
@@ -96,7 +95,7 @@ public final class NvtxRange implements AutoCloseable {
     return NONE;
   }
 
-  /// Its result is a nesting level, or an error where no profiler listens.
+  /// Pushes a range. The result is a nesting level, or an error if no profiler listens.
   private static void push(Calls calls, MemorySegment name) {
     try {
       var _ = (int) calls.push.invokeExact(name);

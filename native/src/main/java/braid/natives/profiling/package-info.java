@@ -1,4 +1,4 @@
-/// What a GPU did and when, by CUPTI.
+/// GPU activity and its times, recorded by CUPTI.
 @NullMarked
 package braid.natives.profiling;
 

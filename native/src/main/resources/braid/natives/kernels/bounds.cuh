@@ -1,5 +1,5 @@
-// One expected number in fp32, before it is rounded to the type it is stored in, and the interval
-// that holds every right one. Bounds.java has the same and says why.
+// An expected number in fp32 before it is rounded to the type of its storage, and the interval of
+// all correct numbers. Bounds.java has the same code and explains it.
 #pragma once
 
 struct Bounds {
@@ -49,7 +49,7 @@ static BRAID_INLINE Bounds activated(Bounds b) {
   return result;
 }
 
-// The same of numbers that are stored multiplied by a positive scale.
+// Scales the bounds by a positive factor, like numbers that are stored scaled.
 static BRAID_INLINE Bounds scaled(Bounds b, float by) {
   Bounds result;
   result.expected = b.expected * by;
@@ -66,7 +66,7 @@ static BRAID_INLINE Bounds rounded(int code, Bounds b) {
   return result;
 }
 
-// Whether these rounded bounds allow that number.
+// Returns true if these rounded bounds allow that number.
 static BRAID_INLINE bool allows(Bounds b, float found) {
   int nans = isNan(b.expected) + isNan(b.low) + isNan(b.high);
   bool undecided = nans != 0 && nans != 3;
@@ -74,12 +74,12 @@ static BRAID_INLINE bool allows(Bounds b, float found) {
       || (b.low <= found && found <= b.high) || (undecided && !isFinite(found));
 }
 
-// How far from what is expected the interval reaches.
+// Returns the largest distance from the expected number within the interval.
 static BRAID_INLINE double reach(Bounds b) {
   return most((double)b.high - b.expected, (double)b.expected - b.low);
 }
 
-// From a number of that type to the next larger in size.
+// Returns the distance from a number of that type to the next larger in magnitude.
 static BRAID_INLINE double step(int code, float value) {
   int exponent = (int)((asBits(value) & SIZE_MASK) >> 23) - 127;
   int smallest = code == E4M3 ? -6 : code == FP16 || code == E5M2 ? -14 : -126;
@@ -87,8 +87,8 @@ static BRAID_INLINE double step(int code, float value) {
   return ldexp(1.0, (exponent > smallest ? exponent : smallest) - fraction);
 }
 
-// How far a stored number is from what was expected, beyond what its last rounding explains. fp8
-// stores at most its largest number.
+// Returns the error of a stored number beyond that of its last rounding. fp8 stores at most its
+// largest number.
 static BRAID_INLINE double unexplained(int code, float expected, float found) {
   float largest = code == E4M3 ? 448.0f : code == E5M2 ? 57344.0f : asFloat(INFINITY_BITS);
   float wanted = expected > largest ? largest : expected < -largest ? -largest : expected;

@@ -1,8 +1,8 @@
-// Copies by the multiprocessors. The grid is how many workers carry; more only helps a link that
-// the fewer cannot fill.
+// Copies by the multiprocessors. The grid is the number of workers; more of them help only where
+// fewer cannot saturate the link.
 #pragma once
 
-// Accesses a thread has under way at once: a peer answers after a microsecond or so.
+// Accesses in flight per thread: a peer responds after about a microsecond.
 static const int COPY_UNROLL = 8;
 
 template <class Word>
@@ -21,7 +21,8 @@ static __device__ __forceinline__ void copyWords(Word* to, const Word* from, u64
   }
 }
 
-// Bytes until `to` is aligned to a word, then words, then the bytes left. `from` is aligned with it.
+// Copies bytes until `to` is aligned to a word, then words, then the remaining bytes. `from` has
+// the same alignment.
 template <class Word>
 static __device__ __forceinline__ void copyAligned(char* to, const char* from, u64 bytes) {
   u64 head = (0 - (u64)to) % sizeof(Word);
@@ -35,7 +36,7 @@ static __device__ __forceinline__ void copyAligned(char* to, const char* from, u
   }
 }
 
-// ASSUMPTION: blocks of at least 16 threads, for head and tail; what is copied does not overlap.
+// ASSUMPTION: blocks of at least 16 threads, for head and tail; source and target do not overlap.
 extern "C" __global__ void __launch_bounds__(512, 2)
     braid_copy(char* to, const char* from, u64 bytes) {
   u64 apart = (u64)to - (u64)from;
@@ -79,8 +80,8 @@ static __device__ __forceinline__ void copyRowsBy(
   }
 }
 
-// Rows of which each begins a pitch after the one before: packed where `toPitch` is the row's own
-// length, unpacked where `fromPitch` is. ASSUMPTION: a pitch is at least a row.
+// Copies rows that start a pitch apart: packs if `toPitch` is the length of a row, unpacks if
+// `fromPitch` is. ASSUMPTION: a pitch is at least a row.
 extern "C" __global__ void __launch_bounds__(256) braid_copy_rows(
     char* to, u64 toPitch, const char* from, u64 fromPitch, u64 rowBytes, u64 rows) {
   u64 all = (u64)to | toPitch | (u64)from | fromPitch | rowBytes;

@@ -1,4 +1,4 @@
-// What tensors are filled with.
+// Fills tensors.
 #pragma once
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -6,7 +6,7 @@ extern "C" __global__ void __launch_bounds__(256)
   for (u64 i = thread(); i < count; i += threads()) store(code, to, i, value);
 }
 
-// The host draws the same: element i is one of -3 to 3, by the seed's i-th number.
+// Draws element i from -3 to 3 by the seed's i-th random number, as on the host.
 extern "C" __global__ void __launch_bounds__(256)
     braid_fill_integers(void* to, u64 count, int code, u64 seed) {
   for (u64 i = thread(); i < count; i += threads()) {

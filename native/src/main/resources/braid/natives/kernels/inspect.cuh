@@ -1,12 +1,12 @@
-// What tensors hold: their range, where two of them differ, and how far they may be off.
+// Inspects tensors: their range, their differences and their errors.
 #pragma once
 
 struct RangeResult {
-  unsigned largestBits;  // of an fp32 number that is not negative: such are ordered as their bits
+  unsigned largestBits;  // fp32 numbers that are not negative have the order of their bits
   int integers;
 };
 
-// ASSUMPTION: the result begins as {0, 1}. A NaN counts as infinite and as no integer.
+// ASSUMPTION: the result starts as {0, 1}. A NaN counts as infinite and as no integer.
 extern "C" __global__ void __launch_bounds__(256)
     braid_range(const void* from, u64 count, int code, RangeResult* result) {
   unsigned largest = 0;
@@ -27,13 +27,13 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 struct CompareResult {
-  u64 first;  // the smallest index where they differ
+  u64 first;  // the smallest index at which they differ
   u64 count;
 };
 
-// What was expected is rounded to the type that was got. NaN is right where it is expected; nothing
-// else is near an infinity.
-// ASSUMPTION: the result begins as {2^64 - 1, 0}.
+// Compares with expected numbers rounded to the type of the actual ones. NaN equals an expected
+// NaN; only an equal infinity is near an infinity.
+// ASSUMPTION: the result starts as {2^64 - 1, 0}.
 extern "C" __global__ void __launch_bounds__(256) braid_compare(
     const void* expected, int expectedCode, const void* got, int gotCode, u64 count,
     u64 atolBits, u64 rtolBits, CompareResult* result) {
@@ -58,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(256) braid_compare(
   }
 }
 
-// The sizes of numbers, in their type: all bits but the sign, since storing would make the largest
-// finite number of an infinity in fp8.
+// Writes the magnitudes of numbers in their type by clearing the sign bit: store() would turn an
+// fp8 infinity into the largest finite number.
 extern "C" __global__ void __launch_bounds__(256)
     braid_sizes(void* to, const void* from, u64 count, int code) {
   for (u64 i = thread(); i < count; i += threads()) {
@@ -73,8 +73,9 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// Lowers `low` and raises `high` by share * size + least, outward, but not where the size is at most
-// `exact`. What is not finite stays, but where sizes overflow: there anything may be right.
+// Lowers `low` and raises `high` by share * size + least, rounded outward, unless the size is at
+// most `exact`. Bounds that are not finite stay, unless `overflows` is set and the sum is not
+// finite: then any number is allowed.
 extern "C" __global__ void __launch_bounds__(256) braid_widen(
     float* low, float* high, const float* sizes, u64 count, float share, float least, float exact,
     int overflows) {
@@ -93,9 +94,9 @@ extern "C" __global__ void __launch_bounds__(256) braid_widen(
 }
 
 struct Judgement {
-  u64 first;       // the smallest index that lies outside
-  double squares;  // of what the last rounding does not explain
-  double allowed;  // of how far the intervals reach
+  u64 first;       // the smallest index outside its interval
+  double squares;  // sum of squared errors beyond the last rounding
+  double allowed;  // sum of squared reaches of the intervals
 };
 
 static __device__ __forceinline__ double sumOfWarp(double value) {
@@ -105,8 +106,8 @@ static __device__ __forceinline__ double sumOfWarp(double value) {
   return value;
 }
 
-// Holds numbers to the intervals around what is expected.
-// ASSUMPTION: the result begins as {2^64 - 1, 0, 0}.
+// Checks numbers against the intervals around the expected ones.
+// ASSUMPTION: the result starts as {2^64 - 1, 0, 0}.
 extern "C" __global__ void __launch_bounds__(256) braid_judge(
     const void* expected, const void* low, const void* high, int code, int activation,
     float outScale, const void* got, int gotCode, u64 count, Judgement* result) {

@@ -1,5 +1,5 @@
-// All of Braid's kernels: one program, one module. Nothing but these files is included, since a
-// machine that runs it may have NVRTC and no headers.
+// All of Braid's kernels in one program and module. Only these files are included, since a host may
+// have NVRTC but no headers.
 #include "numbers.cuh"
 #include "vectors.cuh"
 #include "copy.cuh"

@@ -1,13 +1,14 @@
-// Other layouts of the same numbers, for multiplications that want them so.
+// Conversions of layout and type for multiplications that require them.
 #pragma once
 
 static const int TILE = 64;
 
-// One-byte elements: rows x columns, rows `stride` apart, become columns x rows without gaps. A
-// block takes tiles of 64 x 64 through shared memory, so that both sides go by whole sectors.
+// Transposes one-byte elements: rows x columns, rows `stride` apart, to columns x rows without
+// gaps. Each block moves tiles of 64 x 64 through shared memory, so that reads and writes are whole
+// sectors.
 extern "C" __global__ void __launch_bounds__(256)
     braid_transpose(unsigned char* to, const unsigned char* from, u64 stride, u64 rows, u64 columns) {
-  // Four bytes more a row: a column's bytes then lie in different banks.
+  // Four bytes of padding per row put the bytes of a column into different banks.
   __shared__ unsigned char tile[TILE][TILE + 4];
   u64 across = (columns + TILE - 1) / TILE;
   u64 tiles = across * ((rows + TILE - 1) / TILE);
@@ -34,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// fp8 as fp16, which holds every number of both types. Strides are in elements.
+// Widens fp8 to fp16, which represents every number of both fp8 types. Strides are in elements.
 extern "C" __global__ void __launch_bounds__(256) braid_widen_fp16(
     unsigned short* to, u64 toStride, const unsigned char* from, u64 fromStride, int code,
     u64 rows, u64 columns) {

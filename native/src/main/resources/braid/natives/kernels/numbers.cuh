@@ -1,5 +1,6 @@
-// The number types: widening is exact, narrowing rounds to nearest, ties to even. Bit operations
-// only, so that the same lines compile as plain C++ and can be held against the host's to the bit.
+// Types of numbers: widening is exact, narrowing rounds to nearest, ties to even. Only bit
+// operations, so that the same code compiles as plain C++ and can be compared with the host's bit
+// by bit.
 #pragma once
 
 #ifdef __CUDACC__
@@ -23,20 +24,20 @@ static inline unsigned asBits(float value) {
 
 typedef unsigned long long u64;
 
-// What a type's code is where the host passes one.
+// Codes by which the host passes types.
 enum Code { FP32 = 0, TF32 = 1, BF16 = 2, FP16 = 3, E4M3 = 4, E5M2 = 5 };
 
-// Bits of an fp32 number without its sign.
+// Mask of an fp32 number's bits without its sign.
 static const unsigned SIZE_MASK = 0x7fffffffu;
 static const unsigned INFINITY_BITS = 0x7f800000u;
 
-// Rounds away the low `drop` bits of a number's bits; a carry runs into the exponent, as it must.
+// Rounds off the low `drop` bits; a carry correctly increments the exponent.
 static BRAID_INLINE unsigned roundedShift(unsigned bits, int drop) {
   return (bits + ((1u << (drop - 1)) - 1) + ((bits >> drop) & 1)) >> drop;
 }
 
-// Adding a number whose last place is the step of the subnormals rounds to that step; what is left
-// in the last places counts the steps.
+// Counts the steps of subnormals in a number: adding `magic`, whose last place is one step, rounds
+// to steps and leaves their count in the low bits.
 static BRAID_INLINE unsigned steps(unsigned size, float magic) {
   return asBits(asFloat(size) + magic) - asBits(magic);
 }
@@ -52,7 +53,7 @@ struct Bf16 {
   static BRAID_INLINE float widen(unsigned bits) { return asFloat(bits << 16); }
   static BRAID_INLINE unsigned narrow(float value) {
     unsigned bits = asBits(value);
-    // A NaN keeps its upper half and is made quiet: it must not round to an infinity.
+    // A NaN keeps its upper half and becomes quiet, so that it cannot round to an infinity.
     bool nan = (bits & SIZE_MASK) > INFINITY_BITS;
     return nan ? bits >> 16 | 0x40u : roundedShift(bits, 16);
   }
@@ -63,7 +64,7 @@ struct Fp16 {
   static BRAID_INLINE float widen(unsigned bits) {
     unsigned sign = (bits & 0x8000u) << 16;
     unsigned size = bits & 0x7fffu;
-    // Moved into place the exponent is 112 too small; the product mends it, subnormals included.
+    // The shifted exponent is 112 too small; the product corrects it, also for subnormals.
     unsigned finite = asBits(asFloat(size << 13) * 0x1p112f);
     return asFloat(sign | (size >= 0x7c00u ? INFINITY_BITS | size << 13 : finite));
   }
@@ -74,13 +75,13 @@ struct Fp16 {
     if (size > INFINITY_BITS) {
       return sign | 0x7e00u | (size >> 13 & 0x3ffu);
     }
-    // From 65520 on, halfway to the number after the largest, all is infinite.
+    // Numbers from 65520, halfway beyond the largest, become infinite.
     unsigned normal = size >= 0x477ff000u ? 0x7c00u : roundedShift(size, 13) - (112u << 10);
     return sign | (size < 0x38800000u ? steps(size, 0x1p-1f) : normal);
   }
 };
 
-// Without infinities: what is too large becomes the largest, 448.
+// Has no infinities: numbers that are too large become the largest, 448.
 struct E4m3 {
   typedef unsigned char Bits;
   static BRAID_INLINE float widen(unsigned bits) {
@@ -101,7 +102,7 @@ struct E4m3 {
   }
 };
 
-// With infinities, which are read and never written: what is too large becomes 57344.
+// Infinities are read but never written: numbers that are too large become 57344.
 struct E5m2 {
   typedef unsigned char Bits;
   static BRAID_INLINE float widen(unsigned bits) {
@@ -122,7 +123,7 @@ struct E5m2 {
   }
 };
 
-// The element at that place of memory of that type, widened.
+// Returns the element at that index, widened.
 static BRAID_INLINE float load(int code, const void* from, u64 index) {
   switch (code) {
     case BF16: return Bf16::widen(((const Bf16::Bits*)from)[index]);
@@ -143,7 +144,7 @@ static BRAID_INLINE void store(int code, void* to, u64 index, float value) {
   }
 }
 
-// What is left of a value once that type has stored it.
+// Returns the value as the type stores it.
 static BRAID_INLINE float rounded(int code, float value) {
   switch (code) {
     case BF16: return Bf16::widen(Bf16::narrow(value));

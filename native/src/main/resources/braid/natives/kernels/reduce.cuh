@@ -1,4 +1,4 @@
-// One output of up to 16 parts, added in fp32 in their order, and what is done to it on the way:
+// Adds up to 16 parts in fp32 in their order and applies the epilogue to the sum:
 //
 //   value = scale * sum;
 //   if (parts > 1) value = rounded to the first part's type, as a collective returns it;
@@ -8,21 +8,21 @@
 //   if (amax) amax = max(amax, |value|);
 //   out = outScale * value;
 //
-// Bias and pre-activation are of out's type, and BF16 where that is fp8.
-// Products and sums are rounded one by one (-fmad=false), as on the host.
+// Bias and pre-activation have out's type, or BF16 if that is fp8. Products and sums are rounded
+// separately (-fmad=false), as on the host.
 #pragma once
 
 static const int MOST_PARTS = 16;
 static const int REDUCE_THREADS = 256;
 
-// The host writes these 264 bytes: ReduceArguments knows each place.
+// ReduceArguments writes these 264 bytes and knows each offset.
 struct Reduction {
   const void* parts[MOST_PARTS];
   int codes[MOST_PARTS];
   void* out;
   void* preActivation;  // 0: no GELU
   const void* bias;     // 0: none
-  unsigned* amax;       // 0: none; an fp32 number that only grows
+  unsigned* amax;       // 0: none; the fp32 maximum so far
   u64 count;
   u64 columns;
   float scale;
@@ -34,18 +34,18 @@ struct Reduction {
 };
 static_assert(sizeof(Reduction) == 264, "ReduceArguments writes 264 bytes");
 
-// The type of bias and pre-activation beside such an output.
+// Returns the type of bias and pre-activation for that type of output.
 static __device__ __forceinline__ int sideCode(int outCode) {
   return outCode == E4M3 || outCode == E5M2 ? BF16 : outCode;
 }
 
-// x · (1 + tanh(u)) / 2 is x / (1 + e^-2u), which loses nothing where tanh comes near -1.
+// x · (1 + tanh(u)) / 2 = x / (1 + e^-2u), which loses no precision where tanh is near -1.
 static __device__ __forceinline__ float gelu(float x) {
   float u = 0.7978845608f * (x + 0.044715f * x * x * x);
   return x / (1.0f + expf(-2.0f * u));
 }
 
-// One atomic operation a block; all threads of it come here.
+// Raises the maximum by one atomic operation per block. Every thread of the block must call it.
 static __device__ __forceinline__ void raise(unsigned* amax, unsigned bits) {
   __shared__ unsigned largest[REDUCE_THREADS / 32];
   bits = __reduce_max_sync(0xffffffffu, bits);
@@ -57,14 +57,14 @@ static __device__ __forceinline__ void raise(unsigned* amax, unsigned bits) {
   }
 }
 
-// Whether the sum is rounded before the rest is done to it: without a rest, storing does that.
+// Returns true if the sum is rounded before the epilogue; without an epilogue storing rounds it.
 static __device__ __forceinline__ bool roundsSum(const Reduction& r) {
   return r.partCount > 1
       && (r.accumulate || r.bias != 0 || r.preActivation != 0 || r.amax != 0 || r.outScale != 1
           || r.codes[0] != r.outCode);
 }
 
-// Any types, any alignment, an element at a time: the elements from `begin` on.
+// Reduces the elements from `begin` on one by one, of any type and alignment.
 static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u64 begin) {
   unsigned amax = 0;
   int side = sideCode(r.outCode);
@@ -88,15 +88,15 @@ static __device__ __forceinline__ unsigned reduceElements(const Reduction& r, u6
   return amax;
 }
 
-// ASSUMPTION, of all: blocks of 256 threads.
+// ASSUMPTION for all kernels below: blocks of 256 threads.
 extern "C" __global__ void __launch_bounds__(REDUCE_THREADS)
     braid_reduce_any(const __grid_constant__ Reduction r) {
   unsigned amax = reduceElements(r, 0);
   if (r.amax != 0) raise(r.amax, amax);
 }
 
-// What is done to a vector's sums. Elements of one vector may lie in two rows. Bias and
-// pre-activation are of type Side.
+// Applies the epilogue to a vector of sums and stores it. Elements of one vector may belong to two
+// rows. Bias and pre-activation have type Side.
 template <class In, class Out, class Side, int COUNT>
 static __device__ __forceinline__ unsigned finish(
     const Reduction& r, u64 index, float (&values)[COUNT]) {
@@ -152,8 +152,8 @@ static __device__ __forceinline__ unsigned finish(
   return amax;
 }
 
-// Parts of one type, everything aligned to 16 bytes. A thread has the loads of four parts for two
-// vectors under way before it adds the first: memory is as far away as the sum of it is short.
+// Reduces parts of one type, all aligned to 16 bytes. To hide the latency of memory, each thread
+// issues the loads of four parts for two vectors before the first addition.
 template <class In, class Out, class Side>
 static __device__ __forceinline__ void reduceVectors(const Reduction& r) {
   const int widest = sizeof(typename In::Bits) > sizeof(typename Out::Bits)
@@ -204,7 +204,7 @@ static __device__ __forceinline__ void reduceVectors(const Reduction& r) {
   if (r.amax != 0) raise(r.amax, amax);
 }
 
-// Blocks that fit a multiprocessor together are what its registers allow without spilling.
+// `blocks` is the number of blocks per multiprocessor that its registers allow without spilling.
 #define BRAID_REDUCE(name, In, Out, Side, blocks)                    \
   extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, blocks) \
       braid_reduce_##name(const __grid_constant__ Reduction r) {     \
@@ -222,7 +222,7 @@ BRAID_REDUCE(bf16_e4m3, Bf16, E4m3, Bf16, 3)
 BRAID_REDUCE(bf16_e5m2, Bf16, E5m2, Bf16, 3)
 BRAID_REDUCE(fp16_fp32, Fp16, F32, F32, 4)
 BRAID_REDUCE(fp16_fp16, Fp16, Fp16, Fp16, 3)
-// 16 numbers at once, of which 16 bytes hold no BF16: where there is a bias or a pre-activation,
-// braid_reduce_any adds.
+// Processes 16 numbers at once, whose BF16 bias or pre-activation would exceed 16 bytes: with
+// those, braid_reduce_any runs instead.
 BRAID_REDUCE(e4m3_e4m3, E4m3, E4m3, E4m3, 2)
 BRAID_REDUCE(e5m2_e5m2, E5m2, E5m2, E5m2, 2)

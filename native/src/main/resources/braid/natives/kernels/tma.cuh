@@ -1,5 +1,5 @@
-// Copies by the bulk copy engine of a multiprocessor: one thread of a block gives the orders, so
-// a worker costs next to nothing of what a multiplication beside it needs.
+// Copies by the bulk copy engine of a multiprocessor: one thread of a block issues the copies, so a
+// worker takes almost nothing from a concurrent multiplication.
 #pragma once
 
 #if __CUDA_ARCH__ >= 900
@@ -34,10 +34,10 @@ static __device__ __forceinline__ unsigned chunkBytes(u64 chunk, u64 bytes) {
   return left < TMA_CHUNK_BYTES ? (unsigned)left : TMA_CHUNK_BYTES;
 }
 
-// Chunk k of a block goes through stage k % 4:
+// Chunk k of a block passes through stage k % 4:
 //
-//   fetch   0 1 2 3 . 4 . 5 . 6        a stage is fetched into again as soon as what it held
-//   store           0 1 . 2 . 3        was read, which is known of all stores but the newest
+//   fetch   0 1 2 3 . 4 . 5 . 6        a stage is reused as soon as its store has read it,
+//   store           0 1 . 2 . 3        which is known of all stores but the newest
 //
 // ASSUMPTION: addresses and size are multiples of 16; 64 KiB of dynamic shared memory.
 extern "C" __global__ void __launch_bounds__(32)
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(32)
   for (int s = 0; s < TMA_STAGES; s++) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(sharedAddress(&barriers[s])) : "memory");
   }
-  // The engine must see the barriers as they were just made.
+  // Makes the initialized barriers visible to the engine.
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 
@@ -80,9 +80,9 @@ extern "C" __global__ void __launch_bounds__(32)
       fetched++;
     }
   }
-  // Shared memory must outlive the reading, and the writes must be there when the kernel ends: a
-  // signal that the stream raises next says that they are. A store that was awaited is seen by all
-  // who see this thread's end, so no fence between the engine and others is needed.
+  // Waits until all stores are complete: they read shared memory, and the stream's next signal
+  // promises that their writes are visible. A completed store is visible to every observer of this
+  // thread's end, so no further fence is needed.
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 #endif

@@ -1,4 +1,4 @@
-// What every kernel counts with, and numbers by the 4 to 16 bytes.
+// Thread indices, and vectors of numbers accessed by 4 to 16 bytes.
 #pragma once
 
 static __device__ __forceinline__ u64 thread() {
@@ -7,12 +7,12 @@ static __device__ __forceinline__ u64 thread() {
 
 static __device__ __forceinline__ u64 threads() { return (u64)gridDim.x * blockDim.x; }
 
-// A division by a number below 2^32 costs a fifth where the other is below it too.
+// 64-bit division; five times as fast if both operands are below 2^32.
 static __device__ __forceinline__ u64 quotient(u64 a, u64 b) {
   return (a | b) >> 32 == 0 ? (u64)((unsigned)a / (unsigned)b) : a / b;
 }
 
-// As many bytes as one access moves.
+// Type of an access to that number of bytes.
 template <int BYTES> struct Words;
 template <> struct Words<16> { typedef uint4 Type; };
 template <> struct Words<8> { typedef uint2 Type; };
@@ -20,7 +20,7 @@ template <> struct Words<4> { typedef unsigned Type; };
 template <> struct Words<2> { typedef unsigned short Type; };
 template <> struct Words<1> { typedef unsigned char Type; };
 
-// COUNT numbers of a type that lie side by side and are read and written at once.
+// COUNT adjacent numbers of a type, read and written in one access.
 template <class T, int COUNT> struct Vector {
   static const int BYTES = COUNT * (int)sizeof(typename T::Bits);
   static const int PER_WORD = 4 / (int)sizeof(typename T::Bits);

@@ -30,7 +30,7 @@ class AlgorithmCacheTest {
   private static final Kept FIRST = kept('7', 1_579_000);
 
   @TempDir private Path folder;
-  private final ConcurrentLinkedQueue<String> said = new ConcurrentLinkedQueue<>();
+  private final ConcurrentLinkedQueue<String> warnings = new ConcurrentLinkedQueue<>();
 
   private static Kept kept(char digit, long nanos) {
     return new Kept(String.valueOf(digit).repeat(Lt.ALGORITHM_HEX_DIGITS), nanos);
@@ -41,7 +41,7 @@ class AlgorithmCacheTest {
   }
 
   private AlgorithmCache cache(Path where, Setting setting) {
-    return new AlgorithmCache(where, setting, said::add);
+    return new AlgorithmCache(where, setting, warnings::add);
   }
 
   private List<Path> files() throws IOException {
@@ -58,7 +58,7 @@ class AlgorithmCacheTest {
     cache().keep(PROBLEM, kept('a', 1_400_000));
     assertThat(cache().find(PROBLEM)).contains(kept('a', 1_400_000));
     assertThat(files()).containsExactly(cache().file(PROBLEM));
-    assertThat(said).isEmpty();
+    assertThat(warnings).isEmpty();
   }
 
   @Test
@@ -74,7 +74,7 @@ class AlgorithmCacheTest {
         .contains("\nnanoseconds: 1579000\nalgorithm: 7777");
   }
 
-  /// Every problem that differs from the first in one thing.
+  /// Problems that differ from the first one in a single component.
   private static List<Problem> others() {
     return List.of(
         new Problem(
@@ -105,14 +105,14 @@ class AlgorithmCacheTest {
   void everyOtherProblemIsAnother() {
     var components = Problem.class.getRecordComponents().length;
     var ofALayout = Layout.class.getRecordComponents().length;
-    // One for each thing that a problem has, and of a layout for each that it has.
+    // One per component of a problem, and one per component of a layout.
     assertThat(others()).doesNotHaveDuplicates().hasSize(components - 1 + ofALayout);
     cache().keep(PROBLEM, FIRST);
     var places =
         Stream.concat(Stream.of(PROBLEM), others().stream()).map(cache()::file).distinct().toList();
     assertThat(places).hasSize(1 + others().size());
     assertThat(others()).allMatch(other -> cache().find(other).isEmpty());
-    assertThat(said).isEmpty();
+    assertThat(warnings).isEmpty();
   }
 
   @Test
@@ -130,7 +130,7 @@ class AlgorithmCacheTest {
     assertThat(others).allMatch(other -> cache(folder, other).find(PROBLEM).isEmpty());
     assertThat(others.stream().map(other -> cache(folder, other).file(PROBLEM)).distinct())
         .hasSize(others.size());
-    assertThat(said).isEmpty();
+    assertThat(warnings).isEmpty();
   }
 
   @Test
@@ -149,12 +149,12 @@ class AlgorithmCacheTest {
             whole.replace("1579000", "1579001"),
             whole.replaceAll("sha256.*\n", ""),
             ofAnother)) {
-      said.clear();
+      warnings.clear();
       Files.writeString(file, damaged);
       var cache = cache();
       assertThat(cache.find(PROBLEM)).isEmpty();
       assertThat(cache.find(PROBLEM)).isEmpty();
-      assertThat(said)
+      assertThat(warnings)
           .containsExactly("the algorithm kept in " + file + " is damaged; it is measured again");
       cache.keep(PROBLEM, FIRST);
       assertThat(cache.find(PROBLEM)).contains(FIRST);
@@ -188,7 +188,7 @@ class AlgorithmCacheTest {
       }
     }
     assertThat(files()).containsExactly(cache().file(PROBLEM));
-    assertThat(said).isEmpty();
+    assertThat(warnings).isEmpty();
   }
 
   @Test
@@ -197,8 +197,8 @@ class AlgorithmCacheTest {
     var cache = cache(noFolder, H200);
     cache.keep(PROBLEM, FIRST);
     cache.keep(others().getFirst(), FIRST);
-    assertThat(said).hasSize(1);
-    assertThat(said.element())
+    assertThat(warnings).hasSize(1);
+    assertThat(warnings.element())
         .startsWith("chosen algorithms cannot be kept in " + noFolder)
         .endsWith("and are measured at every start; make it writable");
   }
@@ -209,7 +209,7 @@ class AlgorithmCacheTest {
     cache.keep(PROBLEM, FIRST);
     cache.refuse(PROBLEM, "cublasLt does not take it");
     cache.refuse(PROBLEM, "cublasLt does not take it");
-    assertThat(said)
+    assertThat(warnings)
         .containsExactly(
             "the algorithm kept in %s is not used: cublasLt does not take it; it is measured again"
                 .formatted(cache.file(PROBLEM)));

@@ -16,13 +16,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// cublasLt against plain loops, on numbers so small that every type here holds every sum exactly.
+/// Compares cublasLt with plain loops, on numbers so small that every type here holds every sum
+/// exactly.
 @SuppressWarnings("restricted")
 class LtTest {
   private static final long BYTES = 1 << 20;
   private static final int PADDING = 8;
 
-  /// Keeps the context from one test to the next, as it lives for as long as a rank does.
+  /// Keeps the context open across tests, as a rank does.
   private static boolean held;
 
   private Gpu gpu;
@@ -79,7 +80,7 @@ class LtTest {
     }
   }
 
-  /// 0 and 1.
+  /// Bits of 0 and 1.
   private static final byte[] E4M3 = {0, 0x38};
 
   private static final byte[] E5M2 = {0, 0x3c};
@@ -138,7 +139,7 @@ class LtTest {
       boolean bias) {
     var a = layout(type, m, k, transposedA);
     var b = layout(type == Lt.Type.E5M2 ? Lt.Type.E4M3 : type, k, n, transposedB);
-    if (type == Lt.Type.E4M3 || type == Lt.Type.E5M2) { // whose rows begin at multiples of 16
+    if (type == Lt.Type.E4M3 || type == Lt.Type.E5M2) { // rows must begin at multiples of 16
       a = new Layout(type, m, k, k + 16L, false);
       b = new Layout(b.type(), k, n, k + 16L, true);
     }

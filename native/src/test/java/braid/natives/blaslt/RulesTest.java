@@ -43,7 +43,7 @@ class RulesTest {
   void refusesWhatIsNoMultiplication() {
     refuses(
         plain(rows(BF16, 3, 5), rows(BF16, 6, 7), rows(BF16, 3, 7)),
-        "a is 3 x 5, b is 6 x 7 and d is 3 x 7, which is no multiplication");
+        "a is 3 x 5, b is 6 x 7 and d is 3 x 7, which cannot be multiplied");
     refuses(
         plain(rows(BF16, 3, 5), rows(BF16, 5, 7), columns(BF16, 3, 7)),
         "d is stored by columns and must be stored by rows");
@@ -69,7 +69,7 @@ class RulesTest {
     var e5m2 = Lt.Type.E5M2;
     refuses(
         plain(rows(e5m2, 16, 16), columns(e5m2, 16, 16), rows(BF16, 16, 16)),
-        "E5M2 is not multiplied with E5M2; make one of them E4M3");
+        "E5M2 times E5M2 is not supported; make one of them E4M3");
     refuses(
         plain(rows(E4M3, 16, 16), columns(E4M3, 16, 16), rows(e5m2, 16, 16)),
         "E4M3 times E4M3 gives one of [FP32, BF16, FP16, E4M3] but d is E5M2");
@@ -116,12 +116,12 @@ class RulesTest {
         gelu(24, 1),
         "the pre-activation's rows of 32 numbers must begin a multiple of 8 apart but begin 24"
             + " apart");
-    refuses(gelu(32, 2), "a batch has no room for a pre-activation each");
-    refuses(gelu(32, 0), "there are 0 multiplications in the batch and must be at least 1");
+    refuses(gelu(32, 2), "a batch cannot store pre-activations; use a batch of 1");
+    refuses(gelu(32, 0), "a batch must have at least 1 multiplication but has 0");
     var a = rows(BF16, 8, 16);
     refuses(
         new Problem(a, rows(BF16, 16, 32), rows(BF16, 8, 32), true, false, 32, 0, 1, 0, 0, 0),
-        "there is a pre-activation to store but no activation");
+        "a pre-activation is to be stored but there is no activation");
     refuses(
         new Problem(a, rows(BF16, 16, 32), rows(BF16, 8, 32), true, false, 0, -1, 1, 0, 0, 0),
         "the target is -1 multiprocessors; 0 means all");

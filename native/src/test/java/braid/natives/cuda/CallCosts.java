@@ -6,8 +6,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 
-/// What each call costs the host that enqueues it, in microseconds: medians of runs short enough
-/// that no queue is full. Needs a GPU, for copies between GPUs two; a benchmark, no test.
+/// Host time of each enqueuing call in microseconds: medians of runs short enough that no queue is
+/// full. Needs a GPU, and two for copies between GPUs. A benchmark, not a test.
 final class CallCosts {
   private static final int ROUNDS = 200;
   private static final int CALLS = 20;
@@ -38,9 +38,9 @@ final class CallCosts {
     cost("write of a peer's word", () -> stream.write(there, 1));
     cost("wait for a word", () -> stream.awaitAtLeast(here, 1));
     for (int count : new int[] {1, 2, 6}) {
-      var writes = operations(MemoryOperation.Kind.WRITE, there, count);
+      var writes = operations(MemoryOperation.Action.WRITE, there, count);
       cost(count + " writes in one call", () -> stream.memoryOperations(writes));
-      var waits = operations(MemoryOperation.Kind.AT_LEAST, here, count);
+      var waits = operations(MemoryOperation.Action.AT_LEAST, here, count);
       cost(count + " waits in one call", () -> stream.memoryOperations(waits));
     }
     cost("event", () -> stream.record(event));
@@ -56,10 +56,10 @@ final class CallCosts {
       cost("multiplication", gemm);
       Runnable copy = () -> stream.copy(here, there, BYTES);
       Runnable wait =
-          () -> stream.memoryOperations(operations(MemoryOperation.Kind.EQUAL, here, 2));
+          () -> stream.memoryOperations(operations(MemoryOperation.Action.EQUAL, here, 2));
       Runnable raise =
-          () -> stream.memoryOperations(operations(MemoryOperation.Kind.WRITE, there, 2));
-      // What the waits wait for.
+          () -> stream.memoryOperations(operations(MemoryOperation.Action.WRITE, there, 2));
+      // Satisfies the waits.
       stream.write(here, 1);
       graph("graph: 8 multiplications", List.of(), List.of(), gemm);
       graph("graph: 8 multiplications, 4 copies", List.of(), List.of(copy), gemm);
@@ -81,8 +81,8 @@ final class CallCosts {
     }
   }
 
-  /// A graph of two branches: what `first` gives and copies on one, multiplications on the other.
-  private void graph(String what, List<Runnable> first, List<Runnable> copies, Runnable gemm) {
+  /// Measures a graph of two branches: `first` and copies on one, multiplications on the other.
+  private void graph(String title, List<Runnable> first, List<Runnable> copies, Runnable gemm) {
     var events = new ArrayList<GpuEvent>();
     for (int i = 0; i < 8; i++) {
       events.add(gpu.event(false));
@@ -102,17 +102,17 @@ final class CallCosts {
     stream.await(events.get(7));
     try (var graph = stream.endCapture()) {
       graph.upload(stream);
-      cost(what + " (" + graph.nodes() + " nodes)", () -> graph.launch(stream), 2);
+      cost(title + " (" + graph.nodes() + " nodes)", () -> graph.launch(stream), 2);
     }
   }
 
   private static List<MemoryOperation> operations(
-      MemoryOperation.Kind kind, long address, int count) {
+      MemoryOperation.Action action, long address, int count) {
     var all = new ArrayList<MemoryOperation>();
     for (int i = 0; i < count; i++) {
       all.add(
           new MemoryOperation(
-              kind, address + 64L * i * (kind == MemoryOperation.Kind.WRITE ? 1 : 0), 1));
+              action, address + 64L * i * (action == MemoryOperation.Action.WRITE ? 1 : 0), 1));
     }
     return all;
   }
@@ -126,11 +126,11 @@ final class CallCosts {
     return range.address();
   }
 
-  private void cost(String what, Runnable call) {
-    cost(what, call, CALLS);
+  private void cost(String title, Runnable call) {
+    cost(title, call, CALLS);
   }
 
-  private void cost(String what, Runnable call, int calls) {
+  private void cost(String title, Runnable call, int calls) {
     var micros = new double[ROUNDS];
     for (int round = -ROUNDS; round < ROUNDS; round++) {
       long begin = System.nanoTime();
@@ -148,7 +148,7 @@ final class CallCosts {
         String.format(
             Locale.ROOT,
             "%-70s %7.2f us (p10 %.2f, p90 %.2f)",
-            what,
+            title,
             micros[ROUNDS / 2],
             micros[ROUNDS / 10],
             micros[ROUNDS * 9 / 10]));

@@ -19,7 +19,7 @@ class GpuErrorTest {
     assertThat(error)
         .hasMessage(
             "cuMemCreate failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory) on rank 3, device 3"
-                + " (NVIDIA H200); free memory or ask for less");
+                + " (NVIDIA H200); free memory or allocate less");
     assertThat(error.call()).isEqualTo("cuMemCreate");
     assertThat(error.code()).isEqualTo(2);
     assertThat(error.name()).isEqualTo("CUDA_ERROR_OUT_OF_MEMORY");
@@ -38,7 +38,7 @@ class GpuErrorTest {
     }
     assertThat(Remedies.ofMemory(4L << 30, 1L << 30, 8L << 30))
         .isEqualTo(
-            "4294967296 bytes were asked for and 1073741824 of 8589934592 are free; free memory or"
-                + " ask for less");
+            "4294967296 bytes were requested but 1073741824 of 8589934592 are free; free memory or"
+                + " allocate less");
   }
 }

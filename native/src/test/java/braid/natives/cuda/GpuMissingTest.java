@@ -7,7 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import braid.natives.load.BraidNativeMissing;
 import org.junit.jupiter.api.Test;
 
-/// What a machine without a GPU sees.
+/// Behavior of a machine without a GPU.
 class GpuMissingTest {
   @Test
   void oneLineSaysWhyAndNothingThrows() {

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import braid.natives.cuda.MemoryOperation.Kind;
+import braid.natives.cuda.MemoryOperation.Action;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
@@ -14,7 +14,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// Every call of the driver's, on the first GPU of this machine.
+/// Every driver call, on the first GPU of this machine.
 @SuppressWarnings("restricted")
 class GpuTest {
   private static final int COUNT = 1000;
@@ -103,7 +103,7 @@ class GpuTest {
     assertThatThrownBy(() -> gpu.allocate(1L << 50))
         .isInstanceOf(GpuError.class)
         .hasMessageStartingWith("cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory) on ")
-        .hasMessageContaining("1125899906842624 bytes were asked for and ");
+        .hasMessageContaining("1125899906842624 bytes were requested but ");
   }
 
   @Test
@@ -116,8 +116,8 @@ class GpuTest {
       other.awaitAtLeast(device, 5);
       other.memoryOperations(
           List.of(
-              new MemoryOperation(Kind.EQUAL, device, 6),
-              new MemoryOperation(Kind.WRITE, device + 8, 7)));
+              new MemoryOperation(Action.EQUAL, device, 6),
+              new MemoryOperation(Action.WRITE, device + 8, 7)));
       other.record(done);
       assertThat(done.isDone()).isFalse();
       stream.write(device, 6);
@@ -154,7 +154,7 @@ class GpuTest {
       assertThat(stream.isDone()).isTrue();
       assertThat(number(COUNT - 1)).isEqualTo(12f * (COUNT - 1));
       assertThatThrownBy(() -> kernel.launch(stream, 8, 128, 0, device, COUNT))
-          .hasMessage("scale takes 3 arguments but was given 2");
+          .hasMessage("scale takes 3 arguments but received 2");
       assertThatThrownBy(() -> kernel.launch(stream, 8, 128, 0, device, 1L, 2f))
           .hasMessage("argument 1 of scale takes 4 bytes but Long has 8");
     }
@@ -186,6 +186,6 @@ class GpuTest {
   void handlesAreOfWholeAllocations() {
     assertThat(Ipc.export(gpu, device)).hasSize(cudart.CU_IPC_HANDLE_SIZE);
     assertThatThrownBy(() -> Ipc.export(gpu, device + 16))
-        .hasMessageStartingWith("a handle is of a whole allocation but the address is 16 bytes");
+        .hasMessageStartingWith("a handle exports a whole allocation but the address is 16 bytes");
   }
 }

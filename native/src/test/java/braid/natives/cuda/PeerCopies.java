@@ -7,8 +7,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 
-/// What an all-gather in four chunks costs by the shape of its copies: the host that enqueues it,
-/// eagerly and as a graph, and the GPU that makes it. Needs two GPUs or more; a benchmark, no test.
+/// Cost of an all-gather in four chunks by the shape of its copies: host time to enqueue it,
+/// eagerly and as a graph, and GPU time to run it. Needs two or more GPUs. A benchmark, not a test.
 final class PeerCopies {
   private static final int CHUNKS = 4;
   private static final int ROUNDS = 100;
@@ -22,7 +22,7 @@ final class PeerCopies {
   private final GpuEvent begin;
   private final GpuEvent end;
 
-  /// How one chunk is brought.
+  /// Enqueues the copies of one chunk.
   private interface Shape {
     void chunk(int chunk);
   }
@@ -49,7 +49,7 @@ final class PeerCopies {
 
   private void run(long shard) {
     System.out.printf(
-        Locale.ROOT, "%d peers, %d KiB a peer, %d chunks%n", peers, shard >> 10, CHUNKS);
+        Locale.ROOT, "%d peers, %d KiB per peer, %d chunks%n", peers, shard >> 10, CHUNKS);
     long room = Math.max(shard, 2L << 20);
     var view = AddressRange.reserve(gpu, room * peers, 0);
     for (int peer = 0; peer < peers; peer++) {
@@ -78,7 +78,7 @@ final class PeerCopies {
           }
         });
     measure(
-        "one by one, a stream a peer",
+        "one by one, one stream per peer",
         shard,
         to,
         chunk -> {
@@ -102,18 +102,18 @@ final class PeerCopies {
         });
   }
 
-  private void measure(String what, long shard, long to, Shape shape) {
+  private void measure(String title, long shard, long to, Shape shape) {
     try {
       gpu.fill(to, (byte) 0, shard * peers);
       var first = streams.getFirst();
-      Runnable all = () -> layOut(shape);
+      Runnable all = () -> enqueueAll(shape);
       var eager = cost(all);
       var eagerGpu = duration(all);
       var right = right(to, shard);
       String recorded;
       try {
         first.beginCapture();
-        layOut(shape);
+        enqueueAll(shape);
         try (var graph = first.endCapture()) {
           graph.upload(first);
           gpu.fill(to, (byte) 0, shard * peers);
@@ -131,13 +131,13 @@ final class PeerCopies {
         }
       }
       System.out.printf(
-          "%-30s eager %s on the GPU %s %s | %s%n", what, eager, eagerGpu, right, recorded);
+          "%-30s eager %s on the GPU %s %s | %s%n", title, eager, eagerGpu, right, recorded);
     } catch (RuntimeException e) {
-      System.out.printf("%-30s %s%n", what, e.getMessage());
+      System.out.printf("%-30s %s%n", title, e.getMessage());
     }
   }
 
-  private void layOut(Shape shape) {
+  private void enqueueAll(Shape shape) {
     var first = streams.getFirst();
     first.record(marks.getFirst());
     for (var other : streams.subList(1, streams.size())) {

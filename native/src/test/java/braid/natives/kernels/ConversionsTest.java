@@ -22,7 +22,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// The kernels' conversions and bounds, compiled for this processor, against Java's.
+/// Compares the kernels' conversions and bounds, compiled for this processor, with Java's.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ConversionsTest {
   private static final String PROGRAM =
@@ -50,12 +50,12 @@ class ConversionsTest {
       }
       """;
 
-  /// At, beside and halfway between what the narrower types can hold.
+  /// Lower halves of fp32 bits: at, next to and halfway between the values of narrower types.
   private static final int[] LOWER_HALVES = {
     0, 1, 0xfff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xffff
   };
 
-  /// The program's functions.
+  /// Functions of the program.
   private record Compiled(
       MethodHandle widened,
       MethodHandle narrowed,
@@ -165,7 +165,7 @@ class ConversionsTest {
       for (int lower : LOWER_HALVES) {
         float value = Float.intBitsToFloat((upper << 16) | lower);
         int bits = (int) narrowed.invokeExact(type.code(), value);
-        // What a NaN carries on to fp16 is the processor's own business; that it is one is not.
+        // The payload of a NaN in fp16 depends on the processor; that it is a NaN does not.
         boolean same =
             Float.isNaN(value)
                 ? Float.isNaN(type.widen(bits)) && sign(type, bits) == ((upper >>> 15) == 1)

@@ -18,7 +18,7 @@ class KernelCacheTest {
 
   @TempDir private Path folder;
   private KernelCompiler compiler;
-  private final List<String> said = new ArrayList<>();
+  private final List<String> warnings = new ArrayList<>();
 
   @BeforeEach
   void open() {
@@ -33,11 +33,11 @@ class KernelCacheTest {
   }
 
   private byte[] compiled(String kernel, Path where) {
-    return new KernelCache(where, said::add).compiled(sources(kernel), compiler, ARCHITECTURE);
+    return new KernelCache(where, warnings::add).compiled(sources(kernel), compiler, ARCHITECTURE);
   }
 
   private Path file(String kernel) {
-    return new KernelCache(folder, said::add).file(sources(kernel), compiler, ARCHITECTURE);
+    return new KernelCache(folder, warnings::add).file(sources(kernel), compiler, ARCHITECTURE);
   }
 
   @Test
@@ -45,11 +45,11 @@ class KernelCacheTest {
     var first = compiled("one", folder);
     assertThat(folder.toFile().list()).hasSize(1);
     assertThat(file("one").getFileName().toString()).matches("[0-9a-f]{64}-sm_90a\\.cubin");
-    // What another program left under this name is what is read, so nothing was compiled.
+    // The file's content is returned although another program wrote it, so nothing was compiled.
     compiled("two", folder);
     Files.copy(file("two"), file("one"), StandardCopyOption.REPLACE_EXISTING);
     assertThat(compiled("one", folder)).isEqualTo(compiled("two", folder)).isNotEqualTo(first);
-    assertThat(said).isEmpty();
+    assertThat(warnings).isEmpty();
   }
 
   @Test
@@ -62,7 +62,7 @@ class KernelCacheTest {
     assertThat(compiled("one", folder)).isEqualTo(first);
     Files.write(file, new byte[] {1, 2, 3});
     assertThat(compiled("one", folder)).isEqualTo(first);
-    assertThat(said)
+    assertThat(warnings)
         .containsExactly("compiled kernels in " + file + " are damaged; they are compiled again");
     assertThat(compiled("one", folder)).isEqualTo(first);
     assertThat(folder.toFile().list()).hasSize(1);
@@ -73,8 +73,8 @@ class KernelCacheTest {
     var file = Files.writeString(folder.resolve("file"), "");
     var first = compiled("one", file);
     assertThat(compiled("one", file)).isEqualTo(first);
-    assertThat(said).hasSize(1);
-    assertThat(said.getFirst())
+    assertThat(warnings).hasSize(1);
+    assertThat(warnings.getFirst())
         .startsWith("compiled kernels cannot be kept in " + file)
         .endsWith("and are compiled at every start; make it writable");
   }

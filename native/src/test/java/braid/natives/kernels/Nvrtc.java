@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.natives.load.Libraries;
 
-/// The compiler for tests: of a toolkit, or of the redist jar that `-Pnvrtc` puts on the class
-/// path.
+/// Provides the compiler for tests: of a toolkit, or of the redist jar that `-Pnvrtc` adds to the
+/// class path.
 final class Nvrtc {
   private Nvrtc() {}
 

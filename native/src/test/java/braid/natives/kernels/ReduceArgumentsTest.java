@@ -61,9 +61,9 @@ class ReduceArgumentsTest {
   void refusesWhatTheKernelsCannotAdd() {
     var part = new Part(0x1000, ElementType.FP16);
     assertThatThrownBy(() -> sum(List.of(), 0x4000, ElementType.FP16))
-        .hasMessage("a sum has 1..16 parts but was given 0");
+        .hasMessage("a sum must have 1..16 parts but has 0");
     assertThatThrownBy(() -> sum(Collections.nCopies(17, part), 0x4000, ElementType.FP16))
-        .hasMessage("a sum has 1..16 parts but was given 17");
+        .hasMessage("a sum must have 1..16 parts but has 17");
     assertThatThrownBy(() -> sum(List.of(part), 0x4001, ElementType.FP16))
         .hasMessage("the sum of FP16 must lie at a multiple of 2 bytes but was at 4001");
   }

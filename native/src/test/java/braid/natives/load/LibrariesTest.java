@@ -8,7 +8,7 @@ import braid.natives.load.Libraries.Library;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// The libraries of this machine, whichever it has.
+/// Libraries of this machine, whichever are installed.
 class LibrariesTest {
   @ParameterizedTest
   @EnumSource

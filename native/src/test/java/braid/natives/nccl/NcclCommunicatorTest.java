@@ -21,7 +21,7 @@ import java.util.concurrent.Future;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// Ranks are threads here, each with a GPU: two where there are two, else one.
+/// Ranks are threads here, each with its own GPU: two ranks if there are two GPUs, else one.
 class NcclCommunicatorTest {
   private static final Duration LONG = Duration.ofSeconds(60);
   private static final int COUNT = 1 << 20;
@@ -83,7 +83,7 @@ class NcclCommunicatorTest {
   @Test
   void gathersByCopyEnginesFromWindows() throws Exception {
     assumeTrue(Nccl.has("ncclAlltoAll"), "copy-engine collectives need NCCL 2.28");
-    assumeTrue(Gpu.count() > 1, "a window of one rank is no window; this machine has one GPU");
+    assumeTrue(Gpu.count() > 1, "windows need two ranks; this machine has one GPU");
     onAll(
         COPY_ENGINES,
         (rank, gpu, communicator, stream) -> {
@@ -107,7 +107,7 @@ class NcclCommunicatorTest {
   }
 
   @Test
-  void aRankThatWaitsForNobodyIsSaidSo() {
+  void joiningWithoutTheOtherRanksTimesOut() {
     try (var gpu = Gpu.open(0, "the test")) {
       assertThatThrownBy(
               () ->
@@ -152,12 +152,13 @@ class NcclCommunicatorTest {
         });
   }
 
-  /// What a rank does.
+  /// Work of one rank.
   private interface Body {
     void run(int rank, Gpu gpu, NcclCommunicator communicator, GpuStream stream);
   }
 
-  private static void onAll(NcclCommunicator.Configuration how, Body body) throws Exception {
+  private static void onAll(NcclCommunicator.Configuration configuration, Body body)
+      throws Exception {
     var size = Math.min(2, Gpu.count());
     var id = Nccl.uniqueId();
     try (var threads = Executors.newFixedThreadPool(size)) {
@@ -171,7 +172,8 @@ class NcclCommunicatorTest {
                       try (var gpu = Gpu.open(number, "rank " + number);
                           var stream = gpu.stream(gpu.leastPriority());
                           var communicator =
-                              NcclCommunicator.join(gpu, id, number, size, how, () -> {}, LONG)) {
+                              NcclCommunicator.join(
+                                  gpu, id, number, size, configuration, () -> {}, LONG)) {
                         body.run(number, gpu, communicator, stream);
                       }
                       return true;

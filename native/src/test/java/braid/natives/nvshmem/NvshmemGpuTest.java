@@ -11,7 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
-/// A group of one, because a process can be one rank only.
+/// A group of one rank, because a process can be one rank only.
 class NvshmemGpuTest {
   private static final long HEAP_BYTES = 64L << 20;
   private static final long BYTES = 1L << 20;

@@ -30,7 +30,7 @@ class NvshmemTest {
     }
   }
 
-  /// Needs the driver's library but no GPU: ranks meet over sockets.
+  /// Needs the driver's library but no GPU: ranks join over sockets.
   @Test
   void makesAnIdAndKeepsItsHeap() {
     for (var library : List.of(Libraries.Library.CUDA_DRIVER, Libraries.Library.NVSHMEM)) {
@@ -40,7 +40,7 @@ class NvshmemTest {
     assertThat(id).hasSize(128);
     assertThat(Nvshmem.uniqueId(64L << 20)).isNotEqualTo(new byte[128]);
     assertThatThrownBy(() -> Nvshmem.uniqueId(1L << 30))
-        .hasMessageContaining("67108864 bytes in this process but 1073741824 were asked for");
+        .hasMessageContaining("67108864 bytes in this process but 1073741824 were requested");
   }
 
   @Test

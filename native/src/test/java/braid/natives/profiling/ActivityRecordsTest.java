@@ -12,7 +12,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// Records are written here as the header lays them out, field by field.
+/// Writes records field by field, as the header lays them out.
 class ActivityRecordsTest {
   private final Arena arena = Arena.ofAuto();
   private final GraphNodes nodes = new GraphNodes();
@@ -25,7 +25,7 @@ class ActivityRecordsTest {
         .isEqualTo(
             List.of(
                 new Cupti.Kernel(
-                    new Cupti.Belonging(-1, -1, 0, 3),
+                    new Cupti.Correlation(-1, -1, 0, 3),
                     1500,
                     1700,
                     13,
@@ -51,7 +51,7 @@ class ActivityRecordsTest {
         .isEqualTo(
             List.of(
                 new Cupti.Copy(
-                    new Cupti.Belonging(-1, -1, 0, 0),
+                    new Cupti.Correlation(-1, -1, 0, 0),
                     1040,
                     1060,
                     14,
@@ -83,7 +83,7 @@ class ActivityRecordsTest {
         .isEqualTo(
             List.of(
                 new Cupti.Copy(
-                    new Cupti.Belonging(-1, -1, 77, 4),
+                    new Cupti.Correlation(-1, -1, 77, 4),
                     1007,
                     1009,
                     15,
@@ -111,7 +111,7 @@ class ActivityRecordsTest {
         .isEqualTo(
             List.of(
                 new Cupti.Fill(
-                    new Cupti.Belonging(-1, -1, 78, 5),
+                    new Cupti.Correlation(-1, -1, 78, 5),
                     1001,
                     1002,
                     16,
@@ -126,7 +126,7 @@ class ActivityRecordsTest {
     records.add(copy(92, 3, 4));
     records.add(external(ActivityRecords.EXTERNAL_KIND, 8, 92));
     records.add(copy(95, 5, 6));
-    records.add(external(1, 9, 95)); // another tool's
+    records.add(external(1, 9, 95)); // of another tool
     assertThat(records.all())
         .extracting(Cupti.Activity::externalId)
         .containsExactly(5_000_000_000L, 8L, -1L);
@@ -141,8 +141,9 @@ class ActivityRecordsTest {
     records.add(kernel(91, 200, 1, 2));
     records.add(kernel(91, 201, 3, 4));
     assertThat(records.all())
-        .extracting(Cupti.Activity::belonging)
-        .containsExactly(new Cupti.Belonging(42, 7, 200, 3), new Cupti.Belonging(-1, 7, 201, 3));
+        .extracting(Cupti.Activity::correlation)
+        .containsExactly(
+            new Cupti.Correlation(42, 7, 200, 3), new Cupti.Correlation(-1, 7, 201, 3));
   }
 
   @Test

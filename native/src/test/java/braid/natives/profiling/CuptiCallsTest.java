@@ -15,7 +15,7 @@ import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// Against the library itself, which needs no GPU for this.
+/// Calls the library itself, which needs no GPU for this.
 class CuptiCallsTest {
   @BeforeEach
   void needsTheLibrary() {
@@ -41,8 +41,8 @@ class CuptiCallsTest {
     assertThat(calls.name(123456)).isEqualTo("CUptiResult 123456");
   }
 
-  /// The library steps from record to record by its own sizes, so none may be smaller than what is
-  /// read of it here.
+  /// The library steps from record to record by its own sizes, so none may be smaller than the part
+  /// that is read.
   @Test
   void recordsAreAsLongAsWhatIsReadOfThem() throws Throwable {
     var calls = CuptiCalls.load();
@@ -66,7 +66,7 @@ class CuptiCallsTest {
     }
   }
 
-  /// How far apart CUPTI takes two records of a kind to be.
+  /// Distance between two records of a kind according to CUPTI.
   private static long step(CuptiCalls calls, int kind) throws Throwable {
     try (var arena = Arena.ofConfined()) {
       var buffer = arena.allocate(4096, 8);

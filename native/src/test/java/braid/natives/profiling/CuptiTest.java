@@ -90,7 +90,7 @@ class CuptiTest {
               .extracting(Cupti.Activity::externalId)
               .containsExactly(41L, 42L, 41L, 42L, 41L, 42L);
           assertThat(activities)
-              .extracting(activity -> activity.belonging().launchId())
+              .extracting(activity -> activity.correlation().launchId())
               .containsExactly(100L, 100L, 101L, 101L, 102L, 102L);
         }
       }

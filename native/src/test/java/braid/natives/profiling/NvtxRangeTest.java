@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
-/// With or without the library, as this machine has it.
+/// Runs with or without the library, whichever this machine has.
 class NvtxRangeTest {
   @Test
   void rangesNestAndThrowNothing() {
@@ -27,11 +27,11 @@ class NvtxRangeTest {
 
   @Test
   void aNameIsOnlyMadeWhereThereIsALibrary() {
-    var made = new AtomicInteger();
+    var computed = new AtomicInteger();
     for (int i = 0; i < 3; i++) {
-      NvtxRange.named(() -> "kept " + made.incrementAndGet()).open().close();
-      NvtxRange.open(() -> "made for once " + made.incrementAndGet()).close();
+      NvtxRange.named(() -> "kept " + computed.incrementAndGet()).open().close();
+      NvtxRange.open(() -> "for one use " + computed.incrementAndGet()).close();
     }
-    assertThat(made).hasValue(NvtxRange.library().isPresent() ? 6 : 0);
+    assertThat(computed).hasValue(NvtxRange.library().isPresent() ? 6 : 0);
   }
 }

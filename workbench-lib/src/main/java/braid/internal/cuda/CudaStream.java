@@ -233,7 +233,7 @@ final class CudaStream implements Stream {
   @Override
   public void raise(Work work, Signals signals, int rank, int slot) {
     long word = signals.word(rank, slot).address();
-    operate(() -> new MemoryOperation(MemoryOperation.Kind.WRITE, word, value()));
+    operate(() -> new MemoryOperation(MemoryOperation.Action.WRITE, word, value()));
   }
 
   @Override
@@ -246,7 +246,9 @@ final class CudaStream implements Stream {
           awaited.add(word, value, work, raiser);
           recorder.enqueueWait(name(), work);
           return new MemoryOperation(
-              recording ? MemoryOperation.Kind.EQUAL : MemoryOperation.Kind.AT_LEAST, word, value);
+              recording ? MemoryOperation.Action.EQUAL : MemoryOperation.Action.AT_LEAST,
+              word,
+              value);
         });
   }
 

@@ -45,7 +45,7 @@ public record Cores(List<Integer> processors, boolean yielding) {
       var _ = LibC.runOn(processors);
     }
     if (yielding) {
-      var _ = LibC.yieldBy(YIELDING_STEPS);
+      var _ = LibC.lowerPriorityBy(YIELDING_STEPS);
     }
   }
 }

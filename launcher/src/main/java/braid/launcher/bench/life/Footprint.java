@@ -7,15 +7,15 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// What the front and its ranks hold: threads and open files as Linux counts them, of the front
-/// first, then of each rank; and what of the front's heap is in use after a collection.
+/// Resources of the front and its ranks: threads and open files as Linux counts them, of the front
+/// first and then of each rank, and the front's used heap after a collection.
 ///
-/// @param threads of each process
-/// @param files descriptors of each process
+/// @param threads threads of each process
+/// @param files file descriptors of each process
 public record Footprint(List<Integer> threads, List<Integer> files, double heapMiB) {
   private static final double BYTES_PER_MIB = 1 << 20;
 
-  /// This process and those it started.
+  /// Measures this process and its children.
   static Footprint now() {
     var front = ProcessHandle.current();
     var pids =

@@ -16,7 +16,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// `braid bench life`: whether a session grows slow or large with the cells it has run.
+/// `braid bench life`: growth of a session's latency and memory with the number of cells.
 @Command(
     name = "life",
     description = "Runs hundreds of cells in a row and compares the last with the first.",
@@ -36,13 +36,13 @@ public final class LifeCommand implements Callable<Integer> {
   @Option(
       names = "--cells",
       paramLabel = "COUNT",
-      description = "Cells that count, a fifth of each kind. Default: ${DEFAULT-VALUE}.")
+      description = "Timed cells, a fifth of each kind. Default: ${DEFAULT-VALUE}.")
   private int cells = 500;
 
   @Option(
       names = "--warm-up",
       paramLabel = "COUNT",
-      description = "Cells before them that do not. Default: ${DEFAULT-VALUE}.")
+      description = "Warm-up cells. Default: ${DEFAULT-VALUE}.")
   private int warmUp = 100;
 
   @Spec private CommandSpec spec = CommandSpec.create();
@@ -84,27 +84,27 @@ public final class LifeCommand implements Callable<Integer> {
   private void print(LifeRun run) {
     var out = spec.commandLine().getOut();
     out.println(
-        "%d cells on %d ranks after %d that warm up: declarations, expressions, prints, methods, failures in turn"
+        "%d cells on %d ranks after %d warm-up cells: declarations, expressions, prints, methods, failures in turn"
             .formatted(cells, ranks, warmUp));
-    out.println(times("a cell", run.millis()));
-    out.println(times("the front's computing for it", run.cpuMillis()));
+    out.println(times("time per cell", run.millis()));
+    out.println(times("CPU time of the front per cell", run.cpuMillis()));
     line("threads, front and ranks", run.warm().threads(), run.end().threads());
     line("open files, front and ranks", run.warm().files(), run.end().files());
     out.println(
         String.format(
             Locale.ROOT,
-            "heap of the front after a collection: %.1f MiB when warm, %.1f MiB in the end",
+            "heap of the front after a collection: %.1f MiB after the warm-up, %.1f MiB at the end",
             run.warm().heapMiB(),
             run.end().heapMiB()));
     out.flush();
   }
 
-  private static String times(String what, List<Double> cells) {
+  private static String times(String title, List<Double> cells) {
     double growth = LifeRun.growth(cells);
     return String.format(
         Locale.ROOT,
         "%s, median of the first %d: %.1f ms, of the last: %.1f ms: × %.2f (limit %.1f: %s)",
-        what,
+        title,
         LifeRun.WINDOW,
         LifeRun.first(cells),
         LifeRun.last(cells),
@@ -113,9 +113,9 @@ public final class LifeCommand implements Callable<Integer> {
         growth <= MAX_GROWTH ? "met" : "not met");
   }
 
-  private void line(String what, List<Integer> warm, List<Integer> end) {
+  private void line(String title, List<Integer> warm, List<Integer> end) {
     spec.commandLine()
         .getOut()
-        .println("%s: %s when warm, %s in the end".formatted(what, warm, end));
+        .println("%s: %s after the warm-up, %s at the end".formatted(title, warm, end));
   }
 }

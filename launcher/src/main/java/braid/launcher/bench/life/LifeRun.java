@@ -1,6 +1,6 @@
 package braid.launcher.bench.life;
 
-import braid.launcher.bench.Captured;
+import braid.launcher.bench.CapturedOutput;
 import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
 import braid.model.BraidException;
@@ -9,18 +9,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntConsumer;
 
-/// A session's long life: cells of every kind in turn, one after the other, each checked, and what
-/// the session holds when it is warm and in the end.
+/// A long run of a session: cells of every kind in turn, each checked, and the session's resources
+/// after the warm-up and at the end.
 ///
-/// @param millis what each cell after the warm-up took
-/// @param cpuMillis what of that the front computed, which other programs on the machine do not
-///   stretch
+/// @param millis time of each cell after the warm-up
+/// @param cpuMillis CPU time of the front for each of them, which other load does not change
 public record LifeRun(
     int warmUp, List<Double> millis, List<Double> cpuMillis, Footprint warm, Footprint end) {
-  private record Took(double millis, double cpuMillis) {}
+  private record CellTime(double millis, double cpuMillis) {}
 
-  /// In turn; a window of [#WINDOW] cells holds each as often.
-  private enum Kind {
+  /// Cells in turn; a window of [#WINDOW] cells holds each kind equally often.
+  private enum LifeCell {
     DECLARATION,
     EXPRESSION,
     PRINTING,
@@ -51,7 +50,7 @@ public record LifeRun(
 
   public static final int WINDOW = 50;
 
-  /// @param progress is told the number of each cell
+  /// @param progress receives the number of each cell
   public static LifeRun of(Session session, int warmUp, int cells, IntConsumer progress) {
     var millis = new ArrayList<Double>();
     var cpuMillis = new ArrayList<Double>();
@@ -70,9 +69,9 @@ public record LifeRun(
     return new LifeRun(warmUp, List.copyOf(millis), List.copyOf(cpuMillis), warm, Footprint.now());
   }
 
-  private static Took run(Session session, int number) {
-    var kind = Kind.values()[number % Kind.values().length];
-    var text = new Captured();
+  private static CellTime run(Session session, int number) {
+    var kind = LifeCell.values()[number % LifeCell.values().length];
+    var text = new CapturedOutput();
     var cell = new Cell("cell " + (number + 1), kind.source(number));
     var threads = ManagementFactory.getThreadMXBean();
     long cpuStart = threads.getCurrentThreadCpuTime();
@@ -82,16 +81,16 @@ public record LifeRun(
     double cpuMillis = (threads.getCurrentThreadCpuTime() - cpuStart) / 1e6;
     outcome.result().ifPresent(result -> text.stdout(result.text()));
     var failure = outcome.failure().map(f -> f.name()).orElse("");
-    var said = text.printed() + failure.substring(failure.lastIndexOf('.') + 1);
-    if (!said.equals(kind.expected(number))) {
+    var actual = text.printed() + failure.substring(failure.lastIndexOf('.') + 1);
+    if (!actual.equals(kind.expected(number))) {
       throw new BraidException(
-          "%s should say \"%s\" but said \"%s\""
-              .formatted(cell.source(), kind.expected(number).strip(), said));
+          "%s must print \"%s\" but printed \"%s\""
+              .formatted(cell.source(), kind.expected(number).strip(), actual));
     }
-    return new Took(millis, cpuMillis);
+    return new CellTime(millis, cpuMillis);
   }
 
-  /// How much more the last take than the first.
+  /// Ratio of the last cells' time to the first ones'.
   static double growth(List<Double> cells) {
     return last(cells) / first(cells);
   }
@@ -104,7 +103,7 @@ public record LifeRun(
     return median(cells.subList(cells.size() - WINDOW, cells.size()));
   }
 
-  /// The last cells' latency over the first's.
+  /// Ratio of the last cells' latency to the first ones'.
   public double growth() {
     return growth(millis);
   }

@@ -1,4 +1,4 @@
-/// Whether a session that has run hundreds of cells is as quick and as small as a young one.
+/// Measures whether a session stays fast and small over hundreds of cells.
 @NullMarked
 package braid.launcher.bench.life;
 

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// The report's table as words, for whichever face shows it.
+/// The report's table as text, for every output format.
 final class Columns {
   static final String NOTHING = "–";
 
@@ -12,14 +12,14 @@ final class Columns {
 
   static List<String> head(FrontReport report) {
     var head = new ArrayList<String>();
-    head.add("what");
+    head.add("measurement");
     for (int ranks : report.rankCounts()) {
       head.add(ranks == 1 ? "1 rank" : ranks + " ranks");
     }
     head.add("limit");
     head.add("verdict");
     head.add("ipyparallel, %d engines".formatted(FrontReport.PEER_ENGINES));
-    head.add("Braid ÷ it");
+    head.add("Braid ÷ ipyparallel");
     return head;
   }
 
@@ -75,7 +75,7 @@ final class Columns {
             .formatted(number(measure.median()), number(measure.low()), number(measure.high()));
   }
 
-  /// Three significant digits: more would be noise.
+  /// Formats three significant digits: more would be noise.
   private static String number(double value) {
     if (value == Math.rint(value) || value >= 100) {
       return String.format(Locale.ROOT, "%.0f", value);

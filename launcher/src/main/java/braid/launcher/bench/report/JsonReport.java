@@ -6,10 +6,10 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.util.TreeMap;
 
-/// The report for programs: `{"front": 1, "machine": {…}, "rows": [{"what", "unit", "braid":
-/// {RANKS: MEASURE}, "limit"?, "limit_ranks"?, "verdict"?, "ipyparallel"?: MEASURE, "ratio"?}],
-/// "expression_stages": {RANKS: {STAGE: MEASURE}}, "remarks": […]}`, a MEASURE being `{"median",
-/// "low", "high", "repeats"}`. `front` is raised if the shape ever changes.
+/// The report as JSON: `{"front": 1, "machine": {…}, "rows": [{"what", "unit", "braid": {RANKS:
+/// MEASURE}, "limit"?, "limit_ranks"?, "verdict"?, "ipyparallel"?: MEASURE, "ratio"?}],
+/// "expression_stages": {RANKS: {STAGE: MEASURE}}, "remarks": […]}`, where MEASURE is `{"median",
+/// "low", "high", "repeats"}`. `front` is the version of this shape.
 public final class JsonReport {
   private static final int SHAPE = 1;
   private static final Gson GSON =

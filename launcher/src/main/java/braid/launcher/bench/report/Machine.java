@@ -8,8 +8,8 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.Locale;
 
-/// Where and when it was measured. The load is the number of processes that wanted a core in the
-/// minute before: above zero, somebody else was working here too.
+/// Machine and time of a measurement. The load is the average number of runnable processes in the
+/// minute before; above zero, other programs were running.
 public record Machine(
     Instant when,
     String processor,
@@ -44,7 +44,7 @@ public record Machine(
           .findFirst()
           .orElse(otherwise);
     } catch (IOException e) {
-      return otherwise; // not a Linux: what the JVM knows has to do
+      return otherwise; // not Linux: use the JVM's own facts
     }
   }
 

@@ -2,13 +2,13 @@ package braid.launcher.bench.report;
 
 import java.util.List;
 
-/// The report as a page of `docs/results`.
+/// The report as a Markdown page of `docs/results`.
 public final class MarkdownReport {
   private MarkdownReport() {}
 
   public static String of(FrontReport report) {
     var text = new StringBuilder();
-    text.append("# What Braid's front costs\n\n");
+    text.append("# Cost of Braid's front\n\n");
     text.append("Measured by `braid bench front` on ")
         .append(report.machine().when())
         .append(":\n")
@@ -17,7 +17,7 @@ public final class MarkdownReport {
     table(text, Columns.head(report), Columns.rows(report));
     text.append('\n');
     report.remarks().forEach(remark -> text.append("- ").append(remark).append('\n'));
-    text.append("\n## Where the time of an expression cell goes\n\n");
+    text.append("\n## Time of an expression cell by stage\n\n");
     table(text, Columns.stageHead(report), Columns.stageRows(report));
     return text.toString();
   }

@@ -3,14 +3,14 @@ package braid.launcher.bench.report;
 import braid.model.Spread;
 import java.util.List;
 
-/// A measured quantity: its median, and between what most of the repeats were.
+/// A measured quantity: its median, and the range of most repeats.
 public record Measure(double median, double low, double high, int repeats) {
-  /// For a few repeats: all of them.
+  /// Returns the full range of a few repeats.
   public static Measure range(List<Double> values) {
     return between(values, 0, 1);
   }
 
-  /// For many repeats: all but the lowest and highest tenth.
+  /// Returns the range between the 10th and the 90th percentile of many repeats.
   public static Measure tenths(List<Double> values) {
     return between(values, 0.1, 0.9);
   }
@@ -24,7 +24,7 @@ public record Measure(double median, double low, double high, int repeats) {
         array.length);
   }
 
-  /// A number that is what it is: a count, or a ratio of medians.
+  /// Returns an exact value: a count, or a ratio of medians.
   public static Measure exactly(double value) {
     return new Measure(value, value, value, 1);
   }

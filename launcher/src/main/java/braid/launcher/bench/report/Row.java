@@ -3,14 +3,14 @@ package braid.launcher.bench.report;
 import java.util.Map;
 import java.util.Optional;
 
-/// One thing that was measured: for Braid by number of ranks, and for the peer.
+/// One measured quantity: for Braid by number of ranks, and for the peer.
 public record Row(
     String what,
     String unit,
     Map<Integer, Measure> byRanks,
     Optional<Limit> limit,
     Optional<Measure> peer) {
-  /// What the median may at most be, and with how many ranks.
+  /// Upper limit of the median, at a number of ranks.
   public record Limit(double most, int ranks) {}
 
   public enum Verdict {
@@ -42,7 +42,7 @@ public record Row(
         });
   }
 
-  /// Braid's median over the peer's, both with as many ranks as the peer has engines.
+  /// Ratio of Braid's median to the peer's, with the same number of ranks and engines.
   Optional<Double> ratio() {
     var braid = Optional.ofNullable(byRanks.get(FrontReport.PEER_ENGINES));
     return braid.flatMap(b -> peer.map(p -> b.median() / p.median()));

@@ -2,7 +2,7 @@ package braid.launcher.bench.report;
 
 import java.util.List;
 
-/// The report for a terminal.
+/// The report as text for a terminal.
 public final class TextReport {
   private TextReport() {}
 

@@ -1,4 +1,4 @@
-/// What a benchmark of Braid found, and how it is shown: as text, Markdown and JSON.
+/// Results of a benchmark of Braid as text, Markdown and JSON.
 @NullMarked
 package braid.launcher.bench.report;
 

@@ -4,11 +4,12 @@ import braid.Capabilities;
 import com.google.gson.JsonObject;
 import java.util.List;
 
-/// One combination of what Braid can or cannot do. A collective by itself has no way.
+/// One combination of task, way, transport and memory, and whether Braid supports it. A collective
+/// outside a pipeline has no way.
 ///
-/// @param task the pattern, or the collective
-/// @param way the method
-/// @param reason limits where it is supported, else why it is not
+/// @param task pattern or collective
+/// @param way method
+/// @param reason limits if it is supported, else why it is not
 record Ability(
     String task,
     String way,
@@ -51,7 +52,7 @@ record Ability(
         .toList();
   }
 
-  /// @param taskName what a task is here: a pattern or a collective
+  /// @param taskName name of the task's field: pattern or collective
   JsonObject json(String taskName) {
     var json = new JsonObject();
     json.addProperty(taskName, task);

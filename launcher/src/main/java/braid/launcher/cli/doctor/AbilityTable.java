@@ -28,10 +28,10 @@ final class AbilityTable {
 
   List<String> lines() {
     var lines = new ArrayList<String>();
-    lines.add("What can be overlapped, on the %s backend:".formatted(backend));
+    lines.add("Overlapped patterns on the %s backend:".formatted(backend));
     lines.addAll(grid.lines(overlaps, Ability::way, AbilityTable::answers));
     if (!collectives.isEmpty()) {
-      lines.add("Collectives by themselves:");
+      lines.add("Collectives:");
       lines.addAll(collectives());
     }
     var notes = grid.notes();

@@ -8,8 +8,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// What ranks on GPUs keep on disk, since it takes time to find out: where it is, how much, and how
-/// to be rid of it.
+/// Check of the cache of ranks on GPUs: its place, its content, and how to clear it.
 final class CacheCheck {
   private static final String ID = "cache";
 
@@ -22,7 +21,7 @@ final class CacheCheck {
           ID,
           "%s cannot be written: kernels are compiled and GEMM algorithms measured at every start"
               .formatted(folder),
-          "make it writable, or name another: BRAID_CACHE");
+          "make it writable, or set BRAID_CACHE to another folder");
     }
     try {
       long kernels = files(folder.resolve(KERNELS));
@@ -31,22 +30,25 @@ final class CacheCheck {
           ID,
           ID,
           kernels + algorithms == 0
-              ? folder + ", nothing in it yet"
-              : "%s: %d of compiled kernels, %d of chosen GEMM algorithms; to have them made anew: rm -r %s/{%s,%s}"
+              ? folder + ", empty"
+              : "%s: %d of compiled kernels, %d of chosen GEMM algorithms; to recreate them: rm -r %s/{%s,%s}"
                   .formatted(folder, kernels, algorithms, folder, KERNELS, ALGORITHMS));
     } catch (IOException | UncheckedIOException e) {
       return Check.absent(
-          ID, ID, "%s cannot be read: %s".formatted(folder, e), "name another: BRAID_CACHE");
+          ID,
+          ID,
+          "%s cannot be read: %s".formatted(folder, e),
+          "set BRAID_CACHE to another folder");
     }
   }
 
-  /// What is not there yet is made by the first rank.
+  /// Returns true if the folder can be written or created.
   private static boolean canBeWritten(Path folder) {
-    var there = folder.toAbsolutePath();
-    while (!Files.exists(there) && there.getParent() != null) {
-      there = there.getParent();
+    var existing = folder.toAbsolutePath();
+    while (!Files.exists(existing) && existing.getParent() != null) {
+      existing = existing.getParent();
     }
-    return Files.isDirectory(there) && Files.isWritable(there);
+    return Files.isDirectory(existing) && Files.isWritable(existing);
   }
 
   private static long files(Path folder) throws IOException {

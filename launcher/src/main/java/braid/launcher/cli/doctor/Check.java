@@ -3,14 +3,14 @@ package braid.launcher.cli.doctor;
 import java.util.Locale;
 import java.util.Optional;
 
-/// One thing that `doctor` looked for. `id` is stable, for programs; `value` says what is here, or
-/// why it is not; `remedy` what to do about it.
+/// One result of `doctor`. `id` is stable, for programs; `value` describes it or why it is missing;
+/// `remedy` is what to do about it.
 record Check(String id, String title, State state, String value, Optional<String> remedy) {
   enum State {
     OK,
-    /// Not here, and Braid does without.
+    /// Missing but optional.
     ABSENT,
-    /// Not here, and Braid needs it.
+    /// Missing but required.
     MISSING;
 
     String word() {

@@ -5,9 +5,9 @@ import braid.natives.cuda.GpuError;
 import braid.natives.cuda.VirtualMemory;
 import braid.natives.load.BraidNativeMissing;
 
-/// What CUDA itself says, asked by opening its first GPU as a rank would.
+/// CUDA as a rank sees it: opens the first GPU.
 ///
-/// @param missing why no rank can use a GPU; empty where one can
+/// @param missing why no rank can use a GPU; empty if one can
 record Cuda(String missing, String words, boolean sharesVirtualMemory) {
   static Cuda absent(String why) {
     return new Cuda(why, "", false);

@@ -25,17 +25,20 @@ import picocli.CommandLine.Spec;
 /// `braid doctor`. Its JSON is `{"doctor": 1, "braid": VERSION, "ok": BOOLEAN, "checks": [{"id",
 /// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …], "overlaps":
 /// [{"pattern", "method", "transport", "memory", "supported": BOOLEAN, "engine", "note"}, …],
-/// "collectives": [the same with "collective" for pattern and method], "backend": whose these
-/// are}`; ids and fields stay, new ones may come, and `doctor` is raised if one ever changes or
-/// goes.
+/// "collectives": [the same with "collective" for pattern and method], "backend": the backend of
+/// both lists}`. Ids and fields are stable, and new ones may be added; `doctor` is the version of
+/// the shape.
 @Command(
     name = "doctor",
     description =
-        "Says what is here, or why not: JDK, memory, GPUs, libraries, Jupyter;"
-            + " and what can be overlapped how.",
+        "Prints what is available, or why not: JDK, memory, GPUs, libraries, Jupyter;"
+            + " and the supported patterns and collectives.",
     mixinStandardHelpOptions = true,
     exitCodeListHeading = "%nExit codes:%n",
-    exitCodeList = {" 0:all that Braid needs is here", " 1:something that Braid needs is missing"},
+    exitCodeList = {
+      " 0:everything Braid needs is available",
+      " 1:something Braid needs is missing"
+    },
     footerHeading = "%nExamples:%n",
     footer = {
       "  braid doctor",
@@ -45,10 +48,10 @@ import picocli.CommandLine.Spec;
 public final class DoctorCommand implements Callable<Integer> {
   private static final int SHAPE = 1;
 
-  /// Of a terminal that is no wider than usual.
+  /// Width of a usual terminal.
   private static final int COLUMNS = 100;
 
-  /// What says nothing where there is no GPU.
+  /// Checks that are pointless without a GPU.
   private static final Set<String> OF_GPUS =
       Set.of(
           "cuda_driver",
@@ -88,23 +91,23 @@ public final class DoctorCommand implements Callable<Integer> {
     if (json) {
       out.println(json(checks, ok, backend(env, machine)));
     } else {
-      // One line is enough to say that there is no GPU.
-      var said =
+      // Without a GPU, one line about it is enough.
+      var printed =
           machine.gpus().count() > 0
               ? checks
               : checks.stream().filter(check -> !OF_GPUS.contains(check.id())).toList();
-      report(said, ok, backend(env, machine), out);
+      report(printed, ok, backend(env, machine), out);
     }
     out.flush();
     return (ok ? ExitCode.OK : ExitCode.CELL_FAILED).code();
   }
 
-  /// Whose abilities are shown.
+  /// Backend whose abilities are printed.
   private static String backend(Env env, RankCount machine) {
     try {
       return MachineChecks.choice(env, machine).name();
     } catch (BraidException e) {
-      return BackendChoice.HOST; // what is wrong with the choice stands among the checks
+      return BackendChoice.HOST; // a check reports the invalid choice
     }
   }
 
@@ -123,7 +126,7 @@ public final class DoctorCommand implements Callable<Integer> {
         .lines()
         .forEach(out::println);
     out.println();
-    out.println(ok ? "All that Braid needs is here." : "Something that Braid needs is missing.");
+    out.println(ok ? "Everything Braid needs is available." : "Something Braid needs is missing.");
   }
 
   private static String json(List<Check> checks, boolean ok, String backend) {

@@ -15,8 +15,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/// The GPUs, how they reach each other, and what depends on them: the kinds of symmetric memory,
-/// and multicast.
+/// Checks of GPUs, the paths between them, and what depends on them: kinds of symmetric memory, and
+/// multicast.
 final class GpuChecks {
   private static final String NO_GPU = "needs a GPU";
 
@@ -35,7 +35,7 @@ final class GpuChecks {
         Check.ok(
             "multicast",
             "multicast",
-            "software fan-out: one copy a receiver; hardware multicast is not used"));
+            "software fan-out: one copy per receiver; hardware multicast is not used"));
     return checks;
   }
 
@@ -67,13 +67,13 @@ final class GpuChecks {
 
   private static Check driver(Gpus gpus) {
     return gpus.driver().isEmpty()
-        ? Check.absent("gpu_driver", "GPU driver", "not asked: " + gpus.missing())
+        ? Check.absent("gpu_driver", "GPU driver", "unknown: " + gpus.missing())
         : Check.ok("gpu_driver", "GPU driver", gpus.driver());
   }
 
-  /// How each pair of GPUs reaches each other.
+  /// Paths between each pair of GPUs.
   ///
-  /// @param unknown why the driver does not say; empty where it does
+  /// @param unknown why the driver does not report them; empty if it does
   private record Paths(Map<PeerPath, List<String>> pairs, String unknown) {
     static Paths of(Gpus gpus) {
       var pairs = new EnumMap<PeerPath, List<String>>(PeerPath.class);
@@ -99,10 +99,10 @@ final class GpuChecks {
     var id = "gpu_links";
     var title = "GPU links";
     if (gpus.count() < 2) {
-      return Check.absent(id, title, gpus.count() == 1 ? "one GPU alone" : gpus.words());
+      return Check.absent(id, title, gpus.count() == 1 ? "only one GPU" : gpus.words());
     }
     if (!paths.unknown.isEmpty()) {
-      return Check.absent(id, title, "not known: " + paths.unknown);
+      return Check.absent(id, title, "unknown: " + paths.unknown);
     }
     var value = words(gpus, paths.pairs);
     return paths.pairs.containsKey(PeerPath.NONE)
@@ -111,7 +111,7 @@ final class GpuChecks {
         : Check.ok(id, title, value);
   }
 
-  /// "NVLink between all pairs, 18 links up on each GPU".
+  /// Describes paths: "NVLink between all pairs, 18 links up on each GPU".
   static String words(Gpus gpus, Map<PeerPath, List<String>> paths) {
     var between =
         paths.entrySet().stream()
@@ -143,7 +143,7 @@ final class GpuChecks {
     var virtual =
         !none.isEmpty() || cuda.sharesVirtualMemory()
             ? none
-            : "the driver passes no virtual memory by file descriptors";
+            : "the driver cannot share virtual memory by file descriptors";
     boolean apart = paths.pairs.containsKey(PeerPath.NONE);
     return List.of(
         Check.ok(
@@ -170,9 +170,9 @@ final class GpuChecks {
     return Libraries.find(library).isPresent() ? "" : "needs %s, see above".formatted(name);
   }
 
-  private static Check kind(MemoryKind kind, String whyNot, String what) {
+  private static Check kind(MemoryKind kind, String whyNot, String description) {
     var id = "memory_" + kind;
     var title = "memory " + kind;
-    return whyNot.isEmpty() ? Check.ok(id, title, what) : Check.absent(id, title, whyNot);
+    return whyNot.isEmpty() ? Check.ok(id, title, description) : Check.absent(id, title, whyNot);
   }
 }

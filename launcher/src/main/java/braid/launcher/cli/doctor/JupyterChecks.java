@@ -7,7 +7,7 @@ import java.io.IOException;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/// Jupyter, which `braid run` does without.
+/// Checks of Jupyter, which `braid run` does not need.
 final class JupyterChecks {
   private JupyterChecks() {}
 

@@ -12,23 +12,23 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 
-/// The native libraries: OpenBLAS, which Braid brings, and NVIDIA's, each found, chosen and loaded
-/// as a rank does it.
+/// Checks of the native libraries: OpenBLAS, which Braid ships, and NVIDIA's, each found, chosen
+/// and loaded as a rank does it.
 final class LibraryChecks {
-  /// @param needed by every rank on a GPU
-  private record Wanted(String id, String title, boolean needed) {}
+  /// @param needed true if every rank on a GPU needs it
+  private record LibraryCheck(String id, String title, boolean needed) {}
 
-  private static final Map<Library, Wanted> OF_GPUS =
+  private static final Map<Library, LibraryCheck> OF_GPUS =
       new EnumMap<>(
           Map.of(
-              Library.CUDA_DRIVER, new Wanted("cuda_driver", "CUDA driver", true),
-              Library.CUDA_RUNTIME, new Wanted("cuda_runtime", "CUDA runtime", true),
-              Library.CUBLAS_LT, new Wanted("cublas_lt", "cuBLASLt", true),
-              Library.NVRTC, new Wanted("nvrtc", "NVRTC", true),
-              Library.NCCL, new Wanted("nccl", "NCCL", false),
-              Library.CUPTI, new Wanted("cupti", "CUPTI", false),
-              Library.NVML, new Wanted("nvml", "NVML", false),
-              Library.NVSHMEM, new Wanted("nvshmem", "NVSHMEM", false)));
+              Library.CUDA_DRIVER, new LibraryCheck("cuda_driver", "CUDA driver", true),
+              Library.CUDA_RUNTIME, new LibraryCheck("cuda_runtime", "CUDA runtime", true),
+              Library.CUBLAS_LT, new LibraryCheck("cublas_lt", "cuBLASLt", true),
+              Library.NVRTC, new LibraryCheck("nvrtc", "NVRTC", true),
+              Library.NCCL, new LibraryCheck("nccl", "NCCL", false),
+              Library.CUPTI, new LibraryCheck("cupti", "CUPTI", false),
+              Library.NVML, new LibraryCheck("nvml", "NVML", false),
+              Library.NVSHMEM, new LibraryCheck("nvshmem", "NVSHMEM", false)));
 
   private LibraryChecks() {}
 
@@ -40,7 +40,7 @@ final class LibraryChecks {
     return checks;
   }
 
-  /// Ranges of other profilers, which ranks push on every backend.
+  /// Check of ranges for other profilers, which ranks push on every backend.
   private static Check ranges() {
     var title = "NVTX ranges";
     return NvtxRange.library()
@@ -67,11 +67,11 @@ final class LibraryChecks {
     }
   }
 
-  /// Some of them take hundreds of megabytes when they are loaded, which helps nobody without a
+  /// Checks a library. Some take hundreds of megabytes when loaded, so none is loaded without a
   /// GPU.
-  private static Check check(Library library, Wanted wanted, Gpus gpus) {
+  private static Check check(Library library, LibraryCheck wanted, Gpus gpus) {
     if (gpus.count() == 0) {
-      return Check.absent(wanted.id, wanted.title, "not looked for: no GPU");
+      return Check.absent(wanted.id, wanted.title, "not checked: no GPU");
     }
     try {
       return Check.ok(wanted.id, wanted.title, words(Libraries.require(library)));
@@ -93,7 +93,7 @@ final class LibraryChecks {
     return remedy < 0 ? "braid doctor --json" : line.substring(remedy + 2);
   }
 
-  /// "2.28.9, /opt/…/libnccl.so.2: the newest of 2, in …; passed over: …".
+  /// Describes a library: "2.28.9, /opt/…/libnccl.so.2: the newest of 2, in …; passed over: …".
   static String words(FoundLibrary found) {
     var chosen = "%s, %s: %s".formatted(found.version(), found.path(), found.why());
     return found.passedOver().isEmpty()

@@ -14,11 +14,11 @@ import java.util.List;
 import java.util.Locale;
 import javax.tools.ToolProvider;
 
-/// The JDK, the cores and the memory, which ranks are made of.
+/// Checks of JDK, cores, memory and other resources of ranks.
 final class MachineChecks {
   private static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
-  /// Below this the smallest of the notebooks does not fit.
+  /// Below this the smallest notebook does not fit.
   private static final long SHARED_MEMORY_NEEDED_MIB = 64;
 
   private MachineChecks() {}
@@ -62,27 +62,28 @@ final class MachineChecks {
         "%d by default, at most %d".formatted(machine.byDefault("auto"), machine.most()));
   }
 
-  /// What ranks that are started without a word run on.
+  /// Check of the default backend.
   private static Check backend(Env env, RankCount machine) {
-    var wish = env.backend().orElse(BackendChoice.AUTO);
+    var requested = env.backend().orElse(BackendChoice.AUTO);
     try {
       return Check.ok("backend", "backend", choice(env, machine).toString());
     } catch (BraidException e) {
       return Check.missing(
-          "backend", "backend", String.valueOf(e.getMessage()), "unset BRAID_BACKEND=" + wish);
+          "backend", "backend", String.valueOf(e.getMessage()), "unset BRAID_BACKEND=" + requested);
     }
   }
 
-  /// @throws BraidException where the environment names what cannot be had
+  /// @throws BraidException if the environment names an unavailable backend
   static BackendChoice choice(Env env, RankCount machine) {
-    var wish = env.backend().orElse(BackendChoice.AUTO);
-    return BackendChoice.of(wish, "BRAID_BACKEND", machine.byDefault(wish), machine.gpus());
+    var requested = env.backend().orElse(BackendChoice.AUTO);
+    return BackendChoice.of(
+        requested, "BRAID_BACKEND", machine.byDefault(requested), machine.gpus());
   }
 
   private static Check charts() {
     return ChartImage.noFonts()
         .map(reason -> Check.absent("charts", "charts", reason))
-        .orElseGet(() -> Check.ok("charts", "charts", "there are fonts"));
+        .orElseGet(() -> Check.ok("charts", "charts", "fonts are available"));
   }
 
   private static Check sharedMemory() {
@@ -109,7 +110,7 @@ final class MachineChecks {
               "free some, or give a container more: docker run --shm-size 1g");
     } catch (IOException e) {
       return Check.missing(
-          id, title, "is not there (" + e + ")", "mount it: mount -t tmpfs tmpfs " + SHARED_MEMORY);
+          id, title, "is missing (" + e + ")", "mount it: mount -t tmpfs tmpfs " + SHARED_MEMORY);
     }
   }
 

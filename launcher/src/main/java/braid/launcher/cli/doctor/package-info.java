@@ -1,4 +1,4 @@
-/// `braid doctor`: what is here, or why not.
+/// `braid doctor`: reports which features are available and why others are not.
 @NullMarked
 package braid.launcher.cli.doctor;
 

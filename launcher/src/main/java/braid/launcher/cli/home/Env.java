@@ -12,9 +12,9 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
 
-/// The environment that the `braid` command was started in. Nothing else of it reads a variable.
+/// Environment of the `braid` command. No other class of the launcher reads a variable.
 public record Env(Map<String, String> variables) {
-  /// Ranks to start, where the command line does not say.
+  /// Default number of ranks.
   private static final String RANKS = "BRAID_RANKS";
 
   private static final Pattern MATTERS =
@@ -33,7 +33,7 @@ public record Env(Map<String, String> variables) {
     return new Env(System.getenv());
   }
 
-  /// A variable that is set to nothing counts as not set.
+  /// Value of a variable; blank counts as unset.
   private Optional<String> get(String name) {
     return Optional.ofNullable(variables.get(name)).filter(value -> !value.isBlank());
   }
@@ -42,34 +42,34 @@ public record Env(Map<String, String> variables) {
     return get(RANKS);
   }
 
-  /// The process that started this one as a kernel, as Jupyter tells its kernels.
+  /// Jupyter's process, which sets this variable for its kernels.
   public Optional<ProcessHandle> jupyter() {
     return get("JPY_PARENT_PID")
         .filter(text -> text.matches("[1-9][0-9]{0,17}"))
         .flatMap(pid -> ProcessHandle.of(Long.parseLong(pid)));
   }
 
-  /// `auto`, `host` or `cuda`, where the command line does not say.
+  /// Default backend: `auto`, `host` or `cuda`.
   public Optional<String> backend() {
     return get("BRAID_BACKEND");
   }
 
-  /// What CUDA is to show of the GPUs. Set to nothing, it shows none.
+  /// GPUs that CUDA shows. Set to the empty string, it shows none.
   private Optional<String> visibleDevices() {
     return Optional.ofNullable(variables.get("CUDA_VISIBLE_DEVICES"));
   }
 
-  /// What ranks that are started from here can run on.
+  /// Resources for ranks that are started from here.
   public RankCount machine() {
     return RankCount.here(visibleDevices());
   }
 
-  /// The host backend's link, where the command line does not say.
+  /// Default link of the host backend.
   public Optional<String> link() {
     return get("BRAID_LINK");
   }
 
-  /// Where ranks keep compiled kernels and chosen algorithms.
+  /// Cache folder of ranks, for compiled kernels and chosen algorithms.
   public Path cache() {
     return get("BRAID_CACHE")
         .map(text -> Path.of(text).toAbsolutePath())
@@ -92,8 +92,8 @@ public record Env(Map<String, String> variables) {
     return paths("JUPYTER_PATH");
   }
 
-  /// The variables that may change what is measured, by name: these families and these names, and
-  /// of them none that could be a secret.
+  /// Returns variables that may change measurements, by name: these families and names, without any
+  /// that may be a secret.
   public SortedMap<String, String> thatMatter() {
     var kept = new TreeMap<String, String>();
     variables.forEach(
@@ -112,7 +112,7 @@ public record Env(Map<String, String> variables) {
         .orElse(80);
   }
 
-  /// The program of that name that a shell would start.
+  /// Returns the program that a shell would start for this name.
   public Optional<Path> program(String name) {
     return paths("PATH").stream()
         .map(directory -> directory.resolve(name))

@@ -12,14 +12,14 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Properties;
 
-/// This Braid: the checkout it runs from, and how another process starts it again.
+/// This installation: its checkout, and the command that starts it again.
 public final class Installation {
-  /// Set by the `braid` script to the directory it is in.
+  /// Set by the `braid` script to its directory.
   private static final String HOME = "braid.home";
 
   private Installation() {}
 
-  /// The directory of the `braid` script; empty where Braid runs from bare jars.
+  /// Directory of the `braid` script; empty if Braid runs from plain jars.
   public static Optional<Path> home() {
     return Optional.ofNullable(System.getProperty(HOME))
         .map(Path::of)
@@ -28,7 +28,7 @@ public final class Installation {
         .filter(directory -> Files.isExecutable(directory.resolve("braid")));
   }
 
-  /// Three floors up from `launcher/target/classes` or the jar in `launcher/target`.
+  /// Finds the checkout above `launcher/target/classes` or the jar in `launcher/target`.
   private static Optional<Path> checkout() {
     try {
       var source = Installation.class.getProtectionDomain().getCodeSource();
@@ -39,12 +39,12 @@ public final class Installation {
       }
       return Optional.empty();
     } catch (URISyntaxException e) {
-      throw new IllegalStateException("the JVM names a code source that is no address", e);
+      throw new IllegalStateException("the JVM's code source is not a valid URI", e);
     }
   }
 
-  /// The command that starts Braid as this process was started: by the script, which finds its JDK
-  /// again after an update and builds what has changed, or by this JVM with this class path.
+  /// Command that starts Braid as this process was started: by the script, which finds its JDK
+  /// again after an update and rebuilds changed sources, or by this JVM with this class path.
   public static List<String> command() {
     var home = System.getProperty(HOME);
     if (home != null) {
@@ -64,7 +64,7 @@ public final class Installation {
     return Path.of(System.getProperty("java.home", ""), "bin", "java");
   }
 
-  /// As the build wrote it.
+  /// Version of the build.
   public static String version() {
     var properties = new Properties();
     try (var file =

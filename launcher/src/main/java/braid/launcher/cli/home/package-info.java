@@ -1,5 +1,4 @@
-/// Where this Braid lives, and what surrounds it: environment, installation, the options that ranks
-/// are started with.
+/// Installation and environment of Braid, and the options that start ranks.
 @NullMarked
 package braid.launcher.cli.home;
 

@@ -32,8 +32,7 @@ final class JupyterFolder implements AutoCloseable {
     var unlocked = path.resolve("new");
     var lock = FileChannel.open(unlocked, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
     var _ = lock.lock();
-    // Under its name it is locked from the beginning: no other start takes the folder for a dead
-    // one's.
+    // Locked before it gets its name, so that no other start takes the folder for a dead one's.
     Files.move(unlocked, path.resolve(LOCK));
     sweep(temporary, Files.getOwner(path));
     return new JupyterFolder(path, lock);
@@ -66,7 +65,7 @@ final class JupyterFolder implements AutoCloseable {
         delete(folder);
       }
     } catch (IOException | OverlappingFileLockException e) {
-      // It is being made or removed by another start, or lives in this process.
+      // Created or removed by another start, or used in this process.
     }
   }
 
@@ -80,7 +79,7 @@ final class JupyterFolder implements AutoCloseable {
     }
   }
 
-  /// Removes the folder. Twice is harmless.
+  /// Removes the folder. Further calls have no effect.
   @Override
   public synchronized void close() throws IOException {
     delete(path);

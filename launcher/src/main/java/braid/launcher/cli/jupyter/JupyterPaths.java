@@ -8,12 +8,12 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 
-/// The directories Jupyter looks for kernelspecs in, found as Jupyter itself finds them.
+/// Directories in which Jupyter searches for kernelspecs, found as Jupyter finds them.
 public record JupyterPaths(Env env) {
   private static final List<String> PROGRAMS =
       List.of("jupyter-lab", "jupyter-notebook", "jupyter");
 
-  /// Where `--user` puts things.
+  /// Directory of `--user`.
   Path userData() {
     return env.jupyterDataDirectory()
         .or(() -> env.xdgDataHome().map(directory -> directory.resolve("jupyter")))
@@ -24,7 +24,7 @@ public record JupyterPaths(Env env) {
     return prefix.resolve("share/jupyter");
   }
 
-  /// All of them, in the order Jupyter looks; the first that has a name wins.
+  /// All directories in Jupyter's order; the first with a name wins.
   List<Path> data() {
     var directories = new LinkedHashSet<Path>(env.jupyterPath());
     directories.add(userData());
@@ -34,17 +34,17 @@ public record JupyterPaths(Env env) {
     return new ArrayList<>(directories);
   }
 
-  /// `jupyter-lab`, else `jupyter-notebook`.
+  /// Returns `jupyter-lab`, else `jupyter-notebook`.
   public Optional<Path> application() {
     return env.program("jupyter-lab").or(() -> env.program("jupyter-notebook"));
   }
 
-  /// Any Jupyter program, to say what is there.
+  /// Returns any Jupyter program, for messages.
   public Optional<Path> anyProgram() {
     return PROGRAMS.stream().map(env::program).flatMap(Optional::stream).findFirst();
   }
 
-  /// Jupyter's `sys.prefix`, for a Jupyter in a virtual environment.
+  /// Returns Jupyter's `sys.prefix`, for a Jupyter in a virtual environment.
   private Optional<Path> prefixOfJupyter() {
     return anyProgram()
         .flatMap(
@@ -52,7 +52,7 @@ public record JupyterPaths(Env env) {
               try {
                 return Optional.ofNullable(program.toRealPath().getParent()).map(Path::getParent);
               } catch (IOException e) {
-                return Optional.empty(); // gone since it was found
+                return Optional.empty(); // removed meanwhile
               }
             });
   }

@@ -5,7 +5,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/// `braid kernel`: makes Jupyter know Braid.
+/// `braid kernel`: manages Braid's kernelspecs in Jupyter.
 @Command(
     name = "kernel",
     description = "Installs, lists and removes Jupyter kernelspecs of Braid.",

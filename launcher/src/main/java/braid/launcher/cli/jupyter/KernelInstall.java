@@ -21,7 +21,7 @@ import picocli.CommandLine.Spec;
     footerHeading = "%n",
     footer = "BRAID_RANKS in Jupyter's environment overrides the rank count when a kernel starts.")
 final class KernelInstall implements Callable<Integer> {
-  @Mixin private KernelPlace place = new KernelPlace();
+  @Mixin private KernelLocation place = new KernelLocation();
   @Mixin private RankOptions ranks = new RankOptions();
   @Spec private CommandSpec spec = CommandSpec.create();
 
@@ -41,7 +41,7 @@ final class KernelInstall implements Callable<Integer> {
     return 0;
   }
 
-  /// The kernelspec that starts this Braid with these options.
+  /// Returns the kernelspec that starts this Braid with these options.
   static KernelSpec spec(Path directory, RankOptions ranks) {
     var env = Env.here();
     var machine = env.machine();
@@ -51,7 +51,7 @@ final class KernelInstall implements Callable<Integer> {
     command.addAll(ranks.arguments(machine));
     var displayName =
         ranks
-            .wished(machine)
+            .requestedRanks(machine)
             .map(count -> "Braid (" + count + (count == 1 ? " rank)" : " ranks)"))
             .orElse("Braid");
     return new KernelSpec(directory, displayName, command);

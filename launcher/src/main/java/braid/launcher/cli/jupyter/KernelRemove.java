@@ -15,7 +15,7 @@ import picocli.CommandLine.Spec;
     description = "Removes a kernelspec that Braid installed.",
     mixinStandardHelpOptions = true)
 final class KernelRemove implements Callable<Integer> {
-  @Mixin private KernelPlace place = new KernelPlace();
+  @Mixin private KernelLocation place = new KernelLocation();
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override

@@ -16,8 +16,8 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.StreamSupport;
 
-/// A kernelspec of Braid's: the directory that tells Jupyter how to start the kernel. Braid
-/// replaces and removes its own only.
+/// A kernelspec of Braid: the directory that tells Jupyter how to start the kernel. Braid only
+/// replaces and removes its own.
 public record KernelSpec(Path directory, String displayName, List<String> command) {
   static final String DEFAULT_NAME = "braid";
 
@@ -25,7 +25,7 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
       new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create();
   private static final String FILE = "kernel.json";
 
-  /// Its `metadata` has this key, by which Braid knows it again.
+  /// Key in `metadata` that identifies Braid's kernelspecs.
   private static final String MARK = "braid";
 
   static void requireName(String name) {
@@ -44,7 +44,7 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
     return directory.getFileName().toString();
   }
 
-  /// What is in that directory; empty where there is nothing, or another's kernel.
+  /// Reads the kernelspec of a directory; empty if there is none, or another kernel's.
   static Optional<KernelSpec> read(Path directory) throws IOException {
     var file = directory.resolve(FILE);
     if (!Files.isRegularFile(file)) {
@@ -62,11 +62,11 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
       }
       return Optional.empty();
     } catch (JsonParseException e) {
-      return Optional.empty(); // whoever wrote that, it was not Braid
+      return Optional.empty(); // not written by Braid
     }
   }
 
-  /// All of Braid's that Jupyter can see, first those that win.
+  /// Returns all kernelspecs of Braid that Jupyter can see, in its order of preference.
   public static List<KernelSpec> all(JupyterPaths paths) throws IOException {
     var found = new ArrayList<KernelSpec>();
     for (var data : paths.data()) {
@@ -98,7 +98,7 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
     return JSON.toJson(json) + "\n";
   }
 
-  /// Puts it into its directory, whole or not at all, in place of an older one.
+  /// Writes the directory atomically, replacing an older one.
   void write() throws IOException {
     if (Files.exists(directory) && read(directory).isEmpty()) {
       throw new BraidException(
@@ -106,17 +106,18 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
               .formatted(directory));
     }
     var kernels = Files.createDirectories(directory.toAbsolutePath().getParent());
-    var beside = kernels.resolve("." + name() + "." + ProcessHandle.current().pid());
+    var temporary = kernels.resolve("." + name() + "." + ProcessHandle.current().pid());
     try {
-      Files.createDirectory(beside);
-      Files.writeString(beside.resolve(FILE), json());
+      Files.createDirectory(temporary);
+      Files.writeString(temporary.resolve(FILE), json());
       for (int pixels : Logo.SIZES_PIXELS) {
-        Files.write(beside.resolve("logo-%dx%d.png".formatted(pixels, pixels)), Logo.png(pixels));
+        Files.write(
+            temporary.resolve("logo-%dx%d.png".formatted(pixels, pixels)), Logo.png(pixels));
       }
       delete(directory);
-      Files.move(beside, directory);
+      Files.move(temporary, directory);
     } finally {
-      delete(beside);
+      delete(temporary);
     }
   }
 
@@ -124,7 +125,7 @@ public record KernelSpec(Path directory, String displayName, List<String> comman
     delete(directory);
   }
 
-  /// A kernelspec holds files and no directories.
+  /// Deletes a kernelspec, which holds files and no directories.
   private static void delete(Path directory) throws IOException {
     if (Files.isDirectory(directory)) {
       try (var files = Files.list(directory)) {

@@ -12,11 +12,11 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Parameters;
 
-/// `braid kernel start`: what an installed kernelspec runs.
+/// `braid kernel start`: the command of an installed kernelspec.
 @Command(
     name = "start",
     hidden = true,
-    description = "Answers Jupyter clients. Kernelspecs start it; people do not.",
+    description = "Serves Jupyter clients. Started by kernelspecs, not by users.",
     mixinStandardHelpOptions = true)
 final class KernelStart implements Callable<Integer> {
   @Parameters(paramLabel = "CONNECTION_FILE", description = "The file that Jupyter wrote.")

@@ -18,9 +18,8 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `braid lab`: Jupyter on the notebooks. It is given the kernelspec by `JUPYTER_PATH`, from a
-/// directory that is gone afterwards, so nothing is installed. However the command ends, Jupyter
-/// ends with it.
+/// `braid lab`: Jupyter on the notebooks. Jupyter finds the kernelspec by `JUPYTER_PATH`, in a
+/// temporary directory, so nothing is installed. However the command ends, Jupyter ends with it.
 @Command(
     name = "lab",
     description = "Opens Jupyter on the notebooks, with the Braid kernel; installs nothing.",
@@ -31,14 +30,14 @@ import picocli.CommandLine.Parameters;
       "  braid lab --notebooks ~/tuning -- --no-browser --port 9999",
     })
 public final class LabCommand implements Callable<Integer> {
-  /// How long Jupyter may take to end its kernels when it is told to end.
+  /// Time for Jupyter to end its kernels after SIGTERM.
   private static final long END_PATIENCE_SECONDS = 15;
 
-  /// File in the folder with Jupyter's pid.
+  /// File with Jupyter's pid in the folder.
   private static final String PID = "pid";
 
-  /// Its argument is the folder. Once the folder has another name, a Jupyter that has not written
-  /// its pid cannot start.
+  /// Ends Jupyter after this process was killed. The argument is the folder. Once it is renamed, a
+  /// Jupyter that has not written its pid cannot start.
   private static final String WATCHER =
       """
       trap '' INT TERM HUP
@@ -56,7 +55,8 @@ public final class LabCommand implements Callable<Integer> {
       """
           .formatted(PID, END_PATIENCE_SECONDS);
 
-  /// Becomes Jupyter once the watcher can find it. Its arguments: the folder and Jupyter's command.
+  /// Starts Jupyter after writing its pid for the watcher. Arguments: the folder and Jupyter's
+  /// command.
   private static final String START =
       """
       echo $$ > "$1/%s" || exit
@@ -75,9 +75,9 @@ public final class LabCommand implements Callable<Integer> {
 
   @Parameters(
       paramLabel = "-- JUPYTER ARGUMENTS",
-      description = "What Jupyter is started with besides.",
+      description = "Further arguments of Jupyter.",
       arity = "0..*")
-  private List<String> more = new ArrayList<>();
+  private List<String> jupyterArguments = new ArrayList<>();
 
   @Override
   public Integer call() throws IOException, InterruptedException {
@@ -108,14 +108,14 @@ public final class LabCommand implements Callable<Integer> {
                 .orElse(Path.of(""));
     if (!Files.isDirectory(directory.toAbsolutePath())) {
       throw new BraidException(
-          "--notebooks must be a directory but " + directory + " is none; check the path");
+          "--notebooks must be a directory but " + directory + " is not one; check the path");
     }
     return directory.toAbsolutePath();
   }
 
   private List<String> command(Path jupyter, Path directory) {
     var command = new ArrayList<>(List.of(jupyter.toString(), directory.toString()));
-    command.addAll(more);
+    command.addAll(jupyterArguments);
     return command;
   }
 
@@ -125,7 +125,7 @@ public final class LabCommand implements Callable<Integer> {
     return path.toString();
   }
 
-  /// Ctrl-C reaches Jupyter too, which would ask whether it is meant; the hook answers yes.
+  /// Runs Jupyter. Ctrl-C also reaches Jupyter, which would ask for confirmation; the hook ends it.
   private static int run(List<String> command, String jupyterPath, JupyterFolder data)
       throws IOException, InterruptedException {
     var watcher = watcher(data);
@@ -146,7 +146,7 @@ public final class LabCommand implements Callable<Integer> {
     return exit;
   }
 
-  /// A process that ends Jupyter when this one was killed: its input then ends without a line.
+  /// Starts a process that ends Jupyter if this one is killed: its input then ends without a line.
   private static Process watcher(JupyterFolder data) throws IOException {
     return new ProcessBuilder("sh", "-c", WATCHER, "sh", data.path().toString())
         .redirectOutput(ProcessBuilder.Redirect.DISCARD)

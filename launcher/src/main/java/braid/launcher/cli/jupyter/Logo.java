@@ -11,9 +11,9 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import javax.imageio.ImageIO;
 
-/// The kernel's logo: three strands, braided. Drawn, so that no picture lies among the sources.
+/// The kernel's logo: three braided strands, drawn by code.
 final class Logo {
-  /// The sizes Jupyter asks for.
+  /// Sizes that Jupyter needs.
   static final int[] SIZES_PIXELS = {32, 64};
 
   private static final Color[] STRANDS = {
@@ -22,7 +22,7 @@ final class Logo {
 
   private static final int STEPS = 96;
 
-  /// How far a piece reaches into the one before, so that no seam shows.
+  /// Overlap of a piece with the previous one, so that no seam shows.
   private static final double OVERLAP_STEPS = 1;
 
   private Logo() {}
@@ -32,7 +32,7 @@ final class Logo {
     var pen = image.createGraphics();
     try {
       pen.setRenderingHint(RenderingHints.KEY_ANTIALIASING, RenderingHints.VALUE_ANTIALIAS_ON);
-      // what is behind first; a strand in front cuts a gap into it
+      // strands behind first; a strand in front cuts a gap into them
       for (boolean front : new boolean[] {false, true}) {
         for (int strand = 0; strand < STRANDS.length; strand++) {
           for (int step = 0; step < STEPS; step = end(strand, step)) {
@@ -58,7 +58,8 @@ final class Logo {
     return Math.sin(2 * phase(strand, step + 0.5)) > 0;
   }
 
-  /// Where the piece that holds `step` ends: there the strand goes behind, or comes to the front.
+  /// Returns the end of the piece that contains `step`, where the strand goes behind or comes to
+  /// the front.
   private static int end(int strand, int step) {
     int end = step + 1;
     while (end < STEPS && isInFront(strand, end) == isInFront(strand, step)) {

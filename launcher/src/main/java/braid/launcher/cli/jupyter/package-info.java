@@ -1,4 +1,4 @@
-/// The commands that have to do with Jupyter: its kernelspecs, and starting it.
+/// Commands for Jupyter: install its kernelspecs and start it.
 @NullMarked
 package braid.launcher.cli.jupyter;
 

@@ -22,10 +22,10 @@ import org.zeromq.ZContext;
 import org.zeromq.ZMQ;
 import org.zeromq.ZMQException;
 
-/// The five sockets of a kernel, and the one thread that owns them, because a ZeroMQ socket may be
-/// used by one thread only. It reads whatever has come, hands it on, then sends whatever others
-/// left to be sent, in the order they left it. So nothing waits for a poll interval, and every
-/// request that came before a reply was sent is known before the reply is.
+/// The five sockets of a kernel and the single thread that owns them, as ZeroMQ requires. It reads
+/// all received messages and dispatches them, then sends all queued messages in order. So nothing
+/// waits for a poll interval, and every request that arrived before a reply was sent is known
+/// before the reply is.
 public final class Channels implements AutoCloseable {
   public enum Channel {
     SHELL,
@@ -34,7 +34,7 @@ public final class Channels implements AutoCloseable {
     IOPUB
   }
 
-  /// Takes what comes, on the thread of the sockets: it must not wait for anything.
+  /// Receives messages on the thread of the sockets; must not block.
   @FunctionalInterface
   public interface Receiver {
     void receive(Channel channel, Message message);
@@ -47,25 +47,25 @@ public final class Channels implements AutoCloseable {
     record Close() implements Task {}
   }
 
-  /// The most that one frame of a client may have. ZeroMQ reserves memory for what a frame's header
-  /// claims, before anybody has proved to know the key.
+  /// Largest frame of a client. ZeroMQ reserves memory for the size in a frame's header before the
+  /// message is authenticated.
   static final int MAX_FRAME_BYTES = 16 << 20;
 
-  /// Messages that wait for a client that subscribed to output and reads slowly, in its queue.
+  /// Messages that may wait in the queue of a slow subscriber.
   private static final int MAX_QUEUED = 128;
 
-  /// Messages that wait for that queue, before whoever brings more output waits.
+  /// Messages that may wait for that queue before producers block.
   private static final int MAX_UNSENT = 16;
 
-  /// A subscriber that takes nothing for so long is given up: it no longer holds output back, and
+  /// Time after which a subscriber that reads nothing is dropped: it no longer delays output and
   /// misses messages until it reads again. Clients that pause, as a Jupyter server does while it
-  /// saves a large notebook, must not come near it: one that misses an `idle` waits for ever.
+  /// saves a large notebook, must not reach it: a client that misses an `idle` waits forever.
   private static final Duration STALLED = Duration.ofSeconds(30);
 
-  /// How often it is tried to send what found no room.
+  /// Interval of retries for messages without room.
   private static final int RETRY_MS = 5;
 
-  /// How long what was sent last may take to leave when the kernel ends.
+  /// Time for the last messages to leave when the kernel ends.
   private static final int LINGER_MS = 1000;
 
   private final Receiver receiver;
@@ -86,9 +86,9 @@ public final class Channels implements AutoCloseable {
   private final ZMQ.Socket heartbeat;
   private final Thread owner;
 
-  /// Binds all five.
+  /// Binds all five sockets.
   ///
-  /// @throws BraidException where the connection file asks for what cannot be had
+  /// @throws BraidException if the connection file requests something unavailable
   public Channels(KernelConnectionProperties connection, Receiver receiver) {
     this(connection, receiver, STALLED);
   }
@@ -115,24 +115,24 @@ public final class Channels implements AutoCloseable {
       throw new UncheckedIOException(e);
     }
     context.setLinger(LINGER_MS);
-    // Of the threads that ZeroMQ reads and writes with: without one of them no client is answered.
+    // Handles failures of ZeroMQ's own threads: without them no client is answered.
     context.setUncaughtExceptionHandler((_, failure) -> ended.completeExceptionally(failure));
     heartbeat = context.createSocket(SocketType.REP);
     heartbeat.setMaxMsgSize(MAX_FRAME_BYTES);
     for (var channel : Channel.values()) {
       var type = channel == Channel.IOPUB ? SocketType.PUB : SocketType.ROUTER;
       var socket = context.createSocket(type);
-      // Replies are few; without a mark none is thrown away.
+      // Replies are few; without a high-water mark none is dropped.
       socket.setHWM(0);
       socket.setMaxMsgSize(MAX_FRAME_BYTES);
       sockets.put(channel, socket);
     }
-    // A subscriber with a full queue holds output back instead of missing some.
+    // A subscriber with a full queue delays output instead of missing some.
     socket(Channel.IOPUB).setSndHWM(MAX_QUEUED);
     socket(Channel.IOPUB).setXpubNoDrop(true);
-    // Where the client has no stdin, sending to it must fail rather than leave a cell waiting.
+    // If the client has no stdin, sending to it must fail instead of leaving a cell waiting.
     socket(Channel.STDIN).setRouterMandatory(true);
-    // A client that comes back under its old identity, as a restarted front end does, is let in.
+    // A client that returns under its old identity, as a restarted front end does, is accepted.
     socket(Channel.SHELL).setRouterHandover(true);
     socket(Channel.CONTROL).setRouterHandover(true);
     socket(Channel.STDIN).setRouterHandover(true);
@@ -149,26 +149,26 @@ public final class Channels implements AutoCloseable {
     owner = Thread.ofPlatform().name("kernel-channels").unstarted(this::serve);
   }
 
-  /// Begins to receive; apart from the constructor so that the receiver can be complete by then.
+  /// Starts to receive. Not part of the constructor, so that the receiver can be complete by then.
   public void start() {
     owner.start();
   }
 
-  /// Leaves a message to be sent after all that were left before.
+  /// Queues a message.
   public void send(Channel channel, Message message) {
-    leave(new Task.Send(channel, message, new CompletableFuture<>()));
+    enqueue(new Task.Send(channel, message, new CompletableFuture<>()));
   }
 
-  /// As `send`; the future is true once the socket has taken the message, false where nobody is
-  /// there to have it.
+  /// Queues a message; the future is true once the socket has taken it, false if there is no
+  /// receiver.
   public CompletableFuture<Boolean> deliver(Channel channel, Message message) {
     var send = new Task.Send(channel, message, new CompletableFuture<>());
-    leave(send);
+    enqueue(send);
     return send.sent;
   }
 
-  /// Waits while much output is left to be sent, because a client reads slowly: not for ever, since
-  /// one that has stopped reading is not waited for. Replies never wait.
+  /// Blocks while much output is queued because a client reads slowly; not forever, because a
+  /// client that has stopped reading is dropped. Replies never block.
   public void awaitRoom() {
     synchronized (room) {
       try {
@@ -181,7 +181,7 @@ public final class Channels implements AutoCloseable {
     }
   }
 
-  /// Counts publications that are left to be sent.
+  /// Counts queued publications.
   private void count(int more) {
     synchronized (room) {
       published += more;
@@ -189,24 +189,24 @@ public final class Channels implements AutoCloseable {
     }
   }
 
-  /// How many messages came that were none.
+  /// Number of malformed messages.
   public long dropped() {
     return dropped.get();
   }
 
-  /// Done when the sockets are closed; failed where they broke, which ends the kernel.
+  /// Completes when the sockets are closed; fails if they break, which ends the kernel.
   public CompletableFuture<Void> ended() {
     return ended;
   }
 
-  /// Sends what was left to be sent, then closes. Twice is harmless. Broken sockets are left alone:
-  /// closing them would wait for a thread that is no more.
+  /// Sends queued messages, then closes. Further calls have no effect. Broken sockets are left
+  /// open: closing them would wait for a dead thread.
   @Override
   public void close() {
     if (ended.isCompletedExceptionally()) {
       return;
     }
-    leave(new Task.Close());
+    enqueue(new Task.Close());
     boolean interrupted = false;
     while (owner.isAlive()) {
       try {
@@ -220,13 +220,13 @@ public final class Channels implements AutoCloseable {
     }
   }
 
-  private void leave(Task task) {
+  private void enqueue(Task task) {
     if (task instanceof Task.Send send && send.channel == Channel.IOPUB) {
       count(1);
     }
     tasks.add(task);
     if (ended.isDone()) {
-      forgetUnsent();
+      discardUnsent();
     } else if (woken.compareAndSet(false, true)) {
       try {
         wake.sink().write(ByteBuffer.wrap(new byte[1]));
@@ -250,7 +250,7 @@ public final class Channels implements AutoCloseable {
       ended.completeExceptionally(e);
       throw e;
     } finally {
-      forgetUnsent();
+      discardUnsent();
     }
   }
 
@@ -264,7 +264,7 @@ public final class Channels implements AutoCloseable {
       boolean open = true;
       while (open) {
         poller.poll(unsent.isEmpty() ? -1 : RETRY_MS);
-        settleWake();
+        clearWake();
         receiveAll(Channel.CONTROL);
         receiveAll(Channel.SHELL);
         receiveAll(Channel.STDIN);
@@ -274,8 +274,8 @@ public final class Channels implements AutoCloseable {
     }
   }
 
-  /// Lowers the flag before the tasks are read: whoever leaves one later wakes the poll again.
-  private void settleWake() {
+  /// Resets the flag before the tasks are read: a later task wakes the poll again.
+  private void clearWake() {
     if (woken.get()) {
       try {
         if (wake.source().read(ByteBuffer.allocate(1)) > 0) {
@@ -347,8 +347,8 @@ public final class Channels implements AutoCloseable {
     return true;
   }
 
-  /// Sends publications in order, as far as every subscriber has room for them. Who has had none
-  /// for long misses them, until it has room again.
+  /// Sends publications in order while every subscriber has room. A subscriber that has had no room
+  /// for long misses them until it has room again.
   private void publish(boolean all) {
     var socket = socket(Channel.IOPUB);
     while (!unsent.isEmpty()) {
@@ -396,7 +396,7 @@ public final class Channels implements AutoCloseable {
     }
   }
 
-  private void forgetUnsent() {
+  private void discardUnsent() {
     for (var task = tasks.poll(); task != null; task = tasks.poll()) {
       if (task instanceof Task.Send send) {
         send.sent.complete(false);

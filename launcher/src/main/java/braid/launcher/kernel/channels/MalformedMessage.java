@@ -1,7 +1,6 @@
 package braid.launcher.kernel.channels;
 
-/// What came is no message that can be answered, or not one that asks for anything; the text says
-/// why, in one line.
+/// A message that cannot be answered or is not a request; the text is the reason in one line.
 public final class MalformedMessage extends Exception {
   public MalformedMessage(String message) {
     super(message);

@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
 
-/// One Jupyter message. Header and parent stay JSON, so that a parent goes back to its client
-/// exactly as it came. `identities` is where a request came from and a reply goes; on IOPub, the
+/// One Jupyter message. Header and parent stay JSON, so that a parent returns to its client
+/// unchanged. `identities` is the source of a request and the destination of a reply; on IOPub, the
 /// topic.
 public record Message(
     List<byte[]> identities,
@@ -19,7 +19,7 @@ public record Message(
     List<byte[]> buffers) {
   public static final String PROTOCOL_VERSION = "5.3";
 
-  /// One a process: what all messages of this kernel carry, and how a client sees a restart.
+  /// Session id of all messages of this process; clients detect a restart by it.
   private static final String SESSION_ID = UUID.randomUUID().toString();
 
   public Message {
@@ -27,13 +27,13 @@ public record Message(
     buffers = List.copyOf(buffers);
   }
 
-  /// A message to whoever sent `parent`.
+  /// Returns a reply to the sender of `parent`.
   public static Message reply(Message parent, String type, JsonObject content) {
     return new Message(
         parent.identities, newHeader(type), parent.header, new JsonObject(), content, List.of());
   }
 
-  /// A message to everyone who listens; without a parent it concerns no request.
+  /// Returns a message to all subscribers; without a parent it belongs to no request.
   public static Message publication(Optional<Message> parent, String type, JsonObject content) {
     var topic = ("kernel." + SESSION_ID + "." + type).getBytes(MessageCodec.CHARSET);
     var parentHeader = parent.map(Message::header).orElseGet(JsonObject::new);
@@ -49,7 +49,7 @@ public record Message(
     return header.get("msg_type").getAsString();
   }
 
-  /// @throws MalformedMessage where the content has no such field, or it is no string
+  /// @throws MalformedMessage if the content lacks this field, or it is not a string
   public String text(String field) throws MalformedMessage {
     return field(field, "a string")
         .filter(Message::isString)
@@ -57,7 +57,7 @@ public record Message(
         .orElseThrow(() -> unlike(field, "a string"));
   }
 
-  /// @throws MalformedMessage where the content has such a field and it is no string
+  /// @throws MalformedMessage if the field is not a string
   public String text(String field, String otherwise) throws MalformedMessage {
     return content.has(field) ? text(field) : otherwise;
   }

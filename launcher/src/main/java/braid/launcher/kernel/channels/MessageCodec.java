@@ -13,13 +13,13 @@ import java.util.Arrays;
 import java.util.List;
 import org.dflib.jjava.jupyter.messages.HMACGenerator;
 
-/// Between messages and the frames of Jupyter's wire format:
+/// Converts between messages and the frames of Jupyter's wire format:
 ///
 /// ```
 /// identities… | <IDS|MSG> | signature | header | parent header | metadata | content | buffers…
 /// ```
 ///
-/// The whole message is read before any of it is judged, so that a bad one costs only itself.
+/// The whole message is read before it is validated, so that a bad one affects no other.
 final class MessageCodec {
   static final Charset CHARSET = StandardCharsets.UTF_8;
 
@@ -54,7 +54,7 @@ final class MessageCodec {
     var signed = frames.subList(delimiter + 2, needed);
     var expected = signer.calculateSignature(signed.toArray(byte[][]::new)).getBytes(CHARSET);
     if (!MessageDigest.isEqual(expected, frames.get(delimiter + 1))) {
-      throw new MalformedMessage("the signature is not this kernel's");
+      throw new MalformedMessage("the signature does not match this kernel's key");
     }
     var header = parse("header", signed.get(0));
     for (var name : List.of("msg_id", "msg_type")) {
@@ -98,7 +98,7 @@ final class MessageCodec {
       }
       return object;
     } catch (JsonParseException | ClassCastException | StackOverflowError e) {
-      throw new MalformedMessage("the " + part + " is no JSON object", e);
+      throw new MalformedMessage("the " + part + " is not a JSON object", e);
     }
   }
 

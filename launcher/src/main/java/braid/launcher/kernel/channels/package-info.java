@@ -1,4 +1,4 @@
-/// Jupyter's messages, their signatures, and the sockets they travel on.
+/// Jupyter's messages, their signatures and their sockets.
 @NullMarked
 package braid.launcher.kernel.channels;
 

@@ -10,8 +10,8 @@ import java.io.IOException;
 import java.util.Optional;
 import java.util.concurrent.ScheduledExecutorService;
 
-/// Sends a cell's output to the cell. It keeps its cell for good: what a rank says after the cell
-/// ended still lands there, not in a later one. What ranks put out waits while clients are slow.
+/// Publishes a cell's output. A publisher belongs to its cell forever: output that a rank prints
+/// after the cell ended still goes there. Output of ranks blocks while clients are slow.
 public final class CellPublisher implements CellOutput {
   private final Channels channels;
   private final Prompts prompts;
@@ -47,7 +47,7 @@ public final class CellPublisher implements CellOutput {
     note(more);
   }
 
-  /// Text of the kernel itself on stderr, which waits for nobody.
+  /// Writes the kernel's own text to stderr, without blocking.
   public void note(String more) {
     text.append("stderr", more);
   }
@@ -68,7 +68,7 @@ public final class CellPublisher implements CellOutput {
   public String readLine(String prompt) throws IOException {
     if (!stdinAllowed) {
       throw new IOException(
-          "a line was read from System.in, but this client answers no questions (allow_stdin is"
+          "a line was read from System.in, but this client provides no input (allow_stdin is"
               + " false); run the cell in a notebook or console");
     }
     text.flush();
@@ -119,7 +119,7 @@ public final class CellPublisher implements CellOutput {
     return content;
   }
 
-  /// Text comes first: what was printed before something was shown stands before it.
+  /// Publishes a message after the text that was printed before it.
   private void publish(String type, JsonObject content) {
     text.flush();
     send(type, content);

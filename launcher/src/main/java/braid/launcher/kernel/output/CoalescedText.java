@@ -5,13 +5,13 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 
-/// Makes few messages of many prints: clients give up on a kernel that sends them one a line. What
-/// comes after a silence goes at once, so that a single print is not late; what follows is gathered
-/// for `GATHER`. The order of the two streams is kept.
+/// Coalesces prints into few messages: clients stall on a kernel that sends one per line. Text
+/// after a silence is sent at once, so that a single print is not late; later text is gathered for
+/// `GATHER`. The order of the two streams is kept.
 final class CoalescedText {
   static final Duration GATHER = Duration.ofMillis(50);
 
-  /// More than this goes at once, and in several messages, so that none is too large to be shown.
+  /// More than this is sent at once, in several messages, so that none is too large to display.
   private static final int FULL_CHARS = 1 << 18;
 
   private final ScheduledExecutorService timer;
@@ -20,7 +20,7 @@ final class CoalescedText {
   private String stream = "";
   private boolean gathering;
 
-  /// @param publish takes the stream's name and text; it must not wait
+  /// @param publish receives the stream's name and text; must not block
   CoalescedText(ScheduledExecutorService timer, BiConsumer<String, String> publish) {
     this.timer = timer;
     this.publish = publish;

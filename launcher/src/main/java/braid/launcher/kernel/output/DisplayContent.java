@@ -11,8 +11,8 @@ import com.google.gson.Strictness;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A bundle as Jupyter's `data`: JSON types hold JSON, not its text; all others hold a string.
-/// `problems` tells of content that is not what its type says; the text is then sent as it is.
+/// A bundle as Jupyter's `data`: JSON types hold JSON instead of its text; all others hold a
+/// string. `problems` lists invalid content, which is sent as text.
 public record DisplayContent(JsonObject data, List<String> problems) {
   private static final Gson STRICT = new GsonBuilder().setStrictness(Strictness.STRICT).create();
 

@@ -10,8 +10,8 @@ import java.io.StringWriter;
 import java.util.List;
 import java.util.concurrent.CompletionException;
 
-/// A failure as replies and `error` messages carry it. The traceback is coloured here and only
-/// lightly: what went wrong stands out, where it went through steps back.
+/// A failure in the format of replies and `error` messages. The traceback is coloured lightly: the
+/// error stands out, stack frames are faint.
 public final class ErrorContent {
   private static final String RED = "\u001b[1;31m";
   private static final String FAINT = "\u001b[2m";
@@ -23,8 +23,8 @@ public final class ErrorContent {
     return content(failure.name(), failure.message(), failure.traceback());
   }
 
-  /// What the user can mend is told in its one line; anything else is a mistake of ours, shows
-  /// where it happened, and is logged too.
+  /// Returns the content of an exception. The user's mistakes are one line; anything else is a
+  /// defect of Braid, includes its stack trace, and is also logged.
   public static JsonObject of(Throwable thrown) {
     var failure =
         thrown instanceof CompletionException && thrown.getCause() != null

@@ -9,10 +9,10 @@ import java.io.IOException;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/// Asks the user of the running cell for lines. One question is open at a time; it ends with an
+/// Reads lines from the user of the running cell. One prompt is open at a time; it ends with an
 /// answer, or when the cell is interrupted or the kernel ends.
 public final class Prompts {
-  private record Question(Message request, CompletableFuture<Answer> answer) {}
+  private record Prompt(Message request, CompletableFuture<Answer> answer) {}
 
   private sealed interface Answer {
     record Line(String text) implements Answer {}
@@ -21,24 +21,24 @@ public final class Prompts {
   }
 
   private final Channels channels;
-  private @Nullable Question open;
+  private @Nullable Prompt open;
 
   public Prompts(Channels channels) {
     this.channels = channels;
   }
 
-  /// @throws IOException where the question was left unanswered, with the reason
+  /// @throws IOException if the prompt was not answered, with the reason
   String ask(Message cell, String prompt) throws IOException {
     var content = new JsonObject();
     content.addProperty("prompt", prompt);
     content.addProperty("password", false);
     var request = Message.reply(cell, "input_request", content);
-    var question = new Question(request, new CompletableFuture<>());
+    var pending = new Prompt(request, new CompletableFuture<>());
     synchronized (this) {
       if (open != null) {
-        throw new IOException("only one line can be asked for at a time");
+        throw new IOException("only one line can be read at a time");
       }
-      open = question;
+      open = pending;
     }
     try {
       var _ =
@@ -47,10 +47,10 @@ public final class Prompts {
               .thenAccept(
                   sent -> {
                     if (!sent) {
-                      refuse(question, "the client that ran this cell has no stdin channel");
+                      refuse(pending, "the client that ran this cell has no stdin channel");
                     }
                   });
-      return switch (question.answer.join()) {
+      return switch (pending.answer.join()) {
         case Answer.Line line -> line.text;
         case Answer.None none -> throw new IOException(none.reason);
       };
@@ -61,8 +61,8 @@ public final class Prompts {
     }
   }
 
-  /// Takes what a client answered. Clients may leave the parent out; one that names another
-  /// question answers one that is no longer open.
+  /// Receives a client's answer. Clients may omit the parent; an answer to another prompt is
+  /// ignored.
   public synchronized void answered(Message reply) {
     if (open == null || !reply.type().equals("input_reply")) {
       return;
@@ -78,14 +78,14 @@ public final class Prompts {
     }
   }
 
-  /// Ends the open question, if there is one, without an answer.
+  /// Ends the open prompt, if any, without an answer.
   public synchronized void release(String reason) {
     if (open != null) {
       refuse(open, reason);
     }
   }
 
-  private static void refuse(Question question, String reason) {
-    question.answer.complete(new Answer.None(reason));
+  private static void refuse(Prompt pending, String reason) {
+    pending.answer.complete(new Answer.None(reason));
   }
 }

@@ -1,4 +1,4 @@
-/// What a cell says to its client and asks of it, as messages.
+/// Outputs and input requests of a cell as Jupyter messages.
 @NullMarked
 package braid.launcher.kernel.output;
 

@@ -1,6 +1,6 @@
 package braid.launcher.notebook.check;
 
-/// One way in which a cell did not do what is recorded of it. `cell` is "cell 3".
+/// A difference between a cell's outputs and its recording. `cell` is "cell 3".
 public record Difference(String cell, String what, String expected, String got) {
   @Override
   public String toString() {

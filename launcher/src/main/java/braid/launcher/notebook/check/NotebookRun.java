@@ -7,10 +7,9 @@ import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.notebook.run.RunResult;
 import java.util.List;
 
-/// A notebook as it is after its run: what became of it, and how that differs from what is recorded
-/// of it.
+/// A notebook after its run: the result, and the differences from its recording.
 ///
-/// @param checked whether it was held to a recording
+/// @param checked true if it was compared with a recording
 public record NotebookRun(
     Notebook notebook, RunResult result, boolean checked, List<Difference> differences) {
   public NotebookRun {
@@ -29,14 +28,14 @@ public record NotebookRun(
     return differences.stream().filter(d -> d.cell().equals(cell.name())).toList();
   }
 
-  /// Held to a recording, a cell that fails as it is recorded to is in order.
+  /// Returns true if a checked notebook failed exactly as recorded.
   public boolean failsAsRecorded() {
     return checked
         && result.trouble().isEmpty()
         && result.failed().map(cell -> differences(cell).isEmpty()).orElse(false);
   }
 
-  /// Whether any of its cells was.
+  /// Returns true if any cell was run.
   public boolean wasRun() {
     return result.cells().stream()
         .anyMatch(cell -> cell.status() != Status.PENDING && cell.status() != Status.SKIPPED);

@@ -10,15 +10,15 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 
-/// What kinds of output a cell has, without anything that another run or machine may have
-/// otherwise: no number, no text, no order of what is printed to two streams at once. Displays of
-/// progress are left out, because they depend on how long the work takes.
+/// Kinds of a cell's outputs, without anything that may differ in another run or on another
+/// machine: numbers, text, and the order of two streams. Progress displays are left out, because
+/// they depend on how long the work takes.
 ///
 /// @param streams stdout, stderr or both
-/// @param displays the MIME types of each display, in order
-/// @param results those of the result; none where there is no result
-/// @param errors the class of the failure; none where it succeeded
-/// @param tables the columns of each table, in order
+/// @param displays MIME types of each display, in order
+/// @param results MIME types of the result; empty without a result
+/// @param errors class of the failure; empty if the cell succeeded
+/// @param tables columns of each table, in order
 record OutputShape(
     Set<String> streams,
     List<String> displays,
@@ -73,7 +73,7 @@ record OutputShape(
         : "nothing";
   }
 
-  /// nbformat has text as one text or as a list of lines.
+  /// Returns the text of an element: nbformat stores a string or a list of lines.
   private static String text(JsonElement element) {
     return switch (element) {
       case null -> "";
@@ -83,13 +83,13 @@ record OutputShape(
     };
   }
 
-  /// How another shape differs from this one, the expected one.
+  /// Returns the differences of another shape from this expected one.
   List<Difference> differences(String cell, OutputShape got) {
     var found = new ArrayList<Difference>();
     if (!errors.equals(got.errors)) {
       found.add(new Difference(cell, "failure", outcome(errors), outcome(got.errors)));
       if (!got.errors.isEmpty()) {
-        return found; // what it no longer came to show follows from that
+        return found; // missing outputs follow from the failure
       }
     }
     if (!streams.equals(got.streams)) {
@@ -119,11 +119,11 @@ record OutputShape(
   }
 
   private static void each(
-      String cell, String what, List<String> expected, List<String> got, List<Difference> found) {
+      String cell, String aspect, List<String> expected, List<String> got, List<Difference> found) {
     for (int i = 0; i < Math.min(expected.size(), got.size()); i++) {
       if (!expected.get(i).equals(got.get(i))) {
         var number = expected.size() == 1 ? "" : " " + (i + 1);
-        found.add(new Difference(cell, what + number, expected.get(i), got.get(i)));
+        found.add(new Difference(cell, aspect + number, expected.get(i), got.get(i)));
       }
     }
   }

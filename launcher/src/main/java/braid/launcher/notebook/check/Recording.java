@@ -9,13 +9,13 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 
-/// The outputs that a notebook was stored with, taken before a run replaces them.
+/// Outputs stored in a notebook, copied before a run replaces them.
 public final class Recording {
   private final IdentityHashMap<NotebookCell, JsonArray> outputs = new IdentityHashMap<>();
 
   private Recording() {}
 
-  /// @throws BraidException where no cell has an output
+  /// @throws BraidException if no cell has an output
   public static Recording of(Notebook notebook) {
     var recording = new Recording();
     notebook.codeCells().forEach(cell -> recording.outputs.put(cell, cell.outputs().deepCopy()));
@@ -27,8 +27,8 @@ public final class Recording {
     return recording;
   }
 
-  /// How the notebook's outputs of now differ. Cells after one that failed unlike its record say
-  /// nothing; after one that failed as recorded they say what was not run.
+  /// Returns the differences of the notebook's current outputs. Cells after an unexpected failure
+  /// are ignored; after a recorded failure, cells that were not run are reported.
   public List<Difference> differences(Notebook notebook, RunResult result) {
     var found = new ArrayList<Difference>();
     var notRun = new ArrayList<Difference>();
@@ -37,7 +37,7 @@ public final class Recording {
       var expected = outputs.get(cells.get(i));
       var run = result.cells().get(i);
       if (expected == null) {
-        continue; // the cell that this run's parameters are in
+        continue; // the injected parameters of this run
       }
       switch (run.status()) {
         case COMPLETED, FAILED ->

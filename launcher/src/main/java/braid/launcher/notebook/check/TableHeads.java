@@ -29,7 +29,7 @@ final class TableHeads {
     return Jsoup.parseBodyFragment(head.html().split("<br", 2)[0]).text();
   }
 
-  /// Of printed tables: the line above a rule, where it has names between bars.
+  /// Returns the heads of printed tables: the line above a rule, if it has names between bars.
   static List<List<String>> printed(String text) {
     var heads = new ArrayList<List<String>>();
     var lines = text.lines().toList();

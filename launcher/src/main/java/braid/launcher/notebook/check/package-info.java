@@ -1,5 +1,4 @@
-/// Holds a run to the outputs that are stored in its notebook: by their structure, never by a
-/// number.
+/// Compares a run with the outputs stored in its notebook by structure, never by numbers.
 @NullMarked
 package braid.launcher.notebook.check;
 

@@ -15,18 +15,18 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/// One cell, run to an end that always comes: within its limit, or by an interrupt, or, where the
-/// cell does not heed that (a native call), by closing the session, which ends its ranks.
+/// One run of a cell that always ends: within its limit, by an interrupt, or, if the cell ignores
+/// that (in a native call), by closing the session, which ends its ranks.
 public final class CellAttempt {
-  /// The name of the failure that a limit makes.
+  /// Name of a failure by timeout.
   static final String TIMEOUT = "Timeout";
 
-  /// How often an interrupted cell is interrupted again, and how many times before it is given up.
+  /// Interval and number of interrupts before the session is closed.
   private static final long INTERRUPT_INTERVAL_MILLIS = 250;
 
   private static final int INTERRUPTS = 40;
 
-  /// How long it may take to end once its ranks are ended.
+  /// Time for the cell to end after its ranks are ended.
   private static final long CLOSE_GRACE_MILLIS = 5000;
 
   private final Session session;
@@ -69,9 +69,9 @@ public final class CellAttempt {
         : stopped(end(running), limit, stop, startNanos);
   }
 
-  /// What a command exits with that ends because of this failure.
+  /// Returns the exit code of a command that ends with this failure.
   public static ExitCode exitCode(CellFailure failure) {
-    return switch (failure.kind()) {
+    return switch (failure.cause()) {
       case VERIFICATION -> ExitCode.VERIFICATION_FAILED;
       case RANK_DIED -> ExitCode.RANK_DIED;
       case INTERRUPTED -> failure.name().equals(TIMEOUT) ? ExitCode.TIMEOUT : ExitCode.CELL_FAILED;
@@ -96,24 +96,24 @@ public final class CellAttempt {
                 () ->
                     limit.map(
                         l ->
-                            "%s must end within %s s but did not".formatted(cell.name(), l.said())))
+                            "%s must end within %s s but did not"
+                                .formatted(cell.name(), l.option())))
             .orElseThrow();
-    var message = why + "; " + end.said;
+    var message = why + "; " + end.description;
     var traceback = new ArrayList<>(List.of(message));
     end.failure.ifPresent(failure -> traceback.addAll(failure.traceback()));
     return failed(
-        CellFailure.Kind.INTERRUPTED,
+        CellFailure.Cause.INTERRUPTED,
         stop.reason().isPresent() ? "Interrupted" : TIMEOUT,
         message,
         traceback,
         startNanos);
   }
 
-  /// How a cell that had to be stopped ended, and what that says of where it was.
-  private record End(String said, Optional<CellFailure> failure) {}
+  /// End of a stopped cell, and its failure, which shows where it was.
+  private record End(String description, Optional<CellFailure> failure) {}
 
-  /// The interrupt is repeated: one that comes before the cell has reached the ranks has nothing to
-  /// interrupt.
+  /// Interrupts the cell repeatedly: an interrupt before the cell reaches the ranks has no effect.
   private End end(CompletableFuture<Outcome> running) {
     for (int i = 0; i < INTERRUPTS && !running.isDone(); i++) {
       session.interrupt();
@@ -129,7 +129,7 @@ public final class CellAttempt {
     }
     session.close();
     return new End(
-        "it did not heed the interrupt for %d s, so its ranks were ended"
+        "it ignored interrupts for %d s, so its ranks were ended"
             .formatted(INTERRUPTS * INTERRUPT_INTERVAL_MILLIS / 1000),
         ended(running, CLOSE_GRACE_MILLIS) && !running.isCompletedExceptionally()
             ? running.join().failure()
@@ -150,7 +150,7 @@ public final class CellAttempt {
     }
   }
 
-  /// The session itself broke; nothing of that is kept from the reader.
+  /// Returns the failure of a broken session, with its whole stack.
   private static Outcome crashed(Throwable cause, long startNanos) {
     var traceback = new ArrayList<String>();
     for (Throwable t = cause; t != null; t = t.getCause()) {
@@ -161,14 +161,18 @@ public final class CellAttempt {
     }
     var message = String.valueOf(cause.getMessage()).lines().findFirst().orElse("");
     return failed(
-        CellFailure.Kind.EXCEPTION, cause.getClass().getName(), message, traceback, startNanos);
+        CellFailure.Cause.EXCEPTION, cause.getClass().getName(), message, traceback, startNanos);
   }
 
   private static Outcome failed(
-      CellFailure.Kind kind, String name, String message, List<String> traceback, long startNanos) {
+      CellFailure.Cause cause,
+      String name,
+      String message,
+      List<String> traceback,
+      long startNanos) {
     return new Outcome(
         Optional.empty(),
-        Optional.of(new CellFailure(kind, name, message, traceback)),
+        Optional.of(new CellFailure(cause, name, message, traceback)),
         Duration.ofNanos(System.nanoTime() - startNanos));
   }
 }

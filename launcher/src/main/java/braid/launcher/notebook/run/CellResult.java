@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.util.Locale;
 import java.util.Optional;
 
-/// What became of one code cell. `name` is "cell 3", the same 3 as in `In [3]`; `printed` is what
-/// it wrote to stdout and stderr.
+/// Result of one code cell. `name` is "cell 3", the same 3 as in `In [3]`; `printed` is its output
+/// on stdout and stderr.
 public record CellResult(
     String name,
     String firstLine,
@@ -23,13 +23,13 @@ public record CellResult(
     /// Not run, because an earlier cell failed.
     PENDING;
 
-    /// As the metadata of the output notebook has it.
+    /// Name in the metadata of the output notebook.
     String word() {
       return name().toLowerCase(Locale.ROOT);
     }
   }
 
-  /// Whether it failed though its tags allow that.
+  /// Returns true if it failed as its tags allow.
   public boolean failedAsExpected() {
     return status == Status.COMPLETED && failure.isPresent();
   }

@@ -16,10 +16,10 @@ import java.util.List;
 import java.util.Optional;
 
 /// Runs a notebook's cells in order on a session, without Jupyter, and saves the output notebook
-/// before the first cell, after every cell and on every failure. After a cell that fails the rest
-/// is left pending.
+/// before the first cell, after every cell and on every failure. After a failed cell the remaining
+/// cells stay pending.
 public final class NotebookRunner {
-  /// A cell and what it is called; a cell that is not to be run has no number.
+  /// A cell and its number; 0 if the cell is skipped.
   private record Step(NotebookCell cell, int number) {
     String name() {
       return number == 0 ? "skipped cell" : "cell " + number;
@@ -32,7 +32,7 @@ public final class NotebookRunner {
   private final RunProgress progress;
   private final RecordedOutputs recorded = new RecordedOutputs();
   private final StopRequest stop = new StopRequest();
-  private Optional<String> trouble = Optional.empty();
+  private Optional<String> problem = Optional.empty();
 
   public NotebookRunner(Notebook notebook, Path output, TimeLimits limits, RunProgress progress) {
     this.notebook = notebook;
@@ -41,8 +41,8 @@ public final class NotebookRunner {
     this.progress = progress;
   }
 
-  /// Runs every cell, once. It returns however the cells end. An output notebook that can't be
-  /// saved ends the run: what is computed from then on would be lost.
+  /// Runs every cell, once. Returns however the cells end. If the output notebook cannot be saved,
+  /// the run ends: later results would be lost.
   public RunResult run(Session session) {
     var start = Instant.now();
     var steps = plan(notebook);
@@ -55,7 +55,7 @@ public final class NotebookRunner {
     for (var step : steps) {
       if (step.number == 0) {
         runs.add(notRun(step, CellResult.Status.SKIPPED));
-      } else if (exitCode != ExitCode.OK || trouble.isPresent()) {
+      } else if (exitCode != ExitCode.OK || problem.isPresent()) {
         runs.add(notRun(step, CellResult.Status.PENDING));
       } else {
         var run = runCell(step, session);
@@ -67,31 +67,31 @@ public final class NotebookRunner {
       }
     }
     var end = Instant.now();
-    RunRecord.notebookEnded(notebook, start, end, exitCode != ExitCode.OK || trouble.isPresent());
-    if (trouble.isEmpty()) {
+    RunRecord.notebookEnded(notebook, start, end, exitCode != ExitCode.OK || problem.isPresent());
+    if (problem.isEmpty()) {
       save();
     }
     return new RunResult(
         notebook.name(),
         output,
         runs,
-        exitCode == ExitCode.OK && trouble.isPresent() ? ExitCode.CELL_FAILED : exitCode,
+        exitCode == ExitCode.OK && problem.isPresent() ? ExitCode.CELL_FAILED : exitCode,
         Duration.between(start, end),
-        trouble);
+        problem);
   }
 
   private void save() {
     try {
       notebook.write(output);
     } catch (IOException e) {
-      trouble =
+      problem =
           Optional.of(
-              "%s must be a file to write but could not be saved (%s); is its directory still there, and is there room?"
+              "%s must be a file to write but could not be saved (%s); check that its directory exists and has free space"
                   .formatted(output, e.getClass().getSimpleName()));
     }
   }
 
-  /// The result of a notebook that was not run at all; nothing is saved.
+  /// Returns the result of a notebook that was not run; nothing is saved.
   public static RunResult notRun(Notebook notebook, Path output, ExitCode exitCode, String why) {
     var cells =
         plan(notebook).stream()
@@ -104,7 +104,7 @@ public final class NotebookRunner {
     return new RunResult(notebook.name(), output, cells, exitCode, Duration.ZERO, Optional.of(why));
   }
 
-  /// Numbers the cells that are to be run, and clears what an earlier run left in them.
+  /// Numbers the cells to run, and clears outputs of earlier runs.
   private static List<Step> plan(Notebook notebook) {
     var steps = new ArrayList<Step>();
     int number = 0;
@@ -130,13 +130,13 @@ public final class NotebookRunner {
     progress.cellStarted(step.name(), step.cell.firstLine());
     var start = Instant.now();
     RunRecord.cellStarted(step.cell, start);
-    var shown = recorded.of(step.cell, progress::cellProgressed);
+    var outputs = recorded.of(step.cell, progress::cellProgressed);
     step.cell.executionCount(step.number);
-    var attempt = new CellAttempt(session, new Cell(step.name(), step.cell.source()), shown);
+    var attempt = new CellAttempt(session, new Cell(step.name(), step.cell.source()), outputs);
     var outcome = attempt.run(limits, stop);
-    shown.end();
-    outcome.result().ifPresent(result -> shown.result(result, step.number));
-    outcome.failure().ifPresent(shown::failure);
+    outputs.end();
+    outcome.result().ifPresent(result -> outputs.result(result, step.number));
+    outcome.failure().ifPresent(outputs::failure);
     var run =
         new CellResult(
             step.name(),
@@ -144,17 +144,18 @@ public final class NotebookRunner {
             status(step, outcome),
             outcome.elapsed(),
             outcome.failure(),
-            shown.printed());
+            outputs.printed());
     RunRecord.cellEnded(step.cell, run, start, Instant.now());
     return run;
   }
 
-  /// A limit or a request to stop ends the run whatever the cell's tags say.
+  /// Returns the status of a cell. A limit or a stop request ends the run, whatever the cell's tags
+  /// are.
   private static CellResult.Status status(Step step, Outcome outcome) {
     boolean failed =
         outcome.failure().isPresent()
             && (!step.cell.hasTag(NotebookCell.RAISES_EXCEPTION)
-                || outcome.failure().get().kind() == CellFailure.Kind.INTERRUPTED);
+                || outcome.failure().get().cause() == CellFailure.Cause.INTERRUPTED);
     return failed ? CellResult.Status.FAILED : CellResult.Status.COMPLETED;
   }
 
@@ -165,8 +166,8 @@ public final class NotebookRunner {
     return CellAttempt.exitCode(run.failure().get());
   }
 
-  /// Ends the run, from another thread: the running cell is interrupted, recorded as such and
-  /// saved. It does not wait for that.
+  /// Stops the run, from another thread: the running cell is interrupted, recorded and saved. Does
+  /// not wait for that.
   public void stop(String reason) {
     stop.request(reason);
   }

@@ -16,17 +16,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 
-/// Writes what the cells of a run show into their outputs, as nbformat has it: text of one stream
-/// in a row becomes one output, and an update reaches every earlier output of that display id, in
-/// whichever cell.
+/// Writes the outputs of cells in the format of nbformat: consecutive text of one stream becomes
+/// one output, and an update applies to every earlier output with its display id, in any cell.
 final class RecordedOutputs {
-  /// Longer text is saved as one string, which nbformat allows too: as lines, empty ones for
-  /// instance, it would take twenty times its size.
+  /// Longer text is saved as one string, as nbformat allows: as lines, for instance empty ones, it
+  /// would take twenty times its size.
   private static final int MAX_LINES_CHARS = 1 << 20;
 
   private final Map<String, List<JsonObject>> displayed = new HashMap<>();
 
-  /// What one cell shows. After `end`, what a cell that had to be given up still says is dropped.
+  /// Outputs of one cell. After `end`, later output is dropped.
   final class OfCell implements CellOutput {
     private final JsonArray outputs;
     private final StringBuilder printed = new StringBuilder();
@@ -63,8 +62,8 @@ final class RecordedOutputs {
       printed.append(text);
     }
 
-    /// Text is made an output when its stream ends, so that many small pieces cost no more than
-    /// one.
+    /// Adds the text as one output when its stream ends, so that many small pieces cost no more
+    /// than one.
     private void endStream() {
       if (!stream.isEmpty()) {
         var output = output("stream");
@@ -114,7 +113,7 @@ final class RecordedOutputs {
     @Override
     public String readLine(String prompt) throws IOException {
       throw new IOException(
-          "the cell asked \"%s\" but nobody can answer: the notebook runs headless; make it a parameter"
+          "the cell asked \"%s\" but a headless run has no input; make it a parameter"
               .formatted(prompt.strip()));
     }
 
@@ -138,7 +137,7 @@ final class RecordedOutputs {
       outputs.add(output);
     }
 
-    /// All text so far, of both streams.
+    /// Text of both streams so far.
     synchronized String printed() {
       return printed.toString();
     }
@@ -160,7 +159,7 @@ final class RecordedOutputs {
     return output;
   }
 
-  /// Text is kept as lines and JSON as JSON, as Jupyter saves them.
+  /// Returns the data of a bundle as Jupyter saves it: text as lines, JSON as JSON.
   private static JsonObject data(MimeBundle bundle) {
     var data = new JsonObject();
     bundle.data().forEach((type, content) -> data.add(type, content(type, content)));

@@ -1,8 +1,8 @@
 package braid.launcher.notebook.run;
 
-/// Hears how a run goes, from the thread that runs it.
+/// Receives the progress of a run, on the thread that runs it.
 public interface RunProgress extends AutoCloseable {
-  /// @param cells how many are to be run
+  /// @param cells number of cells to run
   void started(int cells, int ranks);
 
   void cellStarted(String name, String firstLine);
@@ -12,7 +12,7 @@ public interface RunProgress extends AutoCloseable {
 
   void cellFinished(CellResult cell);
 
-  /// Nothing more is to come. Twice is harmless.
+  /// Ends the progress. Further calls have no effect.
   @Override
   void close();
 }

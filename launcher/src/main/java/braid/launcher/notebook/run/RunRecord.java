@@ -11,8 +11,8 @@ import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.concurrent.TimeUnit;
 
-/// What a run leaves in a notebook's metadata: papermill's keys, which its readers look for, the
-/// times that Jupyter records, and what Jupyter needs to open the result with the Braid kernel.
+/// Metadata of a run in its notebook: papermill's keys, for its readers, the times that Jupyter
+/// records, and the kernelspec that opens the result with the Braid kernel.
 final class RunRecord {
   private static final DateTimeFormatter TIME =
       DateTimeFormatter.ofPattern("yyyy-MM-dd'T'HH:mm:ss.SSSSSSxxx").withZone(ZoneOffset.UTC);
@@ -85,19 +85,19 @@ final class RunRecord {
 
   private static void describeKernel(JsonObject metadata) {
     var kernel = section(metadata, "kernelspec");
-    absent(kernel, "name", "braid");
-    absent(kernel, "display_name", "Braid");
-    absent(kernel, "language", "java");
+    putIfAbsent(kernel, "name", "braid");
+    putIfAbsent(kernel, "display_name", "Braid");
+    putIfAbsent(kernel, "language", "java");
     var language = section(metadata, "language_info");
-    absent(language, "name", "java");
+    putIfAbsent(language, "name", "java");
     language.addProperty("version", System.getProperty("java.version", ""));
-    absent(language, "mimetype", "text/x-java-source");
-    absent(language, "file_extension", ".java");
-    absent(language, "pygments_lexer", "java");
-    absent(language, "codemirror_mode", "text/x-java");
+    putIfAbsent(language, "mimetype", "text/x-java-source");
+    putIfAbsent(language, "file_extension", ".java");
+    putIfAbsent(language, "pygments_lexer", "java");
+    putIfAbsent(language, "codemirror_mode", "text/x-java");
   }
 
-  private static void absent(JsonObject object, String key, String value) {
+  private static void putIfAbsent(JsonObject object, String key, String value) {
     if (!object.has(key)) {
       object.addProperty(key, value);
     }

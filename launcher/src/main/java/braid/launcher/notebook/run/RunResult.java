@@ -6,9 +6,9 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 
-/// How a notebook's run ended, cell by cell, and where it was saved.
+/// Result of a notebook's run: every cell, and the output notebook.
 ///
-/// @param trouble why cells were not run or not saved, where no cell is to blame: one line
+/// @param trouble why cells were not run or not saved, if not because of a cell: one line
 public record RunResult(
     String notebook,
     Path output,
@@ -24,7 +24,7 @@ public record RunResult(
     return cells.stream().filter(cell -> cell.status() == status).count();
   }
 
-  /// The cell that ended the run.
+  /// Returns the cell that ended the run.
   public Optional<CellResult> failed() {
     return cells.stream().filter(cell -> cell.status() == CellResult.Status.FAILED).findFirst();
   }

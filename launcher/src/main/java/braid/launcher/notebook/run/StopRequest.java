@@ -3,7 +3,7 @@ package braid.launcher.notebook.run;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 
-/// A wish, from another thread, that the run end. Made once; the first reason stands.
+/// Request from another thread to end the run. Only the first reason counts.
 public final class StopRequest {
   private final CompletableFuture<String> reason = new CompletableFuture<>();
 

@@ -3,7 +3,7 @@ package braid.launcher.notebook.run;
 import java.time.Duration;
 import java.util.Optional;
 
-/// How long a cell and a whole run may take. The run's clock starts when this is made.
+/// Time limits of a cell and of a whole run. The run's clock starts at construction.
 public final class TimeLimits {
   private final Optional<Duration> cell;
   private final Optional<Duration> total;
@@ -18,8 +18,8 @@ public final class TimeLimits {
     return new TimeLimits(Optional.empty(), Optional.empty());
   }
 
-  /// The limit that a cell which starts now will meet first.
-  record Nearest(Duration left, String said) {}
+  /// Limit that a cell started now reaches first, and its option.
+  record Nearest(Duration left, String option) {}
 
   Optional<Nearest> nearest() {
     var ofCell = cell.map(limit -> new Nearest(limit, "--cell-timeout " + seconds(limit)));
@@ -35,7 +35,7 @@ public final class TimeLimits {
     return ofCell.or(() -> ofRun);
   }
 
-  /// The limit of the whole run, where it is over.
+  /// Returns the limit of the whole run, if it is exceeded.
   public Optional<String> over() {
     return total
         .filter(limit -> limit.minusNanos(System.nanoTime() - startNanos).isNegative())

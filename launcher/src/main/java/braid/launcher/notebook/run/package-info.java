@@ -1,4 +1,4 @@
-/// Runs a notebook on a session, cell by cell, and writes down what came of it.
+/// Runs a notebook on a session cell by cell and records the results.
 @NullMarked
 package braid.launcher.notebook.run;
 

@@ -13,9 +13,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.zip.ZipFile;
 
-/// `%maven`: the jars of artifacts and of what they need, as Maven itself resolves them.
+/// `%maven`: jars of artifacts and their dependencies, resolved by Maven.
 public final class MavenJars {
-  /// Maven leaves some of its colours in what is no terminal.
+  /// Maven prints some colours even without a terminal.
   private static final Pattern COLOURS = Pattern.compile("\\u001b\\[[0-9;]*m");
 
   private static final Pattern COORDINATES = Pattern.compile("[\\w.-]+:[\\w.-]+:[\\w.-]+");
@@ -25,9 +25,9 @@ public final class MavenJars {
 
   private MavenJars() {}
 
-  /// @param command what runs Maven, `mvn`
-  /// @param stopped whether the user wants this to end
-  /// @throws BraidException where they cannot be had, in one line with the remedy
+  /// @param command Maven's program, `mvn`
+  /// @param stopped true once the user interrupts
+  /// @throws BraidException if they cannot be resolved, in one line with the remedy
   public static List<Path> of(String command, List<String> coordinates, BooleanSupplier stopped) {
     if (coordinates.isEmpty()) {
       throw new BraidException(
@@ -63,17 +63,17 @@ public final class MavenJars {
     Files.writeString(
         pom,
         project(coordinates.stream().map(MavenJars::dependency).collect(Collectors.joining())));
-    // What is in the local repository needs no network, and is not looked for there.
-    var said = run(command, pom, true, stopped);
-    if (!said.isEmpty()) {
-      said = run(command, pom, false, stopped);
+    // Artifacts in the local repository need no network.
+    var output = run(command, pom, true, stopped);
+    if (!output.isEmpty()) {
+      output = run(command, pom, false, stopped);
     }
-    if (!said.isEmpty()) {
+    if (!output.isEmpty()) {
       throw new BraidException(
           "%maven cannot resolve "
               + String.join(" ", coordinates)
               + ": "
-              + reason(said)
+              + reason(output)
               + "; check the name and the network, or download the jar and use %jars");
     }
     var jars = new ArrayList<Path>();
@@ -85,8 +85,8 @@ public final class MavenJars {
     return jars;
   }
 
-  /// A download that was cut off, which Maven does not notice, would fail every later cell. A jar
-  /// without classes is fine: it may hold resources, or only name other artifacts.
+  /// Checks for a zip: a truncated download, which Maven does not notice, would fail every later
+  /// cell. A jar without classes is fine: it may hold resources, or only name other artifacts.
   private static Path requireZip(Path jar) {
     try (var _ = new ZipFile(jar.toFile())) {
       return jar;
@@ -94,9 +94,9 @@ public final class MavenJars {
       throw new BraidException(
           "%maven must get jars but "
               + jar
-              + " is no zip: "
+              + " is not a zip: "
               + e.getMessage()
-              + "; remove it, and Maven gets it again",
+              + "; remove it, and Maven downloads it again",
           e);
     }
   }
@@ -118,7 +118,7 @@ public final class MavenJars {
         .formatted(parts[0], parts[1], parts[2]);
   }
 
-  /// What Maven said against it; empty where it did not.
+  /// Runs Maven; returns its output if it failed, else nothing.
   private static List<String> run(
       String command, Path pom, boolean offline, BooleanSupplier stopped) throws IOException {
     var log = pom.resolveSibling("log");
@@ -139,8 +139,8 @@ public final class MavenJars {
     var builder =
         new ProcessBuilder(arguments).redirectErrorStream(true).redirectOutput(log.toFile());
     int code = await(start(builder, command), stopped);
-    var said = Files.readAllLines(log, StandardCharsets.UTF_8);
-    return code == 0 ? List.of() : said.isEmpty() ? List.of("it exited with " + code) : said;
+    var output = Files.readAllLines(log, StandardCharsets.UTF_8);
+    return code == 0 ? List.of() : output.isEmpty() ? List.of("it exited with " + code) : output;
   }
 
   private static Process start(ProcessBuilder builder, String command) {
@@ -172,9 +172,9 @@ public final class MavenJars {
     }
   }
 
-  /// The first line that says what is missing, without Maven's own decoration.
-  private static String reason(List<String> said) {
-    return said.stream()
+  /// Returns the first line with the reason, without Maven's decoration.
+  private static String reason(List<String> output) {
+    return output.stream()
         .map(line -> COLOURS.matcher(line).replaceAll(""))
         .filter(line -> line.startsWith("[ERROR]"))
         .map(line -> line.replaceFirst("^\\[ERROR]\\s*", ""))
@@ -182,6 +182,6 @@ public final class MavenJars {
         .filter(line -> !line.isBlank())
         .map(line -> line.replaceAll(" -> \\[Help \\d+].*", ""))
         .findFirst()
-        .orElse(COLOURS.matcher(said.getFirst()).replaceAll(""));
+        .orElse(COLOURS.matcher(output.getFirst()).replaceAll(""));
   }
 }

@@ -13,10 +13,10 @@ import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
-/// `%ranks`: what each rank is, where, and how it is. Ranks that answer are asked how they are now;
-/// a frozen one is shown as it was heard last, and nothing waits for it.
+/// `%ranks`: identity and state of each rank. Ranks that answer report their current state; a
+/// frozen one is shown with its last state, without waiting.
 public final class RankTable {
-  /// A rank that says nothing for so long is shown by what it said last.
+  /// Time for ranks to answer; after that their last state is shown.
   private static final Duration PATIENCE = Duration.ofMillis(300);
 
   private static final Path HOST_NAME = Path.of("/proc/sys/kernel/hostname");
@@ -24,7 +24,7 @@ public final class RankTable {
   private RankTable() {}
 
   public static MimeBundle of(List<RankProcess> ranks, BackendChoice backend) {
-    askNow(ranks);
+    refresh(ranks);
     var grid =
         Grid.of("rank", "pid", "host", "device", "state", "memory", "heartbeat", "waits for")
             .rightAligned(0, 1, 5, 6);
@@ -45,11 +45,11 @@ public final class RankTable {
     return grid.note("backend " + backend).bundle();
   }
 
-  private static void askNow(List<RankProcess> ranks) {
+  private static void refresh(List<RankProcess> ranks) {
     var all =
         ranks.stream()
             .filter(rank -> !rank.isFrozen())
-            .map(RankProcess::hearing)
+            .map(RankProcess::delivery)
             .toArray(CompletableFuture[]::new);
     CompletableFuture.allOf(all)
         .completeOnTimeout(null, PATIENCE.toMillis(), TimeUnit.MILLISECONDS)
@@ -71,11 +71,12 @@ public final class RankTable {
     try {
       return Files.readString(HOST_NAME).strip();
     } catch (IOException e) {
-      return "?"; // the kernel says it to everybody, or nobody can
+      return "?"; // not readable
     }
   }
 
   private static String ago(RankProcess.Heartbeat beat) {
-    return String.format(Locale.ROOT, "%.1f s ago", (System.nanoTime() - beat.heardNanos()) / 1e9);
+    return String.format(
+        Locale.ROOT, "%.1f s ago", (System.nanoTime() - beat.receivedNanos()) / 1e9);
   }
 }

@@ -1,4 +1,4 @@
-/// What single magics do, as far as it needs no session.
+/// Parts of single magics that need no session.
 @NullMarked
 package braid.launcher.session.magic;
 

@@ -11,15 +11,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/// 500 cells in a row on 4 ranks leave nothing behind; `braid bench life` says how long they take.
+/// Checks that 500 cells in a row on 4 ranks leak nothing; `braid bench life` measures their time.
 class LifeRunTest {
   private static final int RANKS = 4;
   private static final int WARM_UP = 50;
   private static final int CELLS = 450;
 
-  /// There are 90 cells of each kind, so one of a kind that leaves one thread or file behind leaves
-  /// 90. A JVM starts and ends threads of its compilers and its collector as it likes, and opens
-  /// jars late; both are fewer than this.
+  /// Number of cells per kind is 90, so a kind that leaks one thread or file per cell leaks 90. A
+  /// JVM starts and ends compiler and collector threads at any time and opens jars late; both are
+  /// fewer than this.
   private static final int SPARE = 45;
 
   @TempDir Path home;

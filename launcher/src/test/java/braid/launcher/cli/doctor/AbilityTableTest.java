@@ -44,13 +44,13 @@ class AbilityTableTest {
 
     assertThat(new AbilityTable(COLUMNS, "host", overlaps, collectives).lines())
         .containsExactly(
-            "What can be overlapped, on the host backend:",
+            "Overlapped patterns on the host backend:",
             "          ring   bulk",
             "  gather  yes 1  – 2",
             "  beside  yes    –",
             "  yes  over copy_engine in native memory: a thread",
             "       not over copy_engine in ipc, nccl memory: needs CUDA",
-            "Collectives by themselves:",
+            "Collectives:",
             "         copy_engine",
             "  send   yes",
             "  dance  – 2",
@@ -73,7 +73,7 @@ class AbilityTableTest {
 
     assertThat(new AbilityTable(COLUMNS, "host", overlaps, List.of()).lines())
         .containsExactly(
-            "What can be overlapped, on the host backend:",
+            "Overlapped patterns on the host backend:",
             "          ring   bulk",
             "  gather  yes-a  yes-b",
             "  yes-a  over copy_engine in native, ipc memory: a thread",

@@ -15,8 +15,7 @@ class CacheCheckTest {
   @Test
   void namesTheFolderAndHowToClearIt() throws IOException {
     var cache = folder.resolve("cache");
-    assertThat(CacheCheck.of(cache))
-        .isEqualTo(Check.ok("cache", "cache", cache + ", nothing in it yet"));
+    assertThat(CacheCheck.of(cache)).isEqualTo(Check.ok("cache", "cache", cache + ", empty"));
     var kernels = Files.createDirectories(cache.resolve(Env.KERNELS));
     var algorithms = Files.createDirectories(cache.resolve(Env.ALGORITHMS).resolve("gpu"));
     Files.writeString(kernels.resolve("a.cubin"), "");
@@ -24,7 +23,7 @@ class CacheCheckTest {
     Files.writeString(algorithms.resolve("b.txt"), "");
     assertThat(CacheCheck.of(cache).value())
         .isEqualTo(
-            "%s: 1 of compiled kernels, 2 of chosen GEMM algorithms; to have them made anew: rm -r %s/{kernels,algorithms}"
+            "%s: 1 of compiled kernels, 2 of chosen GEMM algorithms; to recreate them: rm -r %s/{kernels,algorithms}"
                 .formatted(cache, cache));
   }
 
@@ -34,6 +33,6 @@ class CacheCheckTest {
     var check = CacheCheck.of(file.resolve("cache"));
     assertThat(check.state()).isEqualTo(Check.State.ABSENT);
     assertThat(check.value()).startsWith(file.resolve("cache") + " cannot be written: kernels are");
-    assertThat(check.remedy()).contains("make it writable, or name another: BRAID_CACHE");
+    assertThat(check.remedy()).contains("make it writable, or set BRAID_CACHE to another folder");
   }
 }

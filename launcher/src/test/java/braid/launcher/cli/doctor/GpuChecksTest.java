@@ -12,7 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// How what was found is put into a line.
+/// Formatting of the findings about GPUs.
 class GpuChecksTest {
   private static final Gpus TWO = new Gpus(List.of(gpu(0), gpu(1)), "", "580.95.05, CUDA 13.0");
 

@@ -56,8 +56,7 @@ class SessionManifestTest {
       assertThat(found).hasSize(1);
       assertThat(found.getFirst().manifest().state()).isEqualTo(State.RUNNING);
       assertThat(run(session, "%%front\nprofiles.manifest()"))
-          .contains(
-              "run      " + found.getFirst().manifest().id(), "backend  host (as the code says)");
+          .contains("run      " + found.getFirst().manifest().id(), "backend  host (set in code)");
     }
     var manifest = experiments.list().getFirst().manifest();
     assertThat(manifest.state()).isEqualTo(State.CLOSED);

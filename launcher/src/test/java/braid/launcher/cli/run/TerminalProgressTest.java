@@ -36,7 +36,7 @@ class TerminalProgressTest {
   @Test
   void leavesAFailureOnTheScreen() {
     var failure =
-        new CellFailure(CellFailure.Kind.EXCEPTION, "E", "boom", List.of("E: boom", "at line 1"));
+        new CellFailure(CellFailure.Cause.EXCEPTION, "E", "boom", List.of("E: boom", "at line 1"));
     try (var progress = new TerminalProgress(new PrintWriter(screen), 72)) {
       progress.started(1, 1);
       progress.cellStarted("cell 1", "int m;");

@@ -25,16 +25,16 @@ import org.zeromq.SocketType;
 import org.zeromq.ZContext;
 import org.zeromq.ZMQ;
 
-/// Strangers on the machine reach a kernel's sockets without its key.
+/// Tests that programs without the key can reach a kernel's sockets but not harm it.
 class ChannelsTest {
   private static final int PATIENCE_MS = 10_000;
 
-  /// A ZMTP frame that is a command and whose size has eight bytes.
+  /// Flags of a ZMTP command frame with an eight-byte size.
   private static final byte LONG_COMMAND = 6;
 
   private static final int GREETING_BYTES = 64;
 
-  /// As long as a busy client may not read at all.
+  /// Longest pause in which a busy client reads nothing.
   private static final Duration PAUSE = Duration.ofSeconds(4);
 
   @TempDir Path directory;
@@ -62,7 +62,7 @@ class ChannelsTest {
         "key");
   }
 
-  /// Says hello as ZMTP 3.0 does, then begins a frame of that size.
+  /// Sends the greeting of ZMTP 3.0, then starts a frame of that size.
   private static Socket claiming(int port, long bytes) throws IOException {
     var stranger = new Socket(InetAddress.getLoopbackAddress(), port);
     var greeting = ByteBuffer.allocate(GREETING_BYTES);
@@ -76,7 +76,7 @@ class ChannelsTest {
     return stranger;
   }
 
-  /// Reads what the kernel still says, until it closes the connection.
+  /// Reads until the kernel closes the connection.
   private static void awaitEnd(Socket stranger) throws IOException {
     stranger.setSoTimeout(PATIENCE_MS);
     try {
@@ -126,7 +126,7 @@ class ChannelsTest {
     return Message.publication(Optional.empty(), "stream", content);
   }
 
-  /// The number in the next publication.
+  /// Returns the number in the next publication.
   private static int next(ZMQ.Socket client) {
     var frames = new ArrayList<String>();
     do {
@@ -137,7 +137,7 @@ class ChannelsTest {
     return JsonParser.parseString(frames.getLast()).getAsJsonObject().get("number").getAsInt();
   }
 
-  /// Subscribes, and returns when the kernel knows of it.
+  /// Subscribes and waits until the kernel knows the subscriber.
   private static ZMQ.Socket subscriber(ZContext context, Channels channels, int port) {
     var client = context.createSocket(SocketType.SUB);
     client.setRcvHWM(1);
@@ -181,7 +181,7 @@ class ChannelsTest {
     }
   }
 
-  /// Also the `idle` that ends a cell: a client that missed it would wait for ever.
+  /// Also covers the `idle` that ends a cell: a client that misses it waits for ever.
   @Test
   void aClientThatPausesMissesNone() throws Exception {
     var connection = connection();
@@ -208,7 +208,7 @@ class ChannelsTest {
     }
   }
 
-  /// Its queue is full for good: it misses messages, and nobody waits for it.
+  /// The client's queue stays full: it misses messages, and no sender waits for it.
   @Test
   void aClientThatReadsNothingHoldsUpNeitherOutputNorOthers() throws Exception {
     var connection = connection();
@@ -223,7 +223,7 @@ class ChannelsTest {
       var other = subscriber(context, channels, connection.getIopubPort());
       channels.send(Channels.Channel.IOPUB, numbered(2000));
       int number = next(other);
-      // The last of the publisher's may still wait for room.
+      // The last messages of the publisher may still wait for room.
       while (number < 2000) {
         number = next(other);
       }
@@ -232,12 +232,12 @@ class ChannelsTest {
     }
   }
 
-  /// So many that the memory of the kernel does not suffice for what each may claim.
+  /// Opens more connections than the kernel's memory can serve at the size that each may claim.
   @Test
   void aKernelWhoseSocketsBreakEndsAndSaysWhy() throws Exception {
     var connection = connection();
     var file = Files.writeString(directory.resolve("connection.json"), connection.toJsonString());
-    var said = directory.resolve("said.txt");
+    var output = directory.resolve("said.txt");
     var kernel =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -253,7 +253,7 @@ class ChannelsTest {
                 "1")
             .directory(directory.toFile())
             .redirectErrorStream(true)
-            .redirectOutput(said.toFile())
+            .redirectOutput(output.toFile())
             .start();
     var strangers = new ArrayList<Socket>();
     try {
@@ -265,9 +265,9 @@ class ChannelsTest {
           break; // nobody accepts any more
         }
       }
-      assertThat(kernel.waitFor(240, TimeUnit.SECONDS)).as(Files.readString(said)).isTrue();
-      assertThat(kernel.exitValue()).as(Files.readString(said)).isEqualTo(1);
-      assertThat(said)
+      assertThat(kernel.waitFor(240, TimeUnit.SECONDS)).as(Files.readString(output)).isTrue();
+      assertThat(kernel.exitValue()).as(Files.readString(output)).isEqualTo(1);
+      assertThat(output)
           .content()
           .contains("braid: IOException: the kernel's sockets broke: java.lang.OutOfMemoryError");
     } finally {

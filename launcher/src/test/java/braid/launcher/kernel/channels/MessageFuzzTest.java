@@ -11,8 +11,8 @@ import java.util.List;
 import org.dflib.jjava.jupyter.messages.HMACGenerator;
 import org.junit.jupiter.api.Test;
 
-/// Frames broken at random are a message or a `MalformedMessage`; so are frames whose signature is
-/// right and whose JSON is not what it should be.
+/// Checks that randomly corrupted frames yield a message or a `MalformedMessage`, as do frames with
+/// a valid signature and unexpected JSON.
 class MessageFuzzTest {
   private static final int EACH = 2_000;
 

@@ -38,7 +38,7 @@ class RecordingTest {
   private static CellResult result(int number, Status status) {
     var failure =
         status == Status.FAILED
-            ? Optional.of(new CellFailure(CellFailure.Kind.EXCEPTION, "E", "m", List.of()))
+            ? Optional.of(new CellFailure(CellFailure.Cause.EXCEPTION, "E", "m", List.of()))
             : Optional.<CellFailure>empty();
     return new CellResult("cell " + number, "", status, Duration.ZERO, failure, "");
   }

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// On two real ranks. The tests share a session, so that they cost no start each.
+/// Runs notebooks on two real ranks. The tests share a session to save starts.
 class NotebookRunnerTest {
   private static final Duration SHORT = Duration.ofMillis(700);
   private static final Code ENDLESS = new Code("while (true) Thread.sleep(1);");
@@ -51,8 +51,8 @@ class NotebookRunnerTest {
     session.close();
   }
 
-  /// Writes down what it hears.
-  private static class Heard implements RunProgress {
+  /// Records the events it receives.
+  private static class RecordedProgress implements RunProgress {
     final List<String> events = new ArrayList<>();
 
     @Override
@@ -84,14 +84,14 @@ class NotebookRunnerTest {
   }
 
   private RunResult run(Notebook notebook, TimeLimits limits) throws IOException {
-    return new NotebookRunner(notebook, out(), limits, new Heard()).run(session);
+    return new NotebookRunner(notebook, out(), limits, new RecordedProgress()).run(session);
   }
 
   private RunResult run(Code... cells) throws IOException {
     return run(Notebooks.of(cells), TimeLimits.none());
   }
 
-  /// A cell of the output notebook, as it was saved.
+  /// Returns a cell of the saved output notebook.
   private NotebookCell saved(int index) {
     return Notebook.read(out()).cells().get(index);
   }
@@ -263,7 +263,7 @@ class NotebookRunnerTest {
 
   @Test
   void reportsProgressInOrder() throws IOException {
-    var heard = new Heard();
+    var progress = new RecordedProgress();
     new NotebookRunner(
             Notebooks.of(
                 new Code("// a\n1"),
@@ -271,9 +271,9 @@ class NotebookRunnerTest {
                 new Code("throw new Error();")),
             out(),
             TimeLimits.none(),
-            heard)
+            progress)
         .run(session);
-    assertThat(heard.events)
+    assertThat(progress.events)
         .containsExactly(
             "started 2 on 2",
             "cell 1 1",
@@ -282,12 +282,12 @@ class NotebookRunnerTest {
             "cell 2 FAILED");
   }
 
-  /// The file on disk, seen from inside the run.
+  /// Reads the file on disk during the run.
   @Test
   void savesAfterEveryCell() throws IOException {
     var seen = new ArrayList<String>();
     var watching =
-        new Heard() {
+        new RecordedProgress() {
           @Override
           public void cellStarted(String name, String firstLine) {
             seen.add(status(0) + " " + status(1));
@@ -343,15 +343,16 @@ class NotebookRunnerTest {
   @Test
   void endsWhenItIsToldTo() throws Exception {
     var running = new CountDownLatch(1);
-    var heard =
-        new Heard() {
+    var progress =
+        new RecordedProgress() {
           @Override
           public void cellStarted(String name, String firstLine) {
             running.countDown();
           }
         };
     var runner =
-        new NotebookRunner(Notebooks.of(ENDLESS, new Code("1")), out(), TimeLimits.none(), heard);
+        new NotebookRunner(
+            Notebooks.of(ENDLESS, new Code("1")), out(), TimeLimits.none(), progress);
     var stopper =
         Thread.ofVirtual()
             .start(
@@ -383,7 +384,7 @@ class NotebookRunnerTest {
                       new Code("1")),
                   out(),
                   TimeLimits.none(),
-                  new Heard())
+                  new RecordedProgress())
               .run(mortal);
       assertThat(result.exitCode()).isEqualTo(ExitCode.RANK_DIED);
     }
@@ -401,7 +402,7 @@ class NotebookRunnerTest {
   void nobodyAnswersACell() throws IOException {
     var result = run(new Code("System.in.read()"));
     assertThat(result.cells()).hasSize(1);
-    assertThat(text(output(0, 0))).contains("nobody can answer: the notebook runs headless");
+    assertThat(text(output(0, 0))).contains("a headless run has no input");
   }
 
   @Test

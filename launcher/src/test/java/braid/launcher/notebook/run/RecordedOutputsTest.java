@@ -101,7 +101,6 @@ class RecordedOutputsTest {
     assertThatThrownBy(() -> shown.readLine("size? "))
         .isInstanceOf(IOException.class)
         .hasMessage(
-            "the cell asked \"size?\" but nobody can answer: the notebook runs headless; make it a"
-                + " parameter");
+            "the cell asked \"size?\" but a headless run has no input; make it a" + " parameter");
   }
 }

@@ -7,7 +7,7 @@ import javax.xml.parsers.ParserConfigurationException;
 import org.w3c.dom.Document;
 import org.xml.sax.SAXException;
 
-/// Reads back what was written.
+/// Reads the written XML back.
 final class Xml {
   private Xml() {}
 

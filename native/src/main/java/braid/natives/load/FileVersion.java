@@ -8,29 +8,28 @@ import java.nio.file.Path;
 import java.util.Optional;
 import java.util.regex.Pattern;
 
-/// The version of a copy, told without loading it. Two copies with one soname in a process are
-/// worse than a version that is not exact: what needs the soname gets whichever came first.
-final class Named {
+/// Version of a copy by its path, without loading it. Loading two copies with one soname would be
+/// worse than an inexact version: dependents would get the first one.
+final class FileVersion {
   private static final Pattern FILE = Pattern.compile(".*\\.so\\.(\\d+(?:\\.\\d+)+)");
   private static final Pattern TOOLKIT = Pattern.compile(".*/cuda-(\\d+(?:\\.\\d+)*)(?:/.*)?");
   private static final Pattern PACKAGE = Pattern.compile("nvidia[^-]*-(\\d+(?:\\.\\d+)*).*");
   private static final int FIRST_YEAR = 2000;
 
-  private Named() {}
+  private FileVersion() {}
 
   static Optional<Version> version(Library which, Path file) {
-    var real = Places.real(file);
+    var real = SearchFolders.real(file);
     return ofFile(which, real).or(() -> ofPackage(file)).or(() -> ofToolkit(which, real));
   }
 
-  /// CUPTI's files are numbered by years, its packages like the toolkit: years compare with
-  /// nothing.
+  /// CUPTI's files are numbered by year but its packages like the toolkit, so years are ignored.
   private static Optional<Version> ofFile(Library which, Path real) {
     return first(FILE, String.valueOf(real.getFileName()))
         .filter(version -> which != Library.CUPTI || version.first() < FIRST_YEAR);
   }
 
-  /// A Python package lists its files beside them.
+  /// Version of the Python package that contains the file.
   private static Optional<Version> ofPackage(Path file) {
     for (var at = file.getParent(); at != null; at = at.getParent()) {
       var name = String.valueOf(at.getFileName());
@@ -51,11 +50,11 @@ final class Named {
       }
       return Optional.empty();
     } catch (IOException | DirectoryIteratorException e) {
-      return Optional.empty(); // a version that cannot be read is unknown, and shown as that
+      return Optional.empty(); // an unreadable version is shown as unknown
     }
   }
 
-  /// Only of what is numbered like the toolkit it came with.
+  /// Version of the toolkit's folder, for libraries with the toolkit's numbering.
   private static Optional<Version> ofToolkit(Library which, Path real) {
     return switch (which) {
       case CUDA_RUNTIME, NVRTC, CUPTI, NVTX, NVTX_2 -> first(TOOLKIT, real.toString());

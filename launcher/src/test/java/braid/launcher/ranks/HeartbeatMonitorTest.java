@@ -4,15 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;
 
-class SilenceTest {
+class HeartbeatMonitorTest {
   private static ProcessState state(char state, long ticks) {
     return new ProcessState(state, ticks);
   }
 
   @Test
   void aRankThatUsesNoTimeIsSilentAfterFiveBeats() {
-    var silence = new Silence();
-    for (int beat = 1; beat < Silence.FROZEN_BEATS; beat++) {
+    var silence = new HeartbeatMonitor();
+    for (int beat = 1; beat < HeartbeatMonitor.FROZEN_BEATS; beat++) {
       assertThat(silence.missed(state('S', 100 + beat))).isFalse();
     }
     assertThat(silence.missed(state('S', 105))).isTrue();
@@ -23,18 +23,18 @@ class SilenceTest {
 
   @Test
   void aStoppedRankIsSilentHoweverMuchTimeItUsedBefore() {
-    var silence = new Silence();
-    for (int beat = 1; beat < Silence.FROZEN_BEATS; beat++) {
+    var silence = new HeartbeatMonitor();
+    for (int beat = 1; beat < HeartbeatMonitor.FROZEN_BEATS; beat++) {
       assertThat(silence.missed(state('R', 100L * beat))).isFalse();
     }
     assertThat(silence.missed(state('T', 1000))).isTrue();
   }
 
-  /// A machine under load, or a JVM that collects garbage, is given more time.
+  /// A machine under load or a JVM that collects garbage gets more time.
   @Test
   void aRankThatRunsIsGivenMoreTime() {
-    var silence = new Silence();
-    for (int beat = 1; beat < Silence.PATIENCE_BEATS; beat++) {
+    var silence = new HeartbeatMonitor();
+    for (int beat = 1; beat < HeartbeatMonitor.PATIENCE_BEATS; beat++) {
       assertThat(silence.missed(state('R', 20L * beat))).as("beat " + beat).isFalse();
     }
     assertThat(silence.missed(state('R', 5000))).isTrue();

@@ -21,13 +21,13 @@ import org.bytedeco.cuda.nccl.ncclUniqueId;
 import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerPointer;
 
-/// Joins a communicator on a thread of its own, because NCCL waits for the other ranks without a
-/// time limit. A communicator that does not block would need no thread here, but NCCL then makes
-/// one for every single collective, and what is enqueued there is nobody's: a profiler's note of
-/// the calling thread does not reach it.
+/// Initializes a communicator on a thread of its own, because NCCL waits for the other ranks
+/// without a time limit. A non-blocking communicator would need no thread here, but NCCL would then
+/// create one per collective, and profiler annotations of the calling thread would not reach it.
 ///
-/// Who stops waiting leaves the thread behind; when NCCL lets it go, it gives the communicator up.
-final class Joining {
+/// A caller that stops waiting leaves the thread behind. When NCCL returns, that thread aborts the
+/// communicator.
+final class CommunicatorInit {
   private static final long SLICE_MILLISECONDS = 50;
   private static final long POLL_NANOS = 100_000;
 
@@ -35,15 +35,16 @@ final class Joining {
   private final byte[] id;
   private final int rank;
   private final int size;
-  private final NcclCommunicator.Configuration how;
+  private final NcclCommunicator.Configuration configuration;
   private final CompletableFuture<ncclComm> joined = new CompletableFuture<>();
 
-  private Joining(Gpu gpu, byte[] id, int rank, int size, NcclCommunicator.Configuration how) {
+  private CommunicatorInit(
+      Gpu gpu, byte[] id, int rank, int size, NcclCommunicator.Configuration configuration) {
     this.gpu = gpu;
     this.id = id;
     this.rank = rank;
     this.size = size;
-    this.how = how;
+    this.configuration = configuration;
   }
 
   static ncclComm join(
@@ -51,10 +52,10 @@ final class Joining {
       byte[] id,
       int rank,
       int size,
-      NcclCommunicator.Configuration how,
+      NcclCommunicator.Configuration configuration,
       Runnable check,
       Duration timeout) {
-    var joining = new Joining(gpu, id, rank, size, how);
+    var joining = new CommunicatorInit(gpu, id, rank, size, configuration);
     Thread.ofPlatform().daemon().name("nccl-join-" + rank).start(joining::run);
     return joining.await(check, timeout);
   }
@@ -68,7 +69,7 @@ final class Joining {
         } catch (TimeoutException e) {
           check.run();
           if (System.nanoTime() - deadline >= 0) {
-            throw late(timeout);
+            throw timeoutError(timeout);
           }
         }
       }
@@ -88,7 +89,7 @@ final class Joining {
 
   private void run() {
     try {
-      var communicator = joinHere();
+      var communicator = initialize();
       if (!joined.complete(communicator)) {
         ncclCommAbort(communicator);
       }
@@ -97,17 +98,17 @@ final class Joining {
     }
   }
 
-  private ncclComm joinHere() {
+  private ncclComm initialize() {
     gpu.use();
     try (var slot = new PointerPointer<ncclComm>(1);
         var unique = new ncclUniqueId();
-        var configuration = new ncclConfig_t()) {
+        var struct = new ncclConfig_t()) {
       slot.put(0, (Pointer) null);
       unique.internal().put(id);
-      NcclConfiguration.fill(configuration, how);
-      var code = ncclCommInitRankConfig(slot, size, unique, rank, configuration);
+      NcclConfiguration.fill(struct, configuration);
+      var code = ncclCommInitRankConfig(slot, size, unique, rank, struct);
       var communicator = slot.get(ncclComm.class, 0);
-      // Only where the environment has made every communicator one that does not block.
+      // Only if the environment makes every communicator non-blocking.
       while (code == ncclInProgress && communicator != null && !joined.isDone()) {
         LockSupport.parkNanos(POLL_NANOS);
         code = state(communicator);
@@ -132,14 +133,14 @@ final class Joining {
     return code == ncclSuccess ? state[0] : code;
   }
 
-  private GpuError late(Duration timeout) {
+  private GpuError timeoutError(Duration timeout) {
     return new GpuError(
         "ncclCommInitRankConfig",
         ncclInProgress,
         Nccl.name(ncclInProgress),
         "not all of " + size + " ranks have joined within " + timeout.toMillis() + " ms",
         gpu.where(),
-        "see which rank has not called it; restart the ranks before the next try");
+        "find the rank that has not joined; restart the ranks before the next try");
   }
 
   private static RuntimeException rethrown(ExecutionException e) {

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-class SearchTest {
+class LibrarySearchTest {
   private static final String SITE = "opt/venv/lib/python3.12/site-packages";
 
   @TempDir private Path temporary;
@@ -43,8 +43,8 @@ class SearchTest {
         file("%s/%s.dist-info/RECORD".formatted(SITE, name)), file + ",sha256=0,1\nother,,\n");
   }
 
-  private Search search(Library which) {
-    return Search.in(Places.of(root, Map.of()), which, List.of());
+  private LibrarySearch search(Library which) {
+    return LibrarySearch.in(SearchFolders.of(root, Map.of()), which, List.of());
   }
 
   @Test
@@ -70,10 +70,10 @@ class SearchTest {
     wheel("nvidia_cuda_runtime-13.0.96", "nvidia/cu13/lib/libcudart.so.13");
     var search = search(Library.CUDA_RUNTIME);
     var taken = search.take();
-    assertThat(taken.kind()).isEqualTo(SearchFolder.Kind.TOOLKIT);
+    assertThat(taken.source()).isEqualTo(SearchFolder.Source.TOOLKIT);
     assertThat(taken.version()).contains(new Version("13.0"));
     assertThat(search.why(taken)).isEqualTo("the first of the newest of 2, in the CUDA toolkit");
-    assertThat(search.take().kind()).isEqualTo(SearchFolder.Kind.PYTHON);
+    assertThat(search.take().source()).isEqualTo(SearchFolder.Source.PYTHON);
     assertThat(search.isEmpty()).isTrue();
   }
 
@@ -82,10 +82,10 @@ class SearchTest {
     file("usr/local/cuda-13.0/lib64/libnvrtc.so.13");
     link("usr/local/cuda", "cuda-13.0");
     var places =
-        Places.of(
+        SearchFolders.of(
             root,
             Map.of("LD_LIBRARY_PATH", root + "/usr/local/cuda/lib64:relative", "CUDA_HOME", ""));
-    var search = Search.in(places, Library.NVRTC, List.of());
+    var search = LibrarySearch.in(places, Library.NVRTC, List.of());
     var taken = search.take();
     assertThat(search.isEmpty()).isTrue();
     assertThat(search.why(taken)).isEqualTo("the only one, in the CUDA toolkit");
@@ -127,9 +127,9 @@ class SearchTest {
     var python = file("home/me/env/bin/python3");
     Files.setPosixFilePermissions(python, PosixFilePermissions.fromString("rwxr-xr-x"));
     file("home/me/env/lib/python3.13/site-packages/nvidia/nccl/lib/libnccl.so.2");
-    var places = Places.of(root, Map.of("PATH", root + "/bin:" + root + "/home/me/env/bin"));
-    assertThat(Search.in(places, Library.NCCL, List.of()).take().kind())
-        .isEqualTo(SearchFolder.Kind.PYTHON);
+    var places = SearchFolders.of(root, Map.of("PATH", root + "/bin:" + root + "/home/me/env/bin"));
+    assertThat(LibrarySearch.in(places, Library.NCCL, List.of()).take().source())
+        .isEqualTo(SearchFolder.Source.PYTHON);
   }
 
   @Test
@@ -147,7 +147,7 @@ class SearchTest {
     Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("---------"));
     try {
       assumeFalse(Files.isReadable(closed), "this user may read everything");
-      assertThat(Places.of(root, Map.of()).unreadable())
+      assertThat(SearchFolders.of(root, Map.of()).unreadable())
           .containsExactly(closed + " cannot be read (AccessDeniedException)");
     } finally {
       Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("rwxr-xr-x"));

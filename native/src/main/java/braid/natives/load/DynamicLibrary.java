@@ -8,10 +8,10 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.Optional;
 
-/// A library opened by the dynamic loader for the whole process and for good: the libraries that
-/// need it by its soname get this one.
+/// A library opened by the dynamic loader for the whole process, forever. Libraries that depend on
+/// its soname get this copy.
 @SuppressWarnings("restricted")
-final class Dl {
+final class DynamicLibrary {
   private static final int RTLD_NOW = 2;
   private static final int RTLD_GLOBAL = 0x100;
   private static final Linker LINKER = Linker.nativeLinker();
@@ -30,25 +30,26 @@ final class Dl {
 
   private final MemorySegment handle;
 
-  private Dl(MemorySegment handle) {
+  private DynamicLibrary(MemorySegment handle) {
     this.handle = handle;
   }
 
-  /// By path, or by soname where the loader is to look. The error is the loader's own line.
-  static Dl open(String file) {
+  /// Opens a library by path, or by soname to let the loader search. The error is the loader's own
+  /// line.
+  static DynamicLibrary open(String file) {
     try (var arena = Arena.ofConfined()) {
       var handle =
           (MemorySegment) DLOPEN.invokeExact(arena.allocateFrom(file), RTLD_NOW | RTLD_GLOBAL);
       if (handle.address() == 0) {
         throw new UnsatisfiedLinkError(error());
       }
-      return new Dl(handle);
+      return new DynamicLibrary(handle);
     } catch (Throwable e) {
       throw unexpected(e);
     }
   }
 
-  /// A function of this library, if it has one of this name.
+  /// Returns a function of this library, if it exists.
   Optional<MethodHandle> function(String name, FunctionDescriptor descriptor) {
     try (var arena = Arena.ofConfined()) {
       var address = (MemorySegment) DLSYM.invokeExact(handle, arena.allocateFrom(name));

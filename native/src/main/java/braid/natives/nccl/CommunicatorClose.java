@@ -15,9 +15,9 @@ import java.util.concurrent.locks.LockSupport;
 import org.bytedeco.cuda.nccl.ncclComm;
 import org.jspecify.annotations.Nullable;
 
-/// Ends a communicator in good order, on a thread of its own because NCCL waits for what the other
-/// ranks may never do. After the time limit it is aborted, which ends that wait.
-final class Leaving {
+/// Closes a communicator on a thread of its own, because NCCL waits for the other ranks without a
+/// time limit. After the time limit it is aborted, which ends that wait.
+final class CommunicatorClose {
   private static final long LIMIT_MILLISECONDS = 10_000;
   private static final long POLL_NANOS = 100_000;
 
@@ -33,14 +33,14 @@ final class Leaving {
   private final AtomicReference<State> state = new AtomicReference<>(State.FINALIZING);
   private final AtomicReference<@Nullable GpuError> failure = new AtomicReference<>();
 
-  private Leaving(Gpu gpu, ncclComm communicator, List<NcclWindow> windows) {
+  private CommunicatorClose(Gpu gpu, ncclComm communicator, List<NcclWindow> windows) {
     this.gpu = gpu;
     this.communicator = communicator;
     this.windows = windows;
   }
 
   static void leave(Gpu gpu, ncclComm communicator, List<NcclWindow> windows) {
-    new Leaving(gpu, communicator, windows).run();
+    new CommunicatorClose(gpu, communicator, windows).run();
   }
 
   private void run() {
@@ -64,7 +64,7 @@ final class Leaving {
               + " ms"
               + (aborted ? ", so the communicator was aborted" : ""),
           gpu.where(),
-          "close it on all ranks alike; restart the ranks if one has ended");
+          "close it on every rank; restart the ranks if one has ended");
     }
     var failed = failure.get();
     if (failed != null) {
@@ -72,7 +72,8 @@ final class Leaving {
     }
   }
 
-  /// An interrupt does not end the wait, which has a limit: a communicator half ended is worse.
+  /// Ignores interrupts during the wait, which has a limit: a half-closed communicator would be
+  /// worse.
   private static boolean join(Thread thread) {
     var interrupted = false;
     var deadline = System.nanoTime() + LIMIT_MILLISECONDS * 1_000_000;
@@ -104,14 +105,14 @@ final class Leaving {
     var code = result;
     while (code == ncclInProgress && state.get() == State.FINALIZING) {
       LockSupport.parkNanos(POLL_NANOS);
-      code = Joining.state(communicator);
+      code = CommunicatorInit.state(communicator);
     }
     if (state.get() == State.FINALIZING) {
       note(call, code);
     }
   }
 
-  /// The first failure is the one to tell; the rest is done all the same, so that nothing is left.
+  /// Keeps the first failure; the remaining steps still run.
   private void note(String call, int code) {
     if (code != ncclSuccess) {
       failure.compareAndSet(null, Nccl.error(call, code, null, gpu.where()));

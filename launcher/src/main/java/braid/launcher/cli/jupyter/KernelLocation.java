@@ -5,8 +5,8 @@ import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/// The options that say which kernelspec: where it is, and its name.
-final class KernelPlace {
+/// Options that select a kernelspec: its directory and its name.
+final class KernelLocation {
   @Option(names = "--user", description = "In your own Jupyter directory. This is the default.")
   private boolean user;
 
@@ -19,7 +19,7 @@ final class KernelPlace {
   @Option(
       names = "--name",
       paramLabel = "NAME",
-      description = "What Jupyter calls it. Default: ${DEFAULT-VALUE}.")
+      description = "Name of the kernelspec. Default: ${DEFAULT-VALUE}.")
   private String name = KernelSpec.DEFAULT_NAME;
 
   Path directory(JupyterPaths paths) {
@@ -33,7 +33,7 @@ final class KernelPlace {
     }
     if (user) {
       throw new BraidException(
-          "--user and --prefix must not both be given but were; drop --user to install under "
+          "--user and --prefix exclude each other but both were set; drop --user to install under "
               + prefix);
     }
     return JupyterPaths.dataUnder(prefix.toAbsolutePath());

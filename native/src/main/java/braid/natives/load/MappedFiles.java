@@ -6,14 +6,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/// What this process has mapped, as the kernel lists it.
-final class Mapped {
+/// Files mapped by this process, as the kernel lists them.
+final class MappedFiles {
   private static final Path MAPS = Path.of("/proc/self/maps");
 
-  private Mapped() {}
+  private MappedFiles() {}
 
-  /// The file of a library that was opened by its soname: that name, or one that goes on after its
-  /// version's first number.
+  /// Returns the file of a library opened by its soname; the file's version may be longer than the
+  /// soname's.
   static Optional<Path> file(String soname) {
     var stem = soname.substring(0, soname.lastIndexOf('.') + 1);
     try (var lines = Files.lines(MAPS)) {

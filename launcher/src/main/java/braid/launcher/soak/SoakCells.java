@@ -3,12 +3,12 @@ package braid.launcher.soak;
 import java.util.List;
 import java.util.Random;
 
-/// The cells of a soak.
-final class Codes {
+/// Cells of a soak.
+final class SoakCells {
   /// Printed by a cell that has begun.
   static final String BEGUN = "soak-begun";
 
-  /// Checks that the ranks work together, and says their process ids.
+  /// Checks that the ranks work together, and prints their process ids.
   static final String HEALTH =
       """
       try (var healthy = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(24, 8, 16)).overlap(Overlap.pipelined(2)).build()) {
@@ -38,15 +38,15 @@ final class Codes {
           "var line = \"x\".repeat(1 << 16); while (true) System.out.print(line);",
           "while (true) display(world.rank());");
 
-  private Codes() {}
+  private SoakCells() {}
 
-  /// A cell that ends only when it is made to.
+  /// Returns a cell that ends only if it is stopped.
   static String endless(Random random, int rank) {
     var all = random.nextInt(3) == 0 ? FLOODING : WAITING;
     return waiting(all.get(random.nextInt(all.size())), rank);
   }
 
-  /// The same, and quiet.
+  /// Returns an endless cell without output.
   static String quiet(Random random, int rank) {
     return waiting(WAITING.get(random.nextInt(WAITING.size())), rank);
   }
@@ -55,26 +55,26 @@ final class Codes {
     return BEGIN.formatted(BEGUN) + code.replace("%d", Integer.toString(rank));
   }
 
-  /// A cell that ends well after a quarter of a second.
+  /// Returns a cell that succeeds after a quarter of a second.
   static String finite() {
     return BEGIN.formatted(BEGUN)
         + "for (int i = 0; i < 25; i++) { world.barrier(); Thread.sleep(10); }";
   }
 
-  /// Every rank prints so much.
+  /// Returns a cell in which every rank prints a lot.
   static String flood(Random random) {
     int lines = 2_000 + random.nextInt(20_000);
     return "for (int i = 0; i < %d; i++) System.%s.println(\"line \" + i + \" of rank \" + world.rank());%n\"flooded\""
         .formatted(lines, random.nextBoolean() ? "out" : "err");
   }
 
-  /// A rank ends its own process.
+  /// Returns a cell in which a rank ends its own process.
   static String exit(Random random, int rank) {
     return "if (world.rank() == %d) %s; world.barrier();"
         .formatted(rank, random.nextBoolean() ? "System.exit(3)" : "Runtime.getRuntime().halt(4)");
   }
 
-  /// A cell that fails, and what its failure has to say.
+  /// A failing cell, and the texts that its failure must contain.
   record Failing(String code, List<String> says) {
     static Failing draw(Random random, int rank, int ranks) {
       var named = "rank " + rank;

@@ -1,6 +1,6 @@
 package braid.natives.load;
 
-import braid.natives.load.SearchFolder.Kind;
+import braid.natives.load.SearchFolder.Source;
 import java.io.IOException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.Files;
@@ -12,15 +12,15 @@ import java.util.Map;
 import java.util.SequencedSet;
 import org.jspecify.annotations.Nullable;
 
-/// The folders in which NVIDIA's libraries are looked for. The only class here that reads the
-/// environment and the system's own lists. `root` is `/` except in tests.
-final class Places {
+/// Folders to search for NVIDIA's libraries. This is the only class here that reads the environment
+/// and the system's lists. `root` is `/` except in tests.
+final class SearchFolders {
   private final Path root;
   private final Map<String, String> environment;
   private final SequencedSet<SearchFolder> found = new LinkedHashSet<>();
   private final List<String> unreadable = new ArrayList<>();
 
-  private Places(Path root, Map<String, String> environment) {
+  private SearchFolders(Path root, Map<String, String> environment) {
     this.root = root;
     this.environment = environment;
     toolkits();
@@ -29,20 +29,20 @@ final class Places {
     loader();
   }
 
-  static Places ofThisMachine() {
-    return new Places(Path.of("/"), System.getenv());
+  static SearchFolders ofThisMachine() {
+    return new SearchFolders(Path.of("/"), System.getenv());
   }
 
-  static Places of(Path root, Map<String, String> environment) {
-    return new Places(root, environment);
+  static SearchFolders of(Path root, Map<String, String> environment) {
+    return new SearchFolders(root, environment);
   }
 
-  /// In the order in which equal versions are preferred.
+  /// Folders in order of preference among equal versions.
   List<SearchFolder> all() {
     return List.copyOf(found);
   }
 
-  /// Folders that are there and could not be listed, each with the reason.
+  /// Existing folders that cannot be listed, each with the reason.
   List<String> unreadable() {
     return List.copyOf(unreadable);
   }
@@ -58,14 +58,15 @@ final class Places {
   }
 
   private void toolkit(Path home) {
-    add(Kind.TOOLKIT, home.resolve("lib64"));
+    add(Source.TOOLKIT, home.resolve("lib64"));
     children(home.resolve("targets"), "*")
-        .forEach(target -> add(Kind.TOOLKIT, target.resolve("lib")));
-    add(Kind.TOOLKIT, home.resolve("extras/CUPTI/lib64"));
+        .forEach(target -> add(Source.TOOLKIT, target.resolve("lib")));
+    add(Source.TOOLKIT, home.resolve("extras/CUPTI/lib64"));
   }
 
-  /// Where the packages of the python3 on the path are, of environments in the usual places, and of
-  /// the system: found by looking, since starting Python would take longer than everything else.
+  /// Adds the package folders of the python3 on the path, of environments in the usual places, and
+  /// of the system. They are searched directly, because starting Python would be slower than
+  /// everything else.
   private void python() {
     var prefixes = new LinkedHashSet<Path>();
     for (String variable : List.of("VIRTUAL_ENV", "CONDA_PREFIX")) {
@@ -94,7 +95,7 @@ final class Places {
       for (Path python : children(prefix.resolve("lib"), "python3*")) {
         for (String packages : List.of("site-packages", "dist-packages")) {
           children(python.resolve(packages).resolve("nvidia"), "*")
-              .forEach(one -> add(Kind.PYTHON, one.resolve("lib")));
+              .forEach(one -> add(Source.PYTHON, one.resolve("lib")));
         }
       }
     }
@@ -109,7 +110,7 @@ final class Places {
   }
 
   private void libraryPath() {
-    list("LD_LIBRARY_PATH").forEach(folder -> add(Kind.LIBRARY_PATH, Path.of(folder)));
+    list("LD_LIBRARY_PATH").forEach(folder -> add(Source.LIBRARY_PATH, Path.of(folder)));
   }
 
   private void loader() {
@@ -126,7 +127,7 @@ final class Places {
             "lib",
             "usr/lib",
             "usr/lib/wsl/lib")) {
-      add(Kind.LOADER, root.resolve(usual));
+      add(Source.LOADER, root.resolve(usual));
     }
   }
 
@@ -137,7 +138,7 @@ final class Places {
     try {
       for (String line : Files.readAllLines(file)) {
         if (line.startsWith("/")) {
-          add(Kind.LOADER, root.resolve(line.strip().substring(1)));
+          add(Source.LOADER, root.resolve(line.strip().substring(1)));
         }
       }
     } catch (IOException e) {
@@ -145,9 +146,9 @@ final class Places {
     }
   }
 
-  private void add(Kind kind, Path folder) {
+  private void add(Source source, Path folder) {
     if (Files.isDirectory(folder)) {
-      found.add(new SearchFolder(kind, folder));
+      found.add(new SearchFolder(source, folder));
     }
   }
 
@@ -169,7 +170,7 @@ final class Places {
     try {
       return path.toRealPath();
     } catch (IOException e) {
-      return path; // a dangling link stays what it is; whoever opens it hears why
+      return path; // a dangling link; opening it reports why
     }
   }
 
@@ -178,7 +179,8 @@ final class Places {
     return value.startsWith("/") ? Path.of(value) : null;
   }
 
-  /// Relative folders are left out: they would depend on where a rank was started.
+  /// Lists the absolute folders of a variable. Relative ones would depend on a rank's working
+  /// directory.
   private List<String> list(String variable) {
     var folders = new ArrayList<String>();
     for (String folder : environment.getOrDefault(variable, "").split(":", -1)) {

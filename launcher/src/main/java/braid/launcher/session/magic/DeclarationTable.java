@@ -6,9 +6,9 @@ import java.util.stream.Collectors;
 import jdk.jshell.JShell;
 import jdk.jshell.VarSnippet;
 
-/// `%who`: what the cells have declared, and what simple variables hold on rank 0.
-public final class Declared {
-  /// Types whose text runs no code of a cell's and is short.
+/// `%who`: declarations of the cells, and values of simple variables on rank 0.
+public final class DeclarationTable {
+  /// Types whose short text runs no code of a cell.
   private static final Set<String> SIMPLE =
       Set.of(
           "int", "long", "double", "float", "boolean", "char", "short", "byte", "String", "Integer",
@@ -16,10 +16,10 @@ public final class Declared {
 
   private static final int VALUE_LENGTH = 40;
 
-  private Declared() {}
+  private DeclarationTable() {}
 
   public static String in(JShell shell) {
-    var grid = Grid.of("name", "type", "rank 0 has");
+    var grid = Grid.of("name", "type", "value on rank 0");
     shell
         .variables()
         .filter(variable -> !isResult(variable))
@@ -33,7 +33,7 @@ public final class Declared {
                     t.name(),
                     t.subKind().name().replace("_SUBKIND", "").toLowerCase(java.util.Locale.ROOT),
                     ""));
-    long results = shell.variables().filter(Declared::isResult).count();
+    long results = shell.variables().filter(DeclarationTable::isResult).count();
     if (results > 0) {
       grid.note(
           results + (results == 1 ? " result" : " results") + " shown so far, as $1 and so on");

@@ -9,12 +9,12 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.util.Locale;
 
-/// What editors ask about code; answered by the front's own compiler, no rank is asked. Jupyter
-/// counts characters by code point, Java by UTF-16 unit.
-final class Questions {
+/// Answers editors' queries about code with the front's compiler, without the ranks. Jupyter counts
+/// characters by code point, Java by UTF-16 unit.
+final class EditorQueries {
   private final LazySession session;
 
-  Questions(LazySession session) {
+  EditorQueries(LazySession session) {
     this.session = session;
   }
 
@@ -31,7 +31,7 @@ final class Questions {
     return content;
   }
 
-  /// What each suggestion is, under the name that Jupyter's own kernel gave it: front ends show an
+  /// Returns the kind of each suggestion, in the format of Jupyter's own kernel: front ends show an
   /// icon for it.
   private static JsonObject kinds(Completions found, JsonObject content) {
     var typed = new JsonArray();

@@ -36,37 +36,37 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import tech.tablesaw.api.Table;
 
-/// What the ranks measured, brought together in the front: the k-th profile of every rank makes the
-/// k-th set. Everything is saved under `runs/` as it comes. In `%%front` cells this is `profiles`.
-public final class Gathered implements Displayable, AutoCloseable {
+/// Measurements of the ranks, gathered in the front: the k-th profiles of all ranks form the k-th
+/// set. Everything is saved under `runs/` immediately. `%%front` cells see it as `profiles`.
+public final class GatheredEvidence implements Displayable, AutoCloseable {
   private static final String UNWRITTEN = "the manifest of this run could not be written: ";
-  private static final Map<String, Gathered> BY_NAME = new ConcurrentHashMap<>();
+  private static final Map<String, GatheredEvidence> BY_NAME = new ConcurrentHashMap<>();
 
-  /// Most bundles, and most MiB, that wait to be saved. A rank that hands over more waits.
+  /// Most unsaved bundles, and MiB of them. A rank that publishes more blocks.
   private static final int ROOM = 64;
 
   private final String name = UUID.randomUUID().toString();
   private final Path directory;
   private volatile @Nullable Experiment experiment;
   private final Consumer<String> complaint;
-  private final ExecutorService inOrder =
+  private final ExecutorService saver =
       Executors.newSingleThreadExecutor(
           Thread.ofPlatform().daemon().name("braid-gather").factory());
   private final List<Evidence> all = new ArrayList<>();
   private final Semaphore room = new Semaphore(ROOM);
 
-  /// Profiles that others of their group have not matched yet: by the group's size, then by rank.
+  /// Profiles without matches of all ranks of their group: by the group's size, then by rank.
   private final Map<Integer, TreeMap<Integer, ArrayDeque<Profile>>> waiting = new HashMap<>();
 
-  /// `complaint` hears what could not be saved.
-  Gathered(Path home, Consumer<String> complaint) {
+  /// Creates the store; `complaint` receives errors of saving.
+  GatheredEvidence(Path home, Consumer<String> complaint) {
     directory = home.resolve("runs");
     this.complaint = complaint;
     BY_NAME.put(name, this);
   }
 
-  /// How a `%%front` cell gets hold of its session's.
-  public static Gathered named(String name) {
+  /// Returns the store of a session, for its `%%front` cells.
+  public static GatheredEvidence named(String name) {
     var gathered = BY_NAME.get(name);
     if (gathered == null) {
       throw new BraidException("that session is closed");
@@ -78,14 +78,13 @@ public final class Gathered implements Displayable, AutoCloseable {
     return name;
   }
 
-  /// Takes what a rank handed over. Waits while more comes than can be saved, which holds the rank
-  /// back.
+  /// Adds a published bundle. Blocks while too much is unsaved, which also blocks the rank.
   void published(MimeBundle bundle) {
     long chars = bundle.data().values().stream().mapToLong(String::length).sum();
     int size = (int) Math.min(ROOM, 1 + (chars >> 20));
     room.acquireUninterruptibly(size);
     try {
-      inOrder.execute(
+      saver.execute(
           () -> {
             try {
               add(bundle);
@@ -94,19 +93,19 @@ public final class Gathered implements Displayable, AutoCloseable {
             }
           });
     } catch (RejectedExecutionException e) {
-      room.release(size); // the session is closed, and nobody looks at it any more
+      room.release(size); // the session is closed
     }
   }
 
-  /// Waits until everything published so far is here; profiles that some rank did not send are
-  /// given up.
-  void settle() throws InterruptedException {
+  /// Waits until everything published so far is added; profiles that some rank did not send are
+  /// dropped.
+  void awaitSaved() throws InterruptedException {
     try {
-      inOrder.submit(waiting::clear).get();
+      saver.submit(waiting::clear).get();
     } catch (ExecutionException e) {
       throw new IllegalStateException("gathering failed", e.getCause());
     } catch (RejectedExecutionException e) {
-      // The session was closed while its cell ran; nobody will ask for what comes now.
+      // The session was closed while its cell ran.
     }
   }
 
@@ -143,12 +142,12 @@ public final class Gathered implements Displayable, AutoCloseable {
     }
   }
 
-  /// Whose manifest names what is measured from now on. One that has not begun does so with it.
+  /// Sets the experiment whose manifest lists later measurements. It begins with the first one.
   void recordIn(Experiment kept) {
     experiment = kept;
   }
 
-  /// A jar or folder is on the class path of the compiler and of every rank.
+  /// Records a jar or folder that was added to the class path of the compiler and every rank.
   void added(Path jar) {
     var recording = experiment;
     if (recording != null) {
@@ -184,7 +183,7 @@ public final class Gathered implements Displayable, AutoCloseable {
     }
   }
 
-  /// What it takes to repeat this and to trust it.
+  /// Returns the manifest: everything needed to repeat and to trust the results.
   public Manifest manifest() {
     var recording = experiment;
     if (recording == null) {
@@ -193,14 +192,14 @@ public final class Gathered implements Displayable, AutoCloseable {
     return recording.manifest();
   }
 
-  /// Everything so far, the oldest first.
+  /// Returns all measurements so far, the oldest first.
   public List<Evidence> all() {
     synchronized (all) {
       return List.copyOf(all);
     }
   }
 
-  /// What all ranks did in the latest profile.
+  /// Returns the latest profile of all ranks.
   public ProfileSet latest() {
     return last(ProfileSet.class, "profiled: pipe.profile(10) does");
   }
@@ -244,7 +243,7 @@ public final class Gathered implements Displayable, AutoCloseable {
     return ProfileSet.compared(sets());
   }
 
-  /// The tuner's latest result.
+  /// Returns the tuner's latest result.
   public Study study() {
     return last(Study.class, "tuned: Tuner.on(world)...run() does");
   }
@@ -262,7 +261,7 @@ public final class Gathered implements Displayable, AutoCloseable {
     return found;
   }
 
-  /// Everything that was ever saved here, this session's and earlier ones'.
+  /// Returns everything saved in this directory, also by earlier sessions.
   public Runs runs() {
     return Runs.in(directory);
   }
@@ -285,7 +284,7 @@ public final class Gathered implements Displayable, AutoCloseable {
   @Override
   public void close() {
     BY_NAME.remove(name);
-    inOrder.shutdown();
+    saver.shutdown();
     var recording = experiment;
     if (recording != null) {
       try {

@@ -4,25 +4,25 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import jdk.jshell.spi.ExecutionControl;
 
-/// JShell is made for one thread, and editors ask while cells run. So who compiles and who asks
-/// take turns; what runs on the ranks, which may take hours, is nobody's turn.
-final class Turns {
+/// Lock of the compiler. JShell is made for one thread, but editors query it while cells run.
+/// Compilation and queries hold the lock; execution on the ranks, which may take hours, does not.
+final class CompilerLock {
   private final ReentrantLock lock = new ReentrantLock(/* fair= */ true);
 
-  <T> T take(Supplier<T> turn) {
+  <T> T hold(Supplier<T> action) {
     lock.lock();
     try {
-      return turn.get();
+      return action.get();
     } finally {
       lock.unlock();
     }
   }
 
-  /// Takes the turn without waiting for it: now, or on a thread of its own as soon as it is free.
-  void whenFree(Runnable turn) {
+  /// Runs an action under the lock without blocking: now, or on a new thread when the lock is free.
+  void whenFree(Runnable action) {
     if (lock.tryLock()) {
       try {
-        turn.run();
+        action.run();
       } finally {
         lock.unlock();
       }
@@ -31,22 +31,22 @@ final class Turns {
           .name("braid-compiler-close")
           .start(
               () ->
-                  take(
+                  hold(
                       () -> {
-                        turn.run();
+                        action.run();
                         return true;
                       }));
     }
   }
 
-  private interface Running {
+  private interface Execution {
     String run()
         throws ExecutionControl.RunException,
             ExecutionControl.EngineTerminationException,
             ExecutionControl.InternalException;
   }
 
-  private String outOfTurn(Running running)
+  private String released(Execution execution)
       throws ExecutionControl.RunException,
           ExecutionControl.EngineTerminationException,
           ExecutionControl.InternalException {
@@ -55,7 +55,7 @@ final class Turns {
       lock.unlock();
     }
     try {
-      return running.run();
+      return execution.run();
     } finally {
       for (int i = 0; i < holds; i++) {
         lock.lock();
@@ -63,8 +63,8 @@ final class Turns {
     }
   }
 
-  /// The same control, which gives the turn up while something runs.
-  ExecutionControl around(ExecutionControl control) {
+  /// Returns a control that releases the lock while code runs.
+  ExecutionControl releasedWhileRunning(ExecutionControl control) {
     return new ExecutionControl() {
       @Override
       public void load(ClassBytecodes[] classes)
@@ -81,13 +81,13 @@ final class Turns {
       @Override
       public String invoke(String className, String methodName)
           throws RunException, EngineTerminationException, InternalException {
-        return outOfTurn(() -> control.invoke(className, methodName));
+        return released(() -> control.invoke(className, methodName));
       }
 
       @Override
       public String varValue(String className, String varName)
           throws RunException, EngineTerminationException, InternalException {
-        return outOfTurn(() -> control.varValue(className, varName));
+        return released(() -> control.varValue(className, varName));
       }
 
       @Override

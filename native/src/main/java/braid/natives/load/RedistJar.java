@@ -11,17 +11,18 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import org.bytedeco.javacpp.Loader;
 
-/// The libraries in the presets' redist jar, where that is on the class path. They are unpacked
-/// only when nothing newer is found, into JavaCPP's own cache.
-final class Redist {
+/// Libraries in the presets' redist jar, if it is on the class path. They are unpacked into
+/// JavaCPP's cache only if nothing newer is found.
+final class RedistJar {
   private static final Pattern JAR = Pattern.compile(".*/cuda-redist-(\\d+(?:\\.\\d+)*)-.*");
 
-  private Redist() {}
+  private RedistJar() {}
 
-  /// The copy in the jar, if there is one, not unpacked yet: its paths are those inside the jar.
+  /// Returns the copy in the jar, if present. It is not unpacked yet: its paths are those inside
+  /// the jar.
   static List<Candidate> of(Library which) {
     if (which.standsAlone()) {
-      return List.of(); // to know that it is in none, every jar would be opened
+      return List.of(); // never in the jar; searching would open every jar
     }
     var urls = urls(which.files());
     if (urls.size() < which.files().size()) {
@@ -29,21 +30,21 @@ final class Redist {
     }
     return List.of(
         new Candidate(
-            SearchFolder.Kind.REDIST,
+            SearchFolder.Source.REDIST,
             urls.stream().map(url -> Path.of(url.getPath())).toList(),
             version(which, urls.getFirst())));
   }
 
-  /// The same copy on disk, with what lies beside it and is loaded by name.
+  /// Unpacks the copy, with the companion files that it loads by name.
   static Candidate unpack(Library which, Candidate packed) throws IOException {
     var files = new ArrayList<Path>();
     for (URL url : urls(which.files())) {
       files.add(file(url));
     }
-    for (URL url : urls(which.beside())) {
+    for (URL url : urls(which.companions())) {
       file(url);
     }
-    return new Candidate(packed.kind(), List.copyOf(files), packed.version());
+    return new Candidate(packed.source(), List.copyOf(files), packed.version());
   }
 
   private static Path file(URL url) throws IOException {
@@ -51,14 +52,14 @@ final class Redist {
       try {
         return Path.of(url.toURI());
       } catch (URISyntaxException e) {
-        throw new IOException("%s is no path".formatted(url), e);
+        throw new IOException("%s is not a path".formatted(url), e);
       }
     }
     return Loader.cacheResource(url).toPath();
   }
 
   private static List<URL> urls(List<String> names) {
-    var loader = Redist.class.getClassLoader();
+    var loader = RedistJar.class.getClassLoader();
     var urls = new ArrayList<URL>();
     for (String name : names) {
       var url = loader.getResource("org/bytedeco/cuda/%s/%s".formatted(platform(), name));
@@ -69,7 +70,7 @@ final class Redist {
     return urls;
   }
 
-  /// Only of what is numbered like the toolkit; the jar is named after that.
+  /// Version of the jar's name, for libraries with the toolkit's numbering.
   private static Optional<Version> version(Library which, URL url) {
     return switch (which) {
       case CUDA_RUNTIME, NVRTC, CUPTI -> {

@@ -4,8 +4,8 @@ import braid.launcher.cell.CellOutput;
 import braid.model.MimeBundle;
 import java.io.IOException;
 
-/// Keeps what a cell prints, so that a benchmark can tell that it really ran.
-public final class Captured implements CellOutput {
+/// Collects the output of a cell, so that a benchmark can check it.
+public final class CapturedOutput implements CellOutput {
   private final StringBuilder printed = new StringBuilder();
 
   public String printed() {
@@ -34,6 +34,6 @@ public final class Captured implements CellOutput {
 
   @Override
   public String readLine(String prompt) throws IOException {
-    throw new IOException("a benchmark asks nobody");
+    throw new IOException("benchmarks provide no input");
   }
 }

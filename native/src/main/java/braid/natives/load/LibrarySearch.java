@@ -1,0 +1,76 @@
+package braid.natives.load;
+
+import braid.natives.load.Libraries.Library;
+import braid.natives.load.SearchFolder.Source;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.stream.Collectors;
+
+/// All copies of a library, ordered by preference. Accesses only the file system.
+final class LibrarySearch {
+  private final List<Candidate> remaining;
+
+  private LibrarySearch(List<Candidate> candidates) {
+    this.remaining = new ArrayList<>(candidates);
+  }
+
+  static LibrarySearch in(SearchFolders places, Library which, List<Candidate> others) {
+    var candidates = new ArrayList<Candidate>();
+    var seen = new HashSet<Path>();
+    for (SearchFolder place : places.all()) {
+      var files = which.files().stream().map(place.folder()::resolve).toList();
+      if (files.stream().allMatch(Files::isRegularFile)
+          && seen.add(SearchFolders.real(files.getFirst()))) {
+        candidates.add(
+            new Candidate(place.source(), files, FileVersion.version(which, files.getFirst())));
+      }
+    }
+    candidates.addAll(others);
+    return new LibrarySearch(candidates);
+  }
+
+  boolean isEmpty() {
+    return remaining.isEmpty();
+  }
+
+  /// Copies that have not been taken.
+  List<String> rest() {
+    return remaining.stream().map(Candidate::text).toList();
+  }
+
+  /// Removes and returns the best remaining copy: the newest; of equal versions the first.
+  Candidate take() {
+    var best = remaining.getFirst();
+    for (Candidate other : remaining) {
+      if (other.newerThan(best)) {
+        best = other;
+      }
+    }
+    remaining.remove(best);
+    return best;
+  }
+
+  /// Reason for this copy, after it was taken.
+  String why(Candidate taken) {
+    if (remaining.isEmpty()) {
+      return "the only one, in " + taken.source().words;
+    }
+    var newest = remaining.stream().allMatch(other -> taken.newerThan(other));
+    return "%s of %d, in %s"
+        .formatted(
+            newest ? "the newest" : "the first of the newest",
+            remaining.size() + 1,
+            taken.source().words);
+  }
+
+  /// Searched places, for messages.
+  static String where() {
+    return Arrays.stream(Source.values())
+        .map(source -> source.words)
+        .collect(Collectors.joining(", "));
+  }
+}
