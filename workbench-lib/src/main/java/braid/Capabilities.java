@@ -10,9 +10,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/// What there is: which pattern can be overlapped by which method, over which transport, in which
-/// kind of symmetric memory; and the same for collectives by themselves. What is not there says why
-/// and what is nearest.
+/// Combinations that are supported: pattern, method, transport and kind of symmetric memory for
+/// overlaps; collective, route and kind for standalone collectives. An unsupported combination
+/// names the reason and the nearest one that is supported.
 public final class Capabilities {
   private static final String HOST = "host";
   private static final String CUDA = "cuda";
@@ -20,10 +20,10 @@ public final class Capabilities {
 
   private Capabilities() {}
 
-  /// One way to overlap.
+  /// One combination for an overlap.
   ///
-  /// @param engine what moves the bytes
-  /// @param note limits; where it is not supported, why, and what is nearest
+  /// @param engine unit that moves the bytes
+  /// @param note limits; of an unsupported combination, the reason and the nearest supported one
   public record Row(
       Pattern pattern,
       Method method,
@@ -33,7 +33,7 @@ public final class Capabilities {
       String engine,
       String note) {}
 
-  /// A collective by itself.
+  /// One combination for a standalone collective.
   public record CollectiveRow(
       String collective,
       CollectiveWay way,
@@ -41,13 +41,13 @@ public final class Capabilities {
       boolean supported,
       String engine,
       String note) {
-    /// Whether it adds what the ranks have, which not every library does in every type.
+    /// Returns true if the collective is a sum; libraries do not add every type.
     public boolean adds() {
       return CollectiveRules.adds(collective);
     }
   }
 
-  /// Every combination, on the backend of that name.
+  /// Returns every combination on the named backend.
   public static List<Row> of(String backend) {
     boolean cuda = isCuda(backend);
     var rows = new ArrayList<Row>();
@@ -63,12 +63,12 @@ public final class Capabilities {
     return List.copyOf(rows);
   }
 
-  /// The collectives by themselves, on the backend of that name.
+  /// Returns the standalone collectives on the named backend.
   public static List<CollectiveRow> collectivesOf(String backend) {
     return CollectiveRules.of(backend).rows();
   }
 
-  /// Whether that is the backend of GPUs.
+  /// Returns true for the CUDA backend.
   static boolean isCuda(String backend) {
     return switch (backend) {
       case HOST -> false;
@@ -80,17 +80,17 @@ public final class Capabilities {
     };
   }
 
-  /// Every combination, on the host backend.
+  /// Returns every combination on the host backend.
   public static List<Row> host() {
     return of(HOST);
   }
 
-  /// The collectives by themselves, on the host backend.
+  /// Returns the standalone collectives on the host backend.
   public static List<CollectiveRow> hostCollectives() {
     return collectivesOf(HOST);
   }
 
-  /// Every kind of symmetric memory that can be had somewhere.
+  /// Returns every kind of symmetric memory that some backend offers.
   public static List<MemoryKind> kinds() {
     return Arrays.stream(MemoryKind.values()).filter(kind -> kind != MemoryKind.AUTO).toList();
   }
@@ -111,7 +111,7 @@ public final class Capabilities {
         hole.isEmpty() ? note(pattern, method) : hole);
   }
 
-  /// Why that method is no way to overlap that pattern; nothing where it is one.
+  /// Returns why the method cannot overlap the pattern; empty if it can.
   static String hole(Pattern pattern, Method method) {
     return method == Method.BULK && !pattern.beside()
         ? "the multiplication needs what is communicated, so they cannot run beside each other in one"
@@ -119,7 +119,7 @@ public final class Capabilities {
         : "";
   }
 
-  /// What moves the bytes.
+  /// Names the unit that moves the bytes.
   static String engine(boolean cuda, Transport transport) {
     return switch (transport) {
       case COPY_ENGINE ->

@@ -9,14 +9,14 @@ import braid.model.Displayable;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
-/// Something that a cell shows before it ends, and may replace while it runs:
+/// A value that a cell shows before it ends, and may replace while it runs:
 ///
 /// ```
 /// var loss = display("not begun");
 /// for (int step = 0; step < 100; step++) loss.update("step " + step);
 /// ```
 ///
-/// Every rank may show; which ranks' are seen is `%output`'s to say, rank 0's by default.
+/// Every rank may call it; `%output` selects the ranks whose output is shown, by default rank 0.
 public final class Display {
   private final String id;
 
@@ -24,12 +24,12 @@ public final class Display {
     this.id = id;
   }
 
-  /// Shows a value as if it were a cell's result.
+  /// Shows a value like the result of a cell.
   public static Display display(@Nullable Object value) {
     return display(value, UUID.randomUUID().toString());
   }
 
-  /// The same under a name, by which a later cell finds it.
+  /// Shows a value under a name, by which a later cell can update it.
   public static Display display(@Nullable Object value, String id) {
     if (id.isBlank()) {
       throw new BraidException("a display's id must name it but was blank; try \"progress\"");
@@ -38,17 +38,17 @@ public final class Display {
     return new Display(id);
   }
 
-  /// Replaces what was shown under that name, wherever in the notebook it stands.
+  /// Replaces the value shown under a name, in every cell of the notebook that shows it.
   public static void updateDisplay(String id, @Nullable Object value) {
     outbox().update(HandedOver.onRank(value), id);
   }
 
-  /// Replaces what is shown.
+  /// Replaces the shown value.
   public void update(@Nullable Object value) {
     updateDisplay(id, value);
   }
 
-  /// A value to be shown with all it has, instead of its first rows or elements.
+  /// Wraps a value so that all of it is shown, not only its first rows or elements.
   public static Displayable whole(@Nullable Object value) {
     return () -> Renderings.whole(value);
   }

@@ -66,9 +66,9 @@ class LocalTensorTest {
           assertThatThrownBy(() -> builder(world, pinned).shape(2, 0))
               .hasMessageContaining("each 1 or more, but was [2, 0]");
           assertThatThrownBy(() -> LocalTensor.on(world).shape(1).shape(1))
-              .hasMessageContaining("shape was said already");
+              .hasMessageContaining("shape was set already");
           assertThatThrownBy(() -> LocalTensor.on(world).pinned().pinned())
-              .hasMessageContaining("pinned was said already");
+              .hasMessageContaining("pinned was set already");
         });
   }
 }

@@ -47,10 +47,10 @@ class PipelineRefusedTest {
           assertThatThrownBy(() -> Pipeline.on(world).build())
               .hasMessageStartingWith("gemm is missing");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).gemm(SPEC))
-              .hasMessage("gemm was said already: %s; say it once".formatted(SPEC));
+              .hasMessage("gemm was set already: %s; set it once".formatted(SPEC));
           var how = Overlap.pipelined(2);
           assertThatThrownBy(() -> Pipeline.on(world).overlap(how).overlap(how))
-              .hasMessage("overlap was said already: %s; say it once".formatted(how));
+              .hasMessage("overlap was set already: %s; set it once".formatted(how));
           try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
             assertThat(pipe.overlap()).isEqualTo(Overlap.defaults());
             assertThatThrownBy(() -> pipe.time(0))
@@ -87,7 +87,7 @@ class PipelineRefusedTest {
                           .gemm(SPEC)
                           .overlap(Overlap.defaults().boundaries(0, 4, 14))
                           .build())
-              .hasMessageEndingWith("there are no rows 12..13");
+              .hasMessageEndingWith("rows 12..13 do not exist");
         });
   }
 
@@ -220,7 +220,7 @@ class PipelineRefusedTest {
             assertThatThrownBy(pipe::amax)
                 .hasMessage("an amax is kept for fp8 but the type is fp32; take output() itself");
             assertThatThrownBy(() -> pipe.output(0))
-                .hasMessageEndingWith("say outputInSymmetricMemory() in its overlap");
+                .hasMessageEndingWith("call outputInSymmetricMemory() in its overlap");
           }
           assertThatThrownBy(() -> SPEC.accumulate().gelu())
               .hasMessageStartingWith("accumulate and gelu exclude each other");

@@ -55,7 +55,7 @@ class ProcessGroupTest {
           assertThat(pair.members()).containsExactly(0, 2);
           assertThatThrownBy(() -> world.subset("pair", 0, 1))
               .hasMessage(
-                  "group `pair` is of ranks 0, 2 but was asked for with 0, 1; close it first, or take another name");
+                  "group `pair` is of ranks 0, 2 but was requested with 0, 1; close it first, or use another name");
         });
   }
 
@@ -88,7 +88,7 @@ class ProcessGroupTest {
           pair.close();
           pair.close();
           assertThatThrownBy(pair::barrier)
-              .hasMessage("group `pair` is closed; ask for it again with subset(...)");
+              .hasMessage("group `pair` is closed; get it again with subset(...)");
           assertThatThrownBy(inner::barrier).hasMessageContaining("group `pair.inner` is closed");
           var successor = world.subset("pair", 0, 1);
           assertThat(successor).isNotSameAs(pair);
@@ -108,7 +108,7 @@ class ProcessGroupTest {
           world.close();
           assertThat(closed).containsExactly("second", "first");
           assertThatThrownBy(world::barrier)
-              .hasMessage("group `world` is closed; ask for it again with ProcessGroup.world()");
+              .hasMessage("group `world` is closed; get it again with ProcessGroup.world()");
           ProcessGroup.world().barrier();
         });
   }

@@ -106,7 +106,7 @@ class SeedsATest {
         world ->
             assertThatThrownBy(() -> allocate(world, "x"))
                 .hasMessage(
-                    "shape needs 1 or more sizes but has none; say shape(1) for one number"));
+                    "shape needs 1 or more sizes but has none; call shape(1) for one number"));
   }
 
   @Test
@@ -144,8 +144,8 @@ class SeedsATest {
           pair.close();
           assertThat(registry.names()).containsExactly("world");
           var closed =
-              "symmetric tensor `x` was closed with its group `pair.inner`; ask for the group and"
-                  + " allocate it again";
+              "symmetric tensor `x` was closed with its group `pair.inner`; get the group and allocate"
+                  + " it again";
           assertThatThrownBy(x::local).hasMessage(closed);
           assertThatThrownBy(() -> view.get(0)).hasMessage(closed);
           // The next of that name is another, which knows nothing of it.

@@ -299,7 +299,7 @@ class TunerTest {
               .hasMessageStartingWith("overlaps lists every configuration, so splits, streams,");
           assertThatThrownBy(
                   () -> Tuner.on(world).overlaps(Overlap.ring()).transports(Transport.WORKERS))
-              .hasMessageStartingWith("transports says nothing beside overlaps");
+              .hasMessageStartingWith("transports has no effect beside overlaps");
           assertThatThrownBy(() -> Tuner.on(world).overlaps(Overlap.ring(), Overlap.ring()))
               .hasMessageStartingWith("overlaps must be one or more different values but were (");
           assertThatThrownBy(() -> Tuner.on(world).overlaps(Overlap.unfused()))
@@ -310,10 +310,10 @@ class TunerTest {
           assertThatThrownBy(() -> Tuner.on(world).repeats(5))
               .hasMessage("repeats must be 6..10000 but was 5; try repeats(12)");
           assertThatThrownBy(() -> Tuner.on(world).repeats(6).budget(Duration.ofSeconds(1)))
-              .hasMessage("budget says nothing beside repeats, which was 6; give one of the two");
+              .hasMessage("budget has no effect beside repeats, which was 6; set one of the two");
           assertThatThrownBy(() -> Tuner.on(world).budget(Duration.ofSeconds(1)).repeats(6))
               .hasMessage(
-                  "repeats says nothing beside budget, which was PT1S; give one of the two");
+                  "repeats has no effect beside budget, which was PT1S; set one of the two");
           assertThatThrownBy(() -> Tuner.on(world).budget(Duration.ofSeconds(-1)))
               .hasMessage(
                   "budget must be 0 s..86400 s but was PT-1S; try budget(Duration.ofSeconds(20))");

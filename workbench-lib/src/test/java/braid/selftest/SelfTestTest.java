@@ -242,11 +242,11 @@ class SelfTestTest {
         world -> {
           var test = SelfTest.on(world).kinds(MemoryKind.NATIVE);
           assertThatThrownBy(() -> test.kinds(MemoryKind.IPC))
-              .hasMessage("kinds were said already: [native]; say them once");
+              .hasMessage("kinds were set already: [native]; set them once");
           assertThatThrownBy(() -> SelfTest.on(world).random(-1))
               .hasMessage("random programs must be 0 or more but were -1; try random(200)");
           assertThatThrownBy(() -> SelfTest.on(world).random(3).random(4, 1))
-              .hasMessage("random was said already: 3; say it once");
+              .hasMessage("random was set already: 3; set it once");
           assertThatThrownBy(() -> SelfTest.on(world).kinds(MemoryKind.AUTO))
               .hasMessageStartingWith("kinds must be 1 or more of native,");
           assertThatThrownBy(
