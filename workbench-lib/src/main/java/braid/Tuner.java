@@ -3,7 +3,7 @@ package braid;
 import braid.evidence.ChainStudy;
 import braid.evidence.Study;
 import braid.internal.context.RankContext;
-import braid.internal.evidence.TuningNews;
+import braid.internal.evidence.TuningProgress;
 import braid.internal.report.json.ReadingsJson;
 import braid.internal.report.progress.Progress;
 import braid.internal.report.statistics.RoundPlan;
@@ -298,19 +298,19 @@ public final class Tuner {
     long shuffling = orElse(seed, ThreadLocalRandom.current().nextLong());
     long order = group.broadcast(shuffling, ROOT);
     var plan = plan(overlaps.size());
-    var news = news(overlaps.size(), plan, order);
+    var progress = progress(overlaps.size(), plan, order);
     var candidates = new ArrayList<Candidate>();
-    try (var _ = Progress.toldElsewhere()) {
+    try (var _ = Progress.reportedElsewhere()) {
       candidates.add(build.apply(Overlap.unfused()));
       for (var overlap : overlaps) {
         candidates.add(build.apply(overlap));
       }
       for (var candidate : candidates) {
-        news.ifPresent(n -> n.verifying(candidates.indexOf(candidate)));
+        progress.ifPresent(n -> n.verifying(candidates.indexOf(candidate)));
         candidate.chain.verify();
       }
-      var study = measure(candidates, plan, order, news, also);
-      news.ifPresent(n -> n.found(study));
+      var study = measure(candidates, plan, order, progress, also);
+      progress.ifPresent(n -> n.found(study));
       return study;
     } finally {
       candidates.reversed().forEach(Candidate::close);
@@ -325,10 +325,10 @@ public final class Tuner {
   }
 
   /// Returns the reporter of progress on rank 0, and empty on the others.
-  private Optional<TuningNews> news(int configurations, RoundPlan plan, long order) {
+  private Optional<TuningProgress> progress(int configurations, RoundPlan plan, long order) {
     return group.rank() == ROOT
         ? Optional.of(
-            new TuningNews(
+            new TuningProgress(
                 RankContext.current().outbox(),
                 "tuner-" + Long.toHexString(order),
                 configurations + 1,
@@ -341,13 +341,13 @@ public final class Tuner {
       List<Candidate> candidates,
       RoundPlan plan,
       long order,
-      Optional<TuningNews> news,
+      Optional<TuningProgress> progress,
       Map<String, String> also) {
     var entries = new ArrayList<Candidate>();
     entries.add(candidates.getFirst());
     entries.addAll(candidates);
     var rounds = new Rounds(entries, order);
-    var slowest = measureAsPlanned(rounds, plan, entries, news);
+    var slowest = measureAsPlanned(rounds, plan, entries, progress);
     var ofUnfused = readingsOfAllRanks(candidates.getFirst());
     var trials = new ArrayList<Study.Trial>();
     for (int entry = 2; entry < entries.size(); entry++) {
@@ -372,18 +372,19 @@ public final class Tuner {
   ///
   /// @return times of the slowest rank: one row per entry, one column per round
   private long[][] measureAsPlanned(
-      Rounds rounds, RoundPlan plan, List<Candidate> entries, Optional<TuningNews> news) {
+      Rounds rounds, RoundPlan plan, List<Candidate> entries, Optional<TuningProgress> progress) {
     long startNanos = System.nanoTime();
     long more = group.broadcast(plan.first(), ROOT);
     long[][] slowest;
     do {
       rounds.measure(
-          (int) more, e -> news.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
+          (int) more,
+          e -> progress.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
       slowest = slowestOfAllRanks(rounds.nanos());
       long decided = group.rank() == ROOT ? plan.more(slowest, System.nanoTime() - startNanos) : 0;
       more = group.broadcast(decided, ROOT);
       int all = entries.size() * (slowest[0].length + (int) more);
-      news.ifPresent(n -> n.expecting(all));
+      progress.ifPresent(n -> n.expecting(all));
     } while (more > 0);
     return slowest;
   }

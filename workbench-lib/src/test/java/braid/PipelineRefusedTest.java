@@ -151,14 +151,14 @@ class PipelineRefusedTest {
           var wide = SPEC.dtype(DType.FP8_E4M3);
           var narrow = wide.output(DType.FP8_E4M3);
           assertThatThrownBy(() -> Pipeline.on(world).gemm(narrow).build())
-              .hasMessageContaining("say scales(1, 1, 1), or what");
+              .hasMessageContaining("call scales(1, 1, 1), or pass what");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(narrow).scales(2, 1).build())
               .hasMessage(
-                  "an output in fp8_e4m3 needs a scale too but was given scales 2.0 and 1.0; say"
+                  "an output in fp8_e4m3 needs a scale too but was given scales 2.0 and 1.0; call"
                       + " scales(input, weight, output)");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(wide).scales(2, 1, 3).build())
               .hasMessage(
-                  "an output in bf16 takes no scale but was given scales 2.0, 1.0 and 3.0; say"
+                  "an output in bf16 takes no scale but was given scales 2.0, 1.0 and 3.0; call"
                       + " scales(input, weight)");
           for (float wrong :
               new float[] {0, -1, Float.NaN, Float.POSITIVE_INFINITY, Float.MIN_VALUE}) {
@@ -238,7 +238,8 @@ class PipelineRefusedTest {
                   "accumulate adds to what the output holds, and fp8 holds too few digits to be"
                       + " added to; try output(bf16)");
           assertThatThrownBy(() -> Overlap.pipelined(2).workers(2))
-              .hasMessage("workers must be 0 over copy_engine but were 2; say over(WORKERS) first");
+              .hasMessage(
+                  "workers must be 0 over copy_engine but were 2; call over(WORKERS) first");
         });
   }
 

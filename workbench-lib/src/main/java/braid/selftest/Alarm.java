@@ -7,10 +7,10 @@ import braid.model.Place;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
-/// By which a rank that breaks off a case lets the others know: they wait for what it will not do
-/// any more, and would until their time is up.
+/// An alarm that a rank raises when it breaks off a case: otherwise the others would wait for its
+/// remaining calls until their timeout.
 public final class Alarm implements AutoCloseable {
-  /// What a rank needs for its part: a line, so that nobody is slowed by another's.
+  /// Bytes per rank: one cache line, so that ranks do not slow each other down.
   public static final long BYTES = 64;
 
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
@@ -19,18 +19,18 @@ public final class Alarm implements AutoCloseable {
   private final Place place;
   private final Waits waits;
   private final SymmetricMemory memory;
-  private final Runnable look = this::look;
+  private final Runnable checkPeers = this::checkPeers;
   private volatile long armed = NONE;
 
-  /// @param memory of the host, of [#BYTES] on each rank
+  /// @param memory host memory of [#BYTES] on each rank
   public Alarm(Place place, Waits waits, SymmetricMemory memory) {
     this.place = place;
     this.waits = waits;
     this.memory = memory;
-    waits.watch(look);
+    waits.watch(checkPeers);
   }
 
-  /// From here on waits of this rank end where another rank breaks off that case; cases are counted
+  /// Ends this rank's waits from now on if another rank breaks off that case; cases are counted
   /// from 1.
   public void arm(long number) {
     armed = number;
@@ -40,12 +40,12 @@ public final class Alarm implements AutoCloseable {
     armed = NONE;
   }
 
-  /// This rank has broken off that case.
+  /// Reports that this rank has broken off that case.
   public void raise(long number) {
     WORD.setRelease(memory.on(place.rank()), 0L, number);
   }
 
-  private void look() {
+  private void checkPeers() {
     long number = armed;
     if (number == NONE) {
       return;
@@ -59,7 +59,7 @@ public final class Alarm implements AutoCloseable {
 
   @Override
   public void close() {
-    waits.unwatch(look);
+    waits.unwatch(checkPeers);
     memory.close();
   }
 }

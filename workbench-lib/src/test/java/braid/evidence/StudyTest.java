@@ -308,7 +308,7 @@ class StudyTest {
                 + " was MAGIC");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"workers\":0", "\"workers\":3")))
         .hasMessage(
-            "study `trials`: workers must be 0 over copy_engine but were 3; say over(WORKERS) first");
+            "study `trials`: workers must be 0 over copy_engine but were 3; call over(WORKERS) first");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"replayed\":false", "\"replayed\":0")))
         .hasMessage("study `trials`: field `replayed` must be true or false but was 0");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"ranks\":4,", "")))

@@ -55,17 +55,17 @@ class SelfTestTest {
     var right = rows(report, Outcome.OK);
     var supported = Capabilities.host().stream().filter(Capabilities.Row::supported).count();
     assertThat(right)
-        .filteredOn(row -> row.way().method().equals("one-shot"))
-        .extracting(row -> row.way().what() + " over " + row.way().transport())
+        .filteredOn(row -> row.configuration().method().equals("one-shot"))
+        .extracting(row -> row.configuration().what() + " over " + row.configuration().transport())
         .containsExactlyInAnyOrder(
             "all-reduce over copy_engine",
             "all-reduce over copy_engine",
             "all-reduce over workers",
             "all-reduce over workers");
     assertThat(right)
-        .filteredOn(row -> !List.of("-", "one-shot").contains(row.way().method()))
+        .filteredOn(row -> !List.of("-", "one-shot").contains(row.configuration().method()))
         .hasSize((int) (2 * supported));
-    assertThat(right).extracting(row -> row.way().what()).contains("all-reduce", "send");
+    assertThat(right).extracting(row -> row.configuration().what()).contains("all-reduce", "send");
     assertThat(rows(report, Outcome.NOT_AVAILABLE))
         .extracting(SelfTest.Row::result)
         .contains(
@@ -104,7 +104,7 @@ class SelfTestTest {
                 test.quick()
                     .dtypes(DType.BF16)
                     .kinds(MemoryKind.NATIVE)
-                    .handling(result -> spoilOnRank1(result)));
+                    .altering(result -> spoilOnRank1(result)));
     assertThat(report.allRight()).isFalse();
     assertThat(rows(report, Outcome.OK)).isEmpty();
     var wrong = rows(report, Outcome.WRONG);
@@ -113,7 +113,7 @@ class SelfTestTest {
         .allMatch(row -> row.result().startsWith("wrong: rank 1: "))
         .allMatch(row -> row.result().contains("must be"))
         .allMatch(row -> row.result().contains("but was 100.0 (case "));
-    assertThat(report.summary()).contains("; first: Way[what=all-gather-gemm");
+    assertThat(report.summary()).contains("; first: Configuration[what=all-gather-gemm");
     assertThat(report.table().getString(0, "result")).startsWith("wrong: ");
   }
 
@@ -122,8 +122,8 @@ class SelfTestTest {
     var report = report(3, test -> test.quick().random(12, 42).dtypes(DType.BF16, DType.FP8_E5M2));
     assertThat(report.allRight()).as(report.toString()).isTrue();
     var row = report.rows().getLast();
-    assertThat(row.way().what()).isEqualTo("random programs");
-    assertThat(row.way().memory()).isEqualTo("native");
+    assertThat(row.configuration().what()).isEqualTo("random programs");
+    assertThat(row.configuration().memory()).isEqualTo("native");
     assertThat(row.cases()).isEqualTo(12);
     assertThat(row.result())
         .startsWith("ok (12 cases; seed 42: ")
@@ -141,10 +141,10 @@ class SelfTestTest {
                     .kinds(MemoryKind.NATIVE)
                     .dtypes(DType.FP32)
                     .random(8, 100)
-                    .handling(result -> spoilOnRank1(result)));
+                    .altering(result -> spoilOnRank1(result)));
     var wrong =
         rows(report, Outcome.WRONG).stream()
-            .filter(row -> row.way().what().equals("random programs"))
+            .filter(row -> row.configuration().what().equals("random programs"))
             .toList();
     assertThat(wrong)
         .hasSizeGreaterThan(3)
@@ -153,7 +153,7 @@ class SelfTestTest {
             said -> said.matches("rank [01]: .* must be .*, again by --random 1 --seed 10\\d: .*"));
     int right =
         rows(report, Outcome.OK).stream()
-            .filter(row -> row.way().what().equals("random programs"))
+            .filter(row -> row.configuration().what().equals("random programs"))
             .mapToInt(SelfTest.Row::cases)
             .sum();
     assertThat(wrong.size() + right).isEqualTo(8);
@@ -166,7 +166,7 @@ class SelfTestTest {
     assertThat(whole.rows().getLast().cases()).isEqualTo(SelfTest.DEFAULT_RANDOM_PROGRAMS);
     var quick = report(1, test -> test.quick().dtypes(DType.FP32));
     assertThat(quick.rows())
-        .extracting(row -> row.way().what())
+        .extracting(row -> row.configuration().what())
         .isNotEmpty()
         .doesNotContain("random programs");
   }
@@ -187,7 +187,7 @@ class SelfTestTest {
                 test.quick()
                     .dtypes(DType.FP32)
                     .kinds(MemoryKind.NATIVE)
-                    .handling(
+                    .altering(
                         _ -> {
                           if (Thread.currentThread().getName().equals("rank-1")
                               && broken.getAndIncrement() == 0) {
@@ -227,7 +227,7 @@ class SelfTestTest {
                     .check(new Named("sums", "sums[3] must be 4 but was 5"))
                     .check(new Named("casts", "thrown")));
     assertThat(report.rows().subList(0, 3))
-        .extracting(row -> row.way().what() + " " + row.result())
+        .extracting(row -> row.configuration().what() + " " + row.result())
         .containsExactly(
             "check: copies ok (1 case)",
             "check: sums wrong: rank 0: sums[3] must be 4 but was 5",
@@ -286,11 +286,11 @@ class SelfTestTest {
       var run = plan.cases(kind, overlaps, collectives, 2).keySet();
       var holes = plan.holes(overlaps, collectives);
       assertThat(holes).allSatisfy(row -> assertThat(row.said()).isNotEmpty());
-      var reasons = holes.stream().map(SelfTest.Row::way).toList();
+      var reasons = holes.stream().map(SelfTest.Row::configuration).toList();
       for (var dtype : DType.values()) {
         for (var row : overlaps) {
           var way =
-              new SelfTest.Way(
+              new SelfTest.Configuration(
                   row.pattern().toString(),
                   row.method().toString(),
                   row.transport().toString(),
@@ -300,20 +300,21 @@ class SelfTestTest {
         }
         for (var row : collectives) {
           var way =
-              new SelfTest.Way(
+              new SelfTest.Configuration(
                   row.collective(), "-", row.way().toString(), kind.toString(), dtype.toString());
           boolean reason = reasons.contains(way) || reasons.contains(ofAnyType(way));
           assertThat(run.contains(way) != reason).as("%s", way).isTrue();
         }
         assertThat(run)
             .contains(
-                new SelfTest.Way("symmetric tensor", "-", "-", kind.toString(), dtype.toString()));
+                new SelfTest.Configuration(
+                    "symmetric tensor", "-", "-", kind.toString(), dtype.toString()));
       }
     }
   }
 
-  private static SelfTest.Way ofAnyType(SelfTest.Way way) {
-    return new SelfTest.Way(way.what(), way.method(), way.transport(), way.memory(), "-");
+  private static SelfTest.Configuration ofAnyType(SelfTest.Configuration way) {
+    return new SelfTest.Configuration(way.what(), way.method(), way.transport(), way.memory(), "-");
   }
 
   @Test
@@ -324,9 +325,9 @@ class SelfTestTest {
             test ->
                 test.dtypes(DType.FP16)
                     .kinds(MemoryKind.NATIVE)
-                    .handling(result -> result.set(100, new long[result.shape().size()])));
+                    .altering(result -> result.set(100, new long[result.shape().size()])));
     assertThat(rows(report, Outcome.WRONG))
-        .filteredOn(row -> row.way().what().equals("symmetric tensor"))
+        .filteredOn(row -> row.configuration().what().equals("symmetric tensor"))
         .singleElement()
         .extracting(SelfTest.Row::result)
         .asString()

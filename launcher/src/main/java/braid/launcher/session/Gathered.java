@@ -155,7 +155,7 @@ public final class Gathered implements Displayable, AutoCloseable {
     }
   }
 
-  private void record(Runs.Entry entry, Evidence evidence) {
+  private void record(Runs.SavedRun savedRun, Evidence evidence) {
     var recording = experiment;
     if (recording == null) {
       return;
@@ -164,7 +164,7 @@ public final class Gathered implements Displayable, AutoCloseable {
       if (!recording.hasBegun()) {
         recording.begin(Optional.empty());
       }
-      recording.kept(entry, evidence);
+      recording.kept(savedRun, evidence);
     } catch (IOException e) {
       complaint.accept(UNWRITTEN + e);
     }

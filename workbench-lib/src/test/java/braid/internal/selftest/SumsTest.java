@@ -96,7 +96,7 @@ class SumsTest {
         world -> {
           var spec = GemmSpec.allGatherGemm(M, N, k).accumulate();
           try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.unfused()).build()) {
-            var before = given(PlainCase.What.OUTPUT, 0, M * N);
+            var before = given(PlainCase.Operand.OUTPUT, 0, M * N);
             for (int i = 0; i < before.length; i++) {
               before[i] /= 3;
             }
@@ -134,12 +134,12 @@ class SumsTest {
 
   private static void hold(ProcessGroup world, GemmSpec spec, Overlap how, List<String> wrong) {
     try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
-      fill(pipe.input(), PlainCase.What.INPUT);
-      fill(pipe.weight(), PlainCase.What.WEIGHT);
+      fill(pipe.input(), PlainCase.Operand.INPUT);
+      fill(pipe.weight(), PlainCase.Operand.WEIGHT);
       if (spec.has(Feature.BIAS)) {
-        fill(pipe.bias(), PlainCase.What.BIAS);
+        fill(pipe.bias(), PlainCase.Operand.BIAS);
       }
-      fill(pipe.output(), PlainCase.What.OUTPUT);
+      fill(pipe.output(), PlainCase.Operand.OUTPUT);
       var type = spec.outputDtype();
       var before = pipe.output().toFloats();
       for (int run = 1; run <= RUNS; run++) {
@@ -151,7 +151,7 @@ class SumsTest {
                 world.place(),
                 what ->
                     rank ->
-                        size -> what == PlainCase.What.OUTPUT ? start : given(what, rank, size));
+                        size -> what == PlainCase.Operand.OUTPUT ? start : given(what, rank, size));
         pipe.run();
         var as = "%s, %s, rank %s, run %d".formatted(spec, how, world.place(), run);
         var output = pipe.output().toFloats();
@@ -182,14 +182,14 @@ class SumsTest {
     }
   }
 
-  private static void fill(Tensor tensor, PlainCase.What what) {
+  private static void fill(Tensor tensor, PlainCase.Operand what) {
     int rank = ProcessGroup.world().rank();
     var _ = tensor.copyFrom(given(what, rank, Math.toIntExact(tensor.elements())));
   }
 
   /// Of 5 bits each, the lowest worth 1/64: every type here holds them, and not their products.
-  private static float[] given(PlainCase.What what, int rank, int size) {
-    long seed = what == PlainCase.What.BIAS ? what.seed() : 100L * rank + what.seed();
+  private static float[] given(PlainCase.Operand what, int rank, int size) {
+    long seed = what == PlainCase.Operand.BIAS ? what.seed() : 100L * rank + what.seed();
     var high = Integers.first(seed, size);
     var low = Integers.first(seed + 50, size);
     for (int i = 0; i < size; i++) {

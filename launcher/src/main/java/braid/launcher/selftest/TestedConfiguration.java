@@ -10,7 +10,7 @@ import java.util.Optional;
 /// @param parts what it is made of, by the names in [#PARTS]
 /// @param said why it is not available, or what was wrong first; of random programs that are right,
 ///   their seed and what they were made of
-public record TestedWay(List<String> parts, Outcome outcome, int cases, String said) {
+public record TestedConfiguration(List<String> parts, Outcome outcome, int cases, String said) {
   public static final List<String> PARTS =
       List.of("what", "method", "transport", "memory", "dtype");
 
@@ -32,19 +32,19 @@ public record TestedWay(List<String> parts, Outcome outcome, int cases, String s
 
   private static final int FIELDS = PARTS.size() + 4;
 
-  public TestedWay {
+  public TestedConfiguration {
     parts = List.copyOf(parts);
   }
 
   /// Empty where the line is none of these.
-  static Optional<TestedWay> read(String line) {
+  static Optional<TestedConfiguration> read(String line) {
     var fields = line.split("\t", -1);
     if (fields.length != FIELDS || !fields[0].equals(MARK)) {
       return Optional.empty();
     }
     int at = PARTS.size() + 1;
     return Optional.of(
-        new TestedWay(
+        new TestedConfiguration(
             Arrays.asList(fields).subList(1, at),
             Outcome.valueOf(fields[at]),
             Integer.parseInt(fields[at + 1]),
