@@ -16,7 +16,7 @@ import java.util.List;
 public final class Capabilities {
   private static final String HOST = "host";
   private static final String CUDA = "cuda";
-  private static final String NEEDS_CUDA = "needs CUDA; on the host take native";
+  private static final String NEEDS_CUDA = "needs CUDA; on the host use native";
 
   private Capabilities() {}
 
@@ -74,9 +74,7 @@ public final class Capabilities {
       case HOST -> false;
       case CUDA -> true;
       default ->
-          throw new BraidException(
-              "a backend whose capabilities are known must be host or cuda but was %s"
-                  .formatted(backend));
+          throw new BraidException("a backend must be host or cuda but was %s".formatted(backend));
     };
   }
 
@@ -97,24 +95,24 @@ public final class Capabilities {
 
   private static Row row(
       boolean cuda, Pattern pattern, Method method, Transport transport, MemoryKind kind) {
-    var hole = hole(pattern, method);
-    if (hole.isEmpty() && !cuda && kind != MemoryKind.NATIVE) {
-      hole = NEEDS_CUDA;
+    var reason = unsupported(pattern, method);
+    if (reason.isEmpty() && !cuda && kind != MemoryKind.NATIVE) {
+      reason = NEEDS_CUDA;
     }
     return new Row(
         pattern,
         method,
         transport,
         kind,
-        hole.isEmpty(),
-        hole.isEmpty() ? engine(cuda, transport) : "",
-        hole.isEmpty() ? note(pattern, method) : hole);
+        reason.isEmpty(),
+        reason.isEmpty() ? engine(cuda, transport) : "",
+        reason.isEmpty() ? note(pattern, method) : reason);
   }
 
   /// Returns why the method cannot overlap the pattern; empty if it can.
-  static String hole(Pattern pattern, Method method) {
+  static String unsupported(Pattern pattern, Method method) {
     return method == Method.BULK && !pattern.beside()
-        ? "the multiplication needs what is communicated, so they cannot run beside each other in one"
+        ? "the multiplication needs the communicated data, so the two cannot run side by side in one"
             + " piece; the nearest is pipelined(1)"
         : "";
   }
@@ -128,7 +126,7 @@ public final class Capabilities {
               : "a thread that sleeps while the link is busy";
       case WORKERS ->
           cuda
-              ? "our copy kernels on as many blocks as there are workers, in bulk where they can"
+              ? "Braid's copy kernels, one block per worker, in bulk where possible"
               : "threads that keep the rank's cores busy while the link is";
     };
   }

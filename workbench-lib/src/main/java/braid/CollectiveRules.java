@@ -22,7 +22,7 @@ record CollectiveRules(boolean cuda) {
           "receive",
           "barrier");
 
-  private static final String NEEDS_GPU_MEMORY = "needs CUDA; on the host take native";
+  private static final String NEEDS_GPU_MEMORY = "needs CUDA; on the host use native";
 
   static CollectiveRules of(String backend) {
     return new CollectiveRules(Capabilities.isCuda(backend));
@@ -33,8 +33,8 @@ record CollectiveRules(boolean cuda) {
     for (var collective : NAMES) {
       for (var way : CollectiveWay.values()) {
         for (var kind : Capabilities.kinds()) {
-          var hole = hole(collective, way, kind);
-          boolean available = hole.isEmpty();
+          var reason = unsupported(collective, way, kind);
+          boolean available = reason.isEmpty();
           rows.add(
               new CollectiveRow(
                   collective,
@@ -42,7 +42,7 @@ record CollectiveRules(boolean cuda) {
                   kind,
                   available,
                   available ? engine(collective, way) : "",
-                  available ? note(collective, way) : hole));
+                  available ? note(collective, way) : reason));
         }
       }
     }
@@ -50,7 +50,7 @@ record CollectiveRules(boolean cuda) {
   }
 
   /// Returns why the combination is not available; empty if it is.
-  String hole(String collective, CollectiveWay way, MemoryKind kind) {
+  String unsupported(String collective, CollectiveWay way, MemoryKind kind) {
     if (!cuda && way.library().isPresent()) {
       return "needs CUDA; on the host call over(COPY_ENGINE) or pushing()";
     }

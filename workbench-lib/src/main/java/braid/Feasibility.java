@@ -13,10 +13,10 @@ final class Feasibility {
 
   static void check(GemmSpec spec, Overlap how, ProcessGroup group) {
     var pattern = spec.pattern();
-    var hole = Capabilities.hole(pattern, how.method());
-    if (!hole.isEmpty()) {
+    var reason = Capabilities.unsupported(pattern, how.method());
+    if (!reason.isEmpty()) {
       throw new BraidException(
-          "%s does not exist for %s: %s".formatted(how.method(), pattern, hole));
+          "%s does not exist for %s: %s".formatted(how.method(), pattern, reason));
     }
     checkSum(
         CollectiveRules.of(group.context().backend().name()), pattern, how.method(), group.size());

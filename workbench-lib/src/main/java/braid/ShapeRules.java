@@ -24,11 +24,11 @@ record ShapeRules(ProcessGroup group, String name, SymmetricTensor x) {
   void available(CollectiveWay way, SymmetricTensor tensor) {
     var collective = name.equals("sendReceive") ? "send" : name;
     var rules = CollectiveRules.of(group.context().backend().name());
-    var hole = rules.hole(collective, way, tensor.kind());
-    if (!hole.isEmpty()) {
+    var reason = rules.unsupported(collective, way, tensor.kind());
+    if (!reason.isEmpty()) {
       throw new BraidException(
           "%s: not available by %s in %s memory (`%s`): %s"
-              .formatted(this, way, tensor.kind(), tensor.name(), hole));
+              .formatted(this, way, tensor.kind(), tensor.name(), reason));
     }
     var library = way.library();
     if (CollectiveRules.adds(collective) && library.isEmpty()) {

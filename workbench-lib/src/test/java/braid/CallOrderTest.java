@@ -15,16 +15,16 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Ranks that make different calls, or the same with different values, are told; also where they
-/// wait in shared memory, so that nobody but themselves can see it.
+/// Ranks that make different calls, or the same call with different values, get an error; also
+/// while they wait in shared memory, where no front can see it.
 class CallOrderTest {
-  /// Said by a wait whose time is over.
+  /// Message of a wait that has timed out.
   private static final String IN_VAIN = "in vain";
 
-  private final Map<Integer, String> told = new ConcurrentHashMap<>();
+  private final Map<Integer, String> errors = new ConcurrentHashMap<>();
 
-  /// Runs it on each rank and keeps what each was told; nobody releases the others, and no wait
-  /// ends because its time is over.
+  /// Runs the body on each rank and collects its errors; no rank releases the others, and no wait
+  /// times out.
   private void onEachRank(int ranks, LocalRanks.Body body) {
     LocalRanks.run(
         ranks,
@@ -32,13 +32,13 @@ class CallOrderTest {
           try {
             body.run(world);
           } catch (BraidException e) {
-            told.put(world.rank(), e.getMessage());
+            errors.put(world.rank(), e.getMessage());
           }
         });
-    assertThat(told.values()).noneMatch(message -> message.contains(IN_VAIN));
+    assertThat(errors.values()).noneMatch(message -> message.contains(IN_VAIN));
   }
 
-  /// Waits as the end of an iteration does for signals that never come.
+  /// Waits like the end of an iteration, for signals that never arrive.
   private static void run(ProcessGroup group, String call) {
     group.calls().enter(Call.of(call));
     var _ = group.context().waits().<Boolean>until(() -> call, CallOrderTest::nothing);
@@ -68,7 +68,7 @@ class CallOrderTest {
             world.barrier();
           }
         });
-    assertThat(told)
+    assertThat(errors)
         .hasSize(2)
         .allSatisfy(
             (rank, message) ->
@@ -88,7 +88,7 @@ class CallOrderTest {
           world.barrier();
           run(world, world.rank() == 2 ? "run of `b`" : "run of `a`");
         });
-    assertThat(told)
+    assertThat(errors)
         .hasSize(3)
         .containsValue(
             "all ranks of a group must make the same calls in the same order but rank 0 called run"
@@ -102,7 +102,7 @@ class CallOrderTest {
         world -> {
           prepare(world);
           if (world.rank() == 0) {
-            // Twice around the ring before the other has made one.
+            // Twice around the ring before the other rank has made a call.
             for (int i = 0; i < 40; i++) {
               world.calls().enter(Call.of("call " + i));
             }
@@ -114,7 +114,7 @@ class CallOrderTest {
           }
           world.barrier();
         });
-    assertThat(told).isEmpty();
+    assertThat(errors).isEmpty();
   }
 
   @Test
@@ -127,7 +127,7 @@ class CallOrderTest {
           world.calls().enter(Call.of("the same"));
           run(world, "run");
         });
-    assertThat(told)
+    assertThat(errors)
         .hasSize(2)
         .containsValue(
             "all ranks of a group must make the same calls in the same order but rank 0 called call"
@@ -149,7 +149,7 @@ class CallOrderTest {
           world.agree("build", "m=1");
           world.agree("build", "m=" + world.rank() / 3);
         });
-    assertThat(told)
+    assertThat(errors)
         .containsOnlyKeys(0, 1, 2, 3)
         .containsValue(
             "build in group `world`: ranks must agree but ranks 0, 1, 2 have m=0, rank 3 has m=1;"
@@ -165,7 +165,7 @@ class CallOrderTest {
           world.calls().enter(Call.of("run", world.rank() == 0 ? "" : "v".repeat(2000)));
           run(world, "run");
         });
-    assertThat(told)
+    assertThat(errors)
         .hasSize(2)
         .allSatisfy(
             (_, message) ->
@@ -184,7 +184,7 @@ class CallOrderTest {
           world.calls().enter(Call.of("run", "v".repeat(2000) + world.rank()));
           run(world, "run");
         });
-    assertThat(told)
+    assertThat(errors)
         .hasSize(2)
         .allSatisfy(
             (_, message) ->

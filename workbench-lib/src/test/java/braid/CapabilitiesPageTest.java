@@ -15,7 +15,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/// docs/capabilities.md lists the tests there are, and all of them.
+/// docs/capabilities.md lists exactly the existing tests.
 class CapabilitiesPageTest {
   private static final Path PAGE = Path.of("../docs/capabilities.md");
   private static final Path CLASSES = Path.of("target/test-classes");
@@ -71,7 +71,7 @@ class CapabilitiesPageTest {
     return found.group(1);
   }
 
-  /// Every test method named after a row, as `Class.method`.
+  /// Returns every test method named after a row, as `Class.method`.
   private static Set<String> tests() throws Exception {
     List<Path> files;
     try (var all = Files.walk(CLASSES)) {

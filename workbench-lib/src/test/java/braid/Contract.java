@@ -4,11 +4,11 @@ import braid.internal.selftest.Case;
 import braid.internal.selftest.CaseContext;
 import braid.model.MemoryKind;
 
-/// Holds ranks to cases.
+/// Checks cases on ranks.
 final class Contract {
   private Contract() {}
 
-  /// What is wrong is said with the case's text, by which it can be run again.
+  /// Runs a case; a fault names the case's text, by which it can be run again.
   static void hold(Case each, ProcessGroup group) {
     try {
       each.check(CaseContext.of(group, MemoryKind.AUTO));

@@ -19,8 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Ranks that call different things all hear it in that very call, and the next call that they
-/// agree about works.
+/// Ranks whose calls differ all get an error in that very call, and their next common call works.
 class DifferingCallsTest {
   private static final int ROUNDS = 40;
 
@@ -28,7 +27,7 @@ class DifferingCallsTest {
     return SymmetricTensor.on(group).shape(elements).name("x").allocate();
   }
 
-  /// What the call failed with; empty where it did not.
+  /// Returns the message of the call's failure; empty if it succeeded.
   private static String failure(Runnable call) {
     try {
       call.run();
@@ -62,18 +61,18 @@ class DifferingCallsTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 5})
   void aRefusedAllocationFailsOnAllRanksAndTheNextWorks(int ranks) {
-    var told = new ConcurrentHashMap<Integer, String>();
+    var errors = new ConcurrentHashMap<Integer, String>();
     LocalRanks.run(
         ranks,
         world -> {
           allocate(world, 2).close();
           for (int i = 0; i < 5; i++) {
             var failure = refusedAllocation(world);
-            told.put(world.rank() + ranks * i, failure);
+            errors.put(world.rank() + ranks * i, failure);
             checkAllocations(world);
           }
         });
-    assertThat(told)
+    assertThat(errors)
         .hasSize(5 * ranks)
         .allSatisfy(
             (_, message) ->
@@ -122,7 +121,7 @@ class DifferingCallsTest {
 
   @Test
   void aPipelineThatBrokeOffOnOneRankIsRefusedOnAllAndTheOthersGoOn() {
-    var told = new ConcurrentHashMap<Integer, String>();
+    var errors = new ConcurrentHashMap<Integer, String>();
     LocalRanks.run(
         3,
         world -> {
@@ -136,14 +135,14 @@ class DifferingCallsTest {
           other.output().fill(Float.NaN);
           other.run();
           assertThat(other.output().toFloats()).containsExactly(expected);
-          told.put(world.rank(), failure(one::run));
+          errors.put(world.rank(), failure(one::run));
           one.close();
           other.close();
           try (var again = Pipeline.on(world).gemm(GemmSpec.gemmReduceScatter(6, 4, 6)).build()) {
             again.verify();
           }
         });
-    assertThat(told)
+    assertThat(errors)
         .hasSize(3)
         .allSatisfy(
             (_, message) -> assertThat(message).contains("broke off before").contains("rank 0"));
@@ -162,23 +161,23 @@ class DifferingCallsTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 3})
   void aTuningThatDiffersFailsOnAllRanksAndTheNextWorks(int ranks) {
-    var told = new ConcurrentHashMap<Integer, String>();
+    var errors = new ConcurrentHashMap<Integer, String>();
     LocalRanks.run(
         ranks,
         world -> {
           for (int i = 0; i < 2; i++) {
             var failure = failure(() -> tune(world, 1, world.rank() == 0 ? 2 : 4));
-            told.put(world.rank() + ranks * i, failure);
+            errors.put(world.rank() + ranks * i, failure);
             assertThat(tune(world, 1, 2).trials()).hasSize(2);
           }
         });
-    assertThat(told)
+    assertThat(errors)
         .hasSize(2 * ranks)
         .allSatisfy(
             (_, message) -> assertThat(message).contains("ranks must agree but rank 0 has"));
   }
 
-  /// What a rank may call; two of them are never the same call.
+  /// Calls of a rank; no two of them are equal.
   private enum Op {
     ALLOCATE_2,
     ALLOCATE_3,
@@ -219,7 +218,7 @@ class DifferingCallsTest {
       other = Pipeline.on(world).gemm(OTHER).build();
     }
 
-    /// What broke off on one rank is built again on all.
+    /// Builds again, on all ranks, what broke off on one.
     void rebuild() {
       close();
       one = Pipeline.on(world).gemm(ONE).build();
@@ -274,13 +273,13 @@ class DifferingCallsTest {
     }
   }
 
-  /// By rank; nearly half of the rounds differ.
+  /// Draws calls by rank; nearly half of the rounds differ.
   private static List<Op> draw(Random random, int ranks) {
     var all = Op.values();
     var ops = new Op[ranks];
     Arrays.fill(ops, all[random.nextInt(all.length)]);
     if (random.nextBoolean()) {
-      // One rank, or each.
+      // Differs on one rank, or on each.
       if (random.nextBoolean()) {
         ops[random.nextInt(ranks)] = all[random.nextInt(all.length)];
       } else {
@@ -306,12 +305,15 @@ class DifferingCallsTest {
               int round = i;
               var ops = rounds.get(round);
               boolean agree = ops.stream().distinct().count() == 1;
-              var what = "seed %d, round %d, %s, rank %d".formatted(seed, round, ops, world.rank());
+              var description =
+                  "seed %d, round %d, %s, rank %d".formatted(seed, round, ops, world.rank());
               var failure = failure(() -> player.play(ops.get(world.rank()), round));
               if (agree) {
-                assertThat(failure).as(what).isEmpty();
+                assertThat(failure).as(description).isEmpty();
               } else {
-                assertThat(failure).as(what).containsAnyOf("must make the same", "must agree");
+                assertThat(failure)
+                    .as(description)
+                    .containsAnyOf("must make the same", "must agree");
                 if (ops.contains(Op.RUN_ONE) || ops.contains(Op.RUN_OTHER)) {
                   player.rebuild();
                 }

@@ -14,12 +14,12 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/// A cell that fails leaves its ranks at different steps; the session goes on all the same.
+/// A failing cell leaves its ranks at different steps, but the session continues.
 class EpochTest {
   private static final int RANKS = 4;
   private final ConcurrentLinkedQueue<RankContext> contexts = new ConcurrentLinkedQueue<>();
 
-  /// Does not go through the library, since it stands for what a session's front does.
+  /// Represents the session's front, so it does not use the library.
   private final CyclicBarrier front = new CyclicBarrier(RANKS);
 
   private void meet() throws Exception {
@@ -41,7 +41,7 @@ class EpochTest {
               meet();
               RankContext.current().resume(epoch);
               if (world.rank() == 2) {
-                // Nobody needs to wait for the others' resume.
+                // No rank waits for the others' resume.
                 assertThat(world.context().waits().epoch()).isEqualTo(epoch);
               }
             }
@@ -70,25 +70,26 @@ class EpochTest {
                 runFor(pipe);
               }
             })
-        // It waits for rank 1's signal, or is about to begin the next run.
+        // The rank waits for rank 1's signal, or is about to begin the next run.
         .isInstanceOfSatisfying(
             GroupAborted.class,
             e -> assertThat(e.waitedFor()).containsAnyOf("signal begun from rank 1", "run of `"))
         .hasMessageEndingWith("and was released: rank 1 failed: no more");
-    // Waits that are begun after the release fail as well, and the pipeline says why it cannot run.
+    // Waits that begin after the release fail too, and the pipeline names the reason why it cannot
+    // run.
     assertThatThrownBy(world::barrier).isInstanceOf(GroupAborted.class);
     assertThatThrownBy(pipe::run)
         .isInstanceOf(BraidException.class)
         .hasMessageContaining("broke off before");
   }
 
-  /// Returns when that many ranks wait for that; it asks again and again, as a front would.
-  private void awaitWaits(String what, int ranks) {
+  /// Waits until that number of ranks wait for the given step; polls like a front.
+  private void awaitWaits(String step, int ranks) {
     long waiting = 0;
     while (waiting < ranks) {
       waiting =
           contexts.stream()
-              .filter(each -> each.waits().current().stream().anyMatch(one -> one.contains(what)))
+              .filter(each -> each.waits().current().stream().anyMatch(one -> one.contains(step)))
               .count();
       Thread.onSpinWait();
     }
@@ -100,7 +101,7 @@ class EpochTest {
     }
   }
 
-  /// A front reaches one rank after the other. The first to hear must not look to the others as if
+  /// A front releases the ranks in order. To the others, the first one released must not look as if
   /// it made another call.
   @Test
   void theCallsOfAReleasedRankMisleadNobody() {
@@ -152,7 +153,7 @@ class EpochTest {
           contexts.add(RankContext.current());
           var half = world.subset("half", world.rank() < 2 ? new int[] {0, 1} : new int[] {2, 3});
           meet();
-          // Ranks 0 and 1 are a call ahead of ranks 2 and 3, of which one waits for the other.
+          // Ranks 0 and 1 are one call ahead of ranks 2 and 3, one of which waits for the other.
           if (world.rank() < 2) {
             half.barrier();
             through.countDown();

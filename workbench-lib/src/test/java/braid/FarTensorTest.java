@@ -23,12 +23,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Tensors in memory that the host does not touch: everything goes by transfers.
+/// Tensors in memory that the host cannot touch: all access is by transfers.
 class FarTensorTest {
-  /// Addresses that nobody could read as they stand, each so far beyond where its bytes really are.
+  /// Offset of fake addresses, far beyond the real bytes, so that no code can read them directly.
   private static final long FAR = 1L << 60;
 
-  /// Memory that is only where this says it is.
+  /// Memory at fake addresses that only this class translates.
   private static final class Far implements Inspection {
     private int reads;
     private int writes;
@@ -187,7 +187,7 @@ class FarTensorTest {
         });
   }
 
-  /// As on a GPU, where what a view is of may be another's already.
+  /// As on a GPU, where the memory of a view may belong to another tensor already.
   @Test
   void aViewThatEndedReachesNothingWhereAccessGoesByAddress() {
     var far = new Far();

@@ -32,11 +32,10 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.LongSupplier;
 
-/// Prints what a pipelined all-gather→GEMM costs besides its multiplications where the link costs
-/// nothing: the time of an iteration ÷ that of the very same multiplications, in the same order, by
-/// one task of a thread on the same cores, with nothing else. Rounds in which other processes took
-/// more than a tenth of the machine are left out, whatever they came to, and counted. It is no
-/// test; run it by hand:
+/// Prints the overhead of a pipelined all-gather→GEMM over a link without cost: the time of an
+/// iteration ÷ that of the same multiplications in the same order, by one task of a thread on the
+/// same cores and with no other work. Rounds in which other processes used more than a tenth of the
+/// machine are excluded, whatever their result, and counted. Not a test; run it by hand:
 ///
 /// `java -cp … braid.HostOverhead [rounds m n k ranks…]`
 final class HostOverhead {
@@ -72,13 +71,13 @@ final class HostOverhead {
     }
   }
 
-  /// What each rank does: the plain multiplications, the pipeline and the plain ones again, round
-  /// by round, so that a machine which slows down slows both.
+  /// Code of each rank: the plain multiplications, the pipeline and the plain ones again, round by
+  /// round, so that a slowdown of the machine affects both.
   static final class OnRank {
     private static final int UNTIMED_ROUNDS = 3;
     private static final double QUIET_SHARE = 0.1;
 
-    /// For each round that is wanted; then a machine is too busy to measure on.
+    /// Excluded rounds per wanted round, from which a machine is too busy to measure on.
     private static final int MOST_LEFT_OUT = 5;
 
     private OnRank() {}
@@ -126,7 +125,7 @@ final class HostOverhead {
         piped[kept] = middle.group();
         double after = last.group();
         ownRatios[kept] = middle.slowest() / ((first.slowest() + last.slowest()) / 2);
-        // What drifts evenly through a round is gone from the ratio.
+        // A linear drift within a round cancels in the ratio.
         ratios[kept] = piped[kept] / ((before[kept] + after) / 2);
         again[kept] = after / before[kept];
         if (machine.othersShare() <= QUIET_SHARE) {
@@ -194,11 +193,11 @@ final class HostOverhead {
     }
   }
 
-  /// How long all ranks took for the same.
+  /// Times of all ranks for the same work.
   ///
-  /// @param group from the first rank's start to the last one's end; processes of a machine have
-  ///   one clock
-  /// @param slowest what the slowest rank took, from its own start
+  /// @param group time from the first rank's start to the last one's end; processes of a machine
+  ///   share one clock
+  /// @param slowest time of the slowest rank, from its own start
   private record Took(double group, double slowest) {
     static Took by(ProcessGroup world, LongSupplier body) {
       world.barrier();
@@ -212,7 +211,7 @@ final class HostOverhead {
     }
   }
 
-  /// What processes other than the ranks take of the machine, from here on.
+  /// CPU time of processes other than the ranks, from now on.
   private static final class Machine {
     private static final long NANOS_PER_TICK = 10_000_000;
     private static final int BUSY_MODES_BEFORE_IDLE = 3;
@@ -229,7 +228,7 @@ final class HostOverhead {
       startOwn = ownNanos();
     }
 
-    /// The same on all ranks, as rank 0 sees it.
+    /// Returns the share that rank 0 sees, on all ranks.
     double othersShare() {
       long own = Arrays.stream(group.gather(ownNanos() - startOwn)).sum();
       double wall =
@@ -259,8 +258,8 @@ final class HostOverhead {
   }
 
   /// The multiplications of a pipelined all-gather→GEMM in its order: of each chunk this rank's own
-  /// rows, then the peers'. One task of a thread that has the cores and the standing of the
-  /// pipeline's does them all.
+  /// rows, then the peers'. One task runs all of them, on a thread with the cores and the priority
+  /// of the pipeline's.
   private static final class Plain implements AutoCloseable {
     private final ProcessGroup group;
     private final Waits waits;
@@ -315,7 +314,7 @@ final class HostOverhead {
       }
     }
 
-    /// How long they took on their thread.
+    /// Returns their time on their thread.
     long nanos() {
       var took = new CompletableFuture<Long>();
       thread.add(

@@ -19,7 +19,7 @@ class LocalTensorTest {
     LocalRanks.run(
         2,
         world -> {
-          // Only one rank makes it: nobody waits.
+          // Only one rank allocates it: no rank waits.
           if (world.rank() == 1) {
             try (var x = builder(world, pinned).shape(2, 3).dtype(DType.BF16).allocate()) {
               assertThat(x.isPinned()).isEqualTo(pinned);

@@ -164,7 +164,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// A rank's rows are columns of what its tensor holds.
+  /// A rank's rows are columns of its tensor.
   @ParameterizedTest
   @MethodSource("waysToGather")
   void anInputStoredByColumnsMayBeTheCallers(
@@ -225,7 +225,7 @@ class OwnTensorsTest {
         for (int i = 0; i < sum.length; i++) {
           sum[i] += bias[i % bias.length];
         }
-        // The output is the GELU of it, which integers do not hold; verify() compares that.
+        // The output is its GELU, which integers cannot represent; verify() compares that.
         expected.put(Part.PRE_ACTIVATION, sum);
       }
       case GEMM_REDUCE_SCATTER, GEMM_ALL_REDUCE -> {
@@ -380,7 +380,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// A symmetric tensor cannot have a shape for each rank: the remedy says what can be given.
+  /// A symmetric tensor has one shape on all ranks: the remedy names the tensors that fit.
   @Test
   void theRemedyFitsTensorsThatAreTheSameOnAllRanks() {
     LocalRanks.run(
@@ -439,7 +439,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// A weight gradient is added to a tensor of the caller's, of a type of its own.
+  /// A weight gradient is added to a tensor of the caller, of its own type.
   @Test
   void f4AGradientAccumulatesIntoTheCallersTensor() {
     var spec =
@@ -596,7 +596,7 @@ class OwnTensorsTest {
         });
   }
 
-  /// Ranks that give different tensors get an error, each of them.
+  /// Ranks that pass different tensors all get an error.
   @Test
   void ranksMustGiveTheSameParts() {
     var spec = GemmSpec.allGatherGemm(8, 6, 4);

@@ -25,7 +25,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// What the pool keeps, frees and never hands out again.
+/// Memory that the pool keeps, frees or never reuses.
 class PooledMemoryTest {
   private static final MemoryKind KIND = MemoryKind.NATIVE;
 
@@ -33,8 +33,8 @@ class PooledMemoryTest {
     return pool.take(Call.of("take", bytes + " bytes"), KIND, bytes);
   }
 
-  private static long count(ProcessGroup group, String what) {
-    return group.counters().getOrDefault(what, -1L);
+  private static long count(ProcessGroup group, String counter) {
+    return group.counters().getOrDefault(counter, -1L);
   }
 
   @Test
@@ -45,12 +45,13 @@ class PooledMemoryTest {
           var broken = take(world.pool(), 64);
           if (world.rank() == 1) {
             broken.spoil();
-            // What every `finally` does.
+            // As every `finally` does.
             broken.close();
           } else {
             broken.close();
           }
-          // All are told in memory, so all take new memory, though two did not break.
+          // All ranks learn of it in shared memory, so all take new memory, though two did not
+          // break off.
           try (var next = take(world.pool(), 64)) {
             assertThat(next.all().toArray(ValueLayout.JAVA_BYTE)).containsOnly(0);
             assertThat(count(world, "buffers allocated")).isEqualTo(2);
@@ -71,7 +72,7 @@ class PooledMemoryTest {
           take(world.pool(), 64).close();
           world.barrier();
           RankContext.current().release("a cell failed");
-          // Rank 0 gets one call further than rank 1.
+          // Rank 0 makes one more call than rank 1.
           if (world.rank() == 0) {
             assertThatThrownBy(() -> take(world.pool(), 64)).isInstanceOf(GroupAborted.class);
           }
@@ -96,7 +97,7 @@ class PooledMemoryTest {
     LocalRanks.run(
         2,
         world -> {
-          // Rank 1 failed before it came to close and open it again.
+          // Rank 1 failed before it closed the group and opened it again.
           for (int i = 0; i <= 1 - world.rank(); i++) {
             world.subset("pair", 0, 1).close();
           }
@@ -131,7 +132,7 @@ class PooledMemoryTest {
         });
   }
 
-  /// Memory of a machine with little of it: so many bytes a rank, whatever is behind them.
+  /// Memory of a machine with a limit per rank.
   private static final class Room implements SymmetricMemory.Source {
     private long leftBytes;
 
@@ -192,7 +193,7 @@ class PooledMemoryTest {
                   .isInstanceOf(AllocationFailed.class)
                   .hasMessageStartingWith("take 20 bytes: no room");
             }
-            // And again once there is room.
+            // Works again once memory is free.
             take(pool, 20).close();
           }
           assertThat(room.leftBytes).isEqualTo(world.rank() == 1 ? 100 : 1000);
@@ -211,12 +212,12 @@ class PooledMemoryTest {
             var taken = IntStream.range(0, 4).mapToObj(i -> take(pool, third - i)).toList();
             taken.forEach(SymmetricMemory::close);
             assertThat(room.leftBytes).isEqualTo(all - 3 * third + 1 + 2 + 3);
-            // The first given back is gone, the others are not.
+            // The first one returned is freed, the others are kept.
             take(pool, third - 1).close();
             assertThat(room.leftBytes).isEqualTo(all - 3 * third + 1 + 2 + 3);
             take(pool, third).close();
             assertThat(room.leftBytes).isEqualTo(all - 3 * third + 1 + 3);
-            // More than all that may be idle is not kept, and costs the others nothing.
+            // A buffer larger than the limit of idle memory is freed, and displaces no other.
             take(pool, 3 * third + 3).close();
             assertThat(room.leftBytes).isEqualTo(all - 3 * third + 1 + 3);
           }

@@ -119,7 +119,7 @@ class ProcessGroupTest {
         4,
         world -> {
           var mine = world.subset("of" + world.rank() / 2, world.rank() & ~1, world.rank() | 1);
-          // As many calls as the other group does not make.
+          // Calls that the other group does not make.
           for (int i = 0; i < 10 * (world.rank() / 2); i++) {
             mine.barrier();
           }
@@ -129,7 +129,7 @@ class ProcessGroupTest {
 
   @Test
   void a8AWorldOfOneNeedsNothing() {
-    // No environment says anything here: this JVM is a world of one rank.
+    // No environment is set: this JVM is a world of one rank.
     try (var world = ProcessGroup.world()) {
       assertThat(world.place()).isEqualTo(new Place(0, 1));
       assertThat(world.gather(5L)).containsExactly(5);

@@ -10,17 +10,17 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
-/// Ranks that are processes, started as a session starts them: by torchrun's contract, with a store
-/// of their own. For tests and for the benchmark.
+/// Ranks that are processes, started as a session starts them, by torchrun's contract, with their
+/// own store. For tests and the benchmark.
 final class ProcessRanks {
   private static final long LIMIT_SECONDS = 300;
 
   private ProcessRanks() {}
 
-  /// How a process ended and what it said.
+  /// Exit code and output of a process.
   record Ended(int rank, int exitCode, String output) {}
 
-  /// Runs that main class on every rank to its end.
+  /// Runs a main class on every rank and waits for all of them.
   static List<Ended> run(int ranks, Map<String, String> more, Class<?> main, String... arguments)
       throws IOException, InterruptedException {
     var token = UUID.randomUUID().toString();

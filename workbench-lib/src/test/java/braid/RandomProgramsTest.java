@@ -26,8 +26,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Programs that a seed decides, on 1 to 5 ranks, held to plain loops. A failure gives the seed of
-/// its program, which runs alone with `-Dbraid.seed=SEED -Dbraid.programs=1`.
+/// Programs drawn from a seed, on 1 to 5 ranks, compared with plain loops. A failure prints the
+/// seed of its program, which runs alone with `-Dbraid.seed=SEED -Dbraid.programs=1`.
 class RandomProgramsTest {
   private static final int PROGRAMS_PER_RANK_COUNT = Integer.getInteger("braid.programs", 100);
   private static final int ON_PROCESSES = 20;
@@ -69,7 +69,7 @@ class RandomProgramsTest {
         "%d random programs on %d ranks, seed %d%n", PROGRAMS_PER_RANK_COUNT, ranks, seed);
   }
 
-  /// A process is slower to check one, and its code is the same.
+  /// Fewer programs: processes are slower, and run the same code.
   @ParameterizedTest
   @ValueSource(ints = {2, 3})
   void onRanksThatAreProcesses(int ranks) throws Exception {
@@ -101,7 +101,7 @@ class RandomProgramsTest {
     assertThat(drawn(3, 42 + 7, 1)).containsExactly(drawn(3, 42, 20).get(7));
   }
 
-  /// Every way, type, option and mistake comes up, in every group of ranks.
+  /// Every method, route, type, option and mistake occurs, in every group of ranks.
   @Test
   void programsAreOfEverything() {
     var parts = drawn(4, 1, 500).stream().flatMap(each -> each.parts().stream()).toList();

@@ -13,11 +13,10 @@ import java.util.ArrayList;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// What attention over symmetric memory taught, as far as it is not attention itself: each test is
-/// named after its row of docs/capabilities.md.
+/// Lessons of attention over symmetric memory that apply to other operations: each test is named
+/// after its row of docs/capabilities.md.
 class SeedsBTest {
-  /// Direct reads and the ring come to the same numbers, and neither stands in for the other
-  /// silently.
+  /// Direct reads and the ring produce the same numbers, and neither silently replaces the other.
   @Test
   void b4TwoWaysToExchangeComeToTheSameResult() {
     LocalRanks.run(
@@ -180,7 +179,8 @@ class SeedsBTest {
         });
   }
 
-  /// Every number of the type comes back as it was, and what lies between goes to the nearest.
+  /// Every number of the type survives a round trip, and numbers between two of them are rounded to
+  /// the nearest.
   @Test
   void b8Fp8KeepsWhatItCanAndSaturates() {
     for (var type : new DType[] {DType.FP8_E4M3, DType.FP8_E5M2}) {

@@ -28,12 +28,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What an API for overlapped GEMMs taught: each test is named after its row of
+/// Lessons of an API for overlapped GEMMs: each test is named after its row of
 /// docs/capabilities.md.
 class SeedsDTest {
   @Test
   void d1DefaultsAreConstantsThatDoNotChangeSilently() {
-    // Who changes one changes everybody's timings: it is a line in the changelog.
+    // A change of one changes every user's timings and needs a line in the changelog.
     assertThat(Overlap.DEFAULT_SPLITS).isEqualTo(4);
     assertThat(Overlap.DEFAULT_DIRECT_SPLITS).isEqualTo(1);
     assertThat(Overlap.DEFAULT_RING_SPLITS).isEqualTo(1);
@@ -60,8 +60,7 @@ class SeedsDTest {
         });
   }
 
-  /// What a library brings is looked for at run time; who has it not, compiles and runs all the
-  /// same.
+  /// Optional libraries are found at run time; code compiles and runs without them.
   @Test
   void d2NothingPublicMentionsALibraryThatMayBeMissing() throws Exception {
     var types = Path.of("target/classes/braid");
@@ -100,7 +99,7 @@ class SeedsDTest {
             second.run();
             first.close();
             second.verify();
-            // The third takes what the first left; the second is not disturbed.
+            // The third reuses the plan of the first; the second is not disturbed.
             try (var third = Pipeline.on(world).gemm(spec).build()) {
               third.verify();
               second.verify();
@@ -116,7 +115,7 @@ class SeedsDTest {
         3,
         world -> {
           for (var method : Method.values()) {
-            if (Capabilities.hole(pattern, method).isEmpty()) {
+            if (Capabilities.unsupported(pattern, method).isEmpty()) {
               var spec = PipelineCases.spec(pattern, 23, 13, 7, 50);
               var how = PipelineCases.overlap(method, 2).replay();
               try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
@@ -146,7 +145,7 @@ class SeedsDTest {
         world -> {
           for (var pattern : Pattern.values()) {
             for (var method : Method.values()) {
-              if (Capabilities.hole(pattern, method).isEmpty()) {
+              if (Capabilities.unsupported(pattern, method).isEmpty()) {
                 verify(
                     world,
                     PipelineCases.spec(pattern, 31, 7, 5, 71),
@@ -215,7 +214,7 @@ class SeedsDTest {
         world -> {
           var spec = GemmSpec.gemmReduceScatter(8, 4, 6).dtype(DType.BF16);
           try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.ring()).build()) {
-            // No integers: what is sent is rounded, and the ring rounds otherwise.
+            // Not integers: partial sums are rounded when sent, and the ring rounds differently.
             pipe.input().fill(0.3f);
             pipe.weight().fill(0.7f);
             pipe.verify();
@@ -265,7 +264,7 @@ class SeedsDTest {
         1,
         world -> {
           for (var method : Method.values()) {
-            if (Capabilities.hole(pattern, method).isEmpty()) {
+            if (Capabilities.unsupported(pattern, method).isEmpty()) {
               verify(
                   world,
                   PipelineCases.spec(pattern, 9, 5, 7, 11),
@@ -275,7 +274,8 @@ class SeedsDTest {
         });
   }
 
-  /// Everything that matters to a plan is in its key: what differs in anything has its own.
+  /// A plan's key contains everything that the plan depends on: pipelines that differ in any of it
+  /// have separate plans.
   @Test
   void d6PlansAreReusedByAllThatMattersAndNothingLess() {
     onRanks(

@@ -16,7 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-/// What a row-parallel linear layer in chunks taught: each test is named after its row of
+/// Lessons of a row-parallel linear layer in chunks: each test is named after its row of
 /// docs/capabilities.md.
 class SeedsETest {
   private static final Link SLOW = Link.parse("4MB/s,50us");
@@ -104,7 +104,7 @@ class SeedsETest {
     }
   }
 
-  /// Nanoseconds, which come from sums and differences: less than one is none.
+  /// Overlapped nanoseconds are sums and differences: less than one counts as none.
   private static double overlappedInUnfused(ProcessGroup world, GemmSpec spec) {
     try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.unfused()).build()) {
       pipe.verify();

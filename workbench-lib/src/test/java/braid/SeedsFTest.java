@@ -31,7 +31,7 @@ class SeedsFTest {
                   }
                 }
               } else {
-                // What the host does not have it refuses by name.
+                // The host refuses unavailable kinds by name.
                 assertThat(Capabilities.hostCollectives())
                     .filteredOn(row -> row.kind() == kind)
                     .noneMatch(Capabilities.CollectiveRow::supported);

@@ -28,11 +28,10 @@ import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
-/// Prints what the simulator says of the host backend beside what the host backend does, for random
-/// combinations of shape, method, splits, streams and link, and draws a scatter plot. Combinations
-/// take turns, so that whatever else the machine does falls on all of them. The machine's
-/// description is measured once and knows nothing of these combinations. It is no test; run it by
-/// hand:
+/// Prints simulated beside measured times of the host backend, for random combinations of shape,
+/// method, splits, streams and link, and draws a scatter plot. Combinations take turns, so that
+/// disturbances of the machine affect all of them. The machine's description is measured once,
+/// without these combinations. Not a test; run it by hand:
 ///
 /// `java -cp … braid.SimulatorAccuracy [seed combinations rounds ranks svg]`
 final class SimulatorAccuracy {
@@ -61,7 +60,8 @@ final class SimulatorAccuracy {
     private static final double LEAST_GFLOP = 0.5;
     private static final double MOST_GFLOP = 3.5;
 
-    /// Some that keep a core busy for 5 to 40 ms and its link for about as long.
+    /// Draws a combination that keeps a core busy for 5 to 40 ms and its link for about the same
+    /// time.
     static Combination random(SplittableRandom random, int ranks) {
       while (true) {
         int m = 64 * random.nextInt(4, 49);
@@ -187,7 +187,8 @@ final class SimulatorAccuracy {
       }
     }
 
-    /// The lowest median of a round: that of the round in which others took least of the machine.
+    /// Returns the lowest median of all rounds: that of the round with the least load by other
+    /// processes.
     private static double quietest(long... nanos) {
       double lowest = Double.POSITIVE_INFINITY;
       for (int first = 0; first < nanos.length; first += ITERATIONS) {

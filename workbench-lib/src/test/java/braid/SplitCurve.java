@@ -12,8 +12,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
-/// Prints how long an iteration takes at each split count, on ranks that are processes: what the
-/// default link and the notebooks' sizes were chosen by. It is no test; run it by hand:
+/// Prints the time of an iteration for each split count, on ranks that are processes: the
+/// measurement behind the default link and the notebooks' sizes. Not a test; run it by hand:
 ///
 /// `java -cp … braid.SplitCurve [ranks m n k rounds link]`
 final class SplitCurve {
@@ -38,8 +38,8 @@ final class SplitCurve {
     }
   }
 
-  /// What each rank does: an iteration of every configuration in turn, so that whatever else the
-  /// machine does meanwhile falls on all of them.
+  /// Code of each rank: an iteration of every configuration in turn, so that disturbances of the
+  /// machine affect all of them.
   static final class OnRank {
     private OnRank() {}
 

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 class TunerTest {
   private static final GemmSpec SMALL = GemmSpec.allGatherGemm(24, 16, 8);
 
-  /// Keeps what a rank sends, in order.
+  /// Records the output of a rank, in order.
   private record Kept(
       ConcurrentLinkedQueue<MimeBundle> published, ConcurrentLinkedQueue<String> shown)
       implements Outbox {
@@ -76,7 +76,7 @@ class TunerTest {
     assertThat(study.ranks()).isEqualTo(3);
     assertThat(study.problem()).containsEntry("m", "24").containsEntry("backend", "host");
     assertThat(study.problem()).doesNotContainKeys("splits", "method");
-    // The host tells nothing of its clocks.
+    // The host does not report its clocks.
     assertThat(study.unfusedReadings()).isEmpty();
     assertThat(study.trials()).allMatch(trial -> trial.readings().isEmpty());
     assertThat(study.doubts()).isEmpty();
@@ -93,9 +93,11 @@ class TunerTest {
           Tuner.on(world).gemm(SMALL).splits(2).repeats(6).run();
         });
 
-    var told = List.copyOf(ofRanks.get(0).shown());
-    assertThat(told.getFirst()).startsWith("display tuner-").contains("verifying 2 configurations");
-    assertThat(told.getLast()).startsWith("update tuner-").contains("tuning 18/18 · done");
+    var shown = List.copyOf(ofRanks.get(0).shown());
+    assertThat(shown.getFirst())
+        .startsWith("display tuner-")
+        .contains("verifying 2 configurations");
+    assertThat(shown.getLast()).startsWith("update tuner-").contains("tuning 18/18 · done");
     assertThat(ofRanks.get(0).published())
         .filteredOn(b -> b.data().containsKey(StudyJson.MIME))
         .hasSize(1);
@@ -113,7 +115,7 @@ class TunerTest {
           if (world.rank() == 0) {
             RankContext.current().outbox(kept);
           }
-          // Only rank 0's clock counts, whatever the others were told.
+          // Only rank 0's clock and budget count.
           var budget = Duration.ofMillis(world.rank() == 0 ? 400 : 86_400_000);
           studies.add(Tuner.on(world).gemm(SMALL).splits(1, 2).budget(budget).run());
         });
@@ -140,7 +142,7 @@ class TunerTest {
     LocalRanks.run(
         2,
         world -> {
-          // whatever the others say: rank 0's holds
+          // rank 0's seed applies to all ranks
           long seed = 41L + world.rank();
           var study = Tuner.on(world).gemm(SMALL).splits(2).repeats(6).seed(seed).run();
           assertThat(study.seed()).isEqualTo(41);

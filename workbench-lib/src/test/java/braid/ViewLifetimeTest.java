@@ -17,11 +17,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// A view ends with the object it was taken from, also where the memory goes on to the next owner.
+/// A view ends with its tensor or pipeline, also if the memory is reused by another.
 class ViewLifetimeTest {
   record Problem(GemmSpec spec, List<Function<Pipeline, Tensor>> views) {}
 
-  /// Between them they have every view that a pipeline hands out.
+  /// Returns problems that together have every view of a pipeline.
   static List<Problem> problems() {
     return List.of(
         new Problem(

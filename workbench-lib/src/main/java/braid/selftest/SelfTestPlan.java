@@ -31,13 +31,13 @@ record SelfTestPlan(
   record Random(int programs, long seed) {}
 
   /// Returns rows for everything that the backend or a library does not offer in memory of a kind.
-  List<SelfTest.Row> holes(
+  List<SelfTest.Row> unsupported(
       List<Capabilities.Row> rows, List<Capabilities.CollectiveRow> collectives) {
-    var holes = new ArrayList<SelfTest.Row>();
+    var unsupported = new ArrayList<SelfTest.Row>();
     for (var row : rows) {
       if (!row.supported()) {
-        holes.add(
-            hole(
+        unsupported.add(
+            unsupportedRow(
                 row.pattern().toString(),
                 row.method().toString(),
                 row.transport().toString(),
@@ -47,8 +47,8 @@ record SelfTestPlan(
     }
     for (var row : collectives) {
       if (!row.supported()) {
-        holes.add(
-            hole(
+        unsupported.add(
+            unsupportedRow(
                 row.collective(),
                 SelfTest.Configuration.ANY,
                 row.way().toString(),
@@ -61,10 +61,10 @@ record SelfTestPlan(
                 library ->
                     dtypes.stream()
                         .filter(dtype -> !library.adds(dtype))
-                        .forEach(dtype -> holes.add(notAdded(row, library, dtype))));
+                        .forEach(dtype -> unsupported.add(notAdded(row, library, dtype))));
       }
     }
-    return holes;
+    return unsupported;
   }
 
   private static SelfTest.Row notAdded(
@@ -81,7 +81,7 @@ record SelfTestPlan(
         "%s does not add %s; call over(COPY_ENGINE)".formatted(library, dtype));
   }
 
-  private static SelfTest.Row hole(
+  private static SelfTest.Row unsupportedRow(
       String what, String method, String over, MemoryKind kind, String why) {
     return new SelfTest.Row(
         new SelfTest.Configuration(what, method, over, kind.toString(), SelfTest.Configuration.ANY),

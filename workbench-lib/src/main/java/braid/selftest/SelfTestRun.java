@@ -114,7 +114,7 @@ final class SelfTestRun {
             .toList();
     pipelines.addAll(overlaps);
     this.collectives.addAll(collectives);
-    plan.holes(overlaps, collectives).forEach(this::found);
+    plan.unsupported(overlaps, collectives).forEach(this::found);
     var all = plan.cases(kind, overlaps, collectives, group.size());
     int count = all.values().stream().mapToInt(List::size).sum();
     var task = new Progress.Task("testing " + kind, "tested " + kind + ":", "cases");

@@ -20,9 +20,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// What a self-test says of a machine, the same on all ranks.
+/// Reports of a self-test, the same on all ranks.
 class SelfTestTest {
-  /// By rank.
+  /// Runs a self-test and returns the reports by rank.
   private static List<SelfTest.Report> reports(int ranks, Consumer<SelfTest> how) {
     var reports = Collections.synchronizedList(new ArrayList<SelfTest.Report>());
     LocalRanks.run(
@@ -31,7 +31,7 @@ class SelfTestTest {
           var test = SelfTest.on(world);
           how.accept(test);
           reports.add(test.run());
-          // The group goes on as if nothing had been.
+          // The group is still usable.
           assertThat(world.gather((long) world.rank())).hasSize(ranks);
         });
     return reports;
@@ -70,16 +70,16 @@ class SelfTestTest {
         .extracting(SelfTest.Row::result)
         .contains(
             "not available: memory kind nccl needs CUDA but the backend is host; use native or auto")
-        .anyMatch(result -> result.contains("the multiplication needs what is communicated"));
+        .anyMatch(result -> result.contains("the multiplication needs the communicated data"));
     assertThat(report.table().rowCount()).isEqualTo(report.rows().size());
     assertThat(report.display().text()).startsWith(report.summary());
   }
 
   @Test
   void eachWayIsToldAsSoonAsItIsKnown() {
-    var told = Collections.synchronizedList(new ArrayList<SelfTest.Row>());
-    var report = report(1, test -> test.quick().dtypes(DType.FP32).each(told::add));
-    assertThat(told).isEqualTo(report.rows());
+    var heard = Collections.synchronizedList(new ArrayList<SelfTest.Row>());
+    var report = report(1, test -> test.quick().dtypes(DType.FP32).each(heard::add));
+    assertThat(heard).isEqualTo(report.rows());
   }
 
   @Test
@@ -130,7 +130,7 @@ class SelfTestTest {
         .containsPattern("\\d+ pipelines, \\d+ collectives, .* drawn again");
   }
 
-  /// Each that is wrong has a row, and the others are run all the same.
+  /// Each wrong program has a row, and the others still run.
   @Test
   void aProgramThatIsWrongSaysHowToRunItAgain() {
     var report =
@@ -204,13 +204,13 @@ class SelfTestTest {
     assertThat(rows(report, Outcome.NOT_RUN)).isEmpty();
   }
 
-  private record Named(String name, String said) implements SelfCheck {
+  private record Named(String name, String fault) implements SelfCheck {
     @Override
     public String run() {
-      if (said.startsWith("throw")) {
-        throw new BraidException(said);
+      if (fault.startsWith("throw")) {
+        throw new BraidException(fault);
       }
-      return said;
+      return fault;
     }
   }
 
@@ -265,10 +265,10 @@ class SelfTestTest {
     assertThat(Capabilities.of("host")).isEqualTo(Capabilities.host());
     assertThat(Capabilities.collectivesOf("host")).isEqualTo(Capabilities.hostCollectives());
     assertThatThrownBy(() -> Capabilities.of("abacus"))
-        .hasMessage("a backend whose capabilities are known must be host or cuda but was abacus");
+        .hasMessage("a backend must be host or cuda but was abacus");
   }
 
-  /// Whatever a backend's table has and the plan leaves out has a row that says why.
+  /// Every combination of a backend's table that the plan leaves out has a row with the reason.
   @ParameterizedTest
   @CsvSource({"host,false", "host,true", "cuda,false", "cuda,true"})
   void everyWayIsRunOrHasItsReason(String backend, boolean quick) {
@@ -284,9 +284,9 @@ class SelfTestTest {
       var collectives =
           Capabilities.collectivesOf(backend).stream().filter(row -> row.kind() == kind).toList();
       var run = plan.cases(kind, overlaps, collectives, 2).keySet();
-      var holes = plan.holes(overlaps, collectives);
-      assertThat(holes).allSatisfy(row -> assertThat(row.said()).isNotEmpty());
-      var reasons = holes.stream().map(SelfTest.Row::configuration).toList();
+      var unsupported = plan.unsupported(overlaps, collectives);
+      assertThat(unsupported).allSatisfy(row -> assertThat(row.said()).isNotEmpty());
+      var reasons = unsupported.stream().map(SelfTest.Row::configuration).toList();
       for (var dtype : DType.values()) {
         for (var row : overlaps) {
           var way =

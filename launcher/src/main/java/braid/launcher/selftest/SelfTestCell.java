@@ -20,9 +20,9 @@ public final class SelfTestCell {
     return """
         SelfTest.on(world)%s%s.random(%d, %dL).each(row -> {
           if (world.rank() == 0) {
-            var configuration = row.configuration();
-            System.out.println(String.join("\\t", "%s", configuration.what(), configuration.method(), configuration.transport(),
-                configuration.memory(), configuration.dtype(), row.outcome().name(), "" + row.cases(),
+            var tested = row.configuration();
+            System.out.println(String.join("\\t", "%s", tested.what(), tested.method(), tested.transport(),
+                tested.memory(), tested.dtype(), row.outcome().name(), "" + row.cases(),
                 row.said().replaceAll("\\\\s+", " ")));
           }
         }).run();

@@ -133,7 +133,7 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
   public static List<CollectiveCase> table() {
     return Arrays.stream(Operation.values())
         .flatMap(
-            what ->
+            operation ->
                 Arrays.stream(DType.values())
                     .flatMap(
                         dtype ->
@@ -141,9 +141,9 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
                                 .flatMap(
                                     way ->
                                         Stream.of(
-                                            new CollectiveCase(what, dtype, way, 8, 16),
-                                            new CollectiveCase(what, dtype, way, 1, 1),
-                                            new CollectiveCase(what, dtype, way, 3, 7)))))
+                                            new CollectiveCase(operation, dtype, way, 8, 16),
+                                            new CollectiveCase(operation, dtype, way, 1, 1),
+                                            new CollectiveCase(operation, dtype, way, 3, 7)))))
         .toList();
   }
 
