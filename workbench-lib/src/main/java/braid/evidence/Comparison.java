@@ -53,8 +53,8 @@ public record Comparison(
     List<String> differing,
     List<String> unmatched)
     implements Displayable {
-  /// Default threshold: smaller differences do not matter, and two starts of the same program can
-  /// differ by as much, which the rounds of neither show.
+  /// Default threshold. Two starts of the same program can differ by almost this share, which the
+  /// rounds within a start cannot show.
   public static final double DEFAULT_THRESHOLD = 0.03;
 
   /// Largest margin at which two times are called the same.

@@ -2,11 +2,15 @@ package braid.selftest;
 
 import braid.ProcessGroup;
 import braid.internal.context.RankContext;
+import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
 import braid.internal.selftest.CaseFailed;
 import braid.model.BraidException;
 import braid.model.GroupAborted;
 import braid.model.Place;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
@@ -195,6 +199,63 @@ final class SelfTestAgreement implements AutoCloseable {
       close(caseGroup);
     } finally {
       alarm.close();
+    }
+  }
+
+  /// An alarm that a rank raises when it breaks off a case: otherwise the others would wait for its
+  /// remaining calls until their timeout.
+  private static final class Alarm implements AutoCloseable {
+    /// Bytes per rank: one cache line, so that ranks do not slow each other down.
+    static final long BYTES = 64;
+
+    private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+    private static final long NONE = 0;
+
+    private final Place place;
+    private final Waits waits;
+    private final SymmetricMemory memory;
+    private final Runnable checkPeers = this::checkPeers;
+    private volatile long armed = NONE;
+
+    /// @param memory host memory of [#BYTES] on each rank
+    Alarm(Place place, Waits waits, SymmetricMemory memory) {
+      this.place = place;
+      this.waits = waits;
+      this.memory = memory;
+      waits.watch(checkPeers);
+    }
+
+    /// Ends this rank's waits from now on if another rank breaks off that case; cases are counted
+    /// from 1.
+    void arm(long number) {
+      armed = number;
+    }
+
+    void disarm() {
+      armed = NONE;
+    }
+
+    /// Reports that this rank has broken off that case.
+    void raise(long number) {
+      WORD.setRelease(memory.on(place.rank()), 0L, number);
+    }
+
+    private void checkPeers() {
+      long number = armed;
+      if (number == NONE) {
+        return;
+      }
+      for (int rank = 0; rank < place.size(); rank++) {
+        if (rank != place.rank() && (long) WORD.getAcquire(memory.on(rank), 0L) == number) {
+          throw new GroupAborted("its part of a case", "rank " + rank + " broke the case off");
+        }
+      }
+    }
+
+    @Override
+    public void close() {
+      waits.unwatch(checkPeers);
+      memory.close();
     }
   }
 }
