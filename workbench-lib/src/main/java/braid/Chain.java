@@ -197,8 +197,8 @@ public final class Chain implements AutoCloseable {
     };
   }
 
-  /// Runs the iterations one at a time and returns this rank's spans. Streams of the first pipeline
-  /// are named `1 comm` and so on.
+  /// Runs the iterations one at a time and returns this rank's spans. With several pipelines,
+  /// streams of the first one are named `1 comm` and so on.
   public Profile profile(int iterations) {
     var _ = ready();
     var lanes = new ArrayList<Measurement.Lanes>();

@@ -88,7 +88,7 @@ record CollectiveRules(boolean cuda) {
   }
 
   /// Returns why the parts of that number of ranks cannot be added in one step; empty if they can.
-  /// A ring adds two parts per step, and a library adds with its own code.
+  /// Rings, which add two parts per step, and libraries have no such limit.
   String unaddable(int ranks) {
     return cuda && ranks > ReduceArguments.MOST_PARTS
         ? "sums on GPUs must be of at most %d ranks but the group has %d"

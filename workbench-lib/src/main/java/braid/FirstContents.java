@@ -2,8 +2,8 @@ package braid;
 
 import braid.schedule.Part;
 
-/// First contents of a pipeline's tensors: integers in tensors that the caller provides, so that
-/// the pipeline can be verified at once, and zeros in results.
+/// First contents of a pipeline's tensors: integers in inputs, so that the pipeline can be verified
+/// at once, and zeros in results.
 final class FirstContents {
   private static final long INPUT_SEED = 1;
   private static final long WEIGHT_SEED = 1_000_003;

@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/// A tensor of this rank alone, which other ranks cannot reach. It is in device memory on GPUs, or
-/// in pinned host memory, from and to which copies are fastest.
+/// A tensor of this rank alone, which other ranks cannot reach. It is in the memory that streams
+/// work on (the device's, on GPUs) or in pinned host memory, from and to which copies are fastest.
 ///
 /// ```java
 /// try (var x = LocalTensor.on(world).shape(2048, 8192).dtype(BF16).pinned().allocate()) {

@@ -327,8 +327,8 @@ public record Comparison(
     return rows.stream().filter(row -> row.verdict() == verdict).count();
   }
 
-  /// Returns the finding in one line, for example "SLOW: 1 of 4 configurations is slower, splits=4
-  /// by 9.8%; differences within ±3.0% do not count".
+  /// Returns the finding in one line, for example "SLOW: of 4 configurations 1 slower (splits=4 by
+  /// 9.8%), 3 the same (margin ±3.0%)".
   public String headline() {
     var parts = new ArrayList<String>();
     mention(Verdict.SLOW, "slower", Comparator.<Row>comparingDouble(r -> -r.difference().value()))
