@@ -6,7 +6,9 @@ import braid.internal.rank.Outbox;
 import braid.internal.report.Renderings;
 import braid.model.BraidException;
 import braid.model.Displayable;
+import braid.model.MimeBundle;
 import java.util.UUID;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// A value that a cell shows before it ends, and may replace while it runs:
@@ -18,6 +20,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Every rank may call it; `%output` selects the ranks whose output is shown, by default rank 0.
 public final class Display {
+  private static final Pattern MIME_TYPE =
+      Pattern.compile("(text|image|application)/[\\w.+-]+", Pattern.CASE_INSENSITIVE);
+
   private final String id;
 
   private Display(String id) {
@@ -29,13 +34,40 @@ public final class Display {
     return display(value, UUID.randomUUID().toString());
   }
 
-  /// Shows a value under a name, by which a later cell can update it.
-  public static Display display(@Nullable Object value, String id) {
-    if (id.isBlank()) {
+  /// Shows a value under a name, by which a later cell can update it, or as content of a MIME type:
+  /// `display("<b>4 splits</b>", "text/html")`.
+  ///
+  /// @param idOrType a MIME type of text, image or application, such as `text/html`; else an id
+  public static Display display(@Nullable Object value, String idOrType) {
+    if (idOrType.isBlank()) {
       throw new BraidException("a display's id must name it but was blank; try \"progress\"");
     }
-    outbox().display(HandedOver.onRank(value), id);
-    return new Display(id);
+    if (MIME_TYPE.matcher(idOrType).matches()) {
+      return display(as(idOrType, String.valueOf(value)));
+    }
+    outbox().display(HandedOver.onRank(value), idOrType);
+    return new Display(idOrType);
+  }
+
+  /// Returns HTML as a value: the result of a cell, or to be displayed.
+  public static MimeBundle html(String html) {
+    return as(MimeBundle.HTML, html);
+  }
+
+  /// Returns Markdown as a value.
+  public static MimeBundle markdown(String markdown) {
+    return as(MimeBundle.MARKDOWN, markdown);
+  }
+
+  /// Returns an SVG drawing as a value.
+  public static MimeBundle svg(String svg) {
+    return as(MimeBundle.SVG, svg);
+  }
+
+  /// Returns content with plain text, for displays that do not support the type, such as a
+  /// terminal.
+  private static MimeBundle as(String type, String content) {
+    return MimeBundle.text(content).with(type, content);
   }
 
   /// Replaces the value shown under a name, in every cell of the notebook that shows it.

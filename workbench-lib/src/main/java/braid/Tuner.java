@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Finds the fastest overlap for a problem, and whether the difference is significant.
 ///
-/// It tries all combinations of [#methods], [#transports], [#streams] and [#splits], or exactly the
+/// Tries all combinations of [#methods], [#transports], [#streams] and [#splits], or exactly the
 /// list of [#overlaps]. Every configuration is built and verified once; a wrong one is an error,
 /// not a result. Then all are measured in rounds whose order a seed shuffles, the unfused reference
 /// twice per round: [#repeats] rounds, or until all times are known to within 1% or the [#budget]

@@ -22,16 +22,23 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/// Every notebook runs unchanged by `braid run`, by nbclient, and by nbconvert, which executes
-/// through nbclient and adds its own reading and writing. What is held is that the cells succeed
-/// and what kinds of output they have, never a number.
+/// Every notebook runs unchanged by `braid run`. The first two also run by nbclient, and by
+/// nbconvert, which executes through nbclient and adds its own reading and writing. The tests check
+/// that the cells succeed and which kinds of output they have, never a number. Two notebooks run at
+/// a time.
+@Execution(ExecutionMode.CONCURRENT)
 class NotebooksTest {
   private static final Path FOLDER = Path.of("").toAbsolutePath();
   private static final Path PYTHON = Path.of("/usr/bin/python3");
   private static final String REMEDY =
       "apt-get install -y python3 python3-jupyter-client python3-nbclient jupyter-nbconvert";
   private static final int LIMIT_MINUTES = 5;
+
+  /// Notebooks that also run by Jupyter's clients, which take every notebook the same way.
+  private static final int BY_JUPYTER = 2;
 
   private static final String NBCLIENT =
       """
@@ -53,10 +60,11 @@ class NotebooksTest {
     List<String> command(Path notebook, Path out);
   }
 
-  private Stream<DynamicTest> each(String name, Way way) throws IOException {
+  private Stream<DynamicTest> each(String name, int most, Way way) throws IOException {
     var notebooks = notebooks();
-    assertThat(notebooks).isNotEmpty();
+    assertThat(notebooks).hasSizeGreaterThan(BY_JUPYTER);
     return notebooks.stream()
+        .limit(most)
         .map(
             notebook ->
                 dynamicTest(
@@ -72,6 +80,7 @@ class NotebooksTest {
   Stream<DynamicTest> braidRun() throws IOException {
     return each(
         "braid-run",
+        Integer.MAX_VALUE,
         (notebook, out) -> braid("run", notebook.toString(), "-n", "4", "-o", out.toString()));
   }
 
@@ -80,6 +89,7 @@ class NotebooksTest {
     installKernel();
     return each(
         "nbconvert",
+        BY_JUPYTER,
         (notebook, out) ->
             List.of(
                 PYTHON.toString(),
@@ -99,6 +109,7 @@ class NotebooksTest {
     installKernel();
     return each(
         "nbclient",
+        BY_JUPYTER,
         (notebook, out) ->
             List.of(PYTHON.toString(), "-c", NBCLIENT, notebook.toString(), out.toString()));
   }
@@ -143,7 +154,7 @@ class NotebooksTest {
   }
 
   private void run(List<String> command) throws IOException, InterruptedException {
-    var log = home.resolve("log.txt").toFile();
+    var log = Files.createTempFile(home, "log", ".txt").toFile();
     var builder = new ProcessBuilder(command).directory(home.toFile()).redirectErrorStream(true);
     builder.redirectOutput(log).redirectInput(new File("/dev/null"));
     var environment = builder.environment();

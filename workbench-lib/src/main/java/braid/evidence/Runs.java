@@ -23,6 +23,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
@@ -101,19 +102,32 @@ public final class Runs implements Displayable {
     return new SavedRun(id, now, kind(evidence), evidence.headline(), finished);
   }
 
-  /// Returns all runs, oldest first; other folders are skipped.
+  /// Returns all runs, oldest first, including those in a folder of `braid run`; other folders are
+  /// skipped.
   public List<SavedRun> list() {
-    if (!Files.isDirectory(directory)) {
-      return List.of();
+    return folders()
+        .map(this::savedRun)
+        .flatMap(Optional::stream)
+        .sorted(Comparator.comparing(SavedRun::id))
+        .toList();
+  }
+
+  /// Returns folders named like runs, in this folder and in folders of `braid run`.
+  private Stream<Path> folders() {
+    return children(directory).flatMap(each -> Stream.concat(Stream.of(each), children(each)));
+  }
+
+  private static Stream<Path> children(Path folder) {
+    if (!Files.isDirectory(folder)) {
+      return Stream.empty();
     }
-    try (var paths = Files.list(directory)) {
+    try (var paths = Files.list(folder)) {
       return paths
-          .map(this::savedRun)
-          .flatMap(Optional::stream)
-          .sorted(Comparator.comparing(SavedRun::id))
-          .toList();
+          .filter(path -> ID.matcher(String.valueOf(path.getFileName())).matches())
+          .toList()
+          .stream();
     } catch (IOException e) {
-      throw new BraidException("the runs in " + directory + " could not be listed: " + e, e);
+      throw new BraidException("the runs in " + folder + " could not be listed: " + e, e);
     }
   }
 
@@ -123,11 +137,12 @@ public final class Runs implements Displayable {
       throw new BraidException(
           "a run's id must look like 20260131T235959000Z-0a1b2c but was \"" + id + "\"" + remedy());
     }
-    var run = directory.resolve(id);
-    for (var kind : RunKind.values()) {
-      var file = run.resolve(kind.file);
-      if (Files.exists(file)) {
-        return read(kind, file);
+    for (var run : folders().filter(each -> each.endsWith(id)).toList()) {
+      for (var kind : RunKind.values()) {
+        var file = run.resolve(kind.file);
+        if (Files.exists(file)) {
+          return read(kind, file);
+        }
       }
     }
     throw new BraidException("there is no run " + id + " in " + directory + remedy());

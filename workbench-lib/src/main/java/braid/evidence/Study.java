@@ -338,7 +338,7 @@ public record Study(
 
   /// Returns problem and ranks in one line.
   public String setting() {
-    return ConfigurationLabel.of(problem) + (ranks == 1 ? " on 1 rank" : " on " + ranks + " ranks");
+    return ConfigurationLabel.of(problem) + (ranks == 1 ? ", 1 rank" : ", " + ranks + " ranks");
   }
 
   /// Returns the method of measurement in one line.

@@ -10,6 +10,7 @@ import java.util.Map;
 public record MimeBundle(Map<String, String> data) {
   public static final String TEXT = "text/plain";
   public static final String HTML = "text/html";
+  public static final String MARKDOWN = "text/markdown";
   public static final String SVG = "image/svg+xml";
   public static final String PNG = "image/png";
 

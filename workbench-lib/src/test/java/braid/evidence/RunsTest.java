@@ -57,6 +57,21 @@ class RunsTest {
     assertThat(runs.display().text()).contains(first.id()).contains(study.headline());
   }
 
+  /// Measurements of `braid run` are saved in the folder of the run.
+  @Test
+  void runsInTheFolderOfARunAreListedAndLoaded() throws IOException {
+    var runs = Runs.in(home.resolve("runs"));
+    var beside = at("2026-01-31T23:59:58.999Z").save(PROFILES);
+    var folder = home.resolve("runs/20260131T235957000Z-abcdef");
+    var clock = Clock.fixed(Instant.parse("2026-01-31T23:59:57.500Z"), ZoneOffset.UTC);
+    var inside = Runs.in(folder, clock).save(study());
+
+    assertThat(inside.directory()).hasParent(folder);
+    assertThat(runs.list()).containsExactly(inside, beside);
+    assertThat(runs.load(inside.id())).isEqualTo(study());
+    assertThat(runs.display().text()).contains(inside.id());
+  }
+
   @Test
   void countersAreKeptAsATableToo() throws IOException {
     var counted = new SyntheticReduction(2, 2, 3, 1, 1000, 3000).set();

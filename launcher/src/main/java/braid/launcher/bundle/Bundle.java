@@ -1,5 +1,6 @@
 package braid.launcher.bundle;
 
+import braid.launcher.experiment.GitState;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,6 +14,9 @@ import java.util.function.Consumer;
 /// @param classPath what this Braid runs from
 /// @param progress hears what is being done, and what the bundle will lack
 public record Bundle(Path home, List<Path> classPath, Consumer<String> progress) {
+  /// The file with the revision that a bundle was built from.
+  public static final String REVISION = "REVISION";
+
   /// The folder that unpacking makes. Not `braid`: in a checkout that is the script.
   static final String FOLDER = "braid-bundle";
 
@@ -53,6 +57,10 @@ public record Bundle(Path home, List<Path> classPath, Consumer<String> progress)
     Files.createSymbolicLink(bin.resolve("braid"), Path.of("..", "braid"));
     for (var page : List.of("README.md", "LICENSE")) {
       Files.copy(home.resolve(page), folder.resolve(page));
+    }
+    var revision = GitState.revision(home);
+    if (revision.isPresent()) {
+      Files.writeString(folder.resolve(REVISION), revision.get() + "\n");
     }
     notebooks(Files.createDirectory(folder.resolve("notebooks")));
   }

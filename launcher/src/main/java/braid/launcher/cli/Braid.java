@@ -10,6 +10,7 @@ import braid.launcher.cli.jupyter.KernelCommand;
 import braid.launcher.cli.jupyter.LabCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.HelpCommand;
 import picocli.CommandLine.IVersionProvider;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -34,6 +35,8 @@ import picocli.CommandLine.Spec;
       SoakCommand.class,
       BenchCommand.class,
       BundleCommand.class,
+      CompletionCommand.class,
+      HelpCommand.class,
     },
     mixinStandardHelpOptions = true,
     versionProvider = Braid.Version.class,
@@ -69,7 +72,10 @@ public final class Braid implements Runnable {
   static final class Version implements IVersionProvider {
     @Override
     public String[] getVersion() {
-      return new String[] {"braid " + Installation.version() + ", Java " + Runtime.version()};
+      var revision = Installation.revision().map(each -> " (" + each + ")").orElse("");
+      return new String[] {
+        "braid " + Installation.version() + revision + ", Java " + Runtime.version()
+      };
     }
   }
 

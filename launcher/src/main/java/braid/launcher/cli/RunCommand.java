@@ -18,9 +18,11 @@ import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
 import com.google.gson.JsonObject;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
@@ -92,6 +94,12 @@ final class RunCommand implements Callable<Integer> {
       paramLabel = "YAML",
       description = "Sets parameters from YAML: -y '{m: 8192, splits: [1, 2, 4]}'.")
   private List<String> yaml = new ArrayList<>();
+
+  @Option(
+      names = {"-b", "--parameters_base64"},
+      paramLabel = "TEXT",
+      description = "Sets parameters from YAML in base64, which no shell changes.")
+  private List<String> base64 = new ArrayList<>();
 
   @Option(
       names = {"-o", "--output"},
@@ -187,9 +195,21 @@ final class RunCommand implements Callable<Integer> {
     var given = Parameters.given();
     files.forEach(given::file);
     yaml.forEach(given::yaml);
+    base64.stream().map(RunCommand::decoded).forEach(given::yaml);
     typed.forEach(given::typed);
     raw.forEach(given::raw);
     return given.build();
+  }
+
+  private static String decoded(String text) {
+    try {
+      return new String(Base64.getDecoder().decode(text), StandardCharsets.UTF_8);
+    } catch (IllegalArgumentException e) {
+      throw new BraidException(
+          "-b must be YAML in base64 but was %s (%s); try -b $(echo '{m: 8192}' | base64 -w 0)"
+              .formatted(text, e.getMessage()),
+          e);
+    }
   }
 
   /// How long that option says; else a mistake of it.

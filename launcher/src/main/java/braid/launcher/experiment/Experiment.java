@@ -120,6 +120,7 @@ public final class Experiment {
     data.addProperty("found", savedRun.headline());
     begun.getAsJsonArray("data").add(data);
     if (evidence instanceof Study study) {
+      data.addProperty("problem", study.setting());
       begun.getAsJsonObject("seeds").addProperty("study " + savedRun.id(), study.seed());
     }
     write();

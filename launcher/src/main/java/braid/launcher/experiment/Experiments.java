@@ -3,15 +3,21 @@ package braid.launcher.experiment;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /// The runs that are kept in a folder, and how people name one: by its id, by a beginning of it
 /// that only one has, by the six characters at its end, by a path, or as `latest` or `previous`.
 public record Experiments(Path runs) {
+  private static final Pattern ID = Pattern.compile("\\d{8}T\\d{9}Z-[0-9a-f]{6}");
+
   /// The name of the run that started last.
   public static final String LATEST = "latest";
 
@@ -19,21 +25,81 @@ public record Experiments(Path runs) {
   public static final String PREVIOUS = "previous";
 
   /// A run's manifest and the folder it lies in.
-  public record Found(Manifest manifest, Path directory) {}
+  public record Found(Manifest manifest, Path directory) {
+    /// The folder of one of its measurements. Earlier versions saved them beside the run.
+    public Path data(String id) {
+      var inside = directory.resolve(id);
+      return Files.isDirectory(inside) ? inside : directory.resolveSibling(id);
+    }
+
+    /// Bytes of the run and of its measurements.
+    public long bytes() throws IOException {
+      long bytes = 0;
+      for (var file : files()) {
+        bytes += Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) ? Files.size(file) : 0;
+      }
+      return bytes;
+    }
+
+    /// Deletes the run and its measurements, the manifest last: what is left of a deletion that
+    /// breaks off is still a run. Returns the bytes that were freed.
+    public long delete() throws IOException {
+      long bytes = bytes();
+      var files = new ArrayList<>(files());
+      var last = List.of(directory.resolve(Manifest.FILE), directory);
+      files.removeAll(last);
+      for (var file : files) {
+        Files.deleteIfExists(file);
+      }
+      for (var file : last) {
+        Files.deleteIfExists(file);
+      }
+      return bytes;
+    }
+
+    /// Files and folders, each before the folder that holds it.
+    private List<Path> files() throws IOException {
+      var files = new ArrayList<Path>();
+      // A manifest that was changed by hand must not name a folder elsewhere.
+      for (var id : manifest.data()) {
+        if (ID.matcher(id).matches()) {
+          addAll(directory.resolveSibling(id), files);
+        }
+      }
+      addAll(directory, files);
+      return files;
+    }
+
+    private static void addAll(Path folder, List<Path> files) throws IOException {
+      if (Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)) {
+        try (var below = Files.walk(folder)) {
+          below.sorted(Comparator.reverseOrder()).forEach(files::add);
+        }
+      }
+    }
+  }
 
   /// The oldest first.
   public List<Found> list() {
     return folders().filter(Experiments::isRun).map(Experiments::read).toList();
   }
 
+  /// Runs and measurements, in the order of their names: by time.
   private Stream<Path> folders() {
-    if (!Files.isDirectory(runs)) {
+    return children(runs)
+        .flatMap(
+            each -> isRun(each) ? Stream.concat(Stream.of(each), children(each)) : Stream.of(each))
+        .sorted(Comparator.comparing(each -> String.valueOf(each.getFileName())));
+  }
+
+  private static Stream<Path> children(Path folder) {
+    if (!Files.isDirectory(folder)) {
       return Stream.empty();
     }
-    try (var entries = Files.list(runs)) {
-      return entries.sorted().toList().stream();
+    try (var entries = Files.list(folder)) {
+      return entries.toList().stream();
     } catch (IOException e) {
-      throw new BraidException(runs + " cannot be read: " + e, e);
+      throw new BraidException(folder + " cannot be read: " + e, e);
     }
   }
 
@@ -56,7 +122,7 @@ public record Experiments(Path runs) {
                             .formatted(runs, name))));
   }
 
-  /// The run that something measured belongs to.
+  /// The run that a measurement belongs to.
   public Optional<Found> madeBy(String dataId) {
     return list().stream().filter(run -> run.manifest().data().contains(dataId)).findFirst();
   }

@@ -17,6 +17,7 @@ public final class GitState {
   private static final int PATIENCE_SECONDS = 5;
 
   private static final int CHANGES_NAMED = 20;
+  private static final int REVISION_SHOWN = 12;
 
   private GitState() {}
 
@@ -54,6 +55,18 @@ public final class GitState {
       none.addProperty("none", "git was not waited for");
       return none;
     }
+  }
+
+  /// The revision of a repository in short, and whether it has changes; empty if git does not know.
+  public static Optional<String> revision(Path directory) {
+    var state = of(directory, Optional.empty());
+    if (!state.has("revision")) {
+      return Optional.empty();
+    }
+    var revision = state.get("revision").getAsString();
+    return Optional.of(
+        revision.substring(0, Math.min(REVISION_SHOWN, revision.length()))
+            + (state.get("dirty").getAsBoolean() ? ", with changes" : ""));
   }
 
   private static String git(Path directory, String... arguments)

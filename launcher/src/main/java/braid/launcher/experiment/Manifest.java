@@ -14,6 +14,7 @@ import com.google.gson.JsonPrimitive;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
@@ -127,13 +128,53 @@ public record Manifest(JsonObject json) implements Displayable {
         .isPresent();
   }
 
-  /// The ids of what was measured, the oldest first.
-  public List<String> data() {
-    var ids = new ArrayList<String>();
-    if (json.get("data") instanceof JsonArray data) {
-      data.forEach(each -> ids.add(each.getAsJsonObject().get("id").getAsString()));
+  /// A measurement of the run.
+  ///
+  /// @param kind `profiles` or `study`
+  /// @param problem of a study, in one line; empty for profiles
+  /// @param headline its result in one line
+  public record Measured(String id, String kind, String problem, String headline) {
+    public boolean isStudy() {
+      return kind.equals("study");
     }
-    return ids;
+
+    /// The problem and its result.
+    public String answer() {
+      return problem.isEmpty() ? headline : problem + ": " + headline;
+    }
+  }
+
+  /// The measurements, the oldest first.
+  public List<Measured> measured() {
+    var measured = new ArrayList<Measured>();
+    if (json.get("data") instanceof JsonArray data) {
+      for (var each : data) {
+        var fields = each.getAsJsonObject();
+        measured.add(
+            new Measured(
+                fields.get("id").getAsString(),
+                value(fields, "kind"),
+                value(fields, "problem"),
+                value(fields, "found")));
+      }
+    }
+    return measured;
+  }
+
+  private static String value(JsonObject fields, String name) {
+    return fields.get(name) instanceof JsonPrimitive value ? value.getAsString() : "";
+  }
+
+  /// The ids of the measurements, the oldest first.
+  public List<String> data() {
+    return measured().stream().map(Measured::id).toList();
+  }
+
+  /// The run's time; empty while it runs, and if it was killed.
+  public Optional<Duration> duration() {
+    return json.get("seconds") instanceof JsonPrimitive seconds && seconds.isNumber()
+        ? Optional.of(Duration.ofMillis(Math.round(1e3 * seconds.getAsDouble())))
+        : Optional.empty();
   }
 
   /// Every parameter as it would be written in Java.

@@ -1,5 +1,6 @@
 package braid.launcher.rank;
 
+import braid.Display;
 import braid.internal.evidence.HandedOver;
 import braid.launcher.wire.FromRank;
 import braid.launcher.wire.RankFailure;
@@ -49,7 +50,10 @@ final class CellEngine {
     run.begin();
     try {
       var value = method.invoke(null);
-      return invoke.render() ? new FromRank.Value(HandedOver.onRank(value)) : new FromRank.Done();
+      // A display has been shown already.
+      return invoke.render() && !(value instanceof Display)
+          ? new FromRank.Value(HandedOver.onRank(value))
+          : new FromRank.Done();
     } catch (InvocationTargetException e) {
       return failure(e.getCause() == null ? e : e.getCause());
     } catch (IllegalAccessException e) {

@@ -1,5 +1,6 @@
 package braid.launcher.session;
 
+import braid.Display;
 import braid.internal.rank.Outbox;
 import braid.internal.report.Renderings;
 import braid.launcher.cell.Cell;
@@ -157,7 +158,9 @@ final class FrontScope implements AutoCloseable {
           throw failed(cell, here.failure, event.exception());
         }
         result =
-            java.shown() && CellCompiler.hasResult(event.snippet())
+            java.shown()
+                    && CellCompiler.hasResult(event.snippet())
+                    && !(here.value instanceof Display)
                 ? Optional.of(rendered(cell))
                 : Optional.empty();
       }

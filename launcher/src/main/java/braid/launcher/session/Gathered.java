@@ -134,7 +134,7 @@ public final class Gathered implements Displayable, AutoCloseable {
       synchronized (all) {
         all.add(evidence.get());
       }
-      record(Runs.in(directory).save(evidence.get()), evidence.get());
+      save(evidence.get());
     }
   }
 
@@ -155,18 +155,27 @@ public final class Gathered implements Displayable, AutoCloseable {
     }
   }
 
-  private void record(Runs.SavedRun savedRun, Evidence evidence) {
+  /// Saves it in the folder of the run that measured it.
+  private void save(Evidence evidence) {
     var recording = experiment;
-    if (recording == null) {
-      return;
-    }
+    var folder = directory;
     try {
-      if (!recording.hasBegun()) {
-        recording.begin(Optional.empty());
+      if (recording != null) {
+        if (!recording.hasBegun()) {
+          recording.begin(Optional.empty());
+        }
+        folder = recording.directory();
       }
-      recording.kept(savedRun, evidence);
     } catch (IOException e) {
       complaint.accept(UNWRITTEN + e);
+    }
+    var savedRun = Runs.in(folder).save(evidence);
+    if (recording != null) {
+      try {
+        recording.kept(savedRun, evidence);
+      } catch (IOException e) {
+        complaint.accept(UNWRITTEN + e);
+      }
     }
   }
 

@@ -9,6 +9,7 @@ import braid.launcher.notebook.Notebooks.Code;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -192,7 +193,9 @@ class BraidTest {
         "lab",
         "doctor",
         "selftest",
+        "runs prune",
         "bundle",
+        "completion",
         "kernel install",
         "kernel list",
         "kernel remove"
@@ -201,6 +204,40 @@ class BraidTest {
     var ran = Ran.here((command + " --help").split(" "));
     assertThat(ran.exitCode()).isZero();
     assertThat(ran.out()).startsWith("Usage: braid " + command);
+  }
+
+  @Test
+  void helpsWithACommand() {
+    assertThat(Ran.here("help", "run").out()).isEqualTo(Ran.here("run", "--help").out());
+    assertThat(Ran.here("help").out()).isEqualTo(Ran.here("--help").out());
+  }
+
+  /// Bash itself completes a command and an option by the script.
+  @ParameterizedTest
+  @CsvSource({"sel,selftest", "run --cell,--cell-timeout"})
+  void bashCompletesByTheScript(String typed, String completed) throws Exception {
+    var script = directory.resolve("completion.bash");
+    Files.writeString(script, Ran.here("completion", "bash").out());
+    var words = ("braid " + typed).split(" ");
+    var bash =
+        new ProcessBuilder(
+                "bash",
+                "-c",
+                """
+                source %s
+                COMP_WORDS=(%s); COMP_CWORD=%d; COMP_LINE="braid %s"; COMP_POINT=${#COMP_LINE}
+                _complete_braid
+                printf '%%s\n' "${COMPREPLY[@]}"
+                """
+                    .formatted(script, String.join(" ", words), words.length - 1, typed))
+            .redirectErrorStream(true)
+            .start();
+    var printed = new String(bash.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(printed.lines().map(String::strip)).contains(completed);
+    assertThat(Ran.here("completion", "zsh").out()).contains("bashcompinit");
+    assertThat(Ran.here("completion", "fish").err())
+        .isEqualTo(
+            "braid: the shell must be bash or zsh but was fish; try braid completion bash\n");
   }
 
   @Test

@@ -190,6 +190,11 @@ class RerunTest {
 
   /// A run that made these, as `braid run` keeps it.
   private String run(String revision, Study... studies) throws IOException {
+    return run(revision, true, studies);
+  }
+
+  /// @param inside whether its measurements lie in its folder; earlier versions kept them beside it
+  private String run(String revision, boolean inside, Study... studies) throws IOException {
     var facts = new JsonObject();
     var git = new JsonObject();
     git.addProperty("revision", revision);
@@ -198,7 +203,7 @@ class RerunTest {
     var experiment = new Experiment(runs, () -> facts);
     experiment.begin(Optional.of("{}"));
     for (var study : studies) {
-      experiment.kept(Runs.in(runs).save(study), study);
+      experiment.kept(Runs.in(inside ? experiment.directory() : runs).save(study), study);
     }
     experiment.ended(Manifest.State.COMPLETED, Optional.of(0), "fine");
     return experiment.id();
@@ -206,7 +211,7 @@ class RerunTest {
 
   @Test
   void comparingSaysWhatGotSlowerAndExitsWith6() throws Exception {
-    var base = run("one", study("64", 1, 1), study("128", 1, 2));
+    var base = run("one", false, study("64", 1, 1), study("128", 1, 2));
     var same = run("one", study("64", 1, 3), study("128", 1, 4));
     var slower = run("two", study("128", 1.1, 5), study("64", 1, 6), study("256", 1, 7));
 
@@ -231,10 +236,57 @@ class RerunTest {
     assertThat(read.getAsJsonArray("studies")).hasSize(2);
     assertThat(read.getAsJsonArray("differences")).hasSize(1);
 
-    var study = experiments().find(base).manifest().data().getFirst();
-    var alone = braid("compare", study, base.substring(base.length() - 6));
-    assertThat(alone.exitCode()).as(alone.err()).isZero();
-    assertThat(alone.out()).contains("nothing that is recorded differs");
+    for (var run : List.of(base, same)) {
+      var study = experiments().find(run).manifest().data().getFirst();
+      var alone = braid("compare", study, base.substring(base.length() - 6));
+      assertThat(alone.exitCode()).as(alone.err()).isZero();
+      assertThat(alone.out()).contains("nothing that is recorded differs");
+    }
+  }
+
+  @Test
+  void theListShowsResultsAndPruneDeletesOldRuns() throws Exception {
+    var beside = run("one", false, study("64", 1, 1));
+    var inside = run("one", study("64", 1, 2), study("128", 1, 3));
+    var last = run("one");
+    var runs = directory.resolve("runs");
+    var data = experiments().find(beside).manifest().data().getFirst();
+    var list = braid("runs").out().lines().toList();
+    assertThat(list.get(1)).contains("m 64, 2 ranks: splits=4: ", "% less than unfused's ");
+    assertThat(list.get(2)).endsWith("(+1 more)");
+    assertThat(list.get(3)).endsWith("completed  -");
+
+    assertThat(braid("runs", "prune").err())
+        .isEqualTo(
+            "braid: prune needs --keep or --older-than but has neither; try braid runs prune --keep 20\n");
+    assertThat(braid("runs", "prune", "--older-than", "1").out()).contains(": 0 runs, 0.0 MB");
+    var would = braid("runs", "prune", "--keep", "1", "--dry-run");
+    assertThat(would.out()).contains("would delete  " + beside, "would delete  " + inside);
+    assertThat(runs.resolve(data)).isDirectory();
+
+    var mine = Files.createDirectories(runs.resolve("notes"));
+    var pruned = braid("runs", "prune", "--keep", "1");
+    assertThat(pruned.exitCode()).as(pruned.err()).isZero();
+    assertThat(pruned.out()).contains("deleted  " + beside, "deleted  " + inside, ": 2 runs, ");
+    try (var left = Files.list(runs)) {
+      assertThat(left).containsExactlyInAnyOrder(mine, runs.resolve(last));
+    }
+  }
+
+  /// A manifest that names folders elsewhere deletes none of them.
+  @Test
+  void pruneDeletesNothingElsewhere() throws Exception {
+    var mine = Files.createDirectories(directory.resolve("mine"));
+    var run = run("one");
+    var manifest = directory.resolve("runs").resolve(run).resolve(Manifest.FILE);
+    var json = Files.readString(manifest);
+    assertThat(json).contains("\"data\": []");
+    Files.writeString(
+        manifest,
+        json.replace("\"data\": []", "\"data\": [{\"id\": \"../mine\"}, {\"id\": \"..\"}]"));
+    assertThat(braid("runs", "prune", "--keep", "0").out()).contains("deleted  " + run);
+    assertThat(mine).isDirectory();
+    assertThat(directory.resolve("runs")).isEmptyDirectory();
   }
 
   @Test

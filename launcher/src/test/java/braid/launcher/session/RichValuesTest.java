@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.launcher.cell.Cell;
 import braid.model.MimeBundle;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -127,5 +129,24 @@ class RichValuesTest {
     assertThat(output.shown).containsExactlyInAnyOrder("[0] 0", "[1] 1");
     run("%%front\ndisplay(List.of(1, 2)).update(\"done\");");
     assertThat(output.shown).hasSize(2).first().isEqualTo("[1, 2]");
+  }
+
+  @Test
+  void contentOfAMimeTypeIsShownAsSuch() {
+    for (var front : List.of("", "%%front\n")) {
+      var html = run(front + "html(\"<b>4</b>\")").orElseThrow();
+      assertThat(html.data())
+          .containsExactly(Map.entry("text/plain", "<b>4</b>"), Map.entry("text/html", "<b>4</b>"));
+      assertThat(run(front + "markdown(\"**4**\")").orElseThrow().data())
+          .containsEntry("text/markdown", "**4**");
+      assertThat(run(front + "svg(\"<svg/>\")").orElseThrow().data())
+          .containsEntry("image/svg+xml", "<svg/>");
+      assertThat(run(front + "MimeBundle.text(\"a bundle\")").orElseThrow().text())
+          .isEqualTo("a bundle");
+      assertThat(run(front + "display(\"<b>5</b>\", \"text/html\")")).isEmpty();
+      assertThat(output.shown).containsExactly("<b>5</b>");
+      assertThat(run(front + "display(6)")).isEmpty();
+      assertThat(output.shown).containsExactly("6");
+    }
   }
 }

@@ -27,6 +27,9 @@ public final class Renderings {
     if (value instanceof Displayable displayable) {
       return displayable.display();
     }
+    if (value instanceof MimeBundle bundle) {
+      return bundle;
+    }
     // Compared by name, so that showing a number loads neither Tablesaw nor JFreeChart nor AWT.
     if (value != null) {
       for (Class<?> type = value.getClass(); type != null; type = type.getSuperclass()) {

@@ -31,7 +31,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   static final float INPUT_SCALE = 0.5f;
   static final float WEIGHT_SCALE = 4;
 
-  /// So small that some stored numbers are the largest of their type.
+  /// Small enough that some stored numbers are the largest of their type.
   static final float OUTPUT_SCALE = 0.125f;
 
   private static final int ITERATIONS_IN_FLIGHT = 3;

@@ -1,8 +1,10 @@
 package braid.launcher.cli.experiment;
 
+import braid.launcher.cli.run.RunSummary;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Experiments.Found;
 import braid.launcher.experiment.Manifest;
+import braid.launcher.experiment.Manifest.Measured;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import java.nio.file.Path;
@@ -23,6 +25,7 @@ import picocli.CommandLine.Spec;
     name = "runs",
     description = "Lists the runs that are kept under runs/, or shows the manifest of one.",
     mixinStandardHelpOptions = true,
+    subcommands = PruneCommand.class,
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {" 0:fine", " 2:there is no such run"},
     footerHeading = "%nExamples:%n",
@@ -31,6 +34,7 @@ import picocli.CommandLine.Spec;
       "  braid runs 0a1b2c",
       "  braid runs latest",
       "  braid runs 0a1b2c --json | jq .gpus",
+      "  braid runs prune --keep 20",
     })
 public final class RunsCommand implements Callable<Integer> {
   private static final DateTimeFormatter WHEN =
@@ -73,7 +77,7 @@ public final class RunsCommand implements Callable<Integer> {
       return List.of("no runs in %s; braid run keeps them there".formatted(experiments.runs()));
     }
     var rows = new ArrayList<List<String>>();
-    rows.add(List.of("run", "started", "notebook", "parameters", "data", "result"));
+    rows.add(List.of("run", "started", "took", "notebook", "parameters", "state", "found"));
     runs.stream().map(Found::manifest).map(RunsCommand::row).forEach(rows::add);
     return aligned(rows);
   }
@@ -86,13 +90,25 @@ public final class RunsCommand implements Callable<Integer> {
     return List.of(
         run.id(),
         WHEN.format(run.started()),
+        run.duration().map(RunSummary::time).orElse("-"),
         run.text("notebook.name").orElse("a session in Jupyter"),
         given.isEmpty() ? "-" : given,
-        Integer.toString(run.data().size()),
-        result(run));
+        state(run),
+        found(run));
   }
 
-  private static String result(Manifest run) {
+  /// The result of its first study, without what qualifies it, or what else it measured.
+  private static String found(Manifest run) {
+    var studies = run.measured().stream().filter(Measured::isStudy).toList();
+    if (studies.isEmpty()) {
+      return run.data().isEmpty() ? "-" : RunSummary.counted(run.data().size(), "profile");
+    }
+    // Up to the interval: the rest qualifies it.
+    var first = studies.getFirst().answer().split(" \\(|;", 2)[0];
+    return studies.size() == 1 ? first : "%s (+%d more)".formatted(first, studies.size() - 1);
+  }
+
+  private static String state(Manifest run) {
     var state = run.state();
     var code = run.text("exitCode").filter(each -> state == Manifest.State.FAILED);
     return state.word() + code.map(each -> " (exit code " + each + ")").orElse("");

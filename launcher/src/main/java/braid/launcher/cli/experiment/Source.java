@@ -1,5 +1,6 @@
 package braid.launcher.cli.experiment;
 
+import braid.evidence.Evidence;
 import braid.evidence.Runs;
 import braid.evidence.Study;
 import braid.launcher.experiment.Experiments;
@@ -36,10 +37,10 @@ record Source(String id, Optional<Manifest> manifest, List<Study> studies) {
   }
 
   private static Source run(Found run) {
-    var beside = Optional.ofNullable(run.directory().getParent()).orElse(run.directory());
     var studies = new ArrayList<Study>();
     for (var id : run.manifest().data()) {
-      if (hasFile(beside.resolve(id), STUDY) && Runs.in(beside).load(id) instanceof Study study) {
+      var folder = run.data(id);
+      if (hasFile(folder, STUDY) && load(folder) instanceof Study study) {
         studies.add(study);
       }
     }
@@ -51,13 +52,22 @@ record Source(String id, Optional<Manifest> manifest, List<Study> studies) {
     return new Source(run.manifest().id(), Optional.of(run.manifest()), List.copyOf(studies));
   }
 
+  private static Evidence load(Path folder) {
+    return Runs.in(parent(folder)).load(String.valueOf(folder.getFileName()));
+  }
+
+  private static Path parent(Path folder) {
+    return Optional.ofNullable(folder.getParent()).orElse(folder);
+  }
+
   private static Source study(Path folder) {
-    var id = String.valueOf(folder.getFileName());
-    var beside = Optional.ofNullable(folder.getParent()).orElse(folder);
-    if (!(Runs.in(beside).load(id) instanceof Study study)) {
+    if (!(load(folder) instanceof Study study)) {
       throw new BraidException(folder + " must hold a study but does not; name another");
     }
-    var madeBy = new Experiments(beside).madeBy(id).map(Found::manifest);
+    var id = String.valueOf(folder.getFileName());
+    var inside = parent(folder);
+    var runs = hasFile(inside, Manifest.FILE) ? parent(inside) : inside;
+    var madeBy = new Experiments(runs).madeBy(id).map(Found::manifest);
     return new Source(id, madeBy, List.of(study));
   }
 }

@@ -1,5 +1,7 @@
 package braid.launcher.cli.home;
 
+import braid.launcher.bundle.Bundle;
+import braid.launcher.experiment.GitState;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.URISyntaxException;
@@ -75,5 +77,19 @@ public final class Installation {
       return "unknown version (" + e.getMessage() + ")";
     }
     return properties.getProperty("version", "development");
+  }
+
+  /// The revision that it was built from: a bundle has it in a file, a checkout asks git. For
+  /// example "4f80f02a1b2c, with changes"; empty where neither knows.
+  public static Optional<String> revision() {
+    var folder = home();
+    try {
+      if (folder.isPresent() && Files.isRegularFile(folder.get().resolve(Bundle.REVISION))) {
+        return Optional.of(Files.readString(folder.get().resolve(Bundle.REVISION)).strip());
+      }
+    } catch (IOException e) {
+      return Optional.of("its file " + Bundle.REVISION + " could not be read: " + e);
+    }
+    return folder.filter(at -> Files.exists(at.resolve(".git"))).flatMap(GitState::revision);
   }
 }

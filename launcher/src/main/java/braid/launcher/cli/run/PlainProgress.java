@@ -3,14 +3,27 @@ package braid.launcher.cli.run;
 import braid.launcher.notebook.run.CellResult;
 import braid.launcher.notebook.run.RunProgress;
 import java.io.PrintWriter;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 
-/// Progress for a log: one line where a cell starts and one where it ends.
+/// Progress for a log: one line where a cell starts, one where it ends, and of long work in it one
+/// line every five seconds.
 final class PlainProgress implements RunProgress {
+  private static final long PAUSE_NANOS = TimeUnit.SECONDS.toNanos(5);
+
   private final PrintWriter log;
+  private final LongSupplier nanoClock;
   private int cells;
+  private String running = "";
+  private long saidNanos;
 
   PlainProgress(PrintWriter log) {
+    this(log, System::nanoTime);
+  }
+
+  PlainProgress(PrintWriter log, LongSupplier nanoClock) {
     this.log = log;
+    this.nanoClock = nanoClock;
   }
 
   @Override
@@ -23,7 +36,18 @@ final class PlainProgress implements RunProgress {
 
   @Override
   public void cellStarted(String name, String firstLine) {
+    running = name;
+    saidNanos = nanoClock.getAsLong();
     say("%s of %d: %s".formatted(name, cells, firstLine));
+  }
+
+  @Override
+  public void cellProgressed(String line) {
+    long now = nanoClock.getAsLong();
+    if (now - saidNanos >= PAUSE_NANOS) {
+      saidNanos = now;
+      say("%s of %d: %s".formatted(running, cells, line));
+    }
   }
 
   @Override

@@ -2,6 +2,7 @@ package braid.launcher.cli.run;
 
 import braid.launcher.ExitCode;
 import braid.launcher.experiment.Experiment;
+import braid.launcher.experiment.Manifest.Measured;
 import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.run.CellResult;
 import braid.launcher.notebook.run.CellResult.Status;
@@ -32,11 +33,22 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     out.flush();
   }
 
+  /// The results of its studies, and the folder that holds every measurement.
   private static void print(PrintWriter out, Experiment run) {
-    for (var id : run.manifest().data()) {
-      out.println("data    " + run.directory().resolveSibling(id));
+    var measured = run.manifest().measured();
+    var studies = measured.stream().filter(Measured::isStudy).toList();
+    studies.forEach(study -> out.println("found   " + study.answer()));
+    var held = new ArrayList<String>();
+    if (!studies.isEmpty()) {
+      held.add(counted(studies.size(), "study", "studies"));
     }
-    out.println("run     " + run.directory());
+    if (measured.size() > studies.size()) {
+      held.add(counted(measured.size() - studies.size(), "profile"));
+    }
+    out.println(
+        "run     "
+            + run.directory()
+            + (held.isEmpty() ? "" : " (" + String.join(", ", held) + ")"));
   }
 
   /// For example "3 notebooks: 2 in order, 1 failed; 17 cells in 41.2 s".
@@ -114,10 +126,15 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
   }
 
   public static String counted(long count, String noun) {
-    return count + " " + noun + (count == 1 ? "" : "s");
+    return counted(count, noun, noun + "s");
   }
 
-  static String time(Duration duration) {
+  private static String counted(long count, String one, String several) {
+    return count + " " + (count == 1 ? one : several);
+  }
+
+  /// For example "41.2 s" or "2:05 min".
+  public static String time(Duration duration) {
     double seconds = duration.toNanos() / 1e9;
     return seconds < 60
         ? String.format(Locale.ROOT, "%.1f s", seconds)

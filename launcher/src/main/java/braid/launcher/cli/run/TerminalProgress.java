@@ -46,6 +46,12 @@ final class TerminalProgress implements RunProgress {
     draw();
   }
 
+  /// Drawn at the next tick.
+  @Override
+  public synchronized void cellProgressed(String line) {
+    running = line;
+  }
+
   @Override
   public synchronized void cellFinished(CellResult cell) {
     done++;

@@ -130,7 +130,7 @@ public final class NotebookRunner {
     progress.cellStarted(step.name(), step.cell.firstLine());
     var start = Instant.now();
     RunRecord.cellStarted(step.cell, start);
-    var shown = recorded.of(step.cell);
+    var shown = recorded.of(step.cell, progress::cellProgressed);
     step.cell.executionCount(step.number);
     var attempt = new CellAttempt(session, new Cell(step.name(), step.cell.source()), shown);
     var outcome = attempt.run(limits, stop);

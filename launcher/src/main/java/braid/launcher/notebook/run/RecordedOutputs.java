@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 
 /// Writes what the cells of a run show into their outputs, as nbformat has it: text of one stream
 /// in a row becomes one output, and an update reaches every earlier output of that display id, in
@@ -33,8 +34,11 @@ final class RecordedOutputs {
     private String streamName = "";
     private boolean closed;
 
-    private OfCell(JsonArray outputs) {
+    private final Consumer<String> progress;
+
+    private OfCell(JsonArray outputs, Consumer<String> progress) {
       this.outputs = outputs;
+      this.progress = progress;
     }
 
     @Override
@@ -88,6 +92,14 @@ final class RecordedOutputs {
       if (!displayId.isEmpty()) {
         displayed.computeIfAbsent(displayId, id -> new ArrayList<>()).add(output);
       }
+      report(bundle);
+    }
+
+    /// Progress in words, without its bar.
+    private void report(MimeBundle bundle) {
+      if (bundle.data().containsKey(MimeBundle.PROGRESS)) {
+        progress.accept(bundle.text().replaceFirst("^\\[[^]]*] ", ""));
+      }
     }
 
     @Override
@@ -95,6 +107,7 @@ final class RecordedOutputs {
       if (!closed && displayed.containsKey(displayId)) {
         var data = data(bundle);
         displayed.getOrDefault(displayId, List.of()).forEach(output -> output.add("data", data));
+        report(bundle);
       }
     }
 
@@ -136,8 +149,9 @@ final class RecordedOutputs {
     }
   }
 
-  OfCell of(NotebookCell cell) {
-    return new OfCell(cell.clearOutputs());
+  /// @param progress takes each line by which long work reports how far it is
+  OfCell of(NotebookCell cell, Consumer<String> progress) {
+    return new OfCell(cell.clearOutputs(), progress);
   }
 
   private static JsonObject output(String type) {

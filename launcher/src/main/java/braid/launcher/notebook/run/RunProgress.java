@@ -7,6 +7,9 @@ public interface RunProgress extends AutoCloseable {
 
   void cellStarted(String name, String firstLine);
 
+  /// Long work of the running cell reports how far it is, in one line; several times a second.
+  void cellProgressed(String line);
+
   void cellFinished(CellResult cell);
 
   /// Nothing more is to come. Twice is harmless.

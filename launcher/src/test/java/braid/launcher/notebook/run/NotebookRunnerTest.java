@@ -66,6 +66,11 @@ class NotebookRunnerTest {
     }
 
     @Override
+    public synchronized void cellProgressed(String line) {
+      events.add(line);
+    }
+
+    @Override
     public void cellFinished(CellResult cell) {
       events.add(cell.name() + " " + cell.status());
     }
@@ -93,6 +98,28 @@ class NotebookRunnerTest {
 
   private JsonObject output(int cell, int output) {
     return saved(cell).outputs().get(output).getAsJsonObject();
+  }
+
+  @Test
+  void progressOfLongWorkIsReportedInWordsAsItIsShown() throws IOException {
+    var heard = new Heard();
+    var notebook =
+        Notebooks.of(
+            new Code(
+                """
+                %%rank 0
+                for (var text : List.of("[██··] tuning 1/2 · splits=4", "[████] tuning 2/2 · splits=8"))
+                  display(braid.model.MimeBundle.text(text).asProgress());
+                display("no progress");
+                """));
+    new NotebookRunner(notebook, out(), TimeLimits.none(), heard).run(session);
+    assertThat(heard.events)
+        .containsExactly(
+            "started 1 on 2",
+            "cell 1 %%rank 0",
+            "tuning 1/2 · splits=4",
+            "tuning 2/2 · splits=8",
+            "cell 1 COMPLETED");
   }
 
   private String status(int cell) {

@@ -76,7 +76,7 @@ public final class SplitsChart {
     for (var configuration : ranked.configurations()) {
       var settings = configuration.overlap().columns();
       settings.keySet().retainAll(others);
-      var name = ConfigurationLabel.of(settings);
+      var name = ConfigurationLabel.keyed(settings);
       if (name.isEmpty()) {
         name = others.isEmpty() ? "overlapped" : "defaults";
       }

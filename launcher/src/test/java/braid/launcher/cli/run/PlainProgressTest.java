@@ -1,0 +1,34 @@
+package braid.launcher.cli.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+class PlainProgressTest {
+  private long nanos;
+
+  @Test
+  void longWorkHasALineEveryFiveSeconds() {
+    var log = new StringWriter();
+    try (var progress = new PlainProgress(new PrintWriter(log), () -> nanos)) {
+      progress.started(2, 4);
+      progress.cellStarted("cell 1", "tune();");
+      for (int second = 1; second <= 11; second++) {
+        nanos = TimeUnit.SECONDS.toNanos(second);
+        progress.cellProgressed("tuning " + second);
+      }
+      progress.cellStarted("cell 2", "again();");
+      progress.cellProgressed("too early");
+    }
+    assertThat(log.toString().lines())
+        .containsExactly(
+            "running 2 cells on 4 ranks",
+            "cell 1 of 2: tune();",
+            "cell 1 of 2: tuning 5",
+            "cell 1 of 2: tuning 10",
+            "cell 2 of 2: again();");
+  }
+}
