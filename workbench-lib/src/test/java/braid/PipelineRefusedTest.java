@@ -98,8 +98,7 @@ class PipelineRefusedTest {
         world -> {
           var fp8 = SPEC.dtype(DType.FP8_E4M3);
           assertThatThrownBy(() -> Pipeline.on(world).gemm(fp8).build())
-              .hasMessageStartingWith(
-                  "fp8_e4m3 needs scales but none were given");
+              .hasMessageStartingWith("fp8_e4m3 needs scales but none were given");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).scales(1, 1).build())
               .hasMessage("scales are for fp8 but the type is fp32; leave them out");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(fp8).scales(0, 1).build())
