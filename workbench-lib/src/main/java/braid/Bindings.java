@@ -37,9 +37,10 @@ final class Bindings {
     return tensors.isEmpty();
   }
 
-  /// The kind of the pipeline's symmetric memory: that of its symmetric tensors, which have one.
-  @Nullable MemoryKind kind(@Nullable MemoryKind asked, ProcessGroup group) {
-    var resolved = asked == null ? null : group.context().backend().resolve(asked);
+  /// Returns the kind of the pipeline's symmetric memory: that of its symmetric tensors, if any,
+  /// else the requested one.
+  @Nullable MemoryKind kind(@Nullable MemoryKind requested, ProcessGroup group) {
+    var resolved = requested == null ? null : group.context().backend().resolve(requested);
     for (var entry : tensors.entrySet()) {
       if (!(entry.getValue() instanceof SymmetricTensor tensor)) {
         continue;
@@ -127,7 +128,8 @@ final class Bindings {
     }
   }
 
-  /// A symmetric tensor has the same sizes on all ranks, which parts may not have.
+  /// Returns how to allocate a tensor that fits. A symmetric tensor has the same sizes on all
+  /// ranks; the parts of ranks may differ.
   private static String remedy(
       Part part, PipelineTensor tensor, GemmSpec spec, ProcessGroup group, List<Long> mine) {
     if (!(tensor instanceof SymmetricTensor)) {
@@ -225,7 +227,7 @@ final class Bindings {
     return bound;
   }
 
-  /// Words in which all ranks must agree.
+  /// The caller's tensors in words, on which all ranks must agree.
   @Override
   public String toString() {
     var words = new ArrayList<String>();

@@ -12,20 +12,20 @@ import java.util.List;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
-/// What there is: which pattern can be overlapped by which method, over which transport, in which
-/// kind of symmetric memory; and the same for collectives by themselves. What is not there says why
-/// and what is nearest.
+/// Combinations that are supported: pattern, method, transport and kind of symmetric memory for
+/// overlaps; collective, route and kind for standalone collectives. An unsupported combination
+/// names the reason and the nearest one that is supported.
 public final class Capabilities {
   private static final String HOST = "host";
   private static final String CUDA = "cuda";
-  private static final String NEEDS_CUDA = "needs CUDA; on the host take native";
+  private static final String NEEDS_CUDA = "needs CUDA; on the host use native";
 
   private Capabilities() {}
 
-  /// One way to overlap.
+  /// One combination for an overlap.
   ///
-  /// @param engine what moves the bytes
-  /// @param note limits; where it is not supported, why, and what is nearest
+  /// @param engine unit that moves the bytes
+  /// @param note limits; of an unsupported combination, the reason and the nearest supported one
   public record Row(
       Pattern pattern,
       Method method,
@@ -35,7 +35,7 @@ public final class Capabilities {
       String engine,
       String note) {}
 
-  /// A collective by itself.
+  /// One combination for a standalone collective.
   public record CollectiveRow(
       String collective,
       CollectiveWay way,
@@ -43,13 +43,13 @@ public final class Capabilities {
       boolean supported,
       String engine,
       String note) {
-    /// Whether it adds what the ranks have, which not every library does in every type.
+    /// Returns true if the collective is a sum; libraries do not add every type.
     public boolean adds() {
       return CollectiveRules.adds(collective);
     }
   }
 
-  /// Every combination, on the backend of that name.
+  /// Returns every combination on the named backend.
   public static List<Row> of(String backend) {
     boolean cuda = isCuda(backend);
     var rows = new ArrayList<Row>();
@@ -65,24 +65,22 @@ public final class Capabilities {
     return List.copyOf(rows);
   }
 
-  /// The collectives by themselves, on the backend of that name.
+  /// Returns the standalone collectives on the named backend.
   public static List<CollectiveRow> collectivesOf(String backend) {
     return CollectiveRules.of(backend).rows();
   }
 
-  /// Whether that is the backend of GPUs.
+  /// Returns true for the CUDA backend.
   static boolean isCuda(String backend) {
     return switch (backend) {
       case HOST -> false;
       case CUDA -> true;
       default ->
-          throw new BraidException(
-              "a backend whose capabilities are known must be host or cuda but was %s"
-                  .formatted(backend));
+          throw new BraidException("a backend must be host or cuda but was %s".formatted(backend));
     };
   }
 
-  /// Every combination, on the host backend.
+  /// Returns every combination on the host backend.
   public static List<Row> host() {
     return of(HOST);
   }
@@ -99,41 +97,41 @@ public final class Capabilities {
         StringColumn.create("note", rows.stream().map(Row::note)));
   }
 
-  /// The collectives by themselves, on the host backend.
+  /// Returns the standalone collectives on the host backend.
   public static List<CollectiveRow> hostCollectives() {
     return collectivesOf(HOST);
   }
 
-  /// Every kind of symmetric memory that can be had somewhere.
+  /// Returns every kind of symmetric memory that some backend offers.
   public static List<MemoryKind> kinds() {
     return Arrays.stream(MemoryKind.values()).filter(kind -> kind != MemoryKind.AUTO).toList();
   }
 
   private static Row row(
       boolean cuda, Pattern pattern, Method method, Transport transport, MemoryKind kind) {
-    var hole = hole(pattern, method);
-    if (hole.isEmpty() && !cuda && kind != MemoryKind.NATIVE) {
-      hole = NEEDS_CUDA;
+    var reason = unsupported(pattern, method);
+    if (reason.isEmpty() && !cuda && kind != MemoryKind.NATIVE) {
+      reason = NEEDS_CUDA;
     }
     return new Row(
         pattern,
         method,
         transport,
         kind,
-        hole.isEmpty(),
-        hole.isEmpty() ? engine(cuda, transport) : "",
-        hole.isEmpty() ? note(pattern, method) : hole);
+        reason.isEmpty(),
+        reason.isEmpty() ? engine(cuda, transport) : "",
+        reason.isEmpty() ? note(pattern, method) : reason);
   }
 
-  /// Why that method is no way to overlap that pattern; nothing where it is one.
-  static String hole(Pattern pattern, Method method) {
+  /// Returns why the method cannot overlap the pattern; empty if it can.
+  static String unsupported(Pattern pattern, Method method) {
     return method == Method.BULK && !pattern.beside()
-        ? "the multiplication needs what is communicated, so they cannot run beside each other in one"
+        ? "the multiplication needs the communicated data, so the two cannot run side by side in one"
             + " piece; the nearest is pipelined(1)"
         : "";
   }
 
-  /// What moves the bytes.
+  /// Names the unit that moves the bytes.
   static String engine(boolean cuda, Transport transport) {
     return switch (transport) {
       case COPY_ENGINE ->
@@ -142,7 +140,7 @@ public final class Capabilities {
               : "a thread that sleeps while the link is busy";
       case WORKERS ->
           cuda
-              ? "our copy kernels on as many blocks as there are workers, in bulk where they can"
+              ? "Braid's copy kernels, one block per worker, in bulk where possible"
               : "threads that keep the rank's cores busy while the link is";
     };
   }

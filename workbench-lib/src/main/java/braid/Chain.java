@@ -11,7 +11,7 @@ import java.util.SequencedMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Pipelines that run one after the other without the host in between, such as a layer:
+/// Pipelines that run in order without the host in between, such as a layer:
 ///
 /// ```java
 /// var hidden = LocalTensor.on(world).shape(tokens, width / ranks).allocate();
@@ -21,31 +21,34 @@ import org.jspecify.annotations.Nullable;
 /// layer.time(20);
 /// ```
 ///
-/// A pipeline begins on a rank when the one before it has ended there; other ranks may still be at
-/// work on it. What one pipeline writes and the next one reads is a tensor of the caller that both
-/// are bound to. Pipelines that are added together ([#then]) run side by side and share links and
-/// compute units: none of them may write what another one of them uses.
+/// On each rank, a pipeline begins when the previous one has ended there; other ranks may still be
+/// working on the previous one. To pass data, both pipelines are bound to the same tensor of the
+/// caller: one writes it, the next one reads it. Pipelines that are added together ([#then]) run
+/// side by side and share links and compute units: none of them may write memory that another one
+/// uses.
 ///
-/// Its ranks run, time and profile it together. The caller closes the pipelines.
+/// All ranks of the group run, time and profile the chain together. The caller closes the
+/// pipelines.
 public final class Chain implements AutoCloseable {
   private final ProcessGroup group;
   private final List<List<Pipeline>> stages;
   private final List<Pipeline> pipelines;
 
-  /// Pipelines that this chain has made itself.
-  private final List<Pipeline> made;
+  /// Pipelines that this chain has built and closes.
+  private final List<Pipeline> built;
 
   private final @Nullable Iterations iterations;
 
-  /// The caller's name for it; empty by default.
+  /// Name from the caller; empty by default.
   private final String name;
 
-  private Chain(ProcessGroup group, String name, List<List<Pipeline>> stages, List<Pipeline> made) {
+  private Chain(
+      ProcessGroup group, String name, List<List<Pipeline>> stages, List<Pipeline> built) {
     this.group = group;
     this.name = name;
     this.stages = stages.stream().map(List::copyOf).toList();
     this.pipelines = this.stages.stream().flatMap(List::stream).toList();
-    this.made = List.copyOf(made);
+    this.built = List.copyOf(built);
     this.iterations =
         stages.isEmpty()
             ? null
@@ -58,7 +61,7 @@ public final class Chain implements AutoCloseable {
                 this::toString);
   }
 
-  /// The pipelines in their order, on the group of the first.
+  /// Chains the pipelines in order, on the group of the first.
   public static Chain of(Pipeline first, Pipeline... others) {
     var chain = on(first.group()).then(first);
     for (var each : others) {
@@ -67,19 +70,19 @@ public final class Chain implements AutoCloseable {
     return chain;
   }
 
-  /// A chain of one pipeline, which it closes.
+  /// Returns a chain of one pipeline that closes the pipeline.
   static Chain owning(Pipeline pipeline) {
     return new Chain(pipeline.group(), "", List.of(List.of(pipeline)), List.of(pipeline));
   }
 
-  /// A chain without pipelines, whose runs all ranks of that group make together. Its pipelines are
-  /// on that group or on parts of it.
+  /// Begins a chain without pipelines, which all ranks of the group run together. Its pipelines are
+  /// on that group or on some of its ranks.
   public static Chain on(ProcessGroup group) {
     group.checkMember();
     return new Chain(group, "", List.of(), List.of());
   }
 
-  /// The same chain with those pipelines behind it, which run side by side.
+  /// Returns the chain with these pipelines appended, which run side by side.
   public Chain then(Pipeline... beside) {
     if (beside.length == 0) {
       throw new BraidException("then needs 1 or more pipelines but was given none; leave it out");
@@ -106,28 +109,28 @@ public final class Chain implements AutoCloseable {
         }
       }
     }
-    return new Chain(group, name, more, made);
+    return new Chain(group, name, more, built);
   }
 
-  /// The same chain under a name, which tables and charts show instead of its pipelines.
-  public Chain named(String what) {
-    if (what.isBlank()) {
+  /// Returns the chain under a name, which tables and charts show instead of its pipelines.
+  public Chain named(String label) {
+    if (label.isBlank()) {
       throw new BraidException("a chain's name must not be blank; try `layer`");
     }
-    return new Chain(group, what, stages, made);
+    return new Chain(group, label, stages, built);
   }
 
   public ProcessGroup group() {
     return group;
   }
 
-  /// Its pipelines, in their order.
+  /// Returns the pipelines in order.
   public List<Pipeline> pipelines() {
     return pipelines;
   }
 
-  /// The same chain with another tuning for each pipeline, in their order. It builds pipelines for
-  /// those that change, and closes them with itself. All ranks call it together.
+  /// Returns the chain with one tuning per pipeline, in order. Pipelines whose tuning changes are
+  /// built anew and closed with the new chain. All ranks call it together.
   public Chain with(List<Overlap> tunings) {
     var before = pipelines();
     if (tunings.size() != before.size()) {
@@ -159,7 +162,7 @@ public final class Chain implements AutoCloseable {
     }
   }
 
-  /// One iteration of all pipelines, to its end on this rank.
+  /// Runs one iteration of all pipelines and waits for its end on this rank.
   public void run() {
     iterate(0);
   }
@@ -177,14 +180,14 @@ public final class Chain implements AutoCloseable {
     return ready;
   }
 
-  /// Runs that often and returns how many nanoseconds each iteration took on this rank, in the
-  /// default form of the backend; see [Pipeline#time(int)].
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
+  /// form; see [Pipeline#time(int)].
   public long[] time(int iterations) {
     return time(iterations, group.context().backend().timing());
   }
 
-  /// Runs that often and returns how many nanoseconds each iteration took on this rank, in that
-  /// form. All ranks call it together.
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form. All
+  /// ranks call it together.
   public long[] time(int iterations, Timing form) {
     var ready = ready();
     return switch (form) {
@@ -194,8 +197,8 @@ public final class Chain implements AutoCloseable {
     };
   }
 
-  /// Runs that often, one iteration at a time, and returns what this rank did, span by span. The
-  /// streams of the first pipeline are named `1 comm` and so on.
+  /// Runs the iterations one at a time and returns this rank's spans. With several pipelines,
+  /// streams of the first one are named `1 comm` and so on.
   public Profile profile(int iterations) {
     var _ = ready();
     var lanes = new ArrayList<Measurement.Lanes>();
@@ -206,13 +209,13 @@ public final class Chain implements AutoCloseable {
     return new Measurement(group, this::iterate).profile(iterations, lanes, this::configuration);
   }
 
-  /// Verifies each pipeline by itself, in their order; see [Pipeline#verify()].
+  /// Verifies each pipeline alone, in order; see [Pipeline#verify()].
   public void verify() {
     var _ = ready();
     pipelines().forEach(Pipeline::verify);
   }
 
-  /// The pipelines and what they ran on, as columns of a table.
+  /// The pipelines, their ranks, backend, link and memory, as columns of a table.
   SequencedMap<String, String> configuration() {
     var all = pipelines();
     if (all.size() == 1) {
@@ -222,7 +225,7 @@ public final class Chain implements AutoCloseable {
     if (name.isEmpty()) {
       columns.put("pattern", "chain");
       for (int i = 0; i < all.size(); i++) {
-        columns.put("pipeline %d".formatted(i + 1), all.get(i).what());
+        columns.put("pipeline %d".formatted(i + 1), all.get(i).text());
       }
     } else {
       columns.put("chain", name);
@@ -234,7 +237,7 @@ public final class Chain implements AutoCloseable {
     return columns;
   }
 
-  /// The columns without those of tunings and ranks.
+  /// The columns of [#configuration] without tunings and ranks.
   SequencedMap<String, String> problem() {
     var columns = configuration();
     columns.remove("ranks");
@@ -250,14 +253,14 @@ public final class Chain implements AutoCloseable {
 
   private String text() {
     return stages.stream()
-        .map(stage -> stage.stream().map(Pipeline::what).collect(Collectors.joining(" beside ")))
+        .map(stage -> stage.stream().map(Pipeline::text).collect(Collectors.joining(" beside ")))
         .collect(Collectors.joining(" -> "));
   }
 
-  /// Closes the pipelines that [#with] has made for this chain, and no others.
+  /// Closes the pipelines that [#with] has built for this chain, and no others.
   @Override
   public void close() {
-    made.forEach(Pipeline::close);
+    built.forEach(Pipeline::close);
   }
 
   @Override

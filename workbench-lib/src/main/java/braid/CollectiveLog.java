@@ -10,19 +10,19 @@ import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.stream.Collectors;
 
-/// What collectives were made in a measurement, as columns of a table.
+/// Collectives of one measurement, as columns of a table.
 final class CollectiveLog {
   private final ProcessGroup group;
-  private final CollectiveRoute over;
+  private final CollectiveRoute route;
   private final SequencedSet<String> patterns = new LinkedHashSet<>();
   private final SequencedSet<String> shapes = new LinkedHashSet<>();
   private final SequencedSet<String> dtypes = new LinkedHashSet<>();
   private final SequencedSet<String> algorithms = new LinkedHashSet<>();
   private final SequencedSet<String> kinds = new LinkedHashSet<>();
 
-  CollectiveLog(ProcessGroup group, CollectiveRoute over) {
+  CollectiveLog(ProcessGroup group, CollectiveRoute route) {
     this.group = group;
-    this.over = over;
+    this.route = route;
   }
 
   void add(String pattern) {
@@ -43,21 +43,21 @@ final class CollectiveLog {
     kinds.add(x.kind().toString());
   }
 
-  /// Of all ranks together, since not all of them send. They meet for it.
+  /// Returns the columns of all ranks together, since only some ranks send. The ranks meet for it.
   SequencedMap<String, String> configuration() {
     var pattern = together(patterns);
     if (pattern.isEmpty()) {
       throw new BraidException(
-          "profile measures what its body makes with the collectives it is given, but no rank made"
-              + " any; say profile(50, c -> c.allGather(x, y))");
+          "profile measures the collectives that its body calls on its argument, but no rank called"
+              + " any; try profile(50, c -> c.allGather(x, y))");
     }
     var columns = new LinkedHashMap<String, String>();
     columns.put("pattern", pattern);
     columns.put("shape", together(shapes));
     columns.put("dtype", together(dtypes));
-    columns.put("transport", over.way().toString());
-    if (over.workers() > 0) {
-      columns.put("workers", Integer.toString(over.workers()));
+    columns.put("transport", route.way().toString());
+    if (route.workers() > 0) {
+      columns.put("workers", Integer.toString(route.workers()));
     }
     var algorithm = together(algorithms);
     if (!algorithm.isEmpty()) {

@@ -8,8 +8,8 @@ import braid.natives.kernels.ReduceArguments;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Which collective there is by which way in which kind of memory, on a backend; the table and what
-/// is refused both go by it.
+/// Collectives that a backend offers, by route and kind of memory. The table of capabilities and
+/// the checks of calls both use it.
 record CollectiveRules(boolean cuda) {
   private static final List<String> NAMES =
       List.of(
@@ -22,7 +22,7 @@ record CollectiveRules(boolean cuda) {
           "receive",
           "barrier");
 
-  private static final String NEEDS_GPU_MEMORY = "needs CUDA; on the host take native";
+  private static final String NEEDS_GPU_MEMORY = "needs CUDA; on the host use native";
 
   static CollectiveRules of(String backend) {
     return new CollectiveRules(Capabilities.isCuda(backend));
@@ -33,26 +33,26 @@ record CollectiveRules(boolean cuda) {
     for (var collective : NAMES) {
       for (var way : CollectiveWay.values()) {
         for (var kind : Capabilities.kinds()) {
-          var hole = hole(collective, way, kind);
-          boolean there = hole.isEmpty();
+          var reason = unsupported(collective, way, kind);
+          boolean available = reason.isEmpty();
           rows.add(
               new CollectiveRow(
                   collective,
                   way,
                   kind,
-                  there,
-                  there ? engine(collective, way) : "",
-                  there ? note(collective, way) : hole));
+                  available,
+                  available ? engine(collective, way) : "",
+                  available ? note(collective, way) : reason));
         }
       }
     }
     return List.copyOf(rows);
   }
 
-  /// Why there is none of that; empty where there is.
-  String hole(String collective, CollectiveWay way, MemoryKind kind) {
+  /// Returns why the combination is not available; empty if it is.
+  String unsupported(String collective, CollectiveWay way, MemoryKind kind) {
     if (!cuda && way.library().isPresent()) {
-      return "needs CUDA; on the host say over(COPY_ENGINE) or pushing()";
+      return "needs CUDA; on the host call over(COPY_ENGINE) or pushing()";
     }
     var none = none(collective, way);
     if (!none.isEmpty()) {
@@ -71,24 +71,24 @@ record CollectiveRules(boolean cuda) {
       case COPY_ENGINE, WORKERS -> "";
       case PUSHING ->
           adds
-              ? "sums are fetched by whoever adds them; say over(COPY_ENGINE)"
+              ? "sums are fetched by the rank that adds them; call over(COPY_ENGINE)"
               : message ? messages() : "";
       case NCCL -> message ? messages() : "";
       case NCCL_COPY_ENGINE ->
           message
               ? messages()
               : adds || collective.equals("broadcast")
-                  ? "NCCL has it by kernels only; say by(NCCL)"
+                  ? "NCCL has it by kernels only; call by(NCCL)"
                   : "";
       case NVSHMEM ->
           message
               ? messages()
-              : adds ? "NVSHMEM's puts add nothing up; say over(COPY_ENGINE) or by(NCCL)" : "";
+              : adds ? "NVSHMEM's puts do not add; call over(COPY_ENGINE) or by(NCCL)" : "";
     };
   }
 
-  /// Why the parts of so many ranks cannot be added up in one step; empty where they can. A ring
-  /// adds two at a time, a library adds by itself.
+  /// Returns why the parts of that number of ranks cannot be added in one step; empty if they can.
+  /// Rings, which add two parts per step, and libraries have no such limit.
   String unaddable(int ranks) {
     return cuda && ranks > ReduceArguments.MOST_PARTS
         ? "sums on GPUs must be of at most %d ranks but the group has %d"
@@ -96,13 +96,13 @@ record CollectiveRules(boolean cuda) {
         : "";
   }
 
-  /// Whether it is a sum.
+  /// Returns true if the collective is a sum.
   static boolean adds(String collective) {
     return collective.equals("reduce-scatter") || collective.equals("all-reduce");
   }
 
   private static String messages() {
-    return "a message is matched and fetched by its receiver; say over(COPY_ENGINE)";
+    return "a message is matched and fetched by its receiver; call over(COPY_ENGINE)";
   }
 
   private static String kindless(CollectiveWay way, MemoryKind kind) {
@@ -113,8 +113,8 @@ record CollectiveRules(boolean cuda) {
     };
   }
 
-  private static String only(MemoryKind kind, MemoryKind needed, String what) {
-    return kind == needed ? "" : "needs memory in " + what;
+  private static String only(MemoryKind kind, MemoryKind needed, String memory) {
+    return kind == needed ? "" : "needs memory in " + memory;
   }
 
   private String engine(String collective, CollectiveWay way) {
@@ -158,10 +158,10 @@ record CollectiveRules(boolean cuda) {
       case "all-gather" -> "every rank fetches from all others";
       case "reduce-scatter" -> "adds in fp32 in the order of the ranks, rounds once";
       case "all-reduce" ->
-          "twoShot(): sums by their owners, then to all; oneShot(): by everybody; also in place";
+          "twoShot(): sums by their owners, then to all; oneShot(): by every rank; also in place";
       case "all-to-all" -> "x and y are two tensors";
       case "broadcast" -> "every rank fetches from the root";
-      case "send" -> "returns when it is received; rings say sendReceive";
+      case "send" -> "returns when it is received; in rings call sendReceive";
       case "receive" -> "copies out of the sender's tensor";
       default -> "";
     };

@@ -21,49 +21,49 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Collectives by themselves, on symmetric tensors:
+/// Standalone collectives on symmetric tensors:
 ///
 /// ```java
 /// var comm = Collectives.on(world);   // or .over(WORKERS).workers(2), .pushing(), .by(NCCL)
 /// comm.oneShot().allReduce(x, y);                   // for small tensors; or .twoShot(), the default
-/// comm.allGather(x, y);                             // y is there already
-/// try (var sum = comm.allReduce(x)) { ... }         // or is made, in symmetric memory
+/// comm.allGather(x, y);                             // y exists already
+/// try (var sum = comm.allReduce(x)) { ... }         // or is allocated, in symmetric memory
 /// comm.sendReceive(x, next, y, previous);
 /// var profile = comm.profile(50, c -> c.allGather(x, y));
 /// ```
 ///
-/// All ranks of the group make the same collectives in the same order, with the same tensors; who
-/// makes another is told which. Sizes go by the first dimension:
+/// All ranks of the group call the same collectives in the same order with the same tensors; a rank
+/// that differs gets an error that names both calls. Shapes differ in the first dimension only:
 ///
 /// | call | x | y |
 /// |---|---|---|
-/// | `allGather(x, y)` | a, ... | ranks · a, ...: all ranks' `x`, one after the other |
+/// | `allGather(x, y)` | a, ... | ranks · a, ...: all ranks' `x`, by rank |
 /// | `reduceScatter(x, y)` | ranks · a, ... | a, ...: this rank's part of the sum of all `x` |
-/// | `allReduce(x, y)` | a, ... | a, ...: the sum of all `x`; `allReduce(x, x)` makes it in place |
-/// | `allToAll(x, y)` | ranks · a, ... | ranks · a, ...: what each rank had for this one |
-/// | `broadcast(x, root)` | a, ... | the root's `x`, in everybody's |
+/// | `allReduce(x, y)` | a, ... | a, ...: the sum of all `x`; `allReduce(x, x)` works in place |
+/// | `allToAll(x, y)` | ranks · a, ... | ranks · a, ...: each rank's part for this one |
+/// | `broadcast(x, root)` | a, ... | the root's `x`, on every rank |
 /// | `send(x, rank)`, `receive(y, rank)` | a, ... | a, ...: only these two ranks call |
 ///
-/// **When a call returns** its result is there on this rank, and every other rank has read what it
-/// needs of this one, so `x` may be written again; `y` is this rank's alone. It says nothing of
-/// what is there on other ranks: who reads their parts makes a barrier before. By a library the
-/// same holds, as far as the library keeps it: this rank's part of the call is over, and nothing
-/// reads its `x` any more.
+/// **When a call returns**, this rank's result is complete, and every other rank has read the data
+/// it needs from this rank, so `x` may be overwritten; only this rank uses `y`. Results on other
+/// ranks may be incomplete: call a barrier before you read them. With a library the same holds as
+/// far as the library guarantees it: this rank's part of the call has ended, and no rank reads its
+/// `x` any more.
 ///
 /// Sums are added in fp32 in the order of the ranks and rounded once to the type, so every rank and
 /// every transport gets the same bits. NCCL adds in its own order and rounds in between: the same
-/// on all ranks, but not the same bits.
+/// bits on all ranks, but other bits than by copies.
 ///
-/// Each rank fetches what it needs out of the others' memory, or [#pushing] writes what it brings
-/// into theirs, or a library does what it does; always on streams of the group's own, and nothing
-/// is copied on the caller's thread. The ranks meet once, when they first ask for a group's
-/// collectives, and once for each library; never for a call, but for the first after a failure.
-/// What is set up lives as long as the group.
+/// By default each rank fetches data from the others' memory; [#pushing] writes into the others'
+/// memory instead, and a library uses its own protocol. All work runs on streams of the group; the
+/// caller's thread copies nothing. The ranks meet once when they first get a group's collectives,
+/// and once per library; a call needs no meeting, except the first one after a failure. Resources
+/// live as long as the group.
 public final class Collectives {
   private static final String SEND_RECEIVE = "send-receive";
 
   private final ProcessGroup group;
-  private final CollectiveEngine commons;
+  private final CollectiveEngine engine;
   private final @Nullable CollectiveWay way;
   private final int workers;
   private final @Nullable AllReduce algorithm;
@@ -71,26 +71,26 @@ public final class Collectives {
 
   private Collectives(
       ProcessGroup group,
-      CollectiveEngine commons,
+      CollectiveEngine engine,
       @Nullable CollectiveWay way,
       int workers,
       @Nullable AllReduce algorithm,
       @Nullable CollectiveLog log) {
     this.group = group;
-    this.commons = commons;
+    this.engine = engine;
     this.way = way;
     this.workers = workers;
     this.algorithm = algorithm;
     this.log = log;
   }
 
-  /// The collectives of that group, by copy engines. All its members ask for them together, and
-  /// meet if they have not before.
+  /// Returns the group's collectives, by copy engines. All members call it together, and meet the
+  /// first time.
   public static Collectives on(ProcessGroup group) {
     group.checkMember();
-    var commons = group.keep(CollectiveEngine.class, () -> new CollectiveEngine(setting(group)));
-    commons.setUp();
-    return new Collectives(group, commons, null, 0, null, null);
+    var engine = group.keep(CollectiveEngine.class, () -> new CollectiveEngine(setting(group)));
+    engine.setUp();
+    return new Collectives(group, engine, null, 0, null, null);
   }
 
   private static CollectiveGroup setting(ProcessGroup group) {
@@ -108,63 +108,65 @@ public final class Collectives {
         group::rendezvous);
   }
 
-  /// The same over that transport; no rank waits for another. Workers are [Overlap#DEFAULT_WORKERS]
-  /// until [#workers] says another number.
+  /// Returns these collectives over a transport; no rank waits for another. [#workers] is
+  /// [Overlap#DEFAULT_WORKERS] by default.
   public Collectives over(Transport other) {
     return with(CollectiveWay.of(other), "over");
   }
 
-  /// The same by copy engines that write into the other ranks instead of fetching from them; no
-  /// rank waits for another. There is all-gather, all-to-all and broadcast.
+  /// Returns these collectives by copy engines that write into the other ranks instead of fetching
+  /// from them; no rank waits for another. Supports all-gather, all-to-all and broadcast.
   public Collectives pushing() {
     return with(CollectiveWay.PUSHING, "pushing");
   }
 
-  /// The same made by that library. All members ask together, and meet if they have not for it; one
-  /// that cannot be had is an error at once, what it has none of an error of the call.
+  /// Returns these collectives by a library. All members call it together, and meet the first time
+  /// per library. Throws at once if the library is missing; a collective that the library lacks
+  /// throws at its call.
   public Collectives by(Library library) {
-    var made = with(CollectiveWay.of(library), "by");
-    commons.setUp(library);
-    return made;
+    var collectives = with(CollectiveWay.of(library), "by");
+    engine.setUp(library);
+    return collectives;
   }
 
-  private Collectives with(CollectiveWay other, String said) {
+  private Collectives with(CollectiveWay other, String call) {
     if (way != null) {
       throw new BraidException(
-          "%s was to be said but these collectives go %s already; say one of over, pushing and by, once"
-              .formatted(said, way));
+          "%s was called but these collectives use %s already; call one of over, pushing and by, once"
+              .formatted(call, way));
     }
     checkAlgorithm(other, algorithm);
-    return new Collectives(group, commons, other, 0, algorithm, log);
+    return new Collectives(group, engine, other, 0, algorithm, log);
   }
 
-  /// The same with so many compute units that communicate; only over [Transport#WORKERS].
+  /// Returns these collectives with that number of compute units per rank that communicate; only
+  /// over [Transport#WORKERS].
   public Collectives workers(int count) {
     if (way != CollectiveWay.WORKERS) {
       throw new BraidException(
-          "workers are for collectives over workers but these go over %s; say over(WORKERS) first"
-              .formatted(over().way()));
+          "workers are for collectives over workers but these go over %s; call over(WORKERS) first"
+              .formatted(route().way()));
     }
     if (workers != 0) {
-      throw new BraidException("workers were said already: %d; say them once".formatted(workers));
+      throw new BraidException("workers were set already: %d; set them once".formatted(workers));
     }
     if (count < 1 || count > Overlap.MAX_WORKERS) {
       throw new BraidException(
           "workers must be 1..%d but was %d; try workers(%d)"
               .formatted(Overlap.MAX_WORKERS, count, Overlap.DEFAULT_WORKERS));
     }
-    return new Collectives(group, commons, way, count, algorithm, log);
+    return new Collectives(group, engine, way, count, algorithm, log);
   }
 
-  /// The same with all-reduces in one round: every rank adds up everything. Nothing but
-  /// all-reduces, and not by a library, which chooses by itself. In place it takes small tensors
-  /// only, because all of it must be fetched before any is overwritten.
+  /// Returns these collectives with all-reduces in one round: every rank adds all parts of all
+  /// ranks. For all-reduces only, and not by a library, which chooses its own algorithm. In place
+  /// it takes only small tensors, because a rank must fetch all data before it overwrites any.
   public Collectives oneShot() {
     return with(AllReduce.ONE_SHOT);
   }
 
-  /// The same with all-reduces in two rounds: every rank adds up its part, and the others fetch it
-  /// there; the default.
+  /// Returns these collectives with all-reduces in two rounds: every rank adds one part, and the
+  /// others fetch the sum from it; the default.
   public Collectives twoShot() {
     return with(AllReduce.TWO_SHOT);
   }
@@ -172,17 +174,17 @@ public final class Collectives {
   private Collectives with(AllReduce other) {
     if (algorithm != null) {
       throw new BraidException(
-          "%s was to be said but these all-reduces are %s already; say one of them, once"
+          "%s was chosen but these all-reduces are %s already; choose one of them, once"
               .formatted(other, algorithm));
     }
-    checkAlgorithm(over().way(), other);
-    return new Collectives(group, commons, way, workers, other, log);
+    checkAlgorithm(route().way(), other);
+    return new Collectives(group, engine, way, workers, other, log);
   }
 
   private static void checkAlgorithm(CollectiveWay way, @Nullable AllReduce algorithm) {
     if (algorithm != null && way.library().isPresent()) {
       throw new BraidException(
-          "%s is for all-reduces by copies but these go by %s, which chooses by itself; say over(COPY_ENGINE) or over(WORKERS)"
+          "%s is for all-reduces by copies but these go by %s, which chooses its own algorithm; call over(COPY_ENGINE) or over(WORKERS)"
               .formatted(algorithm, way));
     }
   }
@@ -191,197 +193,197 @@ public final class Collectives {
     return algorithm == null ? AllReduce.TWO_SHOT : algorithm;
   }
 
-  private CollectiveRoute over() {
+  private CollectiveRoute route() {
     var chosen = way == null ? CollectiveWay.COPY_ENGINE : way;
     return new CollectiveRoute(
         chosen,
         chosen == CollectiveWay.WORKERS && workers == 0 ? Overlap.DEFAULT_WORKERS : workers);
   }
 
-  /// All ranks' `x`, one after the other, in `y`.
+  /// Gathers all ranks' `x` into `y`, by rank.
   public void allGather(SymmetricTensor x, SymmetricTensor y) {
-    var fit = fit("all-gather", x);
-    fit.into(y, fit.timesRanks(), "the first size of x times the ranks");
+    var rules = rules("all-gather", x);
+    rules.into(y, rules.timesRanks(), "the first size of x times the ranks");
     make(Collective.ALL_GATHER, x, y);
   }
 
-  /// The same in a new tensor, which the caller closes.
+  /// Returns the same in a new tensor, which the caller closes.
   public SymmetricTensor allGather(SymmetricTensor x) {
-    var fit = fit("all-gather", x);
-    return filled(fit, fit.timesRanks(), y -> allGather(x, y));
+    var rules = rules("all-gather", x);
+    return filled(rules, rules.timesRanks(), y -> allGather(x, y));
   }
 
-  /// This rank's part of the sum of all ranks' `x`, in `y`.
+  /// Writes this rank's part of the sum of all ranks' `x` into `y`.
   public void reduceScatter(SymmetricTensor x, SymmetricTensor y) {
-    var fit = fit("reduce-scatter", x);
-    fit.into(y, fit.dividedByRanks(), "the first size of x divided by the ranks");
+    var rules = rules("reduce-scatter", x);
+    rules.into(y, rules.dividedByRanks(), "the first size of x divided by the ranks");
     make(Collective.REDUCE_SCATTER, x, y);
   }
 
-  /// The same in a new tensor, which the caller closes.
+  /// Returns the same in a new tensor, which the caller closes.
   public SymmetricTensor reduceScatter(SymmetricTensor x) {
-    var fit = fit("reduce-scatter", x);
-    return filled(fit, fit.dividedByRanks(), y -> reduceScatter(x, y));
+    var rules = rules("reduce-scatter", x);
+    return filled(rules, rules.dividedByRanks(), y -> reduceScatter(x, y));
   }
 
-  /// The sum of all ranks' `x`, in `y`, which may be `x` itself.
+  /// Writes the sum of all ranks' `x` into `y`, which may be `x` itself.
   public void allReduce(SymmetricTensor x, SymmetricTensor y) {
-    var fit = fit("all-reduce", x);
-    fit.into(y, x.shape(), "that of x");
-    fit.roomFor(algorithm(), y);
+    var rules = rules("all-reduce", x);
+    rules.into(y, x.shape(), "that of x");
+    rules.roomFor(algorithm(), y);
     make(Collective.ALL_REDUCE, x, y);
   }
 
-  /// The same in a new tensor, which the caller closes; `allReduce(x, x)` makes it in place.
+  /// Returns the same in a new tensor, which the caller closes; `allReduce(x, x)` works in place.
   public SymmetricTensor allReduce(SymmetricTensor x) {
-    return filled(fit("all-reduce", x), x.shape(), y -> allReduce(x, y));
+    return filled(rules("all-reduce", x), x.shape(), y -> allReduce(x, y));
   }
 
-  /// The parts of all ranks' `x` that are for this rank, by rank, in `y`.
+  /// Writes the parts of all ranks' `x` that are for this rank into `y`, by rank.
   public void allToAll(SymmetricTensor x, SymmetricTensor y) {
-    var fit = fit("all-to-all", x);
-    var _ = fit.dividedByRanks();
-    fit.into(y, x.shape(), "that of x");
-    fit.other(y);
+    var rules = rules("all-to-all", x);
+    var _ = rules.dividedByRanks();
+    rules.into(y, x.shape(), "that of x");
+    rules.other(y);
     make(Collective.ALL_TO_ALL, x, y);
   }
 
-  /// The same in a new tensor, which the caller closes.
+  /// Returns the same in a new tensor, which the caller closes.
   public SymmetricTensor allToAll(SymmetricTensor x) {
-    var fit = fit("all-to-all", x);
-    var _ = fit.dividedByRanks();
-    return filled(fit, x.shape(), y -> allToAll(x, y));
+    var rules = rules("all-to-all", x);
+    var _ = rules.dividedByRanks();
+    return filled(rules, x.shape(), y -> allToAll(x, y));
   }
 
-  /// The root's `x`, in everybody's. A rank that is not the root waits for the root alone, and so
-  /// may hear only in its next call that another made something else.
+  /// Copies the root's `x` into `x` on every rank. Ranks wait for the root only, so a rank may
+  /// learn only in its own next call that another rank called something else.
   public void broadcast(SymmetricTensor x, int root) {
-    var fit = fit("broadcast", x);
+    var rules = rules("broadcast", x);
     if (root < 0 || root >= group.size()) {
       throw new BraidException(
           "%s: the root must be 0..%d but was %d; give a rank of the group"
-              .formatted(fit, group.size() - 1, root));
+              .formatted(rules, group.size() - 1, root));
     }
-    log(fit.name(), x, x.shape());
-    commons.make(
+    log(rules.name(), x, x.shape());
+    engine.make(
         new CollectiveCall(
-            Collective.BROADCAST, over(), x.shared(), x.shared(), root, AllReduce.TWO_SHOT),
-        group.rank() == root || over().way().library().isPresent(),
-        () -> Call.of(fit.name(), "from rank %d, %s over %s".formatted(root, text(x), over())));
+            Collective.BROADCAST, route(), x.shared(), x.shared(), root, AllReduce.TWO_SHOT),
+        group.rank() == root || route().way().library().isPresent(),
+        () -> Call.of(rules.name(), "from rank %d, %s over %s".formatted(root, text(x), route())));
   }
 
-  /// Waits until every rank has come here; by signals, without a meeting at the store.
+  /// Waits until every rank has reached the barrier; by signals, without a meeting at the store.
   public void barrier() {
     group.checkMember();
     if (log != null) {
       log.add("barrier");
     }
-    commons.make(
-        CollectiveCall.barrier(over()),
+    engine.make(
+        CollectiveCall.barrier(route()),
         true,
-        () -> Call.of("barrier", "of collectives over " + over()));
+        () -> Call.of("barrier", "of collectives over " + route()));
   }
 
-  /// Sends `x` to that rank, and waits until it has received it: then `x` may be written again.
-  /// Messages of a pair of ranks are matched in their order; other ranks need not call. Ranks that
-  /// all send first wait for each other, which is an error at once: they say [#sendReceive]. What a
-  /// rank sends to itself is copied at once and kept until it receives it.
+  /// Sends `x` to a rank and waits until that rank has received it: then `x` may be overwritten.
+  /// Messages between two ranks are matched in order; other ranks need not call. Ranks that all
+  /// send first wait for each other, which is an error at once; use [#sendReceive] there. A message
+  /// to the own rank is copied at once and kept until it is received.
   public void send(SymmetricTensor x, int toRank) {
-    var fit = fit("send", x);
-    var message = message(fit, x, toRank);
+    var rules = rules("send", x);
+    var message = message(rules, x, toRank);
     log(SEND_RECEIVE, x, x.shape());
-    commons.send(over(), message);
+    engine.send(route(), message);
   }
 
-  private CollectiveEngine.Message message(ShapeRules fit, SymmetricTensor x, int toRank) {
-    return new CollectiveEngine.Message(letter(x), peer(fit, toRank), x.shared());
+  private CollectiveEngine.Message message(ShapeRules rules, SymmetricTensor x, int toRank) {
+    return new CollectiveEngine.Message(header(x), peer(rules, toRank), x.shared());
   }
 
-  /// Waits for what that rank sends to this one next, in `y`, which has its shape and type; what
-  /// does not fit is an error on both ranks.
+  /// Receives the next message of a rank into `y`. A message of another shape or type is an error
+  /// on both ranks.
   public void receive(SymmetricTensor y, int fromRank) {
-    var landing = landing(fit("receive", y), y, fromRank);
+    var landing = landing(rules("receive", y), y, fromRank);
     log(SEND_RECEIVE, y, y.shape());
-    commons.receive(over(), landing);
+    engine.receive(route(), landing);
   }
 
-  /// Sends `x` to one rank and receives `y` from another, or the same, at once: for rings, also of
-  /// one rank.
+  /// Sends `x` to one rank and receives `y` from the same or another rank, at the same time: for
+  /// rings, also of one rank.
   public void sendReceive(SymmetricTensor x, int toRank, SymmetricTensor y, int fromRank) {
-    var fit = fit("sendReceive", x);
-    var message = message(fit, x, toRank);
-    var landing = landing(fit("sendReceive", y), y, fromRank);
-    fit.other(y);
+    var rules = rules("sendReceive", x);
+    var message = message(rules, x, toRank);
+    var landing = landing(rules("sendReceive", y), y, fromRank);
+    rules.other(y);
     log(SEND_RECEIVE, x, x.shape());
-    commons.sendReceive(over(), message, landing);
+    engine.sendReceive(route(), message, landing);
   }
 
-  private CollectiveEngine.Landing landing(ShapeRules fit, SymmetricTensor y, int from) {
-    return new CollectiveEngine.Landing(letter(y), peer(fit, from), y.shared(), this::reach);
+  private CollectiveEngine.Landing landing(ShapeRules rules, SymmetricTensor y, int from) {
+    return new CollectiveEngine.Landing(header(y), peer(rules, from), y.shared(), this::reach);
   }
 
   private Optional<ReachableTensor> reach(String identity) {
-    return group.made(SymmetricTensor.class).stream()
+    return group.resources(SymmetricTensor.class).stream()
         .filter(tensor -> tensor.identity().equals(identity))
         .findFirst()
         .map(SymmetricTensor::shared);
   }
 
-  private static MessageHeader letter(SymmetricTensor x) {
+  private static MessageHeader header(SymmetricTensor x) {
     return new MessageHeader(x.identity(), x.dtype().toString(), Tensor.text(x.shape()), x.name());
   }
 
-  private int peer(ShapeRules fit, int rank) {
+  private int peer(ShapeRules rules, int rank) {
     if (rank < 0 || rank >= group.size()) {
       throw new BraidException(
           "%s: the other rank must be 0..%d but was %d; give a rank of the group, such as (rank + 1) %% ranks"
-              .formatted(fit, group.size() - 1, rank));
+              .formatted(rules, group.size() - 1, rank));
     }
     return rank;
   }
 
-  /// Makes collectives that often and says what this rank did, span by span, on the clock of the
-  /// group's rank 0; the front gathers it too. All ranks call it together. `body` is given these
-  /// collectives and makes with them what is to be measured.
+  /// Runs `body` that often and returns this rank's spans on the clock of the group's rank 0; the
+  /// front gathers the profile too. All ranks call it together. `body` receives these collectives
+  /// and calls those to be measured.
   public Profile profile(int iterations, Consumer<Collectives> body) {
     group.checkMember();
-    var made = new CollectiveLog(group, over());
-    var logged = new Collectives(group, commons, way, workers, algorithm, made);
+    var record = new CollectiveLog(group, route());
+    var logged = new Collectives(group, engine, way, workers, algorithm, record);
     var measurement =
         new Measurement(
             group,
             iteration -> {
-              commons.iteration(iteration);
+              engine.iteration(iteration);
               body.accept(logged);
             });
     try {
       return measurement.profile(
-          iterations, List.of(new Measurement.Lanes("", streams())), made::configuration);
+          iterations, List.of(new Measurement.Lanes("", streams())), record::configuration);
     } finally {
-      commons.iteration(0);
+      engine.iteration(0);
     }
   }
 
   private List<Stream> streams() {
-    return commons.streams(over());
+    return engine.streams(route());
   }
 
   private void make(Collective collective, SymmetricTensor x, SymmetricTensor y) {
     var name = collective.toString();
-    new ShapeRules(group, name, x).available(over().way(), y);
+    new ShapeRules(group, name, x).available(route().way(), y);
     log(name, x, y.shape());
-    boolean sums = collective == Collective.ALL_REDUCE && over().way().library().isEmpty();
+    boolean sums = collective == Collective.ALL_REDUCE && route().way().library().isEmpty();
     if (sums && log != null) {
       log.add(algorithm());
     }
-    commons.make(
-        new CollectiveCall(collective, over(), x.shared(), y.shared(), 0, algorithm()),
+    engine.make(
+        new CollectiveCall(collective, route(), x.shared(), y.shared(), 0, algorithm()),
         true,
         () ->
             Call.of(
                 name,
                 "%s to %s over %s%s"
-                    .formatted(text(x), text(y), over(), sums ? ", " + algorithm() : "")));
+                    .formatted(text(x), text(y), route(), sums ? ", " + algorithm() : "")));
   }
 
   private void log(String pattern, SymmetricTensor x, List<Long> result) {
@@ -394,13 +396,13 @@ public final class Collectives {
     void fill(SymmetricTensor y);
   }
 
-  private SymmetricTensor filled(ShapeRules fit, List<Long> shape, Filling filling) {
+  private SymmetricTensor filled(ShapeRules rules, List<Long> shape, Filling filling) {
     var y =
         SymmetricTensor.on(group)
             .shape(shape.stream().mapToLong(Long::longValue).toArray())
-            .dtype(fit.x().dtype())
-            .memory(fit.x().kind())
-            .name(fit.resultName())
+            .dtype(rules.x().dtype())
+            .memory(rules.x().kind())
+            .name(rules.resultName())
             .allocate();
     try {
       filling.fill(y);
@@ -411,21 +413,21 @@ public final class Collectives {
     }
   }
 
-  /// What ranks must agree about: the same tensors, not only equal ones.
-  private static String text(SymmetricTensor of) {
+  /// Identifies a tensor across ranks: all must pass the same tensor, not an equal one.
+  private static String text(SymmetricTensor tensor) {
     return "`%s` %s %s (tensor %s)"
-        .formatted(of.name(), Tensor.text(of.shape()), of.dtype(), of.identity());
+        .formatted(tensor.name(), Tensor.text(tensor.shape()), tensor.dtype(), tensor.identity());
   }
 
-  private ShapeRules fit(String name, SymmetricTensor x) {
+  private ShapeRules rules(String name, SymmetricTensor x) {
     group.checkMember();
-    var fit = new ShapeRules(group, name, x);
-    fit.usable(x);
+    var rules = new ShapeRules(group, name, x);
+    rules.usable(x);
     if (algorithm != null && !name.equals(Collective.ALL_REDUCE.toString())) {
       throw new BraidException(
-          "%s: %s is for all-reduces; say it for those alone".formatted(fit, algorithm));
+          "%s: %s is for all-reduces; set it for all-reduces only".formatted(rules, algorithm));
     }
-    fit.available(over().way(), x);
-    return fit;
+    rules.available(route().way(), x);
+    return rules;
   }
 }

@@ -11,14 +11,14 @@ import java.util.UUID;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// Something that a cell shows before it ends, and may replace while it runs:
+/// A value that a cell shows before it ends, and may replace while it runs:
 ///
 /// ```
 /// var loss = display("not begun");
 /// for (int step = 0; step < 100; step++) loss.update("step " + step);
 /// ```
 ///
-/// Every rank may show; which ranks' are seen is `%output`'s to say, rank 0's by default.
+/// Every rank may call it; `%output` selects the ranks whose output is shown, by default rank 0.
 public final class Display {
   private static final Pattern MIME_TYPE =
       Pattern.compile("(text|image|application)/[\\w.+-]+", Pattern.CASE_INSENSITIVE);
@@ -29,12 +29,12 @@ public final class Display {
     this.id = id;
   }
 
-  /// Shows a value as if it were a cell's result.
+  /// Shows a value like the result of a cell.
   public static Display display(@Nullable Object value) {
     return display(value, UUID.randomUUID().toString());
   }
 
-  /// Shows a value under a name, by which a later cell finds it, or as content of a MIME type:
+  /// Shows a value under a name, by which a later cell can update it, or as content of a MIME type:
   /// `display("<b>4 splits</b>", "text/html")`.
   ///
   /// @param idOrType a MIME type of text, image or application, such as `text/html`; else an id
@@ -49,37 +49,38 @@ public final class Display {
     return new Display(idOrType);
   }
 
-  /// HTML as a value: the result of a cell, or to be displayed.
+  /// Returns HTML as a value: the result of a cell, or to be displayed.
   public static MimeBundle html(String html) {
     return as(MimeBundle.HTML, html);
   }
 
-  /// Markdown as a value.
+  /// Returns Markdown as a value.
   public static MimeBundle markdown(String markdown) {
     return as(MimeBundle.MARKDOWN, markdown);
   }
 
-  /// An SVG drawing as a value.
+  /// Returns an SVG drawing as a value.
   public static MimeBundle svg(String svg) {
     return as(MimeBundle.SVG, svg);
   }
 
-  /// Plain text is shown where the type is not known, such as in a terminal.
+  /// Returns content with plain text, for displays that do not support the type, such as a
+  /// terminal.
   private static MimeBundle as(String type, String content) {
     return MimeBundle.text(content).with(type, content);
   }
 
-  /// Replaces what was shown under that name, wherever in the notebook it stands.
+  /// Replaces the value shown under a name, in every cell of the notebook that shows it.
   public static void updateDisplay(String id, @Nullable Object value) {
     outbox().update(HandedOver.onRank(value), id);
   }
 
-  /// Replaces what is shown.
+  /// Replaces the shown value.
   public void update(@Nullable Object value) {
     updateDisplay(id, value);
   }
 
-  /// A value to be shown with all it has, instead of its first rows or elements.
+  /// Wraps a value so that all of it is shown, not only its first rows or elements.
   public static Displayable whole(@Nullable Object value) {
     return () -> Renderings.whole(value);
   }

@@ -6,17 +6,17 @@ import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
 
-/// Whether a problem can be solved in a way by so many ranks; where it cannot, the error names the
-/// nearest that can.
+/// Checks whether a group can solve a problem with an overlap; an error names the nearest feasible
+/// choice.
 final class Feasibility {
   private Feasibility() {}
 
   static void check(GemmSpec spec, Overlap how, ProcessGroup group) {
     var pattern = spec.pattern();
-    var hole = Capabilities.hole(pattern, how.method());
-    if (!hole.isEmpty()) {
+    var reason = Capabilities.unsupported(pattern, how.method());
+    if (!reason.isEmpty()) {
       throw new BraidException(
-          "%s does not exist for %s: %s".formatted(how.method(), pattern, hole));
+          "%s does not exist for %s: %s".formatted(how.method(), pattern, reason));
     }
     checkSum(
         CollectiveRules.of(group.context().backend().name()), pattern, how.method(), group.size());
@@ -24,7 +24,7 @@ final class Feasibility {
     checkChunks(spec, how, group);
   }
 
-  /// Refuses pairs of types that the backend of that name does not multiply.
+  /// Refuses pairs of types that the named backend cannot multiply.
   static void checkTypes(GemmSpec spec, String backend) {
     var input = spec.dtype();
     var weight = spec.weightDtype();
@@ -80,23 +80,23 @@ final class Feasibility {
     }
   }
 
-  private static void atLeastOneEach(String name, String what, long value, ProcessGroup group) {
+  private static void atLeastOneEach(String name, String unit, long value, ProcessGroup group) {
     if (value < group.size()) {
       throw new BraidException(
           "%s must be %d or more (a %s for each rank of group `%s`) but was %d"
-              .formatted(name, group.size(), what, group.name(), value));
+              .formatted(name, group.size(), unit, group.name(), value));
     }
   }
 
-  /// What is done where no overlap is said: the default, in fewer pieces where there are not as
-  /// many rows.
-  static Overlap usual(GemmSpec spec, ProcessGroup group) {
+  /// Returns the overlap used by default: [Overlap#defaults()] with fewer splits if there are fewer
+  /// rows.
+  static Overlap byDefault(GemmSpec spec, ProcessGroup group) {
     long most = smallestPart(spec, Overlap.defaults(), group);
     return Overlap.pipelined(Math.clamp(most, 1, Overlap.DEFAULT_SPLITS));
   }
 
-  /// Whether what is cut is the whole, and not each rank's part.
-  private static boolean cutsTheWhole(GemmSpec spec, Overlap how) {
+  /// Returns true if the chunks divide the whole output, not each rank's part.
+  private static boolean splitsWhole(GemmSpec spec, Overlap how) {
     return spec.pattern() == Pattern.GEMM_ALL_REDUCE && how.method() != Method.RING;
   }
 
@@ -105,11 +105,11 @@ final class Feasibility {
   }
 
   private static long smallestPart(GemmSpec spec, Overlap how, ProcessGroup group) {
-    return cutsTheWhole(spec, how) ? total(spec) : total(spec) / group.size();
+    return splitsWhole(spec, how) ? total(spec) : total(spec) / group.size();
   }
 
   private static void checkChunks(GemmSpec spec, Overlap how, ProcessGroup group) {
-    boolean ofAll = cutsTheWhole(spec, how);
+    boolean ofAll = splitsWhole(spec, how);
     long total = total(spec);
     long smallest = smallestPart(spec, how, group);
     long largest = ofAll ? total : (total + group.size() - 1) / group.size();
@@ -130,7 +130,7 @@ final class Feasibility {
                   how.boundaries(),
                   end < largest
                       ? "%s %d..%d belong to no chunk".formatted(unit, end, largest - 1)
-                      : "there are no %s %d..%d".formatted(unit, largest, end - 1)));
+                      : "%s %d..%d do not exist".formatted(unit, largest, end - 1)));
     }
   }
 }

@@ -2,8 +2,8 @@ package braid;
 
 import braid.schedule.Part;
 
-/// First contents of a pipeline's tensors: integers where the caller gives something, so that it
-/// can be verified at once, and zeros elsewhere.
+/// First contents of a pipeline's tensors: integers in inputs, so that the pipeline can be verified
+/// at once, and zeros in results.
 final class FirstContents {
   private static final long INPUT_SEED = 1;
   private static final long WEIGHT_SEED = 1_000_003;
@@ -17,7 +17,7 @@ final class FirstContents {
         switch (part) {
           case INPUT -> tensor.fillIntegers(INPUT_SEED + rank);
           case WEIGHT -> tensor.fillIntegers(WEIGHT_SEED + rank);
-          // The same on all ranks, whose columns are the same unless they gather.
+          // The same on all ranks, since their columns are the same unless they gather.
           case BIAS -> tensor.fillIntegers(BIAS_SEED);
           case BESIDE_INPUT -> tensor.fillIntegers(BESIDE_SEED + rank);
           case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT -> tensor.fill(0);

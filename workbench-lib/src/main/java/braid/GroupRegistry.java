@@ -13,8 +13,8 @@ import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// A rank's groups by name. A name that is closed is forgotten; asked for again it is a new group,
-/// whose calls are counted on from the old one's, so that nothing said to that one reaches it.
+/// A rank's groups by name. Closing a group frees its name. A later group of that name is new but
+/// continues the count of calls, so that it never receives a message meant for the old one.
 final class GroupRegistry implements RankContext.RankLocal {
   private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-]{1,64}");
   private static final String WORLD = "world";
@@ -79,7 +79,7 @@ final class GroupRegistry implements RankContext.RankLocal {
     if (existing != null) {
       if (!existing.members().equals(members)) {
         throw new BraidException(
-            "group `%s` is of ranks %s but was asked for with %s; close it first, or take another name"
+            "group `%s` is of ranks %s but was requested with %s; close it first, or use another name"
                 .formatted(
                     name, ProcessGroup.numbers(existing.members()), ProcessGroup.numbers(members)));
       }
@@ -93,19 +93,21 @@ final class GroupRegistry implements RankContext.RankLocal {
     return group;
   }
 
-  /// A name for the next thing the members do together, the same on all of them and no other's. The
-  /// epoch begins the count anew, since a cell that failed leaves ranks at different counts.
+  /// Returns a name for the next step that the members do together: the same on all of them, and
+  /// used only once. Every epoch restarts the count, since a failed cell leaves ranks at different
+  /// counts.
   ///
-  /// It is kept by name and members, not in the group: a group that is closed and asked for again
-  /// must not use a name twice, and groups of other ranks may go by the same name ("my half").
+  /// The count belongs to name and members, not to the group object: a group that is closed and
+  /// created again must not use a name twice, and groups of other ranks may have the same name ("my
+  /// half").
   synchronized String next(ProcessGroup group) {
     var members = named(group);
     var name = "%s.%d".formatted(members, renewals.getOrDefault(members, 0));
     return name + "." + counts.merge(name, 1, Integer::sum);
   }
 
-  /// Begins the count anew within an epoch: the members called different things, and may have
-  /// counted differently. All of them do it.
+  /// Restarts the count within an epoch, on all members: they called different things and may have
+  /// counted differently.
   synchronized void renew(ProcessGroup group) {
     renewals.merge(named(group), 1, Integer::sum);
   }
@@ -117,18 +119,18 @@ final class GroupRegistry implements RankContext.RankLocal {
       counts.clear();
       renewals.clear();
     }
-    return "%s@%s.%d".formatted(group.name(), digits(group.members()), epoch);
+    return "%s@%s.%d".formatted(group.name(), bitmask(group.members()), epoch);
   }
 
-  private static String digits(List<Integer> members) {
-    var digits = BigInteger.ZERO;
+  private static String bitmask(List<Integer> members) {
+    var bitmask = BigInteger.ZERO;
     for (int rank : members) {
-      digits = digits.setBit(rank);
+      bitmask = bitmask.setBit(rank);
     }
-    return digits.toString(Character.MAX_RADIX);
+    return bitmask.toString(Character.MAX_RADIX);
   }
 
-  /// The names in use.
+  /// Returns the names in use.
   synchronized Set<String> names() {
     return Set.copyOf(groups.keySet());
   }
@@ -143,7 +145,7 @@ final class GroupRegistry implements RankContext.RankLocal {
     synchronized (this) {
       open = List.copyOf(groups.values());
     }
-    var left = open.iterator();
-    Closing.all(() -> left.hasNext() ? left.next() : null);
+    var remaining = open.iterator();
+    Closing.all(() -> remaining.hasNext() ? remaining.next() : null);
   }
 }

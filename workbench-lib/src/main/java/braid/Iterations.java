@@ -13,10 +13,10 @@ import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Runs pipelines again and again, stage after stage. Each iteration is a range in other profilers:
-/// to its end, or while it is enqueued where several are in flight. Once an iteration has broken
-/// off their ranks may be at different steps, so there is none after it until the next epoch
-/// begins.
+/// Runs pipelines repeatedly, stage after stage. Each iteration is a range in other profilers,
+/// which covers the whole iteration, or only its enqueueing if several are in flight. After an
+/// iteration broke off, ranks may be at different steps, so no iteration starts until the next
+/// epoch.
 final class Iterations {
   private final List<Member> members;
   private final List<ProcessGroup> groups;
@@ -26,8 +26,8 @@ final class Iterations {
   private final NvtxRange range;
   private long enqueueNanos;
 
-  /// A plan and the step its ranks are at. Where ranks called different things they agree, before
-  /// the next iteration, whether it broke off on any of them.
+  /// A plan and the step its ranks are at. After ranks called different things, they agree before
+  /// the next iteration whether it broke off on any of them.
   static final class Member {
     private final ProcessGroup group;
     private final Plan plan;
@@ -36,7 +36,7 @@ final class Iterations {
     private int round;
     private @Nullable Throwable broken;
 
-    /// @param name of the pipeline, for messages
+    /// @param name name of the pipeline, for messages
     Member(ProcessGroup group, Plan plan, Supplier<String> name) {
       this.group = group;
       this.plan = plan;
@@ -45,7 +45,7 @@ final class Iterations {
       this.round = group.calls().round();
     }
 
-    /// Refuses to go on in the epoch in which an iteration broke off.
+    /// Refuses to continue in the epoch in which an iteration broke off.
     private void begin() {
       int current = group.context().waits().epoch();
       int currentRound = group.calls().round();
@@ -66,11 +66,11 @@ final class Iterations {
     }
 
     private void agree() {
-      var mine = broken == null ? "" : String.valueOf(broken.getMessage());
-      var said = group.gather(mine);
-      for (int rank = 0; rank < said.size() && broken == null; rank++) {
-        if (!said.get(rank).isEmpty()) {
-          broken = new BraidException("rank %d: %s".formatted(rank, said.get(rank)));
+      var failure = broken == null ? "" : String.valueOf(broken.getMessage());
+      var failures = group.gather(failure);
+      for (int rank = 0; rank < failures.size() && broken == null; rank++) {
+        if (!failures.get(rank).isEmpty()) {
+          broken = new BraidException("rank %d: %s".formatted(rank, failures.get(rank)));
           plan.spoil();
         }
       }
@@ -80,13 +80,14 @@ final class Iterations {
       broken = cause;
       plan.spoil();
       if (group.calls().failed()) {
-        // The signals that its streams wait for do not come, and the next round does not tell them.
+        // The signals that its streams wait for never arrive, and the next round cannot release
+        // them.
         plan.rest();
       }
     }
 
-    /// Whether its ranks are known to be at the same step, so that another pipeline can go on with
-    /// the plan.
+    /// Returns true if its ranks are known to be at the same step, so that another pipeline can
+    /// reuse the plan.
     boolean inStep() {
       return broken == null
           && epoch == group.context().waits().epoch()
@@ -94,10 +95,10 @@ final class Iterations {
     }
   }
 
-  /// @param group whose ranks run them together
-  /// @param stages the pipelines
-  /// @param what they are, the same on all ranks
-  /// @param name of all of it, for messages
+  /// @param group group whose ranks run the pipelines together
+  /// @param stages pipelines per stage
+  /// @param what description of the pipelines, the same on all ranks
+  /// @param name name of the whole, for messages
   Iterations(ProcessGroup group, List<List<Member>> stages, String what, Supplier<String> name) {
     this.members = stages.stream().flatMap(List::stream).toList();
     this.groups =
@@ -114,7 +115,7 @@ final class Iterations {
     this.range = NvtxRange.named(() -> "braid " + what);
   }
 
-  /// One iteration, to its end on this rank.
+  /// Runs one iteration and waits for its end on this rank.
   void run(int iteration) {
     members.forEach(Member::begin);
     try (var _ = range.open()) {
@@ -130,11 +131,11 @@ final class Iterations {
     }
   }
 
-  /// That many iterations in flight, to the end of all of them on this rank. Returns the
+  /// Runs iterations in flight and waits for the end of all of them on this rank. Returns the
   /// nanoseconds between the ends of consecutive iterations.
   ///
-  /// @param before called before each iteration is enqueued, with the number of those that have
-  ///   ended
+  /// @param before called before each iteration is enqueued, with the number of iterations that
+  ///   have ended
   long[] runInFlight(int iterations, IntConsumer before) {
     members.forEach(Member::begin);
     try (var flight = new Flight(sequence, iterations, this::end)) {
@@ -168,7 +169,7 @@ final class Iterations {
     }
   }
 
-  /// For how long the last one took this rank's thread to give out.
+  /// Nanoseconds that this rank's thread took to enqueue the last iteration.
   long enqueueNanos() {
     return enqueueNanos;
   }

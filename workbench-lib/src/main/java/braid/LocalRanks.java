@@ -19,32 +19,32 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Collectors;
 
-/// Ranks that are threads of this process: the same groups, memory, streams and signals as ranks
-/// that are processes have, for tests.
+/// Ranks that are threads of this process, for tests. They have the same groups, memory, streams
+/// and signals as ranks in processes of their own.
 ///
 /// ```java
 /// LocalRanks.run(4, world -> assertThat(world.gather(1L)).hasSize(4));
 /// ```
 ///
-/// A rank that waits only for ranks whose bodies have ended fails at once: they cannot come any
+/// A rank that waits only for ranks whose bodies have ended fails at once: those cannot arrive any
 /// more.
 public final class LocalRanks {
   private LocalRanks() {}
 
-  /// What each rank does.
+  /// Code that each rank runs.
   @FunctionalInterface
   public interface Body {
     void run(ProcessGroup world) throws Exception;
   }
 
-  /// Runs the body on that many ranks, over links without limits.
+  /// Runs the body on that number of ranks, over links without limits.
   public static void run(int ranks, Body body) {
     run(ranks, Link.UNLIMITED, body);
   }
 
-  /// Runs the body on that many ranks over such links, to the end of all of them. When one fails,
-  /// the others' waits are released; what is thrown is the failure of the first, which is the cause
-  /// of the others', and these are suppressed in it.
+  /// Runs the body on that number of ranks over such links and waits for all of them. If one fails,
+  /// the others' waits are released. Throws the first failure, which caused the others; these are
+  /// suppressed in it.
   public static void run(int ranks, Link link, Body body) {
     if (ranks < 1) {
       throw new BraidException("ranks must be 1 or more but was %d; try 4".formatted(ranks));
@@ -93,9 +93,9 @@ public final class LocalRanks {
       Thread.currentThread().interrupt();
       failures.add(new BraidException("interrupted while ranks ran", e));
     }
-    var left = contexts.iterator();
+    var remaining = contexts.iterator();
     try {
-      Closing.all(() -> left.hasNext() ? left.next() : null);
+      Closing.all(() -> remaining.hasNext() ? remaining.next() : null);
     } catch (BraidException e) {
       failures.add(e);
     }
@@ -123,7 +123,7 @@ public final class LocalRanks {
     }
   }
 
-  /// The ranks that can do nothing for the others any more.
+  /// Returns the ranks that can no longer release a wait of another rank.
   private static Set<Integer> departed(Set<RankContext> ended) {
     return ended.stream()
         .filter(RankContext::atRest)

@@ -12,9 +12,8 @@ import java.util.List;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/// A tensor of this rank alone, out of the other ranks' reach: in the memory that its streams work
-/// on, which on GPUs is the device's, or pinned in the host's, where copies to and from the device
-/// are fastest.
+/// A tensor of this rank alone, which other ranks cannot reach. It is in the memory that streams
+/// work on (the device's, on GPUs) or in pinned host memory, from and to which copies are fastest.
 ///
 /// ```java
 /// try (var x = LocalTensor.on(world).shape(2048, 8192).dtype(BF16).pinned().allocate()) {
@@ -22,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// It begins as zeroes. No rank waits for another to make one or to close it.
+/// Filled with zeros at first. Allocating and closing wait for no other rank.
 public final class LocalTensor implements PipelineTensor, AutoCloseable {
   private final ProcessGroup group;
   private final List<Long> shape;
@@ -32,22 +31,22 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
   private final Access access;
   private boolean closed;
 
-  private LocalTensor(Builder how, List<Long> shape, PrivateMemory memory, Access access) {
-    this.group = how.group;
+  private LocalTensor(Builder builder, List<Long> shape, PrivateMemory memory, Access access) {
+    this.group = builder.group;
     this.shape = shape;
-    this.dtype = how.dtype == null ? GemmSpec.DEFAULT_DTYPE : how.dtype;
-    this.pinned = how.pinned;
+    this.dtype = builder.dtype == null ? GemmSpec.DEFAULT_DTYPE : builder.dtype;
+    this.pinned = builder.pinned;
     this.memory = memory;
     this.access = access;
   }
 
-  /// Begins a tensor on that group's backend; it is closed with the group at the latest.
+  /// Begins a tensor on the group's backend. The group closes it if the caller does not.
   public static Builder on(ProcessGroup group) {
     group.checkMember();
     return new Builder(group);
   }
 
-  /// Collects what a tensor is; each thing is said at most once.
+  /// Collects the attributes of a tensor; each is set at most once.
   public static final class Builder {
     private final ProcessGroup group;
     private long @Nullable [] sizes;
@@ -58,44 +57,44 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
       this.group = group;
     }
 
-    /// Its sizes; required.
-    public Builder shape(long... those) {
+    /// Sets the sizes; required.
+    public Builder shape(long... lengths) {
       once("shape", sizes != null);
-      if (those.length == 0 || Arrays.stream(those).anyMatch(size -> size < 1)) {
+      if (lengths.length == 0 || Arrays.stream(lengths).anyMatch(size -> size < 1)) {
         throw new BraidException(
             "shape needs 1 or more sizes, each 1 or more, but was %s"
-                .formatted(Arrays.toString(those)));
+                .formatted(Arrays.toString(lengths)));
       }
-      sizes = those.clone();
+      sizes = lengths.clone();
       return this;
     }
 
-    /// [GemmSpec#DEFAULT_DTYPE] where it is not said.
+    /// Sets the type; [GemmSpec#DEFAULT_DTYPE] by default.
     public Builder dtype(DType type) {
       once("dtype", dtype != null);
       dtype = type;
       return this;
     }
 
-    /// In memory of the host that does not move, where the host reads and writes it itself and the
-    /// device copies it without a detour.
+    /// Allocates in pinned host memory, which the host reads and writes directly and the device
+    /// copies without staging.
     public Builder pinned() {
       once("pinned", pinned);
       pinned = true;
       return this;
     }
 
-    private static void once(String what, boolean before) {
+    private static void once(String attribute, boolean before) {
       if (before) {
-        throw new BraidException("%s was said already; say it once".formatted(what));
+        throw new BraidException("%s was set already; set it once".formatted(attribute));
       }
     }
 
-    /// Makes it, on this rank.
+    /// Allocates the tensor on this rank.
     public LocalTensor allocate() {
       group.checkMember();
       if (sizes == null) {
-        throw new BraidException("shape is missing; say shape(rows, columns) before allocate()");
+        throw new BraidException("shape is missing; call shape(rows, columns) before allocate()");
       }
       var shape = LongStream.of(sizes).boxed().toList();
       long bytes = bytes(shape);
@@ -104,7 +103,7 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
       var tensor =
           new LocalTensor(this, shape, memory, pinned ? HostAccess.HOST : backend.access());
       try {
-        // Memory may hold what an earlier owner left.
+        // Memory may hold data of an earlier owner.
         tensor.view().fill(0);
         group.own(tensor);
         return tensor;
@@ -130,7 +129,7 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
     }
   }
 
-  /// Its numbers, as long as it is open.
+  /// Returns a view of the data, valid until the tensor is closed.
   public synchronized Tensor view() {
     checkOpen();
     return new Tensor(shape, dtype, List.of(memory.segment()), this::ended, access);
@@ -161,12 +160,12 @@ public final class LocalTensor implements PipelineTensor, AutoCloseable {
     return dtype;
   }
 
-  /// Whether it lies in the host's memory.
+  /// Returns true if the tensor is in pinned host memory.
   public boolean isPinned() {
     return pinned;
   }
 
-  /// Gives its memory back; views of it end. Twice is harmless.
+  /// Frees the memory; views of it end. Closing twice is harmless.
   @Override
   public synchronized void close() {
     if (!closed) {

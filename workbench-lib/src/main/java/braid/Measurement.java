@@ -15,24 +15,24 @@ import java.util.function.Function;
 import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 
-/// Iterations of something that all ranks of a group run together, timed or looked at span by span.
+/// Iterations that all ranks of a group run together, timed or profiled span by span.
 record Measurement(ProcessGroup group, Iteration iteration) {
   private static final Progress.Task TIMING = new Progress.Task("timing", "timed", "iterations");
   private static final Progress.Task PROFILING =
       new Progress.Task("profiling", "profiled", "iterations");
 
-  /// Enough for a median that a profile's is compared with.
+  /// Unprofiled iterations: enough for the median that the profile's median is compared with.
   private static final int MOST_PLAIN = 10;
 
-  /// What is measured, from its beginning to its end on this rank.
+  /// The measured code, from its beginning to its end on this rank.
   @FunctionalInterface
   interface Iteration {
     void run(int number);
   }
 
-  /// Streams whose spans are of one pipeline.
+  /// Streams of one pipeline.
   ///
-  /// @param prefix of their names
+  /// @param prefix prefix of the streams' names
   record Lanes(String prefix, List<Stream> streams) {
     List<Span> recorded() {
       return streams.stream()
@@ -42,7 +42,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     }
   }
 
-  /// Nanoseconds that each iteration took on this rank. All ranks begin together.
+  /// Returns the nanoseconds of each iteration on this rank. All ranks begin together.
   long[] time(int iterations) {
     checkIterations("time", iterations);
     return times(iterations, TIMING);
@@ -65,10 +65,11 @@ record Measurement(ProcessGroup group, Iteration iteration) {
         });
   }
 
-  /// Times by iterations that are not measured one by one, such as those in flight. All ranks begin
+  /// Measures iterations that are not timed one by one, such as those in flight. All ranks begin
   /// together.
   ///
-  /// @param body receives what it calls with the number of iterations that are done
+  /// @param body runs the iterations; it reports the number of iterations that are done to its
+  ///   argument
   static long[] time(ProcessGroup group, int iterations, Function<IntConsumer, long[]> body) {
     checkIterations("time", iterations);
     return together(group, iterations, TIMING, body);
@@ -76,18 +77,18 @@ record Measurement(ProcessGroup group, Iteration iteration) {
 
   private static long[] together(
       ProcessGroup group, int iterations, Progress.Task task, Function<IntConsumer, long[]> body) {
-    boolean speaks = group.rank() == 0;
-    try (var progress = Progress.of(task, iterations, group.context().outbox(), speaks)) {
+    boolean reports = group.rank() == 0;
+    try (var progress = Progress.of(task, iterations, group.context().outbox(), reports)) {
       group.barrier();
       return body.apply(progress::done);
     }
   }
 
-  /// What this rank did on those streams, on the clock of the group's rank 0. The front gathers it.
-  /// As many iterations, but at most ten, run without being looked at, half of them before and half
-  /// after, so that a drift of the machine is not taken for the cost of profiling.
+  /// Profiles this rank's streams on the clock of the group's rank 0. The front gathers the
+  /// profile. The same number of iterations, but at most ten, run unprofiled, half of them before
+  /// and half after, so that a drift of the machine is not taken for the cost of profiling.
   ///
-  /// @param configuration asked for when all iterations are done
+  /// @param configuration called after all iterations
   Profile profile(
       int iterations, List<Lanes> lanes, Supplier<SequencedMap<String, String>> configuration) {
     checkIterations("profile", iterations);
@@ -95,7 +96,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     var plainNanos = new ArrayList<Long>();
     timePlain((plain + 1) / 2, plainNanos);
     var clock = ClockAlignment.measure(group.rank(), group::gather);
-    // The start that all ranks' times are after, as this rank's clock shows it.
+    // Origin of all ranks' times, on this rank's clock.
     long origin = group.broadcast(System.nanoTime(), 0) + clock.offsetNanos();
     lanes.forEach(each -> each.streams.forEach(stream -> stream.record(origin)));
     var nanos = new ArrayList<Long>();
@@ -108,7 +109,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
       lanes.stream().map(Lanes::recorded).forEach(spans::addAll);
     }
     timePlain(plain / 2, plainNanos);
-    // While the hardware is still as it was.
+    // Before the hardware changes its state.
     var readings = group.context().backend().readings();
     spans.sort(Comparator.comparingLong(Span::startNanos));
     var counters = new LinkedHashMap<>(group.counters());

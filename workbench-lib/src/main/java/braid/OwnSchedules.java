@@ -11,21 +11,20 @@ import braid.schedule.Step;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Whether a user's own schedule can be run as a pipeline; the error says what is wrong before
-/// anything runs.
+/// Checks whether a user's own schedule can run as a pipeline; an error names the fault before any
+/// step runs.
 final class OwnSchedules {
   private OwnSchedules() {}
 
-  /// The problem of a schedule that passes.
+  /// Returns the problem of a valid schedule.
   ///
-  /// @param spec given to the pipeline beside it
-  /// @param how given to the pipeline beside it, which is a contradiction
+  /// @param spec problem that the pipeline received as well
+  /// @param how overlap that the pipeline received as well, which is a contradiction
   static GemmSpec problem(
       Schedule schedule, @Nullable GemmSpec spec, @Nullable Overlap how, ProcessGroup group) {
     if (how != null) {
       throw new BraidException(
-          "a schedule decides what an overlap would but both were said (%s); leave one out"
-              .formatted(how));
+          "a schedule replaces an overlap but both were set (%s); leave one out".formatted(how));
     }
     if (!(schedule.goal() instanceof Goal.Gemm goal)) {
       throw new BraidException(
@@ -51,7 +50,7 @@ final class OwnSchedules {
         }
       }
     }
-    // The ports that every schedule of the problem has.
+    // Ports that every schedule of the problem has.
     for (var port : Schedule.of(problem, Overlap.unfused(), group.size()).ports()) {
       checkPort(port, schedule);
     }

@@ -35,7 +35,7 @@ import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
-/// A problem and a way to solve it, set up and ready to run as often as wanted:
+/// A problem and a tuning, built once and ready to run many times:
 ///
 /// ```java
 /// try (var pipe = Pipeline.on(group).gemm(spec).overlap(how).build()) {
@@ -44,12 +44,11 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// What it computes is said, as unfused code, where [GemmSpec] makes the problem; the overlap never
-/// changes it.
+/// The factory methods of [GemmSpec] show the result as unfused code; the overlap never changes it.
 ///
-/// What a run reads is filled with small integers when it is built, so that it can be verified at
-/// once; write your own over them if you like. Building, running and measuring are done by all
-/// ranks of the group together.
+/// `build()` fills the inputs with small integers, so that the pipeline can be verified at once;
+/// overwrite them with your own data. All ranks of the group build, run and measure a pipeline
+/// together.
 public final class Pipeline implements AutoCloseable {
   private static final Progress.Task VERIFYING =
       new Progress.Task("verifying", "verified", "steps");
@@ -63,7 +62,7 @@ public final class Pipeline implements AutoCloseable {
   private final Bindings bindings;
   private final Builder recipe;
 
-  /// Of the views handed out: the plan, and its memory, may go on to another pipeline.
+  /// Lifetime of the views handed out, since another pipeline may reuse the plan and its memory.
   private final Lifetime views = new Lifetime();
 
   private boolean closed;
@@ -76,7 +75,7 @@ public final class Pipeline implements AutoCloseable {
     this.plan = plan;
     this.bindings = recipe.bindings;
     this.member = new Iterations.Member(group, plan, this::toString);
-    this.iterations = new Iterations(group, List.of(List.of(member)), what(), this::toString);
+    this.iterations = new Iterations(group, List.of(List.of(member)), text(), this::toString);
     for (var part : plan.views().keySet()) {
       if (!plan.isBound(part)) {
         FirstContents.fill(part, tensor(part), group.rank());
@@ -84,13 +83,13 @@ public final class Pipeline implements AutoCloseable {
     }
   }
 
-  /// Begins a pipeline on that group.
+  /// Begins a pipeline on a group.
   public static Builder on(ProcessGroup group) {
     group.checkMember();
     return new Builder(group);
   }
 
-  /// Collects what a pipeline is made of; each thing is said at most once.
+  /// Collects the parts of a pipeline; each is set at most once.
   public static final class Builder {
     private final ProcessGroup group;
     private @Nullable GemmSpec spec;
@@ -105,53 +104,52 @@ public final class Pipeline implements AutoCloseable {
       this.group = group;
     }
 
-    /// The problem; required, but where a schedule has it.
+    /// Sets the problem; required unless a schedule is set, which has one.
     public Builder gemm(GemmSpec problem) {
       once("gemm", spec);
       spec = problem;
       return this;
     }
 
-    /// The tuning; [Overlap#defaults()] where it is not said, in fewer pieces where there are not
-    /// as many rows.
+    /// Sets the tuning; [Overlap#defaults()] by default, with fewer splits if there are fewer rows.
     public Builder overlap(Overlap tuning) {
       once("overlap", how);
       how = tuning;
       return this;
     }
 
-    /// A schedule of your own for the problem, instead of an overlap. It is checked before anything
-    /// runs, and must be the same on all ranks.
+    /// Sets a schedule of your own for the problem, instead of an overlap. It is checked before any
+    /// step runs, and must be the same on all ranks.
     public Builder schedule(Schedule own) {
       once("schedule", schedule);
       schedule = own;
       return this;
     }
 
-    /// Records an iteration of a schedule of your own once, and replays it: a graph, where the
-    /// backend has them. An overlap has a `replay()` of its own.
+    /// Records an iteration of a schedule of your own once and replays it: as a graph if the
+    /// backend has graphs. Overlaps have their own `replay()`.
     public Builder replay() {
       once("replay", replayed ? "replayed" : null);
       replayed = true;
       return this;
     }
 
-    /// What its symmetric memory is made of; where it is not said, `BRAID_SYMMETRIC_MEMORY`
-    /// decides, else the backend.
-    public Builder memory(MemoryKind what) {
+    /// Sets the kind of its symmetric memory; by default `BRAID_SYMMETRIC_MEMORY`, else the
+    /// backend's choice.
+    public Builder memory(MemoryKind symmetric) {
       once("memory", kind);
-      kind = what;
+      kind = symmetric;
       return this;
     }
 
-    /// What stored numbers of input and weight are multiplied by to be what they mean: required for
-    /// FP8, and for nothing else.
+    /// Sets the factors by which stored numbers of input and weight are multiplied to get their
+    /// values: required for FP8, and only there.
     public Builder scales(float input, float weight) {
       return scales(new Scales(input, weight));
     }
 
-    /// The same with an output in FP8: what is stored is the result × (1 / `output`), at most the
-    /// largest number of the type.
+    /// Sets the scales of a problem with an FP8 output: the stored number is the result × (1 /
+    /// `output`), limited to the largest number of the type.
     public Builder scales(float input, float weight, float output) {
       return scales(new Scales(input, weight, output));
     }
@@ -162,50 +160,50 @@ public final class Pipeline implements AutoCloseable {
       return this;
     }
 
-    /// A tensor to take the input from, instead of memory of the pipeline's own. It must have the
-    /// shape and type that [Pipeline#input] has, and keeps what it holds. The caller closes it,
-    /// after the pipeline.
+    /// Sets the tensor to read the input from, instead of memory that the pipeline allocates. It
+    /// must have the shape and type of [Pipeline#input], and keeps its contents. The caller closes
+    /// it, after the pipeline.
     ///
-    /// A pipeline works on the tensor itself where its schedule can: a tensor that other ranks read
-    /// or write must be symmetric. Else it copies, within the iteration, and the profile shows the
-    /// copy. One pipeline's output may be another one's input: `input(first.output())`, or a tensor
-    /// that both are given.
+    /// A pipeline works on the tensor itself if its schedule allows it: a tensor that other ranks
+    /// read or write must be symmetric. Otherwise the pipeline copies within the iteration, and the
+    /// profile shows the copy. One pipeline's output may be another one's input:
+    /// `input(first.output())`, or one tensor that both are bound to.
     public Builder input(PipelineTensor tensor) {
       return bind(Part.INPUT, tensor);
     }
 
-    /// A tensor to take the weight from; see [#input].
+    /// Sets the tensor to read the weight from; see [#input].
     public Builder weight(PipelineTensor tensor) {
       return bind(Part.WEIGHT, tensor);
     }
 
-    /// A tensor to take the bias from; see [#input].
+    /// Sets the tensor to read the bias from; see [#input].
     public Builder bias(PipelineTensor tensor) {
       return bind(Part.BIAS, tensor);
     }
 
-    /// A tensor to put the output into, or to add it to if the problem accumulates; see [#input].
+    /// Sets the tensor to write the output to, or to add it to if the problem accumulates; see
+    /// [#input].
     public Builder output(PipelineTensor tensor) {
       return bind(Part.OUTPUT, tensor);
     }
 
-    /// A tensor to put the pre-activation into; see [#input].
+    /// Sets the tensor to write the pre-activation to; see [#input].
     public Builder preActivation(PipelineTensor tensor) {
       return bind(Part.PRE_ACTIVATION, tensor);
     }
 
-    /// A tensor to gather the input into; see [#input].
+    /// Sets the tensor to gather the input into; see [#input].
     public Builder gatheredInput(PipelineTensor tensor) {
       return bind(Part.GATHERED_INPUT, tensor);
     }
 
-    /// A tensor to take from what is communicated beside the multiplication; see [#input].
+    /// Sets the tensor to communicate beside the multiplication; see [#input].
     public Builder besideInput(PipelineTensor tensor) {
       return bind(Part.BESIDE_INPUT, tensor);
     }
 
-    /// A tensor to put the result of the communication beside the multiplication into; see
-    /// [#input].
+    /// Sets the tensor for the result of the communication beside the multiplication; see [#input].
     public Builder besideOutput(PipelineTensor tensor) {
       return bind(Part.BESIDE_OUTPUT, tensor);
     }
@@ -215,7 +213,7 @@ public final class Pipeline implements AutoCloseable {
       return this;
     }
 
-    /// The same for another pipeline.
+    /// Returns a copy, for another pipeline.
     private Builder copy() {
       var same = new Builder(group);
       same.spec = spec;
@@ -228,13 +226,15 @@ public final class Pipeline implements AutoCloseable {
       return same;
     }
 
-    private static void once(String what, @Nullable Object before) {
+    private static void once(String attribute, @Nullable Object before) {
       if (before != null) {
-        throw new BraidException("%s was said already: %s; say it once".formatted(what, before));
+        throw new BraidException(
+            "%s was set already: %s; set it once".formatted(attribute, before));
       }
     }
 
-    /// Sets it up, on all ranks of the group together. What fails leaves nothing behind.
+    /// Builds the pipeline, on all ranks of the group together. A failed build leaves no resources
+    /// behind.
     public Pipeline build() {
       group.checkMember();
       if (schedule != null) {
@@ -243,13 +243,13 @@ public final class Pipeline implements AutoCloseable {
       }
       if (spec == null) {
         throw new BraidException(
-            "gemm is missing; say gemm(GemmSpec.allGatherGemm(m, n, k)) before build()");
+            "gemm is missing; call gemm(GemmSpec.allGatherGemm(m, n, k)) before build()");
       }
       if (replayed) {
         throw new BraidException(
-            "replay() is for a schedule of your own but there is none; say overlap(....replay())");
+            "replay() is for a schedule of your own but none was set; call overlap(....replay())");
       }
-      var overlap = how == null ? Feasibility.usual(spec, group) : how;
+      var overlap = how == null ? Feasibility.byDefault(spec, group) : how;
       Feasibility.check(spec, overlap, group);
       return build(spec, Tuning.of(overlap));
     }
@@ -264,17 +264,17 @@ public final class Pipeline implements AutoCloseable {
       if (!own.isEmpty()) {
         own.check(problem, tuning.schedule(problem, group.size()), group);
       }
-      var asked = own.kind(kind, group);
-      var resolved = backend.resolve(asked == null ? context.memory() : asked);
+      var chosen = own.kind(kind, group);
+      var resolved = backend.resolve(chosen == null ? context.memory() : chosen);
       var cache = group.keep(PlanCache.class, PlanCache::new);
       var key = new PlanCache.Key(problem, tuning, resolved);
-      var what = "%s, %s".formatted(problem, tuning);
+      var text = "%s, %s".formatted(problem, tuning);
       group
           .calls()
           .agree(
               Call.of(
                   "build a pipeline",
-                  "%s, %s memory, %s%s".formatted(what, resolved, scaled, own)));
+                  "%s, %s memory, %s%s".formatted(text, resolved, scaled, own)));
       var idle = own.isEmpty() ? cache.take(key, group.calls().round()) : Optional.<Plan>empty();
       var plan =
           idle.orElseGet(
@@ -303,7 +303,7 @@ public final class Pipeline implements AutoCloseable {
     return plan.spec();
   }
 
-  /// Its tuning; a schedule of your own has none.
+  /// Returns the tuning; throws if the pipeline has a schedule of your own.
   public Overlap overlap() {
     return plan.tuning()
         .overlap()
@@ -313,8 +313,8 @@ public final class Pipeline implements AutoCloseable {
                     "%s has a schedule of its own and no overlap; see schedule()".formatted(this)));
   }
 
-  /// Builds another pipeline of the same problem on the same tensors of the caller, with another
-  /// tuning. All ranks call it together.
+  /// Builds a pipeline of the same problem on the same tensors of the caller, with another tuning.
+  /// All ranks call it together.
   public Pipeline with(Overlap tuning) {
     checkOpen();
     var other = recipe.copy();
@@ -325,7 +325,7 @@ public final class Pipeline implements AutoCloseable {
     return other.build();
   }
 
-  /// Whether its problem and group can have that tuning.
+  /// Returns true if its problem and group allow the tuning.
   boolean isFeasible(Overlap tuning) {
     try {
       Feasibility.check(spec(), tuning, group);
@@ -357,49 +357,49 @@ public final class Pipeline implements AutoCloseable {
         .anyMatch(view -> view.memory().asOverlappingSlice(memory).isPresent());
   }
 
-  /// Whether that is its tuning already.
+  /// Returns true if the pipeline has this tuning.
   boolean isTuned(Overlap tuning) {
     return plan.tuning().overlap().filter(tuning::equals).isPresent();
   }
 
-  /// The problem and the tuning.
-  String what() {
+  /// Problem and tuning in words.
+  String text() {
     return "%s, %s".formatted(plan.spec(), plan.tuning());
   }
 
-  /// The steps of every rank.
+  /// Returns the schedule: the steps of every rank.
   public Schedule schedule() {
     return plan.schedule();
   }
 
-  /// This rank's part of the input. Write it between runs; peers may read it during a run.
+  /// Returns this rank's part of the input. Write it between runs; peers may read it during a run.
   public Tensor input() {
     return open(Part.INPUT);
   }
 
-  /// This rank's part of the weight.
+  /// Returns this rank's part of the weight.
   public Tensor weight() {
     return open(Part.WEIGHT);
   }
 
-  /// A number for each of this rank's columns, in the output's type (BF16 where that is FP8). Where
-  /// ranks have the same columns it must be the same on all of them: it is added once.
+  /// Returns the bias: one number per column of this rank, in the output's type (BF16 if that is
+  /// FP8). Ranks with the same columns must have the same bias, since it is added once.
   public Tensor bias() {
     return open(Part.BIAS, "bias()");
   }
 
-  /// This rank's part of the output, as the last run left it.
+  /// Returns this rank's part of the output of the last run.
   public Tensor output() {
     return open(Part.OUTPUT);
   }
 
-  /// That rank's part of the output; only where outputs lie in symmetric memory. Who reads
-  /// another's must know that it has been written, by a barrier for example.
+  /// Returns a rank's part of the output; only for outputs in symmetric memory. Before you read
+  /// another rank's part, make sure that it has been written, by a barrier for example.
   public Tensor output(int rank) {
     checkOpen();
     if (rank < 0 || rank >= group.size()) {
       throw new BraidException(
-          "outputs are on ranks 0..%d of group `%s` but rank %d's was asked for"
+          "outputs are on ranks 0..%d of group `%s` but rank %d's was requested"
               .formatted(group.size() - 1, group.name(), rank));
     }
     return plan.outputOn(rank)
@@ -407,17 +407,17 @@ public final class Pipeline implements AutoCloseable {
         .orElseThrow(
             () ->
                 new BraidException(
-                    "%s keeps its output in memory of each rank's own; say".formatted(this)
+                    "%s keeps its output in rank-local memory; call".formatted(this)
                         + " outputInSymmetricMemory() in its overlap"));
   }
 
-  /// The values that the output is the GELU of, as the last run left them, in the output's type
-  /// (BF16 where that is FP8).
+  /// Returns the values before the GELU, of the last run, in the output's type (BF16 if that is
+  /// FP8).
   public Tensor preActivation() {
     return open(Part.PRE_ACTIVATION, "gelu()");
   }
 
-  /// The input of all ranks, as the last run gathered it.
+  /// Returns the input of all ranks, as gathered by the last run.
   public Tensor gatheredInput() {
     if (!spec().has(Feature.GATHERED_INPUT)) {
       throw missing(Part.GATHERED_INPUT, "gatheredInput()");
@@ -425,18 +425,18 @@ public final class Pipeline implements AutoCloseable {
     return open(Part.GATHERED_INPUT);
   }
 
-  /// This rank's part of what is communicated beside the multiplication.
+  /// Returns this rank's part of the tensor that is communicated beside the multiplication.
   public Tensor besideInput() {
     return open(Part.BESIDE_INPUT, "besideAllGather or besideReduceScatter");
   }
 
-  /// What came of the communication beside the multiplication in the last run.
+  /// Returns the result of the communication beside the multiplication, of the last run.
   public Tensor besideOutput() {
     return open(Part.BESIDE_OUTPUT, "besideAllGather or besideReduceScatter");
   }
 
-  /// The largest size of any number of the output, of all ranks, in the last run, before it was
-  /// divided by the output's scale and rounded: what the next scale is chosen by. Only for FP8. All
+  /// Returns the largest absolute value of the output on all ranks in the last run, before it was
+  /// divided by the output's scale and rounded; choose the next scale by it. Only for FP8. All
   /// ranks call it together.
   public float amax() {
     checkOpen();
@@ -457,12 +457,12 @@ public final class Pipeline implements AutoCloseable {
     return (float) largest;
   }
 
-  /// Other scales from the next run on. All ranks call it together with the same.
+  /// Changes the scales from the next run on. All ranks call it together with the same values.
   public void scales(float input, float weight) {
     scales(new Scales(input, weight));
   }
 
-  /// The same with an output in FP8.
+  /// Changes the scales of a problem with an FP8 output.
   public void scales(float input, float weight, float output) {
     scales(new Scales(input, weight, output));
   }
@@ -495,7 +495,7 @@ public final class Pipeline implements AutoCloseable {
   private Tensor tensor(Part part) {
     var view = plan.view(part).orElseThrow();
     return plan.isBound(part)
-        // Its memory ends with the caller's tensor.
+        // The view ends with the caller's tensor.
         ? new Tensor(view.shape(), view.dtype(), List.of(view.memory()), this::ended, access())
         : tensor(view);
   }
@@ -509,19 +509,20 @@ public final class Pipeline implements AutoCloseable {
     return group.context().backend().access();
   }
 
-  /// One iteration, to its end on this rank; every rank has then read this rank's input.
+  /// Runs one iteration and waits for its end on this rank; by then every rank has read this rank's
+  /// input.
   public void run() {
     iterate(0);
   }
 
-  /// Runs that often and returns how many nanoseconds each iteration took on this rank, in the
-  /// default form of the backend: [Timing#BACK_TO_BACK] on GPUs, [Timing#LATENCY] on the host.
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
+  /// form: [Timing#BACK_TO_BACK] on GPUs, [Timing#LATENCY] on the host.
   public long[] time(int iterations) {
     return time(iterations, group.context().backend().timing());
   }
 
-  /// Runs that often and returns how many nanoseconds each iteration took on this rank, in that
-  /// form. All ranks call it together.
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form. All
+  /// ranks call it together.
   public long[] time(int iterations, Timing form) {
     checkOpen();
     return switch (form) {
@@ -531,21 +532,20 @@ public final class Pipeline implements AutoCloseable {
     };
   }
 
-  /// Runs that often with iterations in flight; `before` is called before each is enqueued, with
-  /// the number of those that have ended.
+  /// Runs iterations in flight; `before` is called before each is enqueued, with the number of
+  /// iterations that have ended.
   long[] inFlight(int count, IntConsumer before) {
     checkOpen();
     return iterations.runInFlight(count, before);
   }
 
-  /// The streams that iterations run on; those in flight are joined on the first.
+  /// Streams that iterations run on; iterations in flight are joined on the first.
   List<Stream> streams() {
     return plan.streams();
   }
 
-  /// Runs that often and says how many nanoseconds of each iteration this rank's thread took to
-  /// give it out; for the rest it only waits. What an iteration cannot be shorter than, however
-  /// fast its work is.
+  /// Runs the iterations and returns the launch overhead of each: the nanoseconds that this rank's
+  /// thread took to enqueue it. An iteration cannot be shorter than that, however fast its work is.
   public long[] timeEnqueuing(int iterations) {
     var nanos = new long[Math.max(iterations, 0)];
     new Measurement(
@@ -558,9 +558,9 @@ public final class Pipeline implements AutoCloseable {
     return nanos;
   }
 
-  /// Runs that often, one iteration at a time, and returns what this rank did, span by span, on the
-  /// clock of the group's rank 0. The front gathers it too. Some iterations before and after run
-  /// without being looked at, so that the profile can state its own cost.
+  /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
+  /// rank 0. The front gathers the profile too. Some iterations before and after run unprofiled, so
+  /// that the profile can report its own cost.
   public Profile profile(int iterations) {
     checkOpen();
     return new Measurement(group, this::iterate)
@@ -568,7 +568,7 @@ public final class Pipeline implements AutoCloseable {
             iterations, List.of(new Measurement.Lanes("", plan.streams())), this::configuration);
   }
 
-  /// The problem, the tuning and what they ran on, as columns of a table.
+  /// Problem, tuning, ranks, backend, link and memory, as columns of a table.
   SequencedMap<String, String> configuration() {
     var backend = group.context().backend();
     var columns = new LinkedHashMap<>(spec().columns());
@@ -580,30 +580,29 @@ public final class Pipeline implements AutoCloseable {
     return columns;
   }
 
-  /// Runs once and compares with the unfused reference, on every rank its own part. Each value has
-  /// a bound of its own, by the types, the roundings of the method, the depth and the sizes of its
-  /// row and column; where inputs are integers whose sums fp32 holds, as those it was built with,
-  /// every bit must agree. The RMS of all values is bounded too. A NaN is right where one is
-  /// expected.
+  /// Runs once and compares each rank's part with the unfused reference. Each value has its own
+  /// bound, from the types, the roundings of the method, the depth, and the magnitudes of its row
+  /// and column. With integers whose sums are exact in fp32, such as the first contents, every bit
+  /// must agree. The RMS of all errors is bounded too. A NaN is correct where one is expected.
   ///
-  /// @throws VerificationFailed on every rank, where any rank's part is wrong
+  /// @throws VerificationFailed on every rank, if any rank's part is wrong
   public void verify() {
     verify(null, () -> {});
   }
 
-  /// Runs once and compares with the unfused reference: every value must be within `atol` + `rtol`
-  /// × |expected|. A NaN is right where one is expected.
+  /// Runs once and compares with the unfused reference: every error must be at most `atol` + `rtol`
+  /// × |expected|. A NaN is correct where one is expected.
   ///
-  /// @throws VerificationFailed on every rank, where any rank's part is wrong
+  /// @throws VerificationFailed on every rank, if any rank's part is wrong
   public void verify(double atol, double rtol) {
     verify(new Tolerance(atol, rtol), () -> {});
   }
 
-  /// Verifies what the run has left after `changed`: tests change results there.
+  /// Verifies the results after `changed` has run, by which tests alter them.
   void verify(@Nullable Tolerance tolerance, Runnable changed) {
-    boolean speaks = group.rank() == 0;
-    try (var _ = NvtxRange.open(() -> "braid verify " + what());
-        var progress = Progress.of(VERIFYING, 2, group.context().outbox(), speaks)) {
+    boolean reports = group.rank() == 0;
+    try (var _ = NvtxRange.open(() -> "braid verify " + text());
+        var progress = Progress.of(VERIFYING, 2, group.context().outbox(), reports)) {
       verify(tolerance, changed, progress::step);
       progress.finished();
     }
@@ -612,7 +611,7 @@ public final class Pipeline implements AutoCloseable {
   private void verify(@Nullable Tolerance tolerance, Runnable changed, Consumer<String> progress) {
     checkOpen();
     progress.accept("running once");
-    // A value that no run writes must not look like one.
+    // Marks values that a run leaves unwritten.
     plan.results().stream()
         .filter(view -> !(isOutput(view) && spec().has(Feature.ACCUMULATE)))
         .forEach(view -> tensor(view).fill(Float.NaN));
@@ -653,8 +652,9 @@ public final class Pipeline implements AutoCloseable {
     return "%s is closed; build it again".formatted(this);
   }
 
-  /// Ends it: what it was set up with is kept for the next pipeline of the same problem and tuning,
-  /// until its group is closed. Views of it end. Twice is harmless, and no rank waits for another.
+  /// Closes the pipeline; its views end. The plan is kept for the next pipeline of the same problem
+  /// and tuning, until the group is closed. Closing twice is harmless, and no rank waits for
+  /// another.
   @Override
   public void close() {
     if (!closed) {

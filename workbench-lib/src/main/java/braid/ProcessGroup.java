@@ -27,9 +27,9 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Ranks that work together. All members make the same calls on a group in the same order; a member
-/// that calls something else is told so, with the rank and the call it differs from.
+/// whose call differs gets an error that names the other rank and its call.
 ///
-/// A group closes what was made on it, the latest first.
+/// Closing a group closes all resources created on it, the latest first.
 public final class ProcessGroup implements AutoCloseable {
   private static final int NOT_A_MEMBER = -1;
 
@@ -42,7 +42,7 @@ public final class ProcessGroup implements AutoCloseable {
   private final List<Integer> members;
   private final int rank;
   private final Members all;
-  private final Deque<AutoCloseable> made = new ArrayDeque<>();
+  private final Deque<AutoCloseable> resources = new ArrayDeque<>();
   private final Counters counters = new Counters();
   private final Calls calls;
   private final BufferPool pool;
@@ -71,14 +71,14 @@ public final class ProcessGroup implements AutoCloseable {
         new BufferPool(all, context.waits(), calls, counters, context::backend, this::rendezvous);
   }
 
-  /// All ranks.
+  /// Returns the group of all ranks.
   public static ProcessGroup world() {
     return GroupRegistry.current().world();
   }
 
-  /// The group of that name of those ranks of this group, numbered in ascending order. No rank
-  /// waits for another here, and ranks that are no members may ask too, but not use it. Asked for
-  /// twice it is the same group.
+  /// Returns the named group of some ranks of this group, numbered in ascending order. No rank
+  /// waits for another, and ranks that are not members may call it too, but not use the group. A
+  /// second call returns the same group.
   public ProcessGroup subset(String name, int... ranks) {
     checkOpen();
     return registry.subset(this, name, ranks);
@@ -88,7 +88,7 @@ public final class ProcessGroup implements AutoCloseable {
     return name;
   }
 
-  /// This rank's number in the group.
+  /// Returns this rank's number in the group.
   public int rank() {
     checkMember();
     return rank;
@@ -102,29 +102,29 @@ public final class ProcessGroup implements AutoCloseable {
     return new Place(rank(), size());
   }
 
-  /// Whether this rank is in the group.
+  /// Returns true if this rank is in the group.
   public boolean isMember() {
     return rank != NOT_A_MEMBER;
   }
 
-  /// The members' ranks in the world, by their rank in this group.
+  /// Returns the members' ranks in the world, by their rank in this group.
   public List<Integer> members() {
     return members;
   }
 
-  /// Waits until every member has come here.
+  /// Waits until every member has reached the barrier.
   public void barrier() {
     var _ = exchange("barrier", new byte[0]);
   }
 
-  /// From here on the host backend plays that link between ranks, whatever `--link` and
-  /// `BRAID_LINK` said. All members call it together with the same link.
+  /// Makes the host backend play that link between ranks from now on, regardless of `--link` and
+  /// `BRAID_LINK`. All members call it together with the same link.
   public void playLink(Link link) {
     var _ = exchange("playLink " + link, new byte[0]);
     context.backend().playLink(link);
   }
 
-  /// The root's value, on every member.
+  /// Returns the root's value on every member.
   public byte[] broadcast(byte[] value, int root) {
     return broadcast("bytes", value, root);
   }
@@ -142,7 +142,7 @@ public final class ProcessGroup implements AutoCloseable {
     return number(broadcast("a long", bytes(value), root));
   }
 
-  /// Every member's value, by rank, on every member.
+  /// Returns every member's value, by rank, on every member.
   public List<byte[]> gather(byte[] value) {
     return exchange("gather of bytes", value);
   }
@@ -181,7 +181,7 @@ public final class ProcessGroup implements AutoCloseable {
     return all;
   }
 
-  private byte[] broadcast(String what, byte[] value, int root) {
+  private byte[] broadcast(String type, byte[] value, int root) {
     checkMember();
     if (root < 0 || root >= size()) {
       throw new BraidException(
@@ -189,7 +189,7 @@ public final class ProcessGroup implements AutoCloseable {
               .formatted(name, size() - 1, root));
     }
     return exchange(
-            "broadcast of %s from rank %d".formatted(what, root),
+            "broadcast of %s from rank %d".formatted(type, root),
             rank == root ? value : new byte[0])
         .get(root);
   }
@@ -205,14 +205,15 @@ public final class ProcessGroup implements AutoCloseable {
         new Meeting(context.waits().epoch(), unique, all.in(call), members), value);
   }
 
-  /// Makes sure that all members say the same of that call; where they do not, each of them throws
-  /// one line that names them all.
+  /// Requires that all members pass the same value; otherwise each of them throws an error that
+  /// lists all values.
   void agree(String call, String value) {
-    var said = exchange(call, bytes(value)).stream().map(ProcessGroup::text).toList();
-    all.requireSame(call, said);
+    var values = exchange(call, bytes(value)).stream().map(ProcessGroup::text).toList();
+    all.requireSame(call, values);
   }
 
-  /// For what the members set up together, in a call that each of them has said.
+  /// Returns a rendezvous for resources that the members set up together, in a call that each of
+  /// them has announced.
   Rendezvous rendezvous() {
     checkMember();
     return new SetUp(registry.next(this));
@@ -243,45 +244,47 @@ public final class ProcessGroup implements AutoCloseable {
 
     @Override
     public List<String> exchange(String label, String value) {
-      // The set-up and its first meeting are one step, or ranks that only meet would be a step off.
+      // The set-up and its first meeting are one step; otherwise ranks that only meet would be one
+      // step off.
       var key = met ? registry.next(ProcessGroup.this) : unique;
       met = true;
       return meet(key, label, bytes(value)).stream().map(ProcessGroup::text).toList();
     }
   }
 
-  /// How often this rank met the others of this group, set up memory and plans or used them again,
-  /// by name. What costs a meeting is to be seen here, not guessed: a loop whose `rendezvous` grows
+  /// Returns counts by name: how often this rank met the others of this group, and allocated or
+  /// reused memory and plans. Read it to find meetings in a loop: one whose `rendezvous` grows
   /// allocates where it could reuse.
   public SequencedMap<String, Long> counters() {
     return counters.snapshot();
   }
 
-  /// For what is to be counted.
+  /// Returns the counters themselves, to add to.
   Counters counting() {
     return counters;
   }
 
-  /// Where the members' calls are said, so that ranks that call different things are told.
+  /// Returns the members' announced calls, by which ranks notice that they call different things.
   Calls calls() {
     return calls;
   }
 
-  /// Where symmetric memory comes from.
+  /// Returns the pool of symmetric memory.
   BufferPool pool() {
     return pool;
   }
 
-  /// The same for what is set up of several pieces; what all of them must agree about is in the
-  /// label.
+  /// Returns a source of symmetric memory for a resource of several buffers; the label carries
+  /// everything that the ranks must agree on.
   SymmetricSource symmetric(MemoryKind kind) {
     return (label, bytes) ->
         pool.take(Call.of("set up", "%s, %d bytes %s".formatted(label, bytes, kind)), kind, bytes);
   }
 
-  /// The group's one of that type, made at its first use and closed with the group.
+  /// Returns the group's single resource of that type, created at its first use and closed with the
+  /// group.
   synchronized <T extends AutoCloseable> T keep(Class<T> type, Supplier<T> maker) {
-    for (var resource : made) {
+    for (var resource : resources) {
       if (type.isInstance(resource)) {
         return type.cast(resource);
       }
@@ -291,8 +294,8 @@ public final class ProcessGroup implements AutoCloseable {
     return first;
   }
 
-  /// What the tensor made next is called on all ranks alike. The epoch begins the count anew, since
-  /// a cell that failed may leave ranks at different counts.
+  /// Returns the identity of the next tensor, the same on all ranks. Every epoch restarts the
+  /// count, since a failed cell may leave ranks at different counts.
   synchronized String nextTensor() {
     int current = context.waits().epoch();
     if (tensorsEpoch != current) {
@@ -302,24 +305,24 @@ public final class ProcessGroup implements AutoCloseable {
     return "%d.%d".formatted(tensorsEpoch, ++tensors);
   }
 
-  /// What was made on this group of that type, and is not closed; the latest first.
-  synchronized <T> List<T> made(Class<T> type) {
-    return made.stream().filter(type::isInstance).map(type::cast).toList();
+  /// Returns the open resources of that type on this group, the latest first.
+  synchronized <T> List<T> resources(Class<T> type) {
+    return resources.stream().filter(type::isInstance).map(type::cast).toList();
   }
 
   RankContext context() {
     return context;
   }
 
-  /// Keeps what was made on this group, to close it with the group. The latest comes first.
+  /// Registers a resource, to close it with the group; the latest is closed first.
   synchronized void own(AutoCloseable resource) {
     checkOpen();
-    made.push(resource);
+    resources.push(resource);
   }
 
-  /// Forgets what has been closed before the group.
+  /// Forgets a resource that was closed before the group.
   synchronized void disown(AutoCloseable resource) {
-    made.remove(resource);
+    resources.remove(resource);
   }
 
   void checkMember() {
@@ -338,13 +341,13 @@ public final class ProcessGroup implements AutoCloseable {
   private synchronized void checkOpen() {
     if (closed) {
       throw new BraidException(
-          "group `%s` is closed; ask for it again with %s"
+          "group `%s` is closed; get it again with %s"
               .formatted(name, name.equals("world") ? "ProcessGroup.world()" : "subset(...)"));
     }
   }
 
-  /// Closes what was made on this group and forgets its name. Twice is harmless, and no rank waits
-  /// for another.
+  /// Closes all resources of this group and frees its name. Closing twice is harmless, and no rank
+  /// waits for another.
   @Override
   public void close() {
     synchronized (this) {
@@ -362,7 +365,7 @@ public final class ProcessGroup implements AutoCloseable {
   }
 
   private synchronized @Nullable AutoCloseable pop() {
-    return made.poll();
+    return resources.poll();
   }
 
   static String numbers(List<Integer> ranks) {

@@ -7,38 +7,38 @@ import braid.schedule.CollectiveSpec;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Whether tensors can be given to a collective; where they cannot, the error says the rule.
+/// Checks whether a collective accepts its tensors; an error states the rule.
 record ShapeRules(ProcessGroup group, String name, SymmetricTensor x) {
-  /// It is open and of the group.
+  /// Requires an open tensor of the group.
   void usable(SymmetricTensor tensor) {
     if (!tensor.group().equals(group)) {
       throw new BraidException(
           "%s: tensors must be of the group but `%s` is of group `%s`; allocate it on group `%s`"
               .formatted(this, tensor.name(), tensor.group().name(), group.name()));
     }
-    // Throws where it is closed.
+    // Throws if the tensor is closed.
     var _ = tensor.local();
   }
 
-  /// There is such a collective by that way, in the memory and the type of the tensor.
+  /// Requires that the route offers the collective for the memory and type of the tensor.
   void available(CollectiveWay way, SymmetricTensor tensor) {
     var collective = name.equals("sendReceive") ? "send" : name;
     var rules = CollectiveRules.of(group.context().backend().name());
-    var hole = rules.hole(collective, way, tensor.kind());
-    if (!hole.isEmpty()) {
+    var reason = rules.unsupported(collective, way, tensor.kind());
+    if (!reason.isEmpty()) {
       throw new BraidException(
-          "%s: there is none by %s in %s memory (`%s`): %s"
-              .formatted(this, way, tensor.kind(), tensor.name(), hole));
+          "%s: not available by %s in %s memory (`%s`): %s"
+              .formatted(this, way, tensor.kind(), tensor.name(), reason));
     }
     var library = way.library();
     if (CollectiveRules.adds(collective) && library.isEmpty()) {
-      refuse(rules.unaddable(group.size()), "say by(NCCL)");
+      refuse(rules.unaddable(group.size()), "call by(NCCL)");
     }
     if (CollectiveRules.adds(collective)
         && library.isPresent()
         && !library.get().adds(tensor.dtype())) {
       throw new BraidException(
-          "%s: %s adds fp32, bf16 and fp16 but `%s` is %s; say over(COPY_ENGINE)"
+          "%s: %s adds fp32, bf16 and fp16 but `%s` is %s; call over(COPY_ENGINE)"
               .formatted(this, way, tensor.name(), tensor.dtype()));
     }
   }
@@ -49,7 +49,7 @@ record ShapeRules(ProcessGroup group, String name, SymmetricTensor x) {
     }
   }
 
-  /// The result has that shape and the type of `x`.
+  /// Requires a result of that shape and of the type of `x`.
   void into(SymmetricTensor y, List<Long> shape, String rule) {
     usable(y);
     if (y.dtype() != x.dtype()) {
@@ -73,18 +73,18 @@ record ShapeRules(ProcessGroup group, String name, SymmetricTensor x) {
     }
   }
 
-  /// A one-shot sum in place needs room for all of it.
+  /// Requires that a one-shot sum in place fits into the staging buffer.
   void roomFor(AllReduce algorithm, SymmetricTensor y) {
     long bytes = x.local().elements() * x.dtype().bytes();
     long most = CollectiveSpec.largestOneShotInPlace();
     if (algorithm == AllReduce.ONE_SHOT && x.equals(y) && group.size() > 1 && bytes > most) {
       throw new BraidException(
-          "%s: one-shot in place takes at most %d bytes but `%s` has %d; give another tensor for y, or say twoShot()"
+          "%s: one-shot in place takes at most %d bytes but `%s` has %d; give another tensor for y, or call twoShot()"
               .formatted(this, most, x.name(), bytes));
     }
   }
 
-  /// Others still read `x` while `y` is written.
+  /// Requires two tensors, since other ranks still read `x` while `y` is written.
   void other(SymmetricTensor y) {
     if (x.equals(y)) {
       throw new BraidException(
@@ -113,7 +113,7 @@ record ShapeRules(ProcessGroup group, String name, SymmetricTensor x) {
     return withFirst(first / ranks);
   }
 
-  /// What a new result is called. The name of `x` is cut where there is no room for it.
+  /// Returns the name of a new result, cut to the longest name allowed.
   String resultName() {
     var full = "%s of %s".formatted(name, x.name());
     int characters =

@@ -20,15 +20,15 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/// A tensor of the same shape on every rank of a group, each of them within reach of all:
+/// A tensor of the same shape on every rank of a group, each part reachable by all ranks:
 ///
 /// ```java
 /// var x = SymmetricTensor.on(group).shape(2048, 8192).dtype(BF16).allocate();
 /// x.local(); x.on(3); x.all();      // mine, rank 3's, all as one contiguous view
 /// ```
 ///
-/// It begins as zeroes. Who reads another rank's part must know that it has been written: a barrier
-/// or a pipeline's signals say so, the tensor does not.
+/// Filled with zeros at first. A tensor does not synchronize: before you read another rank's part,
+/// make sure that it has been written, by a barrier or a pipeline's signals.
 public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
   private static final double BYTES_PER_GIB = 1 << 30;
   private static final Progress.Task ALLOCATING =
@@ -46,11 +46,11 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
   private final ReachableTensor shared;
   private boolean closed;
 
-  private SymmetricTensor(Builder how, String name, MemoryKind kind, SymmetricMemory memory) {
-    this.group = how.group;
+  private SymmetricTensor(Builder builder, String name, MemoryKind kind, SymmetricMemory memory) {
+    this.group = builder.group;
     this.name = name;
-    this.shape = how.shape();
-    this.dtype = how.dtype();
+    this.shape = builder.shape();
+    this.dtype = builder.dtype();
     this.kind = kind;
     this.memory = memory;
     this.identity = group.nextTensor();
@@ -62,13 +62,13 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
             memory.attachment());
   }
 
-  /// Begins a tensor on that group; all its members must make it together.
+  /// Begins a tensor on a group; all members allocate it together.
   public static Builder on(ProcessGroup group) {
     group.checkMember();
     return new Builder(group);
   }
 
-  /// Collects what a tensor is; each thing is said at most once.
+  /// Collects the attributes of a tensor; each is set at most once.
   public static final class Builder {
     private static final Pattern NAME =
         Pattern.compile("\\P{C}{1,%d}".formatted(MAX_NAME_CHARACTERS));
@@ -83,12 +83,12 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
       this.group = group;
     }
 
-    /// The sizes of one rank's part; required.
+    /// Sets the sizes of one rank's part; required.
     public Builder shape(long... sizes) {
       once("shape", shape);
       if (sizes.length == 0) {
         throw new BraidException(
-            "shape needs 1 or more sizes but has none; say shape(1) for one number");
+            "shape needs 1 or more sizes but has none; call shape(1) for one number");
       }
       if (Arrays.stream(sizes).anyMatch(size -> size < 1)) {
         throw new BraidException(
@@ -99,50 +99,49 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
       return this;
     }
 
-    /// [GemmSpec#DEFAULT_DTYPE] where it is not said.
+    /// Sets the type; [GemmSpec#DEFAULT_DTYPE] by default.
     public Builder dtype(DType type) {
       once("dtype", dtype);
       dtype = type;
       return this;
     }
 
-    /// What it is made of; where it is not said, `BRAID_SYMMETRIC_MEMORY` decides, else the
-    /// backend.
-    public Builder memory(MemoryKind what) {
+    /// Sets the kind of memory; by default `BRAID_SYMMETRIC_MEMORY`, else the backend's choice.
+    public Builder memory(MemoryKind symmetric) {
       once("memory", kind);
-      kind = what;
+      kind = symmetric;
       return this;
     }
 
-    /// How messages call it.
-    public Builder name(String what) {
+    /// Sets the name used in messages.
+    public Builder name(String label) {
       once("name", name);
-      if (!NAME.matcher(what).matches()) {
+      if (!NAME.matcher(label).matches()) {
         throw new BraidException(
             "a tensor's name must be 1 to 64 printable characters but was `%s`; try `x`"
-                .formatted(what));
+                .formatted(label));
       }
-      name = what;
+      name = label;
       return this;
     }
 
-    /// Makes it, on all ranks of the group together. Memory comes from the group's pool: where a
-    /// tensor of as many bytes has been closed, this waits in shared memory until all ranks have
-    /// asked and have closed that one; else all ranks meet once. Ranks that ask for different
-    /// tensors all get the error, and the next call works.
+    /// Allocates the tensor on all ranks of the group together. Memory comes from the group's pool:
+    /// if a tensor of that number of bytes has been closed, this waits in shared memory until all
+    /// ranks have called and have closed that one; otherwise all ranks meet once. If ranks allocate
+    /// different tensors, all of them get an error, and the next call works.
     public SymmetricTensor allocate() {
       group.checkMember();
       var context = group.context();
       var resolved = context.backend().resolve(kind == null ? context.memory() : kind);
-      var called = name == null ? "tensor" : name;
+      var label = name == null ? "tensor" : name;
       long bytes = bytes();
       var call =
           Call.of(
-              "allocate `%s`".formatted(called),
+              "allocate `%s`".formatted(label),
               "%s %s %s".formatted(Tensor.text(shape()), dtype(), resolved));
-      var memory = take(call, resolved, called, bytes);
+      var memory = take(call, resolved, label, bytes);
       try {
-        var tensor = new SymmetricTensor(this, called, resolved, memory);
+        var tensor = new SymmetricTensor(this, label, resolved, memory);
         group.own(tensor);
         return tensor;
       } catch (BraidException e) {
@@ -151,11 +150,11 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
       }
     }
 
-    private SymmetricMemory take(Call call, MemoryKind resolved, String called, long bytes) {
-      boolean speaks = group.rank() == 0;
-      try (var progress = Progress.of(ALLOCATING, 1, group.context().outbox(), speaks)) {
+    private SymmetricMemory take(Call call, MemoryKind resolved, String label, long bytes) {
+      boolean reports = group.rank() == 0;
+      try (var progress = Progress.of(ALLOCATING, 1, group.context().outbox(), reports)) {
         progress.step(
-            String.format(Locale.ROOT, "`%s`, %.1f GiB a rank", called, bytes / BYTES_PER_GIB));
+            String.format(Locale.ROOT, "`%s`, %.1f GiB per rank", label, bytes / BYTES_PER_GIB));
         var memory = group.pool().take(call, resolved, bytes);
         progress.finished();
         return memory;
@@ -164,7 +163,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
     private List<Long> shape() {
       if (shape == null) {
-        throw new BraidException("shape is missing; say shape(rows, columns) before allocate()");
+        throw new BraidException("shape is missing; call shape(rows, columns) before allocate()");
       }
       return shape;
     }
@@ -179,7 +178,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
         for (long size : shape()) {
           bytes = Math.multiplyExact(bytes, size);
         }
-        // All ranks' parts are one view, so it is their sum that must be countable.
+        // All ranks' parts form one view, so the sum of their bytes must be countable.
         var _ = Math.multiplyExact(bytes, (long) group.size());
         return bytes;
       } catch (ArithmeticException e) {
@@ -190,9 +189,10 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
       }
     }
 
-    private static void once(String what, @Nullable Object before) {
+    private static void once(String attribute, @Nullable Object before) {
       if (before != null) {
-        throw new BraidException("%s was said already: %s; say it once".formatted(what, before));
+        throw new BraidException(
+            "%s was set already: %s; set it once".formatted(attribute, before));
       }
     }
   }
@@ -201,25 +201,25 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     return LongStream.of(sizes).boxed().toList();
   }
 
-  /// This rank's part.
+  /// Returns this rank's part.
   public Tensor local() {
     checkOpen();
     return on(group.rank());
   }
 
-  /// That rank's part, as it is in this rank's reach.
+  /// Returns a rank's part, as mapped into this rank.
   public Tensor on(int rank) {
     checkOpen();
     if (rank < 0 || rank >= group.size()) {
       throw new BraidException(
-          "`%s` is on ranks 0..%d of group `%s` but was asked for on %d"
+          "`%s` is on ranks 0..%d of group `%s` but was requested on %d"
               .formatted(name, group.size() - 1, group.name(), rank));
     }
     return view(shape, memory.on(rank));
   }
 
-  /// All parts as one: the shape with the ranks as its first size. Not every kind of memory has
-  /// them side by side; where it has not, this says so.
+  /// Returns all parts as one view, whose first size is the number of ranks. Parts that are not
+  /// contiguous are reached piece by piece.
   public Tensor all() {
     checkOpen();
     var whole = new ArrayList<Long>();
@@ -233,11 +233,11 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
         whole, dtype, List.of(pieces.whole()), memory.parts().getFirst(), this::ended, pieces);
   }
 
-  /// A view whose writes go to every rank's part; reads are from mine. The host backend writes to
-  /// one after the other.
+  /// Returns a view whose writes go to every rank's part and whose reads use this rank's. The host
+  /// backend writes to the parts in order.
   public Tensor multicast() {
     checkOpen();
-    // Mine comes first, since the first is what is read.
+    // This rank's part comes first, since reads use the first.
     return new Tensor(
         shape,
         dtype,
@@ -258,7 +258,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
   private String ended() {
     return group.isClosed()
-        ? "symmetric tensor `%s` was closed with its group `%s`; ask for the group and allocate it again"
+        ? "symmetric tensor `%s` was closed with its group `%s`; get the group and allocate it again"
             .formatted(name, group.name())
         : "symmetric tensor `%s` is closed; allocate it again".formatted(name);
   }
@@ -271,7 +271,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     return group;
   }
 
-  /// By which ranks tell it from the group's others.
+  /// Returns the identity that all ranks share for this tensor within the group.
   String identity() {
     return identity;
   }
@@ -281,7 +281,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     return memory;
   }
 
-  /// The tensor as collectives take it; always the same.
+  /// Returns the tensor as collectives take it; always the same object.
   ReachableTensor shared() {
     return shared;
   }
@@ -296,7 +296,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     return dtype;
   }
 
-  /// What it is made of; never [MemoryKind#AUTO].
+  /// Returns the kind of memory; never [MemoryKind#AUTO].
   public MemoryKind kind() {
     return kind;
   }
@@ -307,9 +307,9 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     }
   }
 
-  /// Gives its memory back; views of it end. No rank waits for another, and who still reads this
-  /// rank's part goes on reading what is there: memory is used again when all ranks have closed it.
-  /// Like allocating, closing is done in the same order on all ranks. Twice is harmless.
+  /// Frees the memory; views of it end. No rank waits for another. A rank that still reads this
+  /// rank's part may continue: the memory is reused only when all ranks have closed the tensor.
+  /// Close tensors in the same order on all ranks. Closing twice is harmless.
   @Override
   public synchronized void close() {
     if (!closed) {

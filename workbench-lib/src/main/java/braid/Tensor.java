@@ -13,17 +13,17 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
-/// A view of memory as numbers in rows: it owns nothing, and ends with what it is a view of. A view
-/// may stand for several places at once (a multicast): writes go to each of them, reads are from
+/// A view of memory as rows of numbers. It owns no memory, and ends with the tensor it views. A
+/// view may represent several places at once (a multicast): writes go to each of them, reads use
 /// the first.
 public final class Tensor implements PipelineTensor {
-  /// Integers of at most this size are what [#fillIntegers] fills with: small enough that sums of
-  /// their products are exact in fp32 for any depth in use.
+  /// Largest absolute value that [#fillIntegers] writes: small enough that sums of products are
+  /// exact in fp32 for any depth in use.
   public static final int MAX_FILLED_INTEGER = Integers.LARGEST;
 
   private static final int SHOWN_ELEMENTS = 8;
 
-  /// The longest array that every JVM makes.
+  /// Length of the longest array that every JVM supports.
   private static final int MAX_ARRAY_ELEMENTS = Integer.MAX_VALUE - 8;
 
   private static final int WIDENED_ELEMENTS = 1 << 20;
@@ -32,13 +32,13 @@ public final class Tensor implements PipelineTensor {
   private final DType dtype;
   private final List<MemorySegment> places;
 
-  /// What lives as long as what this is a view of.
+  /// Memory whose lifetime is that of the viewed tensor.
   private final MemorySegment alive;
 
   private final Supplier<String> ended;
   private final Access access;
 
-  /// `ended` says what ended, and what to do, where the memory is there no more.
+  /// @param ended error message, with the remedy, for a view whose memory has ended
   Tensor(
       List<Long> shape,
       DType dtype,
@@ -68,7 +68,7 @@ public final class Tensor implements PipelineTensor {
         shape,
         dtype,
         List.of(place),
-        () -> "what this %s %s view is of is closed".formatted(text(shape), dtype),
+        () -> "the memory of this %s %s view is closed".formatted(text(shape), dtype),
         access);
   }
 
@@ -82,7 +82,7 @@ public final class Tensor implements PipelineTensor {
     return dtype;
   }
 
-  /// The memory itself, where the host can read it; of a multicast, this rank's.
+  /// Returns the memory itself, if the host can read it; of a multicast, this rank's.
   public MemorySegment segment() {
     if (!access.direct()) {
       throw new BraidException(
@@ -92,25 +92,26 @@ public final class Tensor implements PipelineTensor {
     return memory();
   }
 
-  /// The same also where it is only for streams.
+  /// Returns the memory, also if only streams can reach it.
   MemorySegment memory() {
     checkAlive();
     return places.getFirst();
   }
 
-  /// Whether all of it lies in one place that `streams` reach.
+  /// Returns true if all of it is in one place that `streams` reach.
   boolean isReachedBy(Access streams) {
     return places.size() == 1 && access.equals(streams);
   }
 
-  /// An access to a device goes by addresses and would not notice.
+  /// Requires that the memory has not ended, which an access to a device by address would not
+  /// notice.
   void checkAlive() {
     if (!alive.scope().isAlive()) {
       throw new BraidException(ended.get());
     }
   }
 
-  /// How many numbers it holds.
+  /// Returns the number of elements.
   public long elements() {
     return shape.stream().reduce(1L, (a, b) -> a * b);
   }
@@ -129,13 +130,13 @@ public final class Tensor implements PipelineTensor {
     return each(place -> access.fill(dtype, place, value));
   }
 
-  /// Fills with the integers -3 to 3 by a random sequence that the seed decides, so that sums of
-  /// products are exact and two ways to compute them must agree to the last bit.
+  /// Fills with random integers from -3 to 3, drawn from the seed, so that sums of products are
+  /// exact and two implementations must agree to the last bit.
   public Tensor fillIntegers(long seed) {
     return each(place -> access.fillIntegers(dtype, place, seed));
   }
 
-  /// Takes as many values as it holds, row by row, each rounded to the type.
+  /// Copies an array of [#elements] values, row by row, each rounded to the type.
   public Tensor copyFrom(float... values) {
     checkAlive();
     if (values.length != elements()) {
@@ -146,7 +147,7 @@ public final class Tensor implements PipelineTensor {
     return each(place -> access.store(dtype, values, place));
   }
 
-  /// Takes another's values, row by row, rounded where the types differ. Both are of as many.
+  /// Copies a tensor of the same number of elements, row by row, rounded if the types differ.
   public Tensor copyFrom(Tensor other) {
     checkAlive();
     if (other.elements() != elements()) {
@@ -161,14 +162,15 @@ public final class Tensor implements PipelineTensor {
     if (other.access.equals(access)) {
       return each(place -> access.copy(from, place));
     }
-    // Where one of the two is the host's own, the other's access reaches both.
+    // If one of the two is host memory, the access of the other reaches both.
     if (other.access.direct()) {
       return each(place -> access.write(from, place));
     }
     return access.direct() ? each(place -> other.access.read(from, place)) : copyWidened(other);
   }
 
-  /// By way of the host's floats, in chunks: no array has room for all values of a large tensor.
+  /// Copies by way of host floats, in chunks, since no array has room for all values of a large
+  /// tensor.
   private Tensor copyWidened(Tensor other) {
     for (long start = 0; start < elements(); start += WIDENED_ELEMENTS) {
       int count = (int) Math.min(WIDENED_ELEMENTS, elements() - start);
@@ -179,7 +181,7 @@ public final class Tensor implements PipelineTensor {
     return this;
   }
 
-  /// All values, row by row, widened; at most as many as an array of Java holds.
+  /// Returns all values, row by row, widened to float; at most the elements of one Java array.
   public float[] toFloats() {
     checkAlive();
     if (elements() > MAX_ARRAY_ELEMENTS) {
@@ -190,7 +192,7 @@ public final class Tensor implements PipelineTensor {
     return values(0, (int) elements());
   }
 
-  /// Values from that place on, widened.
+  /// Returns values from index `start` on, widened to float.
   private float[] values(long start, int count) {
     return reach(
         () -> {
@@ -205,7 +207,7 @@ public final class Tensor implements PipelineTensor {
     return (long) count * dtype.bytes();
   }
 
-  /// The rows from `start` on: a view of the first dimension.
+  /// Returns a view of the rows from `start` on, in the first dimension.
   public Tensor rows(long start, long count) {
     checkAlive();
     if (start < 0 || count < 0 || start + count > shape.getFirst()) {
@@ -231,7 +233,7 @@ public final class Tensor implements PipelineTensor {
         });
   }
 
-  /// Says what ended where the memory ends before or under the body.
+  /// Runs the body; throws [#ended]'s message if the memory ends before or during it.
   private <T> T reach(Supplier<T> body) {
     checkAlive();
     try {

@@ -3,7 +3,7 @@ package braid;
 import braid.evidence.ChainStudy;
 import braid.evidence.Study;
 import braid.internal.context.RankContext;
-import braid.internal.evidence.TuningNews;
+import braid.internal.evidence.TuningProgress;
 import braid.internal.report.json.ReadingsJson;
 import braid.internal.report.progress.Progress;
 import braid.internal.report.statistics.RoundPlan;
@@ -30,31 +30,31 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Finds out which overlap is fastest for a problem, and whether that can be told at all.
+/// Finds the fastest overlap for a problem, and whether the difference is significant.
 ///
-/// Tried are all combinations of [#methods], [#transports], [#streams] and [#splits], or exactly
-/// what [#overlaps] lists. Every configuration is built and verified once; a wrong one is an error,
+/// Tries all combinations of [#methods], [#transports], [#streams] and [#splits], or exactly the
+/// list of [#overlaps]. Every configuration is built and verified once; a wrong one is an error,
 /// not a result. Then all are measured in rounds whose order a seed shuffles, the unfused reference
-/// twice a round: as many rounds as [#repeats] says, or until all times are known to within 1% or
-/// the [#budget] is spent. Every rank calls it alike and every rank gets the same [Study]: rank 0
-/// decides and broadcasts.
+/// twice per round: [#repeats] rounds, or until all times are known to within 1% or the [#budget]
+/// is spent. Every rank calls it alike and every rank gets the same [Study]: rank 0 decides and
+/// broadcasts.
 ///
-/// All pipelines exist at once, so their buffers must fit together. What the problem cannot have is
-/// refused before anything is built. Operands of FP8 are scaled by 1.
+/// All pipelines exist at once, so their buffers must fit together. Configurations that the problem
+/// does not allow are refused before any pipeline is built. FP8 operands are scaled by 1.
 public final class Tuner {
   public static final List<Integer> DEFAULT_SPLITS = List.of(1, 2, 4, 8, 16);
   public static final List<Integer> DEFAULT_STREAMS = List.of(1);
   public static final List<Method> DEFAULT_METHODS = List.of(Method.PIPELINED);
   public static final List<Transport> DEFAULT_TRANSPORTS = List.of(Overlap.DEFAULT_TRANSPORT);
 
-  /// The fewest rounds by default; many configurations need a few more before one of them can be
+  /// Default of the fewest rounds; many configurations need a few more before one of them can be
   /// called better than another.
   public static final int DEFAULT_REPEATS = 12;
 
-  /// With fewer rounds no interval holds a median with 95% confidence.
+  /// Fewest rounds: with fewer, no interval holds a median with 95% confidence.
   public static final int MIN_REPEATS = 6;
 
-  /// Time for measuring by default. It bounds the rounds that are added; the first ones are always
+  /// Default time for measuring. It limits the additional rounds; the first rounds are always
   /// measured.
   public static final Duration DEFAULT_BUDGET = Duration.ofSeconds(20);
 
@@ -62,7 +62,7 @@ public final class Tuner {
 
   public static final int MAX_REPEATS = Study.MAX_REPEATS;
 
-  /// Untimed iterations before each measurement, to bring back caches that others used.
+  /// Untimed iterations before each measurement, which refill caches that others used.
   public static final int DEFAULT_WARMUP = 1;
 
   public static final int MAX_WARMUP = 1_000;
@@ -90,7 +90,7 @@ public final class Tuner {
     return new Tuner(group);
   }
 
-  /// The problem to solve fastest.
+  /// Sets the problem.
   public Tuner gemm(GemmSpec problem) {
     requireUnset("gemm", spec);
     spec = problem;
@@ -111,12 +111,12 @@ public final class Tuner {
     return this;
   }
 
-  /// The ways to overlap; unfused is always measured beside them. Bulk has no splits and no
+  /// Sets the methods to try; unfused is always measured beside them. Bulk has no splits and no
   /// streams, and is tried once over each transport.
-  public Tuner methods(Method... ways) {
+  public Tuner methods(Method... tried) {
     requireUnset("methods", methods);
     requireNoList("methods");
-    methods = distinct("methods", List.of(ways));
+    methods = distinct("methods", List.of(tried));
     if (methods.contains(Method.UNFUSED)) {
       throw new BraidException(
           "methods must be ways to overlap but were %s; leave out unfused, it is always measured"
@@ -125,22 +125,22 @@ public final class Tuner {
     return this;
   }
 
-  /// What moves the bytes.
-  public Tuner transports(Transport... ways) {
+  /// Sets the transports to try.
+  public Tuner transports(Transport... tried) {
     requireUnset("transports", transports);
     requireNoList("transports");
-    transports = distinct("transports", List.of(ways));
+    transports = distinct("transports", List.of(tried));
     return this;
   }
 
-  /// These configurations and no others: for uneven boundaries, orders, priorities and whatever
-  /// else is no grid.
+  /// Sets the exact list of configurations: for uneven boundaries, orders, priorities and
+  /// everything else that is not a grid.
   public Tuner overlaps(Overlap... tunings) {
     requireUnset("overlaps", explicit);
     if (splits != null || streams != null || methods != null || transports != null) {
       throw new BraidException(
-          "overlaps lists every configuration, so splits, streams, methods and transports say"
-              + " nothing beside it; put all into overlaps(...), or leave it out");
+          "overlaps lists every configuration, so splits, streams, methods and transports have"
+              + " no effect beside it; put all into overlaps(...), or leave it out");
     }
     explicit = distinct("overlaps", List.of(tunings));
     for (var how : explicit) {
@@ -153,7 +153,7 @@ public final class Tuner {
     return this;
   }
 
-  /// Exactly so many rounds of measurement, instead of as many as the times need.
+  /// Sets the exact number of rounds, instead of measuring until the times are precise.
   public Tuner repeats(int rounds) {
     requireUnset("repeats", repeats);
     requireNoOther("repeats", "budget", budget);
@@ -161,8 +161,9 @@ public final class Tuner {
     return this;
   }
 
-  /// Time for measuring; [#DEFAULT_BUDGET] by default. After the first rounds more are measured
-  /// until all times are known to within 1%, or the budget is spent. Rank 0's clock counts.
+  /// Sets the time for measuring; [#DEFAULT_BUDGET] by default. After the first rounds more are
+  /// measured until all times are known to within 1%, or the budget is spent. Rank 0's clock
+  /// counts.
   public Tuner budget(Duration time) {
     requireUnset("budget", budget);
     requireNoOther("budget", "repeats", repeats);
@@ -175,22 +176,22 @@ public final class Tuner {
     return this;
   }
 
-  /// Untimed iterations before each measurement.
+  /// Sets the number of untimed iterations before each measurement.
   public Tuner warmup(int iterations) {
     requireUnset("warmup", warmup);
     warmup = within("warmup", iterations, 0, MAX_WARMUP, DEFAULT_WARMUP);
     return this;
   }
 
-  /// What shuffles the order of measurement, so that it can be repeated; drawn where nothing is
-  /// said. The same on all ranks: rank 0's holds.
+  /// Sets the seed that shuffles the order of measurement, so that it can be repeated; random by
+  /// default. Rank 0's seed applies to all ranks.
   public Tuner seed(long shuffling) {
     requireUnset("seed", seed);
     seed = shuffling;
     return this;
   }
 
-  /// How iterations are timed; by default as [Pipeline#time(int)] does. Back to back, a measurement
+  /// Sets the form of timing; by default that of [Pipeline#time(int)]. Back to back, a measurement
   /// is the last of [#warmup] + 1 iterations in flight.
   public Tuner timing(Timing form) {
     requireUnset("timing", timing);
@@ -222,9 +223,9 @@ public final class Tuner {
   }
 
   /// Finds a tuning for each pipeline of a chain, by the time of the whole chain: pipeline after
-  /// pipeline, each with the best tunings found for those before it. A tuning that a pipeline
-  /// cannot have is left out; a pipeline on a group of one rank stays as it is. The chain is not
-  /// changed: [Chain#with] makes the tuned one.
+  /// pipeline, each with the best tunings found for those before it. Infeasible tunings are
+  /// skipped; a pipeline on a group of one rank keeps its tuning. The chain is not changed:
+  /// [Chain#with] returns the tuned one.
   public ChainStudy tune(Chain chain) {
     requireNoOther("gemm", "a chain", spec);
     var best = new ArrayList<>(chain.pipelines().stream().map(Pipeline::overlap).toList());
@@ -256,10 +257,10 @@ public final class Tuner {
     return new ChainStudy(best, tuned);
   }
 
-  /// Measures chains beside each other, such as several ways to do one step. Each is shown by its
-  /// first tuning that is not unfused. The caller closes them.
+  /// Compares chains, such as several ways to do one step. Each is labelled by its first tuning
+  /// that is not unfused. The caller closes them.
   ///
-  /// @param reference the unfused way
+  /// @param reference the unfused chain
   public Study compare(Chain reference, Chain... others) {
     requireNoOther("gemm", "a comparison", spec);
     var chains = new LinkedHashMap<Overlap, Chain>();
@@ -290,26 +291,26 @@ public final class Tuner {
         .orElseGet(Overlap::unfused);
   }
 
-  /// @param build makes what is measured with that tuning
-  /// @param also columns of the problem
+  /// @param build builds the candidate of a tuning
+  /// @param also additional columns of the problem
   private Study study(
       List<Overlap> overlaps, Function<Overlap, Candidate> build, Map<String, String> also) {
     long shuffling = orElse(seed, ThreadLocalRandom.current().nextLong());
     long order = group.broadcast(shuffling, ROOT);
     var plan = plan(overlaps.size());
-    var news = news(overlaps.size(), plan, order);
+    var progress = progress(overlaps.size(), plan, order);
     var candidates = new ArrayList<Candidate>();
-    try (var _ = Progress.toldElsewhere()) {
+    try (var _ = Progress.reportedElsewhere()) {
       candidates.add(build.apply(Overlap.unfused()));
       for (var overlap : overlaps) {
         candidates.add(build.apply(overlap));
       }
       for (var candidate : candidates) {
-        news.ifPresent(n -> n.verifying(candidates.indexOf(candidate)));
+        progress.ifPresent(n -> n.verifying(candidates.indexOf(candidate)));
         candidate.chain.verify();
       }
-      var study = measure(candidates, plan, order, news, also);
-      news.ifPresent(n -> n.found(study));
+      var study = measure(candidates, plan, order, progress, also);
+      progress.ifPresent(n -> n.found(study));
       return study;
     } finally {
       candidates.reversed().forEach(Candidate::close);
@@ -323,11 +324,11 @@ public final class Tuner {
         : RoundPlan.exactly(repeats);
   }
 
-  /// One rank speaks for all.
-  private Optional<TuningNews> news(int configurations, RoundPlan plan, long order) {
+  /// Returns the reporter of progress on rank 0, and empty on the others.
+  private Optional<TuningProgress> progress(int configurations, RoundPlan plan, long order) {
     return group.rank() == ROOT
         ? Optional.of(
-            new TuningNews(
+            new TuningProgress(
                 RankContext.current().outbox(),
                 "tuner-" + Long.toHexString(order),
                 configurations + 1,
@@ -335,18 +336,18 @@ public final class Tuner {
         : Optional.empty();
   }
 
-  /// @param candidates the unfused reference first
+  /// @param candidates candidates, the unfused reference first
   private Study measure(
       List<Candidate> candidates,
       RoundPlan plan,
       long order,
-      Optional<TuningNews> news,
+      Optional<TuningProgress> progress,
       Map<String, String> also) {
     var entries = new ArrayList<Candidate>();
     entries.add(candidates.getFirst());
     entries.addAll(candidates);
     var rounds = new Rounds(entries, order);
-    var slowest = measureAsPlanned(rounds, plan, entries, news);
+    var slowest = measureAsPlanned(rounds, plan, entries, progress);
     var ofUnfused = readingsOfAllRanks(candidates.getFirst());
     var trials = new ArrayList<Study.Trial>();
     for (int entry = 2; entry < entries.size(); entry++) {
@@ -367,31 +368,32 @@ public final class Tuner {
     return Study.fromJson(group.broadcast(study.toJson(), ROOT));
   }
 
-  /// Rank 0 decides whether to go on; the others follow.
+  /// Measures rounds until rank 0 decides to stop.
   ///
-  /// @return the times of the slowest rank: a row for each entry, a column for each round
+  /// @return times of the slowest rank: one row per entry, one column per round
   private long[][] measureAsPlanned(
-      Rounds rounds, RoundPlan plan, List<Candidate> entries, Optional<TuningNews> news) {
+      Rounds rounds, RoundPlan plan, List<Candidate> entries, Optional<TuningProgress> progress) {
     long startNanos = System.nanoTime();
     long more = group.broadcast(plan.first(), ROOT);
     long[][] slowest;
     do {
       rounds.measure(
-          (int) more, e -> news.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
+          (int) more,
+          e -> progress.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
       slowest = slowestOfAllRanks(rounds.nanos());
       long decided = group.rank() == ROOT ? plan.more(slowest, System.nanoTime() - startNanos) : 0;
       more = group.broadcast(decided, ROOT);
       int all = entries.size() * (slowest[0].length + (int) more);
-      news.ifPresent(n -> n.expecting(all));
+      progress.ifPresent(n -> n.expecting(all));
     } while (more > 0);
     return slowest;
   }
 
-  /// The problem and what it ran on: a configuration without the tuning.
+  /// Problem, ranks, backend, link and memory, as columns: a configuration without the tuning.
   private SequencedMap<String, String> problem(Candidate candidate, Map<String, String> also) {
     var columns = new LinkedHashMap<>(candidate.chain.problem());
     columns.putAll(also);
-    // Studies of earlier versions have no such column, and were all timed one by one.
+    // Studies of earlier versions have no such column; all of them were timed one by one.
     if (form() != Timing.LATENCY) {
       columns.put("timing", form().toString());
     }
@@ -421,7 +423,7 @@ public final class Tuner {
     return Arrays.stream(nanos).boxed().toList();
   }
 
-  /// In the order of its measurements.
+  /// Returns the readings of all ranks, in the order of measurement.
   private List<Reading> readingsOfAllRanks(Candidate candidate) {
     return Reading.together(
         group.gather(ReadingsJson.write(candidate.readings)).stream()
@@ -433,14 +435,14 @@ public final class Tuner {
     if (explicit != null) {
       return explicit;
     }
-    var ways = orElse(methods, DEFAULT_METHODS);
-    if (ways.equals(List.of(Method.BULK)) && (splits != null || streams != null)) {
+    var tried = orElse(methods, DEFAULT_METHODS);
+    if (tried.equals(List.of(Method.BULK)) && (splits != null || streams != null)) {
       throw new BraidException(
           "bulk has 1 split and 1 stream, but %s was given; leave it out, or add a method"
               .formatted(splits != null ? "splits " + splits : "streams " + streams));
     }
     var overlaps = new LinkedHashSet<Overlap>();
-    for (var method : ways) {
+    for (var method : tried) {
       for (var transport : orElse(transports, DEFAULT_TRANSPORTS)) {
         if (method == Method.BULK) {
           overlaps.add(Overlap.bulk().over(transport));
@@ -472,7 +474,7 @@ public final class Tuner {
     private final boolean owned;
     private final List<Reading> readings = new ArrayList<>();
 
-    /// @param owned whether this closes it
+    /// @param owned true if this candidate closes the chain
     Candidate(Overlap overlap, Chain chain, boolean owned) {
       this.overlap = overlap;
       this.chain = chain;
@@ -494,14 +496,14 @@ public final class Tuner {
     public long nanos() {
       int untimed = orElse(warmup, DEFAULT_WARMUP);
       long nanos = chain.time(untimed + 1, form())[untimed];
-      // While the hardware is still as it was.
+      // Before the hardware changes its state.
       readings.add(group.context().backend().reading());
       return nanos;
     }
   }
 
-  private static <T> T orElse(@Nullable T said, T otherwise) {
-    return said == null ? otherwise : said;
+  private static <T> T orElse(@Nullable T value, T otherwise) {
+    return value == null ? otherwise : value;
   }
 
   private static void requireUnset(String name, @Nullable Object value) {
@@ -513,7 +515,7 @@ public final class Tuner {
   private static void requireNoOther(String name, String other, @Nullable Object value) {
     if (value != null) {
       throw new BraidException(
-          "%s says nothing beside %s, which was %s; give one of the two"
+          "%s has no effect beside %s, which was %s; set one of the two"
               .formatted(name, other, value));
     }
   }
@@ -521,7 +523,7 @@ public final class Tuner {
   private void requireNoList(String name) {
     if (explicit != null) {
       throw new BraidException(
-          "%s says nothing beside overlaps, which lists every configuration; put all into overlaps(...)"
+          "%s has no effect beside overlaps, which lists every configuration; put all into overlaps(...)"
               .formatted(name));
     }
   }
@@ -539,11 +541,11 @@ public final class Tuner {
     return values;
   }
 
-  private static int within(String name, int value, int least, int most, int usual) {
+  private static int within(String name, int value, int least, int most, int suggested) {
     if (value < least || value > most) {
       throw new BraidException(
           "%s must be %d..%d but was %d; try %s(%d)"
-              .formatted(name, least, most, value, name, usual));
+              .formatted(name, least, most, value, name, suggested));
     }
     return value;
   }

@@ -186,7 +186,7 @@ class CapabilitiesPageTest {
     return found.group(1);
   }
 
-  /// Every test method named after a row, as `Class.method`.
+  /// Returns every test method named after a row, as `Class.method`.
   private static Set<String> tests() throws Exception {
     List<Path> files;
     try (var all = Files.walk(CLASSES)) {

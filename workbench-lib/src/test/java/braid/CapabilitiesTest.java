@@ -14,7 +14,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-/// What the table says of GPUs, where no GPU is needed to know it.
+/// The table's rows for GPUs, as far as no GPU is needed to check them.
 class CapabilitiesTest {
   private static final List<CollectiveRow> ROWS = Capabilities.collectivesOf("cuda");
 
@@ -30,7 +30,8 @@ class CapabilitiesTest {
     assertThat(Capabilities.of("cuda"))
         .hasSameSizeAs(Capabilities.host())
         .allMatch(
-            row -> row.supported() == Capabilities.hole(row.pattern(), row.method()).isEmpty())
+            row ->
+                row.supported() == Capabilities.unsupported(row.pattern(), row.method()).isEmpty())
         .allMatch(row -> row.supported() ? !row.engine().isEmpty() : !row.note().isEmpty());
   }
 

@@ -89,9 +89,9 @@ class CollectivesRefusedTest {
           var ofPair = Collectives.on(pair);
           pair.close();
           refused(
-              "group `pair` is closed; ask for it again with subset(...)",
+              "group `pair` is closed; get it again with subset(...)",
               () -> ofPair.allReduce(other));
-          refused("group `pair` is closed; ask for it again with subset(...)", ofPair::barrier);
+          refused("group `pair` is closed; get it again with subset(...)", ofPair::barrier);
           var again = Collectives.on(world.subset("pair", 0, 1));
           refused(
               "all-reduce in group `pair`: tensors must be of the group but `other` is of group"
@@ -121,18 +121,18 @@ class CollectivesRefusedTest {
                   + " itself; send before it receives",
               () -> comm.receive(x, world.rank()));
           refused(
-              "over was to be said but these collectives go workers already; say one of over,"
+              "over was called but these collectives use workers already; call one of over,"
                   + " pushing and by, once",
               () -> comm.over(Transport.WORKERS).over(Transport.COPY_ENGINE));
           refused(
-              "workers are for collectives over workers but these go over copy_engine; say"
+              "workers are for collectives over workers but these go over copy_engine; call"
                   + " over(WORKERS) first",
               () -> comm.workers(2));
           refused(
               "workers must be 1..128 but was 0; try workers(1)",
               () -> comm.over(Transport.WORKERS).workers(0));
           refused(
-              "workers were said already: 2; say them once",
+              "workers were set already: 2; set them once",
               () -> comm.over(Transport.WORKERS).workers(2).workers(3));
           refused(
               "profile needs 1 or more iterations but was given 0; try profile(10)",
@@ -150,31 +150,31 @@ class CollectivesRefusedTest {
           var x = tensor(world, "x", 2);
           var y = tensor(world, "y", 2);
           refused(
-              "all-reduce in group `world`: there is none by pushing in native memory (`x`): sums are"
-                  + " fetched by whoever adds them; say over(COPY_ENGINE)",
+              "all-reduce in group `world`: not available by pushing in native memory (`x`): sums are"
+                  + " fetched by the rank that adds them; call over(COPY_ENGINE)",
               () -> pushing.allReduce(x, x));
           refused(
-              "reduce-scatter in group `world`: there is none by pushing in native memory (`x`): sums"
-                  + " are fetched by whoever adds them; say over(COPY_ENGINE)",
+              "reduce-scatter in group `world`: not available by pushing in native memory (`x`): sums"
+                  + " are fetched by the rank that adds them; call over(COPY_ENGINE)",
               () -> pushing.reduceScatter(x));
           refused(
-              "sendReceive in group `world`: there is none by pushing in native memory (`x`): a"
-                  + " message is matched and fetched by its receiver; say over(COPY_ENGINE)",
+              "sendReceive in group `world`: not available by pushing in native memory (`x`): a"
+                  + " message is matched and fetched by its receiver; call over(COPY_ENGINE)",
               () -> pushing.sendReceive(x, 1 - world.rank(), y, 1 - world.rank()));
           refused(
               "set up collectives by nccl in group `world`: rank 0: library nccl needs the cuda"
                   + " backend but the backend is host; use over(COPY_ENGINE) or pushing()",
               () -> comm.by(Library.NCCL));
           refused(
-              "by was to be said but these collectives go pushing already; say one of over, pushing"
+              "by was called but these collectives use pushing already; call one of over, pushing"
                   + " and by, once",
               () -> pushing.by(Library.NVSHMEM));
           refused(
-              "pushing was to be said but these collectives go workers already; say one of over,"
+              "pushing was called but these collectives use workers already; call one of over,"
                   + " pushing and by, once",
               () -> comm.over(Transport.WORKERS).pushing());
           refused(
-              "workers are for collectives over workers but these go over pushing; say over(WORKERS)"
+              "workers are for collectives over workers but these go over pushing; call over(WORKERS)"
                   + " first",
               () -> pushing.workers(2));
           comm.allReduce(x, y);
@@ -222,26 +222,26 @@ class CollectivesRefusedTest {
           var x = tensor(world, "x", 4);
           var large = tensor(world, "large", (1 << 19) + 1);
           refused(
-              "all-gather in group `world`: one-shot is for all-reduces; say it for those alone",
+              "all-gather in group `world`: one-shot is for all-reduces; set it for all-reduces only",
               () -> oneShot.allGather(x));
           refused(
-              "reduce-scatter in group `world`: two-shot is for all-reduces; say it for those alone",
+              "reduce-scatter in group `world`: two-shot is for all-reduces; set it for all-reduces only",
               () -> comm.twoShot().reduceScatter(x));
           refused(
-              "two-shot was to be said but these all-reduces are one-shot already; say one of them,"
+              "two-shot was chosen but these all-reduces are one-shot already; choose one of them,"
                   + " once",
               oneShot::twoShot);
           refused(
-              "one-shot is for all-reduces by copies but these go by nccl, which chooses by itself;"
-                  + " say over(COPY_ENGINE) or over(WORKERS)",
+              "one-shot is for all-reduces by copies but these go by nccl, which chooses its own"
+                  + " algorithm; call over(COPY_ENGINE) or over(WORKERS)",
               () -> oneShot.by(Library.NCCL));
           refused(
-              "all-reduce in group `world`: there is none by pushing in native memory (`x`): sums"
-                  + " are fetched by whoever adds them; say over(COPY_ENGINE)",
+              "all-reduce in group `world`: not available by pushing in native memory (`x`): sums"
+                  + " are fetched by the rank that adds them; call over(COPY_ENGINE)",
               () -> oneShot.pushing().allReduce(x, x));
           refused(
               "all-reduce in group `world`: one-shot in place takes at most 2097152 bytes but"
-                  + " `large` has 2097156; give another tensor for y, or say twoShot()",
+                  + " `large` has 2097156; give another tensor for y, or call twoShot()",
               () -> oneShot.allReduce(large, large));
           oneShot.allReduce(large).close();
           oneShot.barrier();

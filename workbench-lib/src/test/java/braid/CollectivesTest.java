@@ -398,8 +398,8 @@ class CollectivesTest {
               .containsEntry("shape", "3")
               .containsEntry("workers", "2");
           refused(
-              "profile measures what its body makes with the collectives it is given, but no rank"
-                  + " made any; say profile(50, c -> c.allGather(x, y))",
+              "profile measures the collectives that its body calls on its argument, but no rank called"
+                  + " any; try profile(50, c -> c.allGather(x, y))",
               () -> comm.profile(1, c -> {}));
         });
   }

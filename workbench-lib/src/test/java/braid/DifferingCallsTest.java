@@ -279,7 +279,7 @@ class DifferingCallsTest {
     var ops = new Op[ranks];
     Arrays.fill(ops, all[random.nextInt(all.length)]);
     if (random.nextBoolean()) {
-      // One rank, or each.
+      // Differs on one rank, or on each.
       if (random.nextBoolean()) {
         ops[random.nextInt(ranks)] = all[random.nextInt(all.length)];
       } else {
@@ -305,12 +305,15 @@ class DifferingCallsTest {
               int round = i;
               var ops = rounds.get(round);
               boolean agree = ops.stream().distinct().count() == 1;
-              var what = "seed %d, round %d, %s, rank %d".formatted(seed, round, ops, world.rank());
+              var description =
+                  "seed %d, round %d, %s, rank %d".formatted(seed, round, ops, world.rank());
               var failure = failure(() -> player.play(ops.get(world.rank()), round));
               if (agree) {
-                assertThat(failure).as(what).isEmpty();
+                assertThat(failure).as(description).isEmpty();
               } else {
-                assertThat(failure).as(what).containsAnyOf("must make the same", "must agree");
+                assertThat(failure)
+                    .as(description)
+                    .containsAnyOf("must make the same", "must agree");
                 if (ops.contains(Op.RUN_ONE) || ops.contains(Op.RUN_OTHER)) {
                   player.rebuild();
                 }

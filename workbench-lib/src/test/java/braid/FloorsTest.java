@@ -13,7 +13,7 @@ import com.tngtech.archunit.library.dependencies.SliceIdentifier;
 import java.util.ArrayList;
 import java.util.List;
 
-/// An import only ever points down, from floor to floor and within each.
+/// Imports only point down, from floor to floor and within each.
 @AnalyzeClasses(packages = "braid", importOptions = DoNotIncludeTests.class)
 class FloorsTest {
   private record Floor(String name, List<String> packages) {
@@ -75,7 +75,7 @@ class FloorsTest {
     return floors.ensureAllClassesAreContainedInArchitecture();
   }
 
-  /// Each package by itself, also where one's name begins with another's.
+  /// Selects each package alone, also if one's name begins with another's.
   private static final class Packages implements SliceAssignment {
     @Override
     public SliceIdentifier getIdentifierOf(JavaClass type) {

@@ -9,7 +9,8 @@ import java.nio.file.Path;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/// A rank that has joined its group and shares memory, but has multiplied nothing yet, is small.
+/// A rank that has joined its group and shares memory, but has multiplied no matrix yet, uses
+/// little memory.
 class IdleRankTest {
   private static final long MAX_RESIDENT_KIB = 100 * 1024;
 

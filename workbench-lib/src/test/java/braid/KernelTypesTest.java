@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What the kernels are held against is what the host does, to the last bit.
+/// The reference for the kernels is the host's arithmetic, to the last bit.
 class KernelTypesTest {
   private static ElementType same(DType type) {
     return switch (type) {

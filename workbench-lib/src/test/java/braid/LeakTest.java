@@ -12,21 +12,22 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/// Allocating and closing, however often, leaves nothing behind: no file, descriptor, mapping,
-/// thread or name. Counted by the system, in processes that do nothing else.
+/// Allocating and closing leave no file, descriptor, mapping, thread or name behind, however often.
+/// Counted by the system, in processes that do no other work.
 class LeakTest {
   private static final int CYCLES = 10_000;
 
-  /// Every so many cycles memory is new: made, mapped, unmapped; else it comes from the pool.
+  /// Cycles between two new sizes, whose memory is allocated, mapped and unmapped; the others come
+  /// from the pool.
   private static final int CYCLES_A_NEW_SIZE = 10;
 
   private static final int CYCLES_A_TENSOR = 10;
 
-  /// More than the pool keeps idle, so that a size that comes again has been freed.
+  /// More than the pool keeps idle, so that a size that returns has been freed.
   private static final int NEW_SIZES = 200;
 
-  /// What a JVM has more of from one moment to the next: compiler threads, malloc arenas and code
-  /// heaps. A leak of one a cycle would be 10,000, of one a new buffer 1,000.
+  /// Growth of a JVM's own resources over time: compiler threads, malloc arenas and code heaps. A
+  /// leak of one per cycle would be 10,000, of one per new buffer 1,000.
   private static final long SLACK = 250;
 
   @Test
@@ -46,13 +47,13 @@ class LeakTest {
         assertThat(after.mappings()).isLessThan(before.mappings() + SLACK);
         assertThat(after.threads()).isLessThan(before.threads() + SLACK);
       }
-      // Both ways were gone: a new buffer each tenth time, and the pool's otherwise.
+      // Both cases occurred: a new buffer each tenth time, and the pool's otherwise.
       assertThat(lines.get(3))
           .matches("world: .*buffers allocated=1[0-9]{3}, .*buffers reused=[89][0-9]{3}, .*");
     }
   }
 
-  /// What a process holds: files of its session in /dev/shm, open descriptors, mappings of shared
+  /// Resources of a process: files of its session in /dev/shm, open descriptors, mappings of shared
   /// memory, mappings in all, threads, and names of groups.
   record Held(long files, long descriptors, long shared, long mappings, long threads, long names) {
     static Held now() throws IOException {
@@ -93,7 +94,7 @@ class LeakTest {
 
     public static void main(String[] args) throws IOException {
       try (var world = ProcessGroup.world()) {
-        // What is made once, and the pool full of what is made new below.
+        // Allocates everything that exists once, and fills the pool with the sizes used below.
         allocate(world, NEW_SIZES);
         groups(world, 2 * CYCLES_A_TENSOR);
         world.barrier();
@@ -141,7 +142,7 @@ class LeakTest {
 
     private static void report(ProcessGroup world) throws IOException {
       System.out.println(Held.now());
-      // Nobody begins what another would count.
+      // No rank begins while another one counts.
       world.barrier();
     }
   }

@@ -19,7 +19,7 @@ class LocalTensorTest {
     LocalRanks.run(
         2,
         world -> {
-          // Only one rank makes it: nobody waits.
+          // Only one rank allocates it: no rank waits.
           if (world.rank() == 1) {
             try (var x = builder(world, pinned).shape(2, 3).dtype(DType.BF16).allocate()) {
               assertThat(x.isPinned()).isEqualTo(pinned);
@@ -66,9 +66,9 @@ class LocalTensorTest {
           assertThatThrownBy(() -> builder(world, pinned).shape(2, 0))
               .hasMessageContaining("each 1 or more, but was [2, 0]");
           assertThatThrownBy(() -> LocalTensor.on(world).shape(1).shape(1))
-              .hasMessageContaining("shape was said already");
+              .hasMessageContaining("shape was set already");
           assertThatThrownBy(() -> LocalTensor.on(world).pinned().pinned())
-              .hasMessageContaining("pinned was said already");
+              .hasMessageContaining("pinned was set already");
         });
   }
 }

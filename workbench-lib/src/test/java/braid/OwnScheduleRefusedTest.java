@@ -160,7 +160,7 @@ class OwnScheduleRefusedTest {
           assertThatThrownBy(
                   () -> Pipeline.on(world).schedule(right).overlap(Overlap.pipelined(2)).build())
               .hasMessage(
-                  "a schedule decides what an overlap would but both were said (%s); leave one out"
+                  "a schedule replaces an overlap but both were set (%s); leave one out"
                       .formatted(Overlap.pipelined(2)));
           assertThatThrownBy(() -> Pipeline.on(world).schedule(right).gemm(SUMS).build())
               .hasMessage(
@@ -171,11 +171,11 @@ class OwnScheduleRefusedTest {
                   "a pipeline's schedule must be for a problem but is `mine`; begin it with"
                       + " Schedule.on(spec, ranks)");
           assertThatThrownBy(() -> Pipeline.on(world).schedule(right).schedule(right))
-              .hasMessage("schedule was said already: %s; say it once".formatted(right));
+              .hasMessage("schedule was set already: %s; set it once".formatted(right));
           assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).replay().build())
-              .hasMessageStartingWith("replay() is for a schedule of your own but there is none;");
+              .hasMessageStartingWith("replay() is for a schedule of your own but none was set;");
           assertThatThrownBy(() -> Pipeline.on(world).schedule(right).replay().replay())
-              .hasMessageStartingWith("replay was said already");
+              .hasMessageStartingWith("replay was set already");
           assertThatThrownBy(() -> Pipeline.on(world).schedule(right).scales(1, 2).build())
               .hasMessageContaining("scales");
           try (var pipe = OwnSchedule.build(world, right, false)) {

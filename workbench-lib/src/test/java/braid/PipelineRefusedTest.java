@@ -47,10 +47,10 @@ class PipelineRefusedTest {
           assertThatThrownBy(() -> Pipeline.on(world).build())
               .hasMessageStartingWith("gemm is missing");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).gemm(SPEC))
-              .hasMessage("gemm was said already: %s; say it once".formatted(SPEC));
+              .hasMessage("gemm was set already: %s; set it once".formatted(SPEC));
           var how = Overlap.pipelined(2);
           assertThatThrownBy(() -> Pipeline.on(world).overlap(how).overlap(how))
-              .hasMessage("overlap was said already: %s; say it once".formatted(how));
+              .hasMessage("overlap was set already: %s; set it once".formatted(how));
           try (var pipe = Pipeline.on(world).gemm(SPEC).build()) {
             assertThat(pipe.overlap()).isEqualTo(Overlap.defaults());
             assertThatThrownBy(() -> pipe.time(0))
@@ -87,7 +87,7 @@ class PipelineRefusedTest {
                           .gemm(SPEC)
                           .overlap(Overlap.defaults().boundaries(0, 4, 14))
                           .build())
-              .hasMessageEndingWith("there are no rows 12..13");
+              .hasMessageEndingWith("rows 12..13 do not exist");
         });
   }
 
@@ -98,8 +98,7 @@ class PipelineRefusedTest {
         world -> {
           var fp8 = SPEC.dtype(DType.FP8_E4M3);
           assertThatThrownBy(() -> Pipeline.on(world).gemm(fp8).build())
-              .hasMessageStartingWith(
-                  "fp8_e4m3 numbers mean nothing without scales, and none were given");
+              .hasMessageStartingWith("fp8_e4m3 needs scales but none were given");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(SPEC).scales(1, 1).build())
               .hasMessage("scales are for fp8 but the type is fp32; leave them out");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(fp8).scales(0, 1).build())
@@ -151,14 +150,14 @@ class PipelineRefusedTest {
           var wide = SPEC.dtype(DType.FP8_E4M3);
           var narrow = wide.output(DType.FP8_E4M3);
           assertThatThrownBy(() -> Pipeline.on(world).gemm(narrow).build())
-              .hasMessageContaining("say scales(1, 1, 1), or what");
+              .hasMessageContaining("call scales(1, 1, 1), or pass what");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(narrow).scales(2, 1).build())
               .hasMessage(
-                  "an output in fp8_e4m3 needs a scale too but was given scales 2.0 and 1.0; say"
+                  "an output in fp8_e4m3 needs a scale too but was given scales 2.0 and 1.0; call"
                       + " scales(input, weight, output)");
           assertThatThrownBy(() -> Pipeline.on(world).gemm(wide).scales(2, 1, 3).build())
               .hasMessage(
-                  "an output in bf16 takes no scale but was given scales 2.0, 1.0 and 3.0; say"
+                  "an output in bf16 takes no scale but was given scales 2.0, 1.0 and 3.0; call"
                       + " scales(input, weight)");
           for (float wrong :
               new float[] {0, -1, Float.NaN, Float.POSITIVE_INFINITY, Float.MIN_VALUE}) {
@@ -193,7 +192,7 @@ class PipelineRefusedTest {
         world -> {
           var mixed = SPEC.weight(DType.FP8_E5M2);
           assertThatThrownBy(() -> Pipeline.on(world).gemm(mixed).build())
-              .hasMessageStartingWith("fp8_e5m2 numbers mean nothing without scales");
+              .hasMessageStartingWith("fp8_e5m2 needs scales");
           try (var pipe = Pipeline.on(world).gemm(mixed).scales(2, 0.25f).build()) {
             pipe.input().fill(1.125f);
             pipe.weight().fill(3);
@@ -220,7 +219,7 @@ class PipelineRefusedTest {
             assertThatThrownBy(pipe::amax)
                 .hasMessage("an amax is kept for fp8 but the type is fp32; take output() itself");
             assertThatThrownBy(() -> pipe.output(0))
-                .hasMessageEndingWith("say outputInSymmetricMemory() in its overlap");
+                .hasMessageEndingWith("call outputInSymmetricMemory() in its overlap");
           }
           assertThatThrownBy(() -> SPEC.accumulate().gelu())
               .hasMessageStartingWith("accumulate and gelu exclude each other");
@@ -238,7 +237,8 @@ class PipelineRefusedTest {
                   "accumulate adds to what the output holds, and fp8 holds too few digits to be"
                       + " added to; try output(bf16)");
           assertThatThrownBy(() -> Overlap.pipelined(2).workers(2))
-              .hasMessage("workers must be 0 over copy_engine but were 2; say over(WORKERS) first");
+              .hasMessage(
+                  "workers must be 0 over copy_engine but were 2; call over(WORKERS) first");
         });
   }
 

@@ -33,8 +33,8 @@ class PooledMemoryTest {
     return pool.take(Call.of("take", bytes + " bytes"), KIND, bytes);
   }
 
-  private static long count(ProcessGroup group, String what) {
-    return group.counters().getOrDefault(what, -1L);
+  private static long count(ProcessGroup group, String counter) {
+    return group.counters().getOrDefault(counter, -1L);
   }
 
   @Test
@@ -72,7 +72,7 @@ class PooledMemoryTest {
           take(world.pool(), 64).close();
           world.barrier();
           RankContext.current().release("a cell failed");
-          // Rank 0 gets one call further than rank 1.
+          // Rank 0 makes one more call than rank 1.
           if (world.rank() == 0) {
             assertThatThrownBy(() -> take(world.pool(), 64)).isInstanceOf(GroupAborted.class);
           }
@@ -193,7 +193,7 @@ class PooledMemoryTest {
                   .isInstanceOf(AllocationFailed.class)
                   .hasMessageStartingWith("take 20 bytes: no room");
             }
-            // And again once there is room.
+            // Works again once memory is free.
             take(pool, 20).close();
           }
           assertThat(room.leftBytes).isEqualTo(world.rank() == 1 ? 100 : 1000);

@@ -69,7 +69,7 @@ class ProcessGroupTest {
           assertThat(pair.members()).containsExactly(0, 2);
           assertThatThrownBy(() -> world.subset("pair", 0, 1))
               .hasMessage(
-                  "group `pair` is of ranks 0, 2 but was asked for with 0, 1; close it first, or take another name");
+                  "group `pair` is of ranks 0, 2 but was requested with 0, 1; close it first, or use another name");
         });
   }
 
@@ -102,7 +102,7 @@ class ProcessGroupTest {
           pair.close();
           pair.close();
           assertThatThrownBy(pair::barrier)
-              .hasMessage("group `pair` is closed; ask for it again with subset(...)");
+              .hasMessage("group `pair` is closed; get it again with subset(...)");
           assertThatThrownBy(inner::barrier).hasMessageContaining("group `pair.inner` is closed");
           var successor = world.subset("pair", 0, 1);
           assertThat(successor).isNotSameAs(pair);
@@ -122,7 +122,7 @@ class ProcessGroupTest {
           world.close();
           assertThat(closed).containsExactly("second", "first");
           assertThatThrownBy(world::barrier)
-              .hasMessage("group `world` is closed; ask for it again with ProcessGroup.world()");
+              .hasMessage("group `world` is closed; get it again with ProcessGroup.world()");
           ProcessGroup.world().barrier();
         });
   }
@@ -133,7 +133,7 @@ class ProcessGroupTest {
         4,
         world -> {
           var mine = world.subset("of" + world.rank() / 2, world.rank() & ~1, world.rank() | 1);
-          // As many calls as the other group does not make.
+          // Calls that the other group does not make.
           for (int i = 0; i < 10 * (world.rank() / 2); i++) {
             mine.barrier();
           }
@@ -143,7 +143,7 @@ class ProcessGroupTest {
 
   @Test
   void a8AWorldOfOneNeedsNothing() {
-    // No environment says anything here: this JVM is a world of one rank.
+    // No environment is set: this JVM is a world of one rank.
     try (var world = ProcessGroup.world()) {
       assertThat(world.place()).isEqualTo(new Place(0, 1));
       assertThat(world.gather(5L)).containsExactly(5);

@@ -21,8 +21,8 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Ranges as a profiler gets them: ranks load a library in the place of NVTX's, newer than any,
-/// that writes down what is pushed and popped by which thread.
+/// Ranges as a profiler receives them: ranks load a substitute of the NVTX library, newer than any
+/// real one, that records the ranges each thread pushes and pops.
 class ProfilerRangesTest {
   private static final String COUNTING =
       """
@@ -46,7 +46,7 @@ class ProfilerRangesTest {
 
   @TempDir private Path folder;
 
-  /// A folder that looks like a toolkit newer than any, with that library.
+  /// Creates a folder that looks like a toolkit newer than any, with that library.
   private Map<String, String> toolkit(String code) throws Exception {
     var libraries = Files.createDirectories(folder.resolve("cuda-99.0/lib64"));
     var source = Files.writeString(folder.resolve("nvtx.c"), code);
@@ -93,7 +93,8 @@ class ProfilerRangesTest {
     }
   }
 
-  /// Names in the order in which they were pushed; every thread has popped all of its own.
+  /// Returns names in the order in which they were pushed, after checking that every thread has
+  /// popped all of its own.
   private static List<String> balanced(List<String> lines) {
     var names = new ArrayList<String>();
     var open = new HashMap<String, ArrayDeque<String>>();
@@ -120,7 +121,7 @@ class ProfilerRangesTest {
     }
   }
 
-  /// The body of each rank.
+  /// Code of each rank.
   static final class OnRank {
     static final String PIPELINE =
         "braid all-gather-gemm m=8 n=4 k=6 bf16, pipelined splits=2 streams=1 over copy_engine";
@@ -151,7 +152,7 @@ class ProfilerRangesTest {
     }
   }
 
-  /// Runs with a library that lacks what is needed.
+  /// Runs with a library that lacks a required function.
   static final class WithoutRanges {
     private WithoutRanges() {}
 

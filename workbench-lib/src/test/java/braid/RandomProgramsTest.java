@@ -2,7 +2,7 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.internal.selftest.CaseGroup;
+import braid.internal.selftest.CaseContext;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.PipelineCase;
 import braid.internal.selftest.Program;
@@ -50,7 +50,7 @@ class RandomProgramsTest {
     for (int i = 0; i < count; i++) {
       var program = programs(world.size()).draw(seed + i);
       try {
-        program.check(CaseGroup.of(world, MemoryKind.AUTO));
+        program.check(CaseContext.of(world, MemoryKind.AUTO));
       } catch (RuntimeException | Error e) {
         throw new AssertionError(
             "-Dbraid.seed=%d -Dbraid.programs=1, rank %s: %s%n%s"
@@ -105,7 +105,8 @@ class RandomProgramsTest {
   @Test
   void programsAreOfEverything() {
     var parts = drawn(4, 1, 500).stream().flatMap(each -> each.parts().stream()).toList();
-    var pipelines = parts.stream().map(Program.Part::of).flatMap(only(PipelineCase.class)).toList();
+    var pipelines =
+        parts.stream().map(Program.Part::tested).flatMap(only(PipelineCase.class)).toList();
     var supported = Capabilities.host().stream().filter(Capabilities.Row::supported).toList();
     assertThat(pipelines)
         .extracting(each -> each.what() + each.method() + each.over())
@@ -126,17 +127,19 @@ class RandomProgramsTest {
     assertThat(pipelines).anyMatch(each -> each.factor() > 1);
     assertThat(pipelines).extracting(each -> each.spec().m()).contains(1, 7, 13, 97);
     var collectives =
-        parts.stream().map(Program.Part::of).flatMap(only(CollectiveCase.class)).toList();
-    assertThat(collectives).extracting(CollectiveCase::made).contains(CollectiveCase.What.values());
+        parts.stream().map(Program.Part::tested).flatMap(only(CollectiveCase.class)).toList();
     assertThat(collectives)
-        .extracting(CollectiveCase::way)
+        .extracting(CollectiveCase::operation)
+        .contains(CollectiveCase.Operation.values());
+    assertThat(collectives)
+        .extracting(CollectiveCase::route)
         .contains(
-            CollectiveCase.Way.COPY_ENGINE,
-            CollectiveCase.Way.ONE_WORKER,
-            CollectiveCase.Way.TWO_WORKERS,
-            CollectiveCase.Way.PUSHING);
-    assertThat(parts.stream().map(Program.Part::of).flatMap(only(ViewCase.class))).isNotEmpty();
-    assertThat(parts.stream().map(Program.Part::of).flatMap(only(RefusedCase.class)))
+            CollectiveCase.Route.COPY_ENGINE,
+            CollectiveCase.Route.ONE_WORKER,
+            CollectiveCase.Route.TWO_WORKERS,
+            CollectiveCase.Route.PUSHING);
+    assertThat(parts.stream().map(Program.Part::tested).flatMap(only(ViewCase.class))).isNotEmpty();
+    assertThat(parts.stream().map(Program.Part::tested).flatMap(only(RefusedCase.class)))
         .extracting(RefusedCase::mistake)
         .containsAll(RefusedCase.possible());
     assertThat(parts.stream().collect(Collectors.groupingBy(Program.Part::ranks)))

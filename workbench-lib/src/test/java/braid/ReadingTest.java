@@ -38,7 +38,7 @@ class ReadingTest {
         2,
         world ->
             assertThat(world.gather(ReadingsJson.write(all)))
-                .allMatch(told -> ReadingsJson.read(told).equals(all)));
+                .allMatch(json -> ReadingsJson.read(json).equals(all)));
     assertThat(ReadingsJson.read(ReadingsJson.write(List.of()))).isEmpty();
   }
 

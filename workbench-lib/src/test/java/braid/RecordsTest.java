@@ -19,13 +19,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Problems, tunings, links and types: what they say of themselves and what they refuse.
+/// Problems, tunings, links and types: their text and their rules.
 class RecordsTest {
   @Test
   void defaultsAreThoseThatAreDocumented() {
-    // A default that changes silently changes everybody's timings: change this test with it, and
-    // the
-    // changelog.
+    // A changed default changes every user's timings: change this test with it, and the changelog.
     assertThat(Overlap.defaults())
         .isEqualTo(
             new Overlap(

@@ -13,15 +13,15 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What is asked of symmetric memory, row by row (A1 to A9, and C4 of pooled buffers), as far as
-/// the host backend can show it.
+/// Requirements on symmetric memory, row by row (A1 to A9, and C4 of pooled buffers), as far as the
+/// host backend can show them.
 class SeedsATest {
   private static SymmetricTensor allocate(ProcessGroup group, String name, long... shape) {
     return SymmetricTensor.on(group).shape(shape).name(name).allocate();
   }
 
-  private static long count(ProcessGroup group, String what) {
-    return group.counters().getOrDefault(what, -1L);
+  private static long count(ProcessGroup group, String counter) {
+    return group.counters().getOrDefault(counter, -1L);
   }
 
   @ParameterizedTest
@@ -106,7 +106,7 @@ class SeedsATest {
         world ->
             assertThatThrownBy(() -> allocate(world, "x"))
                 .hasMessage(
-                    "shape needs 1 or more sizes but has none; say shape(1) for one number"));
+                    "shape needs 1 or more sizes but has none; call shape(1) for one number"));
   }
 
   @Test
@@ -144,11 +144,11 @@ class SeedsATest {
           pair.close();
           assertThat(registry.names()).containsExactly("world");
           var closed =
-              "symmetric tensor `x` was closed with its group `pair.inner`; ask for the group and"
-                  + " allocate it again";
+              "symmetric tensor `x` was closed with its group `pair.inner`; get the group and allocate"
+                  + " it again";
           assertThatThrownBy(x::local).hasMessage(closed);
           assertThatThrownBy(() -> view.get(0)).hasMessage(closed);
-          // The next of that name is another, which knows nothing of it.
+          // The next group of that name is new and independent.
           try (var successor = world.subset("pair", 0, 1)) {
             var y = allocate(successor, "x", 2);
             assertThat(y.local().toFloats()).containsOnly(0);
@@ -183,7 +183,7 @@ class SeedsATest {
     LocalRanks.run(
         3,
         world -> {
-          // The group's first memory also makes the board of its calls.
+          // The group's first allocation also creates the board of its calls.
           allocate(world, "first", 1).close();
           assertThat(world.counters())
               .containsEntry("rendezvous", 2L)
@@ -288,11 +288,11 @@ class SeedsATest {
           for (int round = 1; round <= 50; round++) {
             try (var x = allocate(world, "x", 1000)) {
               assertThat(x.all().toFloats()).containsOnly(0);
-              // Before anybody goes on, all must have looked.
+              // All ranks must have looked before any continues.
               world.barrier();
               x.local().fill(round);
               world.barrier();
-              // Nobody waits after this: the fast close what the slow still read.
+              // No rank waits after this: fast ranks close memory that slow ones still read.
               assertThat(x.on((world.rank() + round) % world.size()).toFloats())
                   .containsOnly(round);
             }

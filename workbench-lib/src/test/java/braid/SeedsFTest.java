@@ -2,7 +2,7 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import braid.internal.selftest.CaseGroup;
+import braid.internal.selftest.CaseContext;
 import braid.internal.selftest.MemoryCase;
 import braid.model.DType;
 import braid.model.MemoryKind;
@@ -27,11 +27,11 @@ class SeedsFTest {
               if (kind == MemoryKind.NATIVE) {
                 for (var each : MemoryCase.table()) {
                   if (each.dtype() == dtype) {
-                    each.check(CaseGroup.of(world, kind));
+                    each.check(CaseContext.of(world, kind));
                   }
                 }
               } else {
-                // What the host does not have it refuses by name.
+                // The host refuses unavailable kinds by name.
                 assertThat(Capabilities.hostCollectives())
                     .filteredOn(row -> row.kind() == kind)
                     .noneMatch(Capabilities.CollectiveRow::supported);
@@ -69,12 +69,13 @@ class SeedsFTest {
           for (var kind : Capabilities.kinds()) {
             var rows =
                 report.rows().stream()
-                    .filter(row -> row.way().memory().equals(kind.toString()))
+                    .filter(row -> row.configuration().memory().equals(kind.toString()))
                     .filter(
                         row ->
                             row.outcome() == SelfTest.Outcome.NOT_AVAILABLE
-                                ? row.way().what().equals(SelfTest.Way.ANY) && !row.said().isEmpty()
-                                : row.way().what().equals("symmetric tensor"))
+                                ? row.configuration().what().equals(SelfTest.Configuration.ANY)
+                                    && !row.said().isEmpty()
+                                : row.configuration().what().equals("symmetric tensor"))
                     .toList();
             assertThat(rows).as(kind.toString()).hasSize(1);
             finds.incrementAndGet();

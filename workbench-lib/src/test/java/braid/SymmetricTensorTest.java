@@ -60,7 +60,7 @@ class SymmetricTensorTest {
         world -> {
           var tensor = SymmetricTensor.on(world);
           assertThatThrownBy(tensor::allocate)
-              .hasMessage("shape is missing; say shape(rows, columns) before allocate()");
+              .hasMessage("shape is missing; call shape(rows, columns) before allocate()");
           assertThatThrownBy(() -> tensor.shape())
               .hasMessageStartingWith("shape needs 1 or more sizes but has none");
           assertThatThrownBy(() -> tensor.shape(4, 0))
@@ -71,7 +71,7 @@ class SymmetricTensorTest {
           assertThatThrownBy(tensor::allocate)
               .hasMessageEndingWith("must be less than 2^63 bytes; is it in elements?");
           assertThatThrownBy(() -> tensor.shape(1))
-              .hasMessage("shape was said already: [9223372036854775807, 2]; say it once");
+              .hasMessage("shape was set already: [9223372036854775807, 2]; set it once");
         });
   }
 

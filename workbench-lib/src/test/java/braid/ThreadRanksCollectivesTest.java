@@ -1,16 +1,16 @@
 package braid;
 
-import static braid.internal.selftest.CollectiveCase.What.ALL_GATHER;
-import static braid.internal.selftest.CollectiveCase.What.ALL_REDUCE;
-import static braid.internal.selftest.CollectiveCase.What.ALL_REDUCE_IN_PLACE;
-import static braid.internal.selftest.CollectiveCase.What.ALL_TO_ALL;
-import static braid.internal.selftest.CollectiveCase.What.BROADCAST;
-import static braid.internal.selftest.CollectiveCase.What.REDUCE_SCATTER;
+import static braid.internal.selftest.CollectiveCase.Operation.ALL_GATHER;
+import static braid.internal.selftest.CollectiveCase.Operation.ALL_REDUCE;
+import static braid.internal.selftest.CollectiveCase.Operation.ALL_REDUCE_IN_PLACE;
+import static braid.internal.selftest.CollectiveCase.Operation.ALL_TO_ALL;
+import static braid.internal.selftest.CollectiveCase.Operation.BROADCAST;
+import static braid.internal.selftest.CollectiveCase.Operation.REDUCE_SCATTER;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.internal.selftest.CollectiveCase;
-import braid.internal.selftest.CollectiveCase.Way;
-import braid.internal.selftest.CollectiveCase.What;
+import braid.internal.selftest.CollectiveCase.Operation;
+import braid.internal.selftest.CollectiveCase.Route;
 import braid.model.DType;
 import braid.model.Place;
 import braid.natives.kernels.Integers;
@@ -44,7 +44,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
         world -> {
           var mine = world.rank() % 2 == 0 ? world.subset("even", 0, 2) : world.subset("odd", 1, 3);
           CollectiveCase.supported(CollectiveCase.table(), Capabilities.hostCollectives()).stream()
-              .filter(each -> each.way() != Way.ONE_WORKER)
+              .filter(each -> each.route() != Route.ONE_WORKER)
               .forEach(each -> Contract.hold(each, mine));
         });
   }
@@ -73,8 +73,9 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
   /// barriers between them; every rank computes the contents of all ranks' tensors.
   private static void sequence(ProcessGroup group, SplittableRandom random) {
     var dtype = any(List.of(DType.values()), random);
-    var comm = any(List.of(Way.COPY_ENGINE, Way.ONE_WORKER, Way.TWO_WORKERS), random).of(group);
-    var moving = random.nextBoolean() ? comm : Way.PUSHING.of(group);
+    var comm =
+        any(List.of(Route.COPY_ENGINE, Route.ONE_WORKER, Route.TWO_WORKERS), random).of(group);
+    var moving = random.nextBoolean() ? comm : Route.PUSHING.of(group);
     int ranks = group.size();
     int rows = 1 + random.nextInt(5);
     try (var small = tensor(group, dtype, rows);
@@ -168,7 +169,7 @@ class ThreadRanksCollectivesTest extends CollectivesContract {
       }
     }
 
-    void collective(What what, int root, int x, int y) {
+    void collective(Operation what, int root, int x, int y) {
       var brought = List.copyOf(values.get(x));
       for (int rank = 0; rank < group.size(); rank++) {
         var place = new Place(rank, group.size());

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 class TunerTest {
   private static final GemmSpec SMALL = GemmSpec.allGatherGemm(24, 16, 8);
 
-  /// Keeps what a rank sends, in order.
+  /// Records the output of a rank, in order.
   private record Kept(
       ConcurrentLinkedQueue<MimeBundle> published, ConcurrentLinkedQueue<String> shown)
       implements Outbox {
@@ -76,7 +76,7 @@ class TunerTest {
     assertThat(study.ranks()).isEqualTo(3);
     assertThat(study.problem()).containsEntry("m", "24").containsEntry("backend", "host");
     assertThat(study.problem()).doesNotContainKeys("splits", "method");
-    // The host tells nothing of its clocks.
+    // The host does not report its clocks.
     assertThat(study.unfusedReadings()).isEmpty();
     assertThat(study.trials()).allMatch(trial -> trial.readings().isEmpty());
     assertThat(study.doubts()).isEmpty();
@@ -93,9 +93,11 @@ class TunerTest {
           Tuner.on(world).gemm(SMALL).splits(2).repeats(6).run();
         });
 
-    var told = List.copyOf(ofRanks.get(0).shown());
-    assertThat(told.getFirst()).startsWith("display tuner-").contains("verifying 2 configurations");
-    assertThat(told.getLast()).startsWith("update tuner-").contains("tuning 18/18 · done");
+    var shown = List.copyOf(ofRanks.get(0).shown());
+    assertThat(shown.getFirst())
+        .startsWith("display tuner-")
+        .contains("verifying 2 configurations");
+    assertThat(shown.getLast()).startsWith("update tuner-").contains("tuning 18/18 · done");
     assertThat(ofRanks.get(0).published())
         .filteredOn(b -> b.data().containsKey(StudyJson.MIME))
         .hasSize(1);
@@ -113,7 +115,7 @@ class TunerTest {
           if (world.rank() == 0) {
             RankContext.current().outbox(kept);
           }
-          // Only rank 0's clock counts, whatever the others were told.
+          // Only rank 0's clock and budget count.
           var budget = Duration.ofMillis(world.rank() == 0 ? 400 : 86_400_000);
           studies.add(Tuner.on(world).gemm(SMALL).splits(1, 2).budget(budget).run());
         });
@@ -140,7 +142,7 @@ class TunerTest {
     LocalRanks.run(
         2,
         world -> {
-          // whatever the others say: rank 0's holds
+          // rank 0's seed applies to all ranks
           long seed = 41L + world.rank();
           var study = Tuner.on(world).gemm(SMALL).splits(2).repeats(6).seed(seed).run();
           assertThat(study.seed()).isEqualTo(41);
@@ -299,7 +301,7 @@ class TunerTest {
               .hasMessageStartingWith("overlaps lists every configuration, so splits, streams,");
           assertThatThrownBy(
                   () -> Tuner.on(world).overlaps(Overlap.ring()).transports(Transport.WORKERS))
-              .hasMessageStartingWith("transports says nothing beside overlaps");
+              .hasMessageStartingWith("transports has no effect beside overlaps");
           assertThatThrownBy(() -> Tuner.on(world).overlaps(Overlap.ring(), Overlap.ring()))
               .hasMessageStartingWith("overlaps must be one or more different values but were (");
           assertThatThrownBy(() -> Tuner.on(world).overlaps(Overlap.unfused()))
@@ -310,10 +312,10 @@ class TunerTest {
           assertThatThrownBy(() -> Tuner.on(world).repeats(5))
               .hasMessage("repeats must be 6..10000 but was 5; try repeats(12)");
           assertThatThrownBy(() -> Tuner.on(world).repeats(6).budget(Duration.ofSeconds(1)))
-              .hasMessage("budget says nothing beside repeats, which was 6; give one of the two");
+              .hasMessage("budget has no effect beside repeats, which was 6; set one of the two");
           assertThatThrownBy(() -> Tuner.on(world).budget(Duration.ofSeconds(1)).repeats(6))
               .hasMessage(
-                  "repeats says nothing beside budget, which was PT1S; give one of the two");
+                  "repeats has no effect beside budget, which was PT1S; set one of the two");
           assertThatThrownBy(() -> Tuner.on(world).budget(Duration.ofSeconds(-1)))
               .hasMessage(
                   "budget must be 0 s..86400 s but was PT-1S; try budget(Duration.ofSeconds(20))");

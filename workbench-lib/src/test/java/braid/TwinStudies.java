@@ -13,14 +13,14 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 
-/// How often a study on real ranks calls one of equal configurations better, which must be at most
+/// Counts studies on real ranks that call one of equal configurations better, which must be at most
 /// 5%: `TwinStudies [STUDIES [BUDGET_MILLIS [M]]]`, by default 100 studies on 2 thread ranks of the
-/// host backend with 1 s each. It exits with 1 if there are more.
+/// host backend with 1 s each. Exits with 1 if there are more.
 ///
-/// The twins do the same work and are spelled differently: even boundaries are the default, and of
-/// two ranks the next one is the previous one. Every study is judged twice: as it was measured, and
-/// with two of the twins in the place of the unfused reference, so that any configuration that
-/// beats the reference is a wrong verdict too.
+/// The twins do the same work under different settings: even boundaries are the default, and of two
+/// ranks the next one is the previous one. Every study is judged twice: as measured, and with two
+/// of the twins in place of the unfused reference, so that any configuration that beats the
+/// reference is a wrong verdict too.
 public final class TwinStudies {
   private static final int RANKS = 2;
   private static final int CHUNKS = 4;

@@ -1,4 +1,4 @@
-/// Tests of what a notebook says.
+/// Tests of the API that notebooks use.
 @NullMarked
 package braid;
 

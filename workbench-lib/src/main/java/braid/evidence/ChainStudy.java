@@ -12,18 +12,18 @@ import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
-/// Tunings found for the pipelines of a chain, and the measurements that they were found by: a
-/// study of the whole chain's time for each pipeline that was tuned.
+/// Tunings found for the pipelines of a chain, and their measurements: one study of the whole
+/// chain's time per tuned pipeline.
 ///
-/// @param overlaps of all pipelines of the chain, in their order
+/// @param overlaps overlaps of all pipelines of the chain, in order
 public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements Displayable {
   private static final double NANOS_PER_MILLI = 1e6;
 
-  /// One pipeline's share.
+  /// Result for one pipeline.
   ///
-  /// @param pipeline its number, from 1 on
-  /// @param study of the chain with each of its tunings, beside the chain with this pipeline
-  ///   unfused
+  /// @param pipeline number of the pipeline, from 1
+  /// @param study study of the chain with each tuning of this pipeline, beside the chain with this
+  ///   pipeline unfused
   public record Tuned(int pipeline, String problem, Study study) {}
 
   public ChainStudy {
@@ -34,7 +34,7 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
     }
   }
 
-  /// A row for each pipeline that was tuned.
+  /// Returns one row per tuned pipeline.
   public Table table() {
     var pipeline = StringColumn.create("pipeline");
     var problem = StringColumn.create("problem");
@@ -51,7 +51,7 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
     return Table.create("chain", pipeline, problem, best, time, unfused);
   }
 
-  /// One line for each pipeline that was tuned.
+  /// Returns one line per tuned pipeline.
   public String headline() {
     return tuned.stream()
         .map(

@@ -29,22 +29,22 @@ import tech.tablesaw.api.IntColumn;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
-/// Two studies of one problem, configuration by configuration: is the second as fast as the first?
+/// Two studies of one problem, compared by configuration: is the second as fast as the first?
 ///
-/// Two studies share no rounds, so times are compared each with each; the intervals of all rows
-/// hold together with 95% confidence, however many there are. Where times depend on those of the
-/// rounds before, they count as fewer. The difference is that of the two medians, so it agrees with
-/// the times beside it. A row is `SLOW` or `FAST` where its interval lies beyond the threshold
-/// *and* it differs by more than the margin: the threshold, or the noise floor of either study if
-/// that is more. It is `SAME` where the whole interval lies within the margin and the margin is
-/// small enough for that to say something, else `UNDECIDED`.
+/// Two studies share no rounds, so every time of one is compared with every time of the other; the
+/// intervals of all rows hold together with 95% confidence, however many there are. Times that
+/// depend on those of earlier rounds count as fewer samples. The difference is that of the two
+/// medians, so it agrees with the times beside it. A row is `SLOW` or `FAST` if its interval lies
+/// beyond the threshold *and* it differs by more than the margin: the threshold, or the noise floor
+/// of either study if that is larger. It is `SAME` if the whole interval lies within the margin and
+/// the margin is small enough for the statement to mean anything, else `UNDECIDED`.
 ///
-/// @param setting what was tuned where, in one line
-/// @param rows the unfused reference first, then what both studies have
-/// @param threshold the share within which a difference does not matter
-/// @param noise the larger noise floor of the two, or the larger drift within one of them
-/// @param differing where they were not measured alike: another link, for example
-/// @param unmatched what only one of them has
+/// @param setting problem and machine, in one line
+/// @param rows the unfused reference first, then the configurations of both studies
+/// @param threshold share within which a difference does not matter
+/// @param noise larger noise floor of the two studies, or the larger drift within one of them
+/// @param differing differences of the machines: another link, for example
+/// @param unmatched configurations of only one study
 public record Comparison(
     String setting,
     List<Row> rows,
@@ -53,22 +53,22 @@ public record Comparison(
     List<String> differing,
     List<String> unmatched)
     implements Displayable {
-  /// Nobody wants to hear of less. What two starts of the very same program differ by, no round of
-  /// either shows.
+  /// Default threshold. Two starts of the same program can differ by almost this share, which the
+  /// rounds within a start cannot show.
   public static final double DEFAULT_THRESHOLD = 0.03;
 
-  /// With more noise than that nothing is called the same.
+  /// Largest margin at which two times are called the same.
   public static final double MOST_MARGIN_OF_SAME = 0.10;
 
-  /// Chance alone must hardly ever be taken for a drift: that would hide real differences.
+  /// Confidence required for a drift: a false drift would hide real differences.
   private static final double SURE_OF_DRIFT = 0.999;
 
   private static final double NANOS_PER_MILLI = 1e6;
 
-  /// What says where a problem was solved, not which.
-  private static final Set<String> WHERE = Set.of("backend", "link", "memory");
+  /// Columns that describe the machine, not the problem.
+  private static final Set<String> MACHINE_COLUMNS = Set.of("backend", "link", "memory");
 
-  /// How the second time stands to the first.
+  /// Verdict on the second time against the first.
   public enum Verdict {
     SAME,
     FAST,
@@ -78,11 +78,11 @@ public record Comparison(
 
   /// One configuration in both studies.
   ///
-  /// @param firstNanos the median
-  /// @param secondNanos the median
-  /// @param difference the share by which the second median is longer
-  /// @param moreRounds about how many more rounds in each study would decide it; none where it is
-  ///   decided, or where no number of rounds that can be measured would do
+  /// @param firstNanos median of the first study
+  /// @param secondNanos median of the second study
+  /// @param difference share by which the second median is longer
+  /// @param moreRounds approximate number of additional rounds in each study that would decide;
+  ///   empty if decided, or if no measurable number of rounds would
   public record Row(
       String configuration,
       double firstNanos,
@@ -101,8 +101,10 @@ public record Comparison(
     return of(first, second, DEFAULT_THRESHOLD);
   }
 
-  /// @param threshold the share within which a difference does not matter, for example 0.03
-  /// @throws BraidException where the studies are of different problems, or share no configuration
+  /// Compares two studies.
+  ///
+  /// @param threshold share within which a difference does not matter, for example 0.03
+  /// @throws BraidException if the studies are of different problems, or share no configuration
   public static Comparison of(Study first, Study second, double threshold) {
     if (!(threshold >= 0 && threshold < 1)) {
       throw new BraidException(
@@ -143,7 +145,7 @@ public record Comparison(
         first.setting(), rows, threshold, noise, differing(first, second), unmatched);
   }
 
-  /// Whether they answer one question, wherever they were asked it.
+  /// Returns true if both studies are of one problem, on whatever machine.
   public static boolean alike(Study first, Study second) {
     return unlike(first, second).isEmpty();
   }
@@ -170,11 +172,11 @@ public record Comparison(
   }
 
   private static List<String> differences(
-      SequencedMap<String, String> first, SequencedMap<String, String> second, boolean where) {
+      SequencedMap<String, String> first, SequencedMap<String, String> second, boolean ofMachine) {
     var names = new LinkedHashSet<>(first.keySet());
     names.addAll(second.keySet());
     return names.stream()
-        .filter(name -> WHERE.contains(name) == where)
+        .filter(name -> MACHINE_COLUMNS.contains(name) == ofMachine)
         .filter(name -> !Objects.equals(first.get(name), second.get(name)))
         .map(
             name ->
@@ -184,8 +186,8 @@ public record Comparison(
         .toList();
   }
 
-  /// How much the reference's time changed within the study, if it did: what a machine does within
-  /// a run it may do between two.
+  /// Returns how much the reference's time changed within the study, if it did: a machine that
+  /// changes within a run may change between two.
   private static double drift(Study study) {
     var unfused = unfused(study);
     int half = unfused.length / 2;
@@ -201,7 +203,7 @@ public record Comparison(
     return drifts ? 2 * Math.abs(change.value()) : 0;
   }
 
-  /// The unfused reference's time is the mean of its two in a round.
+  /// Returns the unfused reference's time per round: the mean of its two.
   private static double[] unfused(Study study) {
     var unfused = new double[study.repeats()];
     for (int round = 0; round < unfused.length; round++) {
@@ -250,8 +252,8 @@ public record Comparison(
     return new Row(name, before, after, difference, verdict, more);
   }
 
-  /// An interval, and the noise floor, are as much narrower as the square root of the number of
-  /// rounds is larger; a drift remains.
+  /// Intervals and the noise floor shrink with the square root of the number of rounds; a drift
+  /// remains.
   private static OptionalInt moreRounds(
       Estimate difference,
       int rounds,
@@ -287,8 +289,8 @@ public record Comparison(
       return Verdict.FAST;
     }
     boolean within = difference.low() >= -margin && difference.high() <= margin;
-    boolean says = margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
-    return within && says ? Verdict.SAME : Verdict.UNDECIDED;
+    boolean meaningful = margin <= Math.max(threshold, MOST_MARGIN_OF_SAME);
+    return within && meaningful ? Verdict.SAME : Verdict.UNDECIDED;
   }
 
   private static String name(Overlap how, SequencedSet<String> varying) {
@@ -308,12 +310,12 @@ public record Comparison(
         .map(how -> "%s only in the %s".formatted(name(how, varying), which));
   }
 
-  /// What a difference must exceed to count.
+  /// Returns the difference above which a change counts.
   public double margin() {
     return Math.max(threshold, noise);
   }
 
-  /// Slow where any row is, else fast where any is, else undecided where any is.
+  /// Returns slow if any row is, else fast if any is, else undecided if any is.
   public Verdict verdict() {
     return Stream.of(Verdict.SLOW, Verdict.FAST, Verdict.UNDECIDED)
         .filter(verdict -> count(verdict) > 0)
@@ -325,13 +327,13 @@ public record Comparison(
     return rows.stream().filter(row -> row.verdict() == verdict).count();
   }
 
-  /// For example "SLOW: 1 of 4 configurations is slower, splits=4 by 9.8%; within ±3.0% nothing is
-  /// told apart".
+  /// Returns the finding in one line, for example "SLOW: of 4 configurations 1 slower (splits=4 by
+  /// 9.8%), 3 the same (margin ±3.0%)".
   public String headline() {
     var parts = new ArrayList<String>();
-    told(Verdict.SLOW, "slower", Comparator.<Row>comparingDouble(r -> -r.difference().value()))
+    mention(Verdict.SLOW, "slower", Comparator.<Row>comparingDouble(r -> -r.difference().value()))
         .ifPresent(parts::add);
-    told(Verdict.FAST, "faster", Comparator.<Row>comparingDouble(r -> r.difference().value()))
+    mention(Verdict.FAST, "faster", Comparator.<Row>comparingDouble(r -> r.difference().value()))
         .ifPresent(parts::add);
     if (count(Verdict.SAME) > 0) {
       parts.add(count(Verdict.SAME) + " the same");
@@ -365,7 +367,7 @@ public record Comparison(
             more.length < undecided.size() ? " " + more.length + " of the undecided" : "");
   }
 
-  private Optional<String> told(Verdict verdict, String word, Comparator<Row> most) {
+  private Optional<String> mention(Verdict verdict, String word, Comparator<Row> most) {
     return rows.stream()
         .filter(row -> row.verdict() == verdict)
         .min(most)
@@ -380,7 +382,8 @@ public record Comparison(
                         count(verdict) > 1 ? ", the most" : ""));
   }
 
-  /// A reference that changed too says that the machine did, or what all configurations stand on.
+  /// Notes a change of the reference too: then the machine changed, or something that all
+  /// configurations depend on.
   private String reference() {
     var unfused = rows.getFirst().verdict();
     boolean changed = unfused == Verdict.SLOW || unfused == Verdict.FAST;
@@ -416,7 +419,7 @@ public record Comparison(
         setting, configuration, first, second, difference, low, high, verdicts, more);
   }
 
-  /// The table as text, with what has to be known beside it.
+  /// The table as text, with notes.
   @Override
   public String toString() {
     var lines = new ArrayList<String>();

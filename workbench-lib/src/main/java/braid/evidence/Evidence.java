@@ -5,14 +5,14 @@ import java.util.SequencedMap;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
 
-/// Something measured that can be saved by [Runs] and looked at again where there are no ranks.
+/// A measurement that [Runs] can save and show again without ranks.
 public sealed interface Evidence extends Displayable permits ProfileSet, Study {
-  /// What was found, in one line.
+  /// Returns the finding in one line.
   String headline();
 
-  /// Every table there is, by name.
+  /// Returns all tables, by name.
   SequencedMap<String, Table> tables();
 
-  /// Every chart there is, by name.
+  /// Returns all charts, by name.
   SequencedMap<String, JFreeChart> charts();
 }

@@ -35,11 +35,11 @@ import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.Table;
 import tech.tablesaw.columns.Column;
 
-/// What all ranks measured for one configuration, in the order of their ranks. An iteration lasts
-/// as long as its slowest rank took.
+/// Profiles of all ranks for one configuration, by rank. An iteration's time is that of its slowest
+/// rank.
 public record ProfileSet(List<Profile> profiles) implements Evidence {
 
-  /// Times of an iteration, each that of its slowest rank.
+  /// Times of an iteration, each of its slowest rank.
   public record Summary(
       int ranks, int iterations, double medianNanos, double p10Nanos, double p90Nanos) {
     @Override
@@ -96,11 +96,11 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     }
   }
 
-  private static void requireSame(String what, Profile a, Object ofA, Profile b, Object ofB) {
+  private static void requireSame(String property, Profile a, Object ofA, Profile b, Object ofB) {
     if (!ofA.equals(ofB)) {
       throw new BraidException(
           "profiles of one set must agree in %s but rank %d has %s and rank %d has %s"
-              .formatted(what, a.place().rank(), ofA, b.place().rank(), ofB));
+              .formatted(property, a.place().rank(), ofA, b.place().rank(), ofB));
     }
   }
 
@@ -116,18 +116,18 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return profiles.getFirst().configuration();
   }
 
-  /// How far spans of two ranks may be out of place against each other, at worst.
+  /// Returns the largest error of position between spans of two ranks.
   public long clockErrorNanos() {
     return profiles.stream().mapToLong(Profile::clockErrorNanos).max().orElseThrow();
   }
 
-  /// What the slowest rank took for this iteration.
+  /// Returns the slowest rank's time of an iteration.
   public long slowestNanos(int iteration) {
     requireIteration(iteration);
     return profiles.stream().mapToLong(p -> p.iterationNanos().get(iteration)).max().orElseThrow();
   }
 
-  /// The iteration whose time is nearest to the median: the one to look at first.
+  /// Returns the iteration whose time is nearest to the median: the one to look at first.
   public int medianIteration() {
     double median = summary().medianNanos();
     return IntStream.range(0, iterations())
@@ -142,8 +142,8 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
         ranks(), iterations(), times.medianNanos(), times.p10Nanos(), times.p90Nanos());
   }
 
-  /// What profiling cost: the median time of an iteration with profiling ÷ without, each of the
-  /// slowest rank. Empty where no iteration ran without, as in profiles of earlier versions.
+  /// Returns the cost of profiling: the median time of an iteration with profiling ÷ without, each
+  /// of the slowest rank. Empty if no iteration ran without, as in profiles of earlier versions.
   public OptionalDouble cost() {
     int plain = profiles.stream().mapToInt(p -> p.plainNanos().size()).min().orElseThrow();
     return Spread.ratioOfMedians(
@@ -156,8 +156,8 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
         .toList();
   }
 
-  /// A row for every span: rank, iteration, chunk, stage, stream, when, what was moved and
-  /// computed, and the configuration.
+  /// Returns one row per span: rank, iteration, chunk, stage, stream, times, bytes, flops and the
+  /// configuration.
   public Table table() {
     return ProfileTables.spans(profiles);
   }
@@ -214,53 +214,53 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
         .orElseThrow();
   }
 
-  /// Where each rank's mean iteration went, and both measures of overlap. T_gemm and T_comm of
-  /// saved ÷ savable are this run's own, slowed by each other.
+  /// Returns the time per stage of each rank's mean iteration, and both measures of overlap. Here
+  /// saved ÷ savable uses T_gemm and T_comm of this run, in which they slow each other.
   public Table stages() {
     return ProfileTables.stages(profiles, profiles);
   }
 
-  /// As `stages()`, but saved ÷ savable takes T_gemm and T_comm from the unfused run: what overlap
-  /// saved of what it could, the slowing down charged to it.
+  /// Returns [#stages()] with T_gemm and T_comm of the unfused run in saved ÷ savable: the share of
+  /// the possible saving that the overlap reached, mutual slowdown included.
   public Table stages(ProfileSet unfused) {
     requireSame(
         "world size", profiles.getFirst(), ranks(), unfused.profiles.getFirst(), unfused.ranks());
     return ProfileTables.stages(profiles, unfused.profiles);
   }
 
-  /// What did each stage on each rank in a mean iteration, where the backend can tell: on GPUs
-  /// kernels by name, and copy engines. What a copy engine did, no kernel did.
+  /// Returns the units that did each stage on each rank in a mean iteration, as far as the backend
+  /// reports them: on GPUs kernels by name, and copy engines. Work of a copy engine used no kernel.
   public Table engines() {
     return ProfileTables.engines(profiles);
   }
 
-  /// What each rank counted: rendezvous, allocations, plans made and reused.
+  /// Returns each rank's counters: rendezvous, allocations, plans built and reused.
   public Table counters() {
     return ProfileTables.counters(profiles);
   }
 
-  /// Every span in the trace event format, for <https://ui.perfetto.dev> or chrome://tracing: a
-  /// process for each rank, a thread for each of its streams.
+  /// Returns all spans in the trace event format, for <https://ui.perfetto.dev> or
+  /// chrome://tracing: one process per rank, one thread per stream.
   public String chromeTrace() {
     return ChromeTrace.write(profiles, StreamOrder.of(profiles));
   }
 
-  /// Writes [#chromeTrace()] there, whole or not at all, and says where that is. A file that is
-  /// there already is replaced.
+  /// Writes [#chromeTrace()] to a file, atomically, and returns its absolute path. An existing file
+  /// is replaced.
   public Path saveChromeTrace(Path file) {
     var target = file.toAbsolutePath().normalize();
     try {
       WholeFile.write(target, chromeTrace());
     } catch (IOException e) {
       throw new BraidException(
-          "the trace could not be saved in %s: %s; name a file in a directory that is there"
+          "the trace could not be saved in %s: %s; name a file in an existing directory"
               .formatted(target, e),
           e);
     }
     return target;
   }
 
-  /// A Gantt chart of the median iteration: a lane for each rank's stream.
+  /// Returns a Gantt chart of the median iteration: one lane per stream of a rank.
   public JFreeChart timeline() {
     return timeline(medianIteration());
   }
@@ -274,7 +274,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
             iteration, slowestNanos(iteration), iteration == medianIteration(), clockErrorNanos()));
   }
 
-  /// A bar for each rank: only multiplying, both at once, only communicating, neither.
+  /// Returns one bar per rank: only multiplying, both at once, only communicating, neither.
   public JFreeChart breakdown() {
     requireSpans();
     return BreakdownChart.of(profiles);

@@ -27,9 +27,9 @@ import java.util.stream.Stream;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
-/// What was measured, kept in a directory: a folder for each run with the measurements as JSON, the
-/// tables as CSV, the charts as SVG and, of profiles, the trace for Perfetto. A folder appears
-/// whole or not at all, and tables and charts come back from the JSON without ranks or GPUs.
+/// Measurements saved in a directory: one folder per run with the measurements as JSON, the tables
+/// as CSV, the charts as SVG and, for profiles, the trace for Perfetto. A folder is written
+/// atomically. Tables and charts are rebuilt from the JSON without ranks or GPUs.
 public final class Runs implements Displayable {
   private static final DateTimeFormatter TIMESTAMP =
       new DateTimeFormatterBuilder()
@@ -47,27 +47,28 @@ public final class Runs implements Displayable {
   private final Path directory;
   private final Clock clock;
 
-  /// What kinds of evidence there are, and the file each is in.
-  public enum Kind {
+  /// Kinds of runs, each with the file of its measurements.
+  public enum RunKind {
     PROFILES("profiles.json"),
     STUDY("study.json");
 
     private final String file;
 
-    Kind(String file) {
+    RunKind(String file) {
       this.file = file;
     }
   }
 
-  /// A saved run, without its measurements. Ids sort by the time of saving.
-  public record Entry(String id, Instant savedAt, Kind kind, String headline, Path directory) {}
+  /// A saved run without its measurements. Ids sort by the time of saving.
+  public record SavedRun(
+      String id, Instant savedAt, RunKind kind, String headline, Path directory) {}
 
   private Runs(Path directory, Clock clock) {
     this.directory = directory;
     this.clock = clock;
   }
 
-  /// The runs kept in that directory, which the first `save` creates.
+  /// Opens the runs of a directory, which the first `save` creates.
   public static Runs in(Path directory) {
     return new Runs(directory, Clock.systemUTC());
   }
@@ -76,13 +77,13 @@ public final class Runs implements Displayable {
     return new Runs(directory, clock);
   }
 
-  /// A name for what is saved now, which nothing else has: names sort by that time.
+  /// Returns a unique id for a run saved at that time; ids sort by time.
   public static String newId(Instant now) {
     var random = "%06x".formatted(ThreadLocalRandom.current().nextInt(RANDOM_BOUND));
     return TIMESTAMP.format(now) + "-" + random;
   }
 
-  public Entry save(Evidence evidence) {
+  public SavedRun save(Evidence evidence) {
     var now = clock.instant().truncatedTo(ChronoUnit.MILLIS);
     var id = newId(now);
     var unfinished = directory.resolve(UNFINISHED + id);
@@ -98,20 +99,20 @@ public final class Runs implements Displayable {
     } catch (IOException e) {
       throw new BraidException("a run could not be saved in " + directory + ": " + e, e);
     }
-    return new Entry(id, now, kind(evidence), evidence.headline(), finished);
+    return new SavedRun(id, now, kind(evidence), evidence.headline(), finished);
   }
 
-  /// All runs, oldest first. Those that lie in a folder of `braid run` are among them; what is no
-  /// run is left out.
-  public List<Entry> list() {
+  /// Returns all runs, oldest first, including those in a folder of `braid run`; other folders are
+  /// skipped.
+  public List<SavedRun> list() {
     return folders()
-        .map(this::entry)
+        .map(this::savedRun)
         .flatMap(Optional::stream)
-        .sorted(Comparator.comparing(Entry::id))
+        .sorted(Comparator.comparing(SavedRun::id))
         .toList();
   }
 
-  /// Folders named like runs, in this one and in such a folder.
+  /// Returns folders named like runs, in this folder and in folders of `braid run`.
   private Stream<Path> folders() {
     return children(directory).flatMap(each -> Stream.concat(Stream.of(each), children(each)));
   }
@@ -130,14 +131,14 @@ public final class Runs implements Displayable {
     }
   }
 
-  /// A run's measurements, from which its tables and charts come back.
+  /// Returns a run's measurements, with their tables and charts.
   public Evidence load(String id) {
     if (!ID.matcher(id).matches()) {
       throw new BraidException(
           "a run's id must look like 20260131T235959000Z-0a1b2c but was \"" + id + "\"" + remedy());
     }
     for (var run : folders().filter(each -> each.endsWith(id)).toList()) {
-      for (var kind : Kind.values()) {
+      for (var kind : RunKind.values()) {
         var file = run.resolve(kind.file);
         if (Files.exists(file)) {
           return read(kind, file);
@@ -152,7 +153,7 @@ public final class Runs implements Displayable {
     return all.isEmpty() ? "; it has none" : "; the latest is " + all.getLast().id();
   }
 
-  private static Evidence read(Kind kind, Path file) {
+  private static Evidence read(RunKind kind, Path file) {
     try {
       var json = Files.readString(file);
       return switch (kind) {
@@ -166,10 +167,10 @@ public final class Runs implements Displayable {
     }
   }
 
-  private static Kind kind(Evidence evidence) {
+  private static RunKind kind(Evidence evidence) {
     return switch (evidence) {
-      case ProfileSet set -> Kind.PROFILES;
-      case Study study -> Kind.STUDY;
+      case ProfileSet set -> RunKind.PROFILES;
+      case Study study -> RunKind.STUDY;
     };
   }
 
@@ -197,16 +198,16 @@ public final class Runs implements Displayable {
     }
   }
 
-  private Optional<Entry> entry(Path run) {
+  private Optional<SavedRun> savedRun(Path run) {
     var id = String.valueOf(run.getFileName());
     var matcher = ID.matcher(id);
     if (!matcher.matches()) {
       return Optional.empty();
     }
     var savedAt = TIMESTAMP.parse(matcher.group(1), Instant::from);
-    for (var kind : Kind.values()) {
+    for (var kind : RunKind.values()) {
       if (Files.exists(run.resolve(kind.file))) {
-        return Optional.of(new Entry(id, savedAt, kind, headline(run), run));
+        return Optional.of(new SavedRun(id, savedAt, kind, headline(run), run));
       }
     }
     return Optional.empty();
@@ -235,10 +236,10 @@ public final class Runs implements Displayable {
     var id = StringColumn.create("run");
     var kind = StringColumn.create("kind");
     var headline = StringColumn.create("found");
-    for (var entry : list()) {
-      id.append(entry.id());
-      kind.append(entry.kind().name().toLowerCase(Locale.ROOT));
-      headline.append(entry.headline());
+    for (var savedRun : list()) {
+      id.append(savedRun.id());
+      kind.append(savedRun.kind().name().toLowerCase(Locale.ROOT));
+      headline.append(savedRun.headline());
     }
     return Table.create("runs in " + directory, id, kind, headline);
   }

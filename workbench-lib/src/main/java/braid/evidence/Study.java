@@ -10,8 +10,8 @@ import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.Doubts;
 import braid.internal.report.statistics.PairedSamples;
 import braid.internal.report.statistics.Precision;
+import braid.internal.report.statistics.RankedConfigurations;
 import braid.internal.report.statistics.Ranking;
-import braid.internal.report.statistics.Standings;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
@@ -38,15 +38,15 @@ import java.util.stream.Stream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
 
-/// What the tuner measured: every configuration in every round, beside the unfused reference, which
-/// was measured twice a round to learn how much two measurements of the same thing differ. A time
-/// is always that of the slowest rank. Where the hardware tells what it was at after each
-/// measurement, that stands beside the times.
+/// Measurements of the tuner: every configuration in every round, beside the unfused reference,
+/// which runs twice per round to show how much two measurements of the same work differ. A time is
+/// always that of the slowest rank. Readings of the hardware after each measurement are kept beside
+/// the times, if available.
 ///
-/// @param problem the GEMM as table columns
-/// @param seed what shuffled the order of measurement
-/// @param unfusedReadings of both of its measurements in each round, in the order they were made;
-///   none where the hardware tells nothing
+/// @param problem GEMM as table columns
+/// @param seed seed that shuffled the order of measurement
+/// @param unfusedReadings readings of both unfused measurements per round, in the order of
+///   measurement; empty if the hardware reports none
 public record Study(
     SequencedMap<String, String> problem,
     int ranks,
@@ -56,21 +56,21 @@ public record Study(
     List<Trial> trials,
     List<Reading> unfusedReadings)
     implements Evidence {
-  /// The most rounds that are measured: more is hardly ever meant.
+  /// Largest number of rounds; a larger one is taken for a mistake.
   public static final int MAX_REPEATS = 10_000;
 
-  /// As many ties as a line can name; the table marks all.
+  /// Ties named in a line; the table marks all.
   private static final int TIES_NAMED = 3;
 
-  /// One configuration, its time in each round, and what the hardware was at then, of all ranks
-  /// together; no readings where it tells nothing.
+  /// One configuration, its time per round, and the hardware readings of all ranks together; no
+  /// readings if the hardware reports none.
   public record Trial(Overlap overlap, List<Long> nanos, List<Reading> readings) {
     public Trial {
       nanos = List.copyOf(nanos);
-      readings = told(readings);
+      readings = known(readings);
     }
 
-    /// On hardware that tells nothing.
+    /// Creates a value without readings of the hardware.
     public Trial(Overlap overlap, List<Long> nanos) {
       this(overlap, nanos, List.of());
     }
@@ -97,7 +97,7 @@ public record Study(
     unfusedFirst = List.copyOf(unfusedFirst);
     unfusedAgain = List.copyOf(unfusedAgain);
     trials = List.copyOf(trials);
-    unfusedReadings = told(unfusedReadings);
+    unfusedReadings = known(unfusedReadings);
     if (trials.isEmpty() || unfusedFirst.isEmpty()) {
       throw new BraidException("a study needs at least 1 configuration and 1 round but has none");
     }
@@ -114,7 +114,7 @@ public record Study(
     }
   }
 
-  /// On hardware that tells nothing.
+  /// Creates a value without readings of the hardware.
   public Study(
       SequencedMap<String, String> problem,
       int ranks,
@@ -125,26 +125,26 @@ public record Study(
     this(problem, ranks, seed, unfusedFirst, unfusedAgain, trials, List.of());
   }
 
-  private static List<Reading> told(List<Reading> readings) {
+  private static List<Reading> known(List<Reading> readings) {
     return readings.stream().allMatch(Reading.NONE::equals) ? List.of() : List.copyOf(readings);
   }
 
-  private static void requireReadings(String what, int times, List<Reading> readings) {
+  private static void requireReadings(String configuration, int times, List<Reading> readings) {
     if (!readings.isEmpty() && readings.size() != times) {
       throw new BraidException(
           "a study needs a reading of the hardware for each time or none but has %d of %s for %d times"
-              .formatted(readings.size(), what, times));
+              .formatted(readings.size(), configuration, times));
     }
   }
 
-  private static void requireRounds(String what, int rounds, List<Long> nanos) {
+  private static void requireRounds(String configuration, int rounds, List<Long> nanos) {
     if (nanos.size() != rounds) {
       throw new BraidException(
           "a study needs %d times of each configuration but has %d of %s"
-              .formatted(rounds, nanos.size(), what));
+              .formatted(rounds, nanos.size(), configuration));
     }
     if (nanos.stream().anyMatch(n -> n <= 0)) {
-      throw new BraidException("a time must be positive but " + what + " has " + nanos);
+      throw new BraidException("a time must be positive but " + configuration + " has " + nanos);
     }
   }
 
@@ -152,7 +152,7 @@ public record Study(
     return unfusedFirst.size();
   }
 
-  /// All times of the unfused reference.
+  /// Returns all times of the unfused reference.
   public long[] unfusedNanos() {
     return LongStream.concat(
             unfusedFirst.stream().mapToLong(Long::longValue),
@@ -160,7 +160,7 @@ public record Study(
         .toArray();
   }
 
-  /// Reads what `display()` published or [Runs] saved.
+  /// Reads the JSON that `display()` published or [Runs] saved.
   public static Study fromJson(String json) {
     var kept = StudyJson.read(json);
     return new Study(
@@ -182,25 +182,26 @@ public record Study(
         .write();
   }
 
-  /// What to use: the fastest configuration that beats the unfused reference beyond the noise, or
-  /// the unfused reference if none does.
+  /// Returns the configuration to use: the fastest that beats the unfused reference beyond the
+  /// noise, or the unfused reference if none does.
   public Overlap best() {
     int best = ranking().best();
     return best == Ranking.UNFUSED ? Overlap.unfused() : trials.get(best).overlap();
   }
 
-  /// The median time of [#best], by the measurements of all rounds.
+  /// Returns the median time of [#best] over all rounds.
   public double bestMedianNanos() {
     int best = ranking().best();
     return best == Ranking.UNFUSED ? unfusedMedianNanos() : trials.get(best).medianNanos();
   }
 
-  /// The median time of the unfused reference.
+  /// Returns the median time of the unfused reference.
   public double unfusedMedianNanos() {
     return unfused().medianNanos();
   }
 
-  /// Configurations that these measurements cannot tell from the best, fastest first.
+  /// Returns the configurations that these measurements cannot distinguish from the best, fastest
+  /// first.
   public List<Overlap> ties() {
     return ranking().ties().stream().map(i -> trials.get(i).overlap()).toList();
   }
@@ -242,24 +243,25 @@ public record Study(
         .nanos();
   }
 
-  /// The noise floor as a share of the time: within it lies, with 95% confidence, the difference of
-  /// two measurements of the same thing. Single disturbed rounds hardly count.
+  /// Returns the noise floor as a share of the time: with 95% confidence, two measurements of the
+  /// same work differ by less. Single disturbed rounds have little effect.
   public double noise() {
     return ranking().noiseFloor();
   }
 
-  /// For each trial the share of the unfused time that it saves; negative where it loses. All these
-  /// intervals hold together with 95% confidence, if there are rounds enough.
+  /// Returns, per trial, the share of the unfused time that it saves; negative if it is slower. All
+  /// these intervals hold together with 95% confidence, given enough rounds.
   public List<Estimate> saved() {
     return ranking().saved();
   }
 
-  /// How exactly times are known, as a share: half the width of the widest interval.
+  /// Returns the precision of the times as a share: half the width of the widest interval.
   public double precision() {
     return ranking().precision().share();
   }
 
-  /// The reason why more could be found, and what to do; none where times are known to within 1%.
+  /// Returns the reason why the result is uncertain, and a remedy; empty if times are known to
+  /// within 1%.
   public Optional<String> advice() {
     int least = Ranking.leastRounds(trials.size());
     if (repeats() < least) {
@@ -298,24 +300,26 @@ public record Study(
     return Spread.of(Arrays.stream(unfusedNanos()).boxed().toList());
   }
 
-  private Standings standings() {
+  private RankedConfigurations ranked() {
     var ranking = ranking();
-    var configurations = new ArrayList<Standings.Standing>();
+    var configurations = new ArrayList<RankedConfigurations.RankedConfiguration>();
     for (int i = 0; i < trials.size(); i++) {
       var verdict =
           i == ranking.best()
-              ? Standings.Verdict.BEST
-              : ranking.ties().contains(i) ? Standings.Verdict.TIED : Standings.Verdict.SLOWER;
+              ? RankedConfigurations.Verdict.BEST
+              : ranking.ties().contains(i)
+                  ? RankedConfigurations.Verdict.TIED
+                  : RankedConfigurations.Verdict.SLOWER;
       var trial = trials.get(i);
       configurations.add(
-          new Standings.Standing(
+          new RankedConfigurations.RankedConfiguration(
               trial.overlap(),
               trial.spread(),
               ranking.saved().get(i),
               verdict,
               Conditions.of(trial.readings())));
     }
-    return new Standings(
+    return new RankedConfigurations(
         finding(),
         setting(),
         basis(),
@@ -326,13 +330,13 @@ public record Study(
         List.copyOf(configurations));
   }
 
-  /// The settings in which the configurations differ.
+  /// Returns the settings in which the configurations differ.
   public SequencedSet<String> varying() {
     var names = new LinkedHashSet<String>();
     trials.forEach(trial -> names.addAll(trial.overlap().columns().keySet()));
     var varying = new LinkedHashSet<String>();
     for (var name : names) {
-      // What is as usual has no column, and that is a value too.
+      // A default has no column, and is a value too.
       var values = trials.stream().map(t -> t.overlap().columns().getOrDefault(name, ""));
       if (values.distinct().count() > 1) {
         varying.add(name);
@@ -341,30 +345,28 @@ public record Study(
     return varying;
   }
 
-  /// A row for the unfused reference and each configuration.
+  /// Returns one row for the unfused reference and one per configuration.
   public Table table() {
-    return StudyTable.of(standings());
+    return StudyTable.of(ranked());
   }
 
-  /// Time against split count where that makes lines, else [#configurations()].
+  /// Returns time against split count if that forms lines, else [#configurations()].
   public JFreeChart chart() {
-    var standings = standings();
-    return SplitsChart.fits(standings)
-        ? SplitsChart.of(standings)
-        : ConfigurationsChart.of(standings);
+    var ranked = ranked();
+    return SplitsChart.fits(ranked) ? SplitsChart.of(ranked) : ConfigurationsChart.of(ranked);
   }
 
-  /// A dot for each configuration, the fastest at the top.
+  /// Returns one dot per configuration, the fastest at the top.
   public JFreeChart configurations() {
-    return ConfigurationsChart.of(standings());
+    return ConfigurationsChart.of(ranked());
   }
 
-  /// Split count × stream count; needs two stream counts at least.
+  /// Returns split count × stream count; needs at least two stream counts.
   public JFreeChart heatmap() {
-    return HeatmapChart.of(standings());
+    return HeatmapChart.of(ranked());
   }
 
-  /// The finding in a few words, as a chart's title says it.
+  /// Returns the finding in a few words, for a chart's title.
   public String finding() {
     int best = ranking().best();
     if (best == Ranking.UNFUSED) {
@@ -374,20 +376,19 @@ public record Study(
         .formatted(name(trials.get(best).overlap()), percent(saved().get(best).value()));
   }
 
-  /// What was tuned where, in one line.
+  /// Returns problem and ranks in one line.
   public String setting() {
     return ConfigurationLabel.of(problem) + (ranks == 1 ? ", 1 rank" : ", " + ranks + " ranks");
   }
 
-  /// How the numbers came about, in one line.
+  /// Returns the method of measurement in one line.
   public String basis() {
     return "median of %d rounds in shuffled order, slowest rank; noise floor ±%s"
         .formatted(repeats(), percent(noise()));
   }
 
-  /// Why the times may not be comparable, in words: clocks that differed by more than a few
-  /// percent, whatever held the hardware back. None where nothing speaks against it, or nothing is
-  /// known.
+  /// Returns reasons why the times may not be comparable: clocks that differed by more than a few
+  /// percent, and everything that throttled the hardware. Empty if none is known.
   public List<String> doubts() {
     var measured = new LinkedHashMap<String, Conditions>();
     measured.put("unfused", Conditions.of(unfusedReadings));
@@ -457,7 +458,7 @@ public record Study(
   @Override
   public SequencedMap<String, JFreeChart> charts() {
     var charts = new LinkedHashMap<String, JFreeChart>();
-    charts.put(SplitsChart.fits(standings()) ? "splits" : "configurations", chart());
+    charts.put(SplitsChart.fits(ranked()) ? "splits" : "configurations", chart());
     if (varying().containsAll(List.of("splits", "streams"))) {
       charts.put("heatmap", heatmap());
     }

@@ -1,4 +1,4 @@
-/// Measurements of all ranks, kept and judged: sets of profiles, studies, runs, comparisons.
+/// Measurements of all ranks, saved and judged: sets of profiles, studies, runs, comparisons.
 @NullMarked
 package braid.evidence;
 

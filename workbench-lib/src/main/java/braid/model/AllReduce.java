@@ -2,13 +2,13 @@ package braid.model;
 
 import java.util.Locale;
 
-/// Algorithms of an all-reduce by Braid's own copies. All of them give the same bits.
+/// Algorithms of an all-reduce by Braid's own copies. All of them produce the same bits.
 public enum AllReduce {
-  /// Every rank fetches all of the others' numbers and adds all of them up: one round of signals,
-  /// and bytes that grow with the ranks. For small tensors.
+  /// Every rank fetches all other ranks' tensors and adds them: one round of signals, and bytes
+  /// that grow with the number of ranks. For small tensors.
   ONE_SHOT,
-  /// Every rank adds up its part of the numbers and fetches the other sums from their owners: two
-  /// rounds of signals; the default.
+  /// Every rank adds one part and fetches the other sums from their owners: two rounds of signals;
+  /// the default.
   TWO_SHOT;
 
   @Override

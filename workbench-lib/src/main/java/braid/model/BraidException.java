@@ -1,6 +1,6 @@
 package braid.model;
 
-/// Something the caller can mend. The message is one line: name, rule, actual value, remedy.
+/// An error that the caller can fix. The message is one line: name, rule, actual value, remedy.
 public class BraidException extends RuntimeException {
   public BraidException(String message) {
     super(message);

@@ -5,7 +5,7 @@ import java.util.Locale;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// How collectives by themselves are made.
+/// Implementations of standalone collectives.
 public enum CollectiveWay {
   /// Every rank fetches by its copy engines; the default.
   COPY_ENGINE(Transport.COPY_ENGINE, null),
@@ -42,12 +42,12 @@ public enum CollectiveWay {
         .orElseThrow();
   }
 
-  /// What the copies of its streams go over.
+  /// Returns the transport of the copies on its streams.
   public Transport transport() {
     return transport;
   }
 
-  /// Who makes them, where Braid does not.
+  /// Returns the library, if Braid's own copies are not used.
   public Optional<Library> library() {
     return library;
   }

@@ -6,8 +6,8 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// What one element of a tensor is. Sums are kept in fp32 whatever the type; the narrow types are
-/// rounded to nearest, ties to even, when they are stored.
+/// Type of a tensor's elements. Sums are kept in fp32 for every type; narrow types are rounded to
+/// nearest, ties to even, when stored.
 public enum DType {
   FP32(Float.BYTES, 0x1p-23),
   /// Stored as fp32; GPUs multiply it with 10 bits of fraction, the host as fp32.
@@ -29,33 +29,34 @@ public enum DType {
     this.epsilon = epsilon;
   }
 
-  /// Bytes an element takes.
+  /// Returns the bytes per element.
   public int bytes() {
     return bytes;
   }
 
-  /// The distance from 1 to the next larger value.
+  /// Returns the distance from 1 to the next larger value.
   public double epsilon() {
     return epsilon;
   }
 
-  /// Whether its values mean something only together with a scale.
+  /// Returns true for 8-bit types, whose numbers need a scale.
   public boolean isFp8() {
     return this == FP8_E4M3 || this == FP8_E5M2;
   }
 
-  /// The type in which sums of such outputs travel, and that of their bias and pre-activation: the
-  /// type itself, and BF16 for FP8, which holds too few digits of a part of a sum.
+  /// Returns the type in which partial sums of such outputs travel, and of their bias and
+  /// pre-activation: the type itself, and BF16 for FP8, whose precision is too low for partial
+  /// sums.
   public DType sumType() {
     return isFp8() ? BF16 : this;
   }
 
-  /// Whether it is stored as fp32 is.
+  /// Returns true if it is stored as fp32.
   public boolean isStoredAsFp32() {
     return this == FP32 || this == TF32;
   }
 
-  /// The type of that name, in any case: `bf16`.
+  /// Returns the type of that name, in any case: `bf16`.
   public static DType parse(String name) {
     return Arrays.stream(values())
         .filter(type -> type.name().equalsIgnoreCase(name.strip()))
@@ -71,7 +72,7 @@ public enum DType {
                         + name));
   }
 
-  /// The element at that place, widened.
+  /// Returns an element, widened to float.
   public float load(MemorySegment segment, long index) {
     return switch (this) {
       case FP32, TF32 -> segment.getAtIndex(ValueLayout.JAVA_FLOAT_UNALIGNED, index);
@@ -84,7 +85,7 @@ public enum DType {
     };
   }
 
-  /// Puts the value at that place, rounded to this type.
+  /// Stores a value, rounded to this type.
   public void store(MemorySegment segment, long index, float value) {
     switch (this) {
       case FP32, TF32 -> segment.setAtIndex(ValueLayout.JAVA_FLOAT_UNALIGNED, index, value);
@@ -96,7 +97,7 @@ public enum DType {
     }
   }
 
-  /// What is left of a value once this type has stored it.
+  /// Returns the value after rounding to this type.
   public float round(float value) {
     return switch (this) {
       case FP32, TF32 -> value;
@@ -110,7 +111,7 @@ public enum DType {
   private static short toBf16(float value) {
     int bits = Float.floatToRawIntBits(value);
     if (Float.isNaN(value)) {
-      // A NaN whose payload sits in the dropped half must not become an infinity.
+      // A NaN whose payload is only in the dropped half must not become an infinity.
       return (short) ((bits >>> 16) | 0x40);
     }
     int halfway = 0x7fff + ((bits >>> 16) & 1);

@@ -1,7 +1,6 @@
 package braid.model;
 
-/// A value that knows how to show itself in a notebook; what has no such form is shown by its
-/// `toString`.
+/// A value that renders itself in a notebook; other values are shown by `toString`.
 public interface Displayable {
   MimeBundle display();
 }

@@ -1,12 +1,12 @@
 package braid.model;
 
-/// One of the two 8-bit floating point formats. What is too large for it becomes its largest value,
-/// as in training on GPUs: an infinity would spoil every sum it meets.
+/// One of the two 8-bit floating point formats. Larger values saturate at the largest one, as in
+/// training on GPUs: an infinity would spoil every sum that contains it.
 final class Fp8 {
-  /// Without infinities; only all ones is not a number.
+  /// Without infinities; only all ones is NaN.
   static final Fp8 E4M3 = new Fp8(3, 7, 0x7e, 0x7f);
 
-  /// With infinities, as IEEE formats have them, which are read but never written.
+  /// With infinities, like IEEE formats; they are read but never written.
   static final Fp8 E5M2 = new Fp8(2, 15, 0x7b, 0x7f);
 
   private static final int SIGN = 0x80;
@@ -31,12 +31,12 @@ final class Fp8 {
 
   private float decode(int bits) {
     if (bits > largestBits) {
-      // E5M2 keeps 0x7c for infinity, E4M3 nothing.
+      // E5M2 uses 0x7c for infinity, E4M3 has none.
       return bits == largestBits + 1 && bits != nanBits ? Float.POSITIVE_INFINITY : Float.NaN;
     }
     int exponent = bits >> fractionBits;
     int fraction = bits & ((1 << fractionBits) - 1);
-    // Without an exponent there is no leading one, and the exponent counts as 1.
+    // Subnormal numbers have no leading one, and their exponent counts as 1.
     int significand = exponent == 0 ? fraction : fraction | (1 << fractionBits);
     return Math.scalb((float) significand, Math.max(exponent, 1) - bias - fractionBits);
   }
@@ -55,8 +55,8 @@ final class Fp8 {
       return (byte) (sign | largestBits);
     }
     int exponent = Math.max(Math.getExponent(size), 1 - bias);
-    // How many of the smallest steps at this exponent; rounded up to a power of two it carries into
-    // the exponent by itself.
+    // Number of the smallest steps at this exponent; rounding up to a power of two carries into the
+    // exponent.
     int steps = (int) Math.rint(Math.scalb(size, fractionBits - exponent));
     int bits = ((exponent + bias - 1) << fractionBits) + steps;
     return (byte) (sign | Math.min(bits, largestBits));

@@ -10,19 +10,19 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /// The problem: which multiplication beside which communication, how large, in which types. It is
-/// the same on every rank and says nothing of how it is solved; that is [Overlap].
+/// the same on every rank and independent of the tuning; that is [Overlap].
 ///
 /// `m`, `n` and `k` are the sizes of `output (m × n) = input (m × k) · weight (k × n)`, of all
-/// ranks together. What a rank holds of it is its balanced part of what the [Pattern] divides.
+/// ranks together. The [Pattern] divides one or two of them; a rank holds its balanced part.
 ///
-/// The result is that of the unfused code quoted with each pattern, whatever the tuning:
+/// The result is that of the unfused code quoted with each pattern, for every tuning:
 ///
 /// - `times` returns the product in fp32, not rounded.
-/// - `reduceScatter` and `allReduce` return the output's type, and BF16 where that is FP8
+/// - `reduceScatter` and `allReduce` return the output's type, or BF16 if that is FP8
 ///   ([#sumDtype]). Each rank's part is rounded to it when it is sent; the sum is kept in fp32, in
 ///   the order of the ranks, and rounded once. Only [Method#RING] rounds it at every hop.
-/// - `finish` computes in fp32 from what it is given: an unrounded product, or a collective's
-///   rounded sum. Every rank finishes its own output, in this order:
+/// - `finish` computes in fp32 from its argument: an unrounded product, or a collective's rounded
+///   sum. Every rank finishes its own output, in this order:
 ///
 /// ```java
 /// if (accumulate) value += output;     // this rank's, as it was before the run
@@ -35,11 +35,11 @@ import java.util.stream.Collectors;
 /// output = value;                      // rounded when it is stored; fp8 saturates
 /// ```
 ///
-/// @param besideElements how many numbers the ranks together communicate beside the multiplication;
-///   0 where the communication is of the multiplication's own data
-/// @param dtype of the input and of what is gathered
-/// @param weightDtype of the weight; see [#weight] for the pairs that backends multiply
-/// @param outputDtype of the output
+/// @param besideElements number of elements that all ranks together communicate beside the
+///   multiplication; 0 if they communicate the multiplication's own data
+/// @param dtype type of the input and of the gathered input
+/// @param weightDtype type of the weight; see [#weight] for the pairs that backends multiply
+/// @param outputDtype type of the output
 public record GemmSpec(
     Pattern pattern,
     int m,
@@ -52,10 +52,10 @@ public record GemmSpec(
     Set<Feature> features) {
   public static final DType DEFAULT_DTYPE = DType.FP32;
 
-  /// What FP8 operands are multiplied into where nothing is said.
+  /// Default type of the output of FP8 operands.
   public static final DType DEFAULT_FP8_OUTPUT = DType.BF16;
 
-  /// What is communicated beside the multiplication.
+  /// Patterns of multiplication and communication.
   public enum Pattern {
     /// The input's rows are divided among the ranks, and the weight's columns. Every rank gathers
     /// all rows and multiplies them by its columns.
@@ -66,18 +66,18 @@ public record GemmSpec(
     /// The depth `k` is divided among the ranks. Every rank multiplies its part; the partial
     /// products are added, and every rank gets all of the sum.
     GEMM_ALL_REDUCE,
-    /// Every rank multiplies all of `m`, `n` and `k` by itself, while other data are gathered.
+    /// Every rank multiplies `m` × `n` × `k` alone, while other data are gathered.
     GEMM_BESIDE_ALL_GATHER,
-    /// Every rank multiplies all of `m`, `n` and `k` by itself, while other data are added up and
-    /// divided.
+    /// Every rank multiplies `m` × `n` × `k` alone, while other data are added and divided among
+    /// the ranks.
     GEMM_BESIDE_REDUCE_SCATTER;
 
-    /// Whether the communication is of other data than the multiplication's.
+    /// Returns true if other data than the multiplication's are communicated.
     public boolean beside() {
       return this == GEMM_BESIDE_ALL_GATHER || this == GEMM_BESIDE_REDUCE_SCATTER;
     }
 
-    /// Whether partial products of several ranks are added up.
+    /// Returns true if partial products of several ranks are added.
     public boolean reduces() {
       return this == GEMM_REDUCE_SCATTER || this == GEMM_ALL_REDUCE;
     }
@@ -88,7 +88,7 @@ public record GemmSpec(
     }
   }
 
-  /// What a multiplication does besides multiplying.
+  /// Options of a multiplication.
   public enum Feature {
     /// The input is stored as `k` × `m`, and so is the gathered input.
     TRANSPOSED_INPUT,
@@ -96,11 +96,11 @@ public record GemmSpec(
     TRANSPOSED_WEIGHT,
     /// The result is added to what each rank's own output holds.
     ACCUMULATE,
-    /// A number for each column of the output is added, once.
+    /// A bias is added once: one number per column of the output.
     BIAS,
     /// The output is GELU (its tanh form) of the result, which is kept as the pre-activation.
     GELU,
-    /// The gathered input is handed out too.
+    /// The gathered input is a result too.
     GATHERED_INPUT;
 
     @Override
@@ -158,8 +158,7 @@ public record GemmSpec(
     return of(Pattern.ALL_GATHER_GEMM, m, n, k, 0);
   }
 
-  /// Multiplies this rank's part of the depth, adds up all ranks' products and keeps this rank's
-  /// rows:
+  /// Multiplies this rank's part of the depth, adds all ranks' products and keeps this rank's rows:
   ///
   /// ```java
   /// var partial = times(input, weight);
@@ -169,7 +168,7 @@ public record GemmSpec(
     return of(Pattern.GEMM_REDUCE_SCATTER, m, n, k, 0);
   }
 
-  /// Multiplies this rank's part of the depth and adds up all ranks' products:
+  /// Multiplies this rank's part of the depth and adds all ranks' products:
   ///
   /// ```java
   /// var partial = times(input, weight);
@@ -179,7 +178,7 @@ public record GemmSpec(
     return of(Pattern.GEMM_ALL_REDUCE, m, n, k, 0);
   }
 
-  /// Multiplies by itself while the ranks gather `elements` other numbers, of which each has a
+  /// Multiplies alone while the ranks gather `elements` other numbers, of which each rank holds a
   /// part:
   ///
   /// ```java
@@ -190,7 +189,7 @@ public record GemmSpec(
     return of(Pattern.GEMM_BESIDE_ALL_GATHER, m, n, k, elements);
   }
 
-  /// Multiplies by itself while the ranks add up `elements` other numbers, of which each gets a
+  /// Multiplies alone while the ranks add `elements` other numbers, of which each rank receives a
   /// part:
   ///
   /// ```java
@@ -206,31 +205,31 @@ public record GemmSpec(
         pattern, m, n, k, besideElements, DEFAULT_DTYPE, DEFAULT_DTYPE, DEFAULT_DTYPE, Set.of());
   }
 
-  /// The type of input, weight and output; [#input], [#weight] and [#output] change one of them
-  /// afterwards. FP8 is multiplied into [#DEFAULT_FP8_OUTPUT].
+  /// Sets the type of input, weight and output; [#input], [#weight] and [#output] change one of
+  /// them afterwards. The output of FP8 operands is [#DEFAULT_FP8_OUTPUT].
   public GemmSpec dtype(DType other) {
     return types(other, other, other.isFp8() ? DEFAULT_FP8_OUTPUT : other);
   }
 
-  /// Another type of the input and of what is gathered, and of nothing else.
+  /// Sets the type of the input and of the gathered input only.
   public GemmSpec input(DType other) {
     return types(other, weightDtype, outputDtype);
   }
 
-  /// Another type of the weight, and of nothing else. The host multiplies every pair of types. CUDA
-  /// multiplies FP8 by FP8, FP32 by TF32 (as FP32) and other types only by themselves.
+  /// Sets the type of the weight only. The host multiplies every pair of types. CUDA multiplies FP8
+  /// by FP8, FP32 by TF32 (as FP32) and other types only by themselves.
   public GemmSpec weight(DType other) {
     return types(dtype, other, outputDtype);
   }
 
-  /// Another type of the output, and of nothing else. FP8 needs FP8 operands and a scale of its
-  /// own; its sums, bias and pre-activation are [#sumDtype].
+  /// Sets the type of the output only. FP8 needs FP8 operands and an output scale; its sums, bias
+  /// and pre-activation are [#sumDtype].
   public GemmSpec output(DType other) {
     return types(dtype, weightDtype, other);
   }
 
-  /// The type of the partial sums that ranks send each other, of bias and pre-activation: the
-  /// output's, and BF16 where that is FP8.
+  /// Returns the type of the partial sums that ranks exchange, of bias and pre-activation: the
+  /// output's, or BF16 if that is FP8.
   public DType sumDtype() {
     return outputDtype.sumType();
   }
@@ -239,44 +238,43 @@ public record GemmSpec(
     return new GemmSpec(pattern, m, n, k, besideElements, input, weight, output, features);
   }
 
-  /// Whether an operand is FP8, whose numbers mean something only together with a scale.
+  /// Returns true if an operand is FP8, whose numbers need a scale.
   public boolean isScaled() {
     return dtype.isFp8() || weightDtype.isFp8();
   }
 
-  /// The input is stored as `k` × `m`, as a weight gradient needs it. In [Pattern#ALL_GATHER_GEMM]
+  /// Stores the input as `k` × `m`, as a weight gradient needs it. In [Pattern#ALL_GATHER_GEMM]
   /// each rank's part is stored as `k` × its rows, and the gathered input as `k` × `m`: a rank's
-  /// rows are columns of it, so chunks travel as rows that begin a pitch apart.
+  /// rows are columns of it, so chunks travel as rows with a stride.
   public GemmSpec transposedInput() {
     return with(Feature.TRANSPOSED_INPUT);
   }
 
-  /// The weight is stored as `n` × `k`, as linear layers keep it.
+  /// Stores the weight as `n` × `k`, as linear layers keep it.
   public GemmSpec transposedWeight() {
     return with(Feature.TRANSPOSED_WEIGHT);
   }
 
-  /// Adds the result to what this rank's output holds when a run begins: `output += result`.
-  /// Outputs may differ from rank to rank, also where all ranks get the same sum: each adds it to
-  /// its own. Every run adds once more.
+  /// Adds the result to this rank's output as it is before a run: `output += result`. Each rank
+  /// adds to its own output, which may differ by rank even if all ranks get the same sum. Every run
+  /// adds again.
   public GemmSpec accumulate() {
     return with(Feature.ACCUMULATE);
   }
 
-  /// A number for each column is added to the result, once however many ranks there are: to the sum
-  /// of all ranks' products, not to each of them.
+  /// Adds a bias: one number per column, added once to the sum of all ranks' products, not to each
+  /// of them.
   public GemmSpec bias() {
     return with(Feature.BIAS);
   }
 
-  /// The output is GELU of the result, in its tanh form; what it is the GELU of is kept. GELU takes
-  /// the result in fp32, bias included, and the pre-activation keeps it rounded to the output's
-  /// type.
+  /// Applies GELU, in its tanh form, to the result in fp32, bias included, and keeps the
+  /// pre-activation, rounded to the output's type.
   public GemmSpec gelu() {
     return with(Feature.GELU);
   }
 
-  /// The gathered input is whole after a run, this rank's own rows included.
+  /// Keeps the whole gathered input after a run, this rank's own rows included.
   public GemmSpec gatheredInput() {
     return with(Feature.GATHERED_INPUT);
   }
@@ -291,12 +289,12 @@ public record GemmSpec(
     return new GemmSpec(pattern, m, n, k, besideElements, dtype, weightDtype, outputDtype, more);
   }
 
-  /// Multiplications and additions of `m` × `n` × `k`.
+  /// Returns the multiplications and additions of `m` × `n` × `k`.
   public double flops() {
     return 2.0 * m * n * k;
   }
 
-  /// This problem as columns of a table; what is as usual has none.
+  /// Returns this problem as columns of a table; defaults have none.
   public SequencedMap<String, String> columns() {
     var columns = new LinkedHashMap<String, String>();
     columns.put("pattern", pattern.toString());

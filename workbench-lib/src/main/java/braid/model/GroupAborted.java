@@ -1,8 +1,8 @@
 package braid.model;
 
-/// A wait that was released because it could no longer end well: a member failed, died or never
-/// came, or the user interrupted the cell. It is never the root cause; `waitedFor` says what this
-/// rank was waiting for.
+/// A wait that was released because it could no longer succeed: a member failed, died or never
+/// arrived, or the user interrupted the cell. It is never the root cause; `waitedFor` names the
+/// awaited step.
 public final class GroupAborted extends BraidException {
   private final String waitedFor;
 
@@ -14,12 +14,13 @@ public final class GroupAborted extends BraidException {
     this.waitedFor = waitedFor;
   }
 
-  /// For example "all-gather `x`, chunk 3".
+  /// Returns the awaited step, for example "all-gather `x`, chunk 3".
   public String waitedFor() {
     return waitedFor;
   }
 
-  /// The same, from the message alone: all that is left of the exception in another process.
+  /// Returns the awaited step from the message, which is all that another process receives of the
+  /// exception.
   public static String waitedFor(String message) {
     int end = message.indexOf(AFTER);
     return message.startsWith(BEFORE) && end > 0

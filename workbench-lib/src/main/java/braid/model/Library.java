@@ -2,8 +2,8 @@ package braid.model;
 
 import java.util.Locale;
 
-/// A library that makes whole collectives, to be held against Braid's own. All of them need the
-/// cuda backend.
+/// Libraries that run whole collectives, for comparison with Braid's own. All of them need the cuda
+/// backend.
 public enum Library {
   /// NCCL by its kernels: every collective, in every kind of symmetric memory.
   NCCL,
@@ -14,8 +14,8 @@ public enum Library {
   /// memory.
   NVSHMEM;
 
-  /// Whether its collectives that add take that type. NCCL adds in an order of its own and rounds
-  /// on the way, so its sums may differ from Braid's in the last bits.
+  /// Returns true if its sums support the type. NCCL adds in its own order and rounds in between,
+  /// so its sums may differ from Braid's in the last bits.
   public boolean adds(DType type) {
     return this == NCCL && !type.isFp8();
   }

@@ -4,15 +4,14 @@ import java.math.BigDecimal;
 import java.math.RoundingMode;
 import java.util.regex.Pattern;
 
-/// The link that the host backend plays: what a rank receives passes it one copy after the other,
-/// and every copy takes `latency` and then its bytes at `bytesPerSecond`. What a rank's peers read
-/// from it costs it nothing, as with a copy engine that pulls.
+/// The link that the host backend simulates: a rank receives one copy at a time, and every copy
+/// takes `latency` and then its bytes at `bytesPerSecond`. Peers that read from a rank cost it
+/// nothing, as with a copy engine that pulls.
 ///
 /// Written `0.3GB/s,20us`, see [#parse]. A link without limits is `unlimited`.
 public record Link(double bytesPerSecond, long latencyNanos) {
-  /// Chosen so that in the notebooks' problem, on a machine of two cores with four ranks, the
-  /// communication takes about half as long as the GEMM. A GPU's link is a thousand times faster,
-  /// and so is its GEMM.
+  /// Default link: in the notebooks' problem, on two cores with four ranks, communication takes
+  /// about half as long as the GEMM. Link and GEMM of a GPU are both about a thousand times faster.
   public static final Link DEFAULT = new Link(0.25e9, 20_000);
 
   /// Bytes arrive as fast as the machine can copy them.
@@ -38,7 +37,7 @@ public record Link(double bytesPerSecond, long latencyNanos) {
 
   /// Reads `0.3GB/s,20us`, `2GB/s` or `unlimited`. Bandwidths are in bytes (`GB/s`, `GiB/s`) or
   /// bits (`Gb/s`, `Gbps`), with K, M, G or T; latencies in `ns`, `us`, `µs`, `ms` or `s`. Case
-  /// counts: a `B` is eight `b`.
+  /// matters: one `B` is eight `b`.
   public static Link parse(String text) {
     var stripped = text.strip();
     if (stripped.equalsIgnoreCase("unlimited")) {
@@ -82,12 +81,12 @@ public record Link(double bytesPerSecond, long latencyNanos) {
         });
   }
 
-  /// How long one copy of that many bytes occupies the link.
+  /// Returns the nanoseconds that one copy of that number of bytes occupies the link.
   public long nanos(long bytes) {
     return latencyNanos + Math.round(bytes / bytesPerSecond * 1e9);
   }
 
-  /// As it can be parsed again.
+  /// Returns the form that [#parse] reads.
   @Override
   public String toString() {
     if (Double.isInfinite(bytesPerSecond)) {

@@ -4,9 +4,9 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// What symmetric memory is made of.
+/// Kinds of symmetric memory.
 public enum MemoryKind {
-  /// The backend's own choice: the only kind that may turn into another.
+  /// The backend's choice; only this kind resolves to another.
   AUTO,
   /// CUDA virtual memory; on the host backend, shared memory of the machine.
   NATIVE,
@@ -17,7 +17,7 @@ public enum MemoryKind {
   /// NVSHMEM's symmetric heap.
   NVSHMEM;
 
-  /// The kind of that name, in any case.
+  /// Returns the kind of that name, in any case.
   public static MemoryKind parse(String name) {
     return Arrays.stream(values())
         .filter(kind -> kind.name().equalsIgnoreCase(name.strip()))

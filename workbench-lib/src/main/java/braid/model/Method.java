@@ -2,19 +2,19 @@ package braid.model;
 
 import java.util.Locale;
 
-/// How a pipeline lays communication beside its GEMM. The result is the same, the time is not.
+/// Methods by which a pipeline overlaps communication with its GEMM. They differ in time, not in
+/// the result.
 public enum Method {
-  /// The collective is cut into chunks, and the GEMM with it: what a chunk needs of the other is
-  /// waited for, and nothing more.
+  /// Collective and GEMM are split into chunks: each chunk waits only for the data it needs.
   PIPELINED,
-  /// Each rank deals with its peers one after the other, by symmetric memory, and with itself
-  /// without waiting for any.
+  /// Each rank exchanges data with its peers in order, through symmetric memory, and processes its
+  /// own part without waiting.
   DIRECT,
-  /// What is communicated goes from each rank to the next, round the ring.
+  /// Data go from each rank to the next, round the ring.
   RING,
   /// One collective of other data beside one GEMM, neither waiting for the other.
   BULK,
-  /// Communication and GEMM one after the other, each in one piece: the reference.
+  /// Communication and GEMM in order, each as a whole: the reference.
   UNFUSED;
 
   @Override

@@ -5,8 +5,8 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/// One thing to show, in every form it has: MIME type to content. Binary content is base64, JSON
-/// content is JSON text, and `text/plain` is always there, so that a terminal can show it too.
+/// One value to show in all its forms: MIME type to content. Binary content is base64, JSON content
+/// is JSON text, and `text/plain` always exists, so that a terminal can show it too.
 public record MimeBundle(Map<String, String> data) {
   public static final String TEXT = "text/plain";
   public static final String HTML = "text/html";
@@ -15,7 +15,7 @@ public record MimeBundle(Map<String, String> data) {
   public static final String PNG = "image/png";
 
   /// Marks a display of progress, whose content is an empty JSON object. `braid run --check`
-  /// ignores such displays: whether there is one depends on how long the work takes.
+  /// ignores such displays, since they depend on how long the work takes.
   public static final String PROGRESS = "application/vnd.braid.progress+json";
 
   public MimeBundle {
@@ -29,7 +29,7 @@ public record MimeBundle(Map<String, String> data) {
     return new MimeBundle(Map.of(TEXT, plain));
   }
 
-  /// The same, marked as a display of progress.
+  /// Returns the bundle marked as a display of progress.
   public MimeBundle asProgress() {
     return with(PROGRESS, "{}");
   }

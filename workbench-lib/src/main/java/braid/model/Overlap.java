@@ -7,18 +7,17 @@ import java.util.SequencedMap;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 
-/// The tuning: how the communication is laid beside the GEMM. It never changes the result.
+/// The tuning: how the communication is overlapped with the GEMM. It never changes the result.
 ///
-/// @param splits how many pieces the communication is cut into: of every rank's part
-///   ([Method#PIPELINED]), or of what goes between two ranks ([Method#DIRECT], [Method#RING])
-/// @param boundaries where to cut, as rows of the largest part, from 0 to its end; none to cut
+/// @param splits number of chunks: of every rank's part ([Method#PIPELINED]), or of the data
+///   between two ranks ([Method#DIRECT], [Method#RING])
+/// @param boundaries rows of the largest part at which to split, from 0 to its end; empty to split
 ///   evenly
-/// @param streams how many streams the pieces' GEMMs take turns on
-/// @param workers compute units that communicate; 0 where copy engines do
-/// @param replayed whether what an iteration lays out is recorded once and replayed (a graph, where
-///   the backend has them), instead of being laid out again each time
-/// @param symmetricOutput whether the output lies in symmetric memory, so that peers can write
-///   there
+/// @param streams number of streams that the chunks' GEMMs use in turn
+/// @param workers compute units per rank that communicate; 0 for copy engines
+/// @param replayed true to record an iteration once and replay it (as a graph, if the backend has
+///   graphs), instead of enqueuing its steps each time
+/// @param symmetricOutput true to put the output into symmetric memory, where peers can write it
 public record Overlap(
     Method method,
     int splits,
@@ -30,29 +29,29 @@ public record Overlap(
     Priority priority,
     boolean replayed,
     boolean symmetricOutput) {
-  /// Pieces of a pipelined collective where nothing is said.
+  /// Default chunks of a pipelined collective.
   public static final int DEFAULT_SPLITS = 4;
 
-  /// Pieces between two ranks in a direct exchange where nothing is said.
+  /// Default chunks between two ranks in a direct exchange.
   public static final int DEFAULT_DIRECT_SPLITS = 1;
 
-  /// Pieces between two ranks in a ring where nothing is said.
+  /// Default chunks between two ranks in a ring.
   public static final int DEFAULT_RING_SPLITS = 1;
 
-  /// Streams for GEMMs where nothing is said.
+  /// Default streams for GEMMs.
   public static final int DEFAULT_STREAMS = 1;
 
-  /// More than any machine has use for; a larger count is taken for a slip.
+  /// More than any machine can use; a larger count is taken for a mistake.
   public static final int MAX_STREAMS = 16;
 
   public static final ChunkOrder DEFAULT_ORDER = ChunkOrder.NEXT_FIRST;
 
   public static final Transport DEFAULT_TRANSPORT = Transport.COPY_ENGINE;
 
-  /// Compute units that communicate where nothing is said and copy engines do not.
+  /// Default compute units that communicate, if copy engines do not.
   public static final int DEFAULT_WORKERS = 1;
 
-  /// More than any machine has use for; a larger count is taken for a slip.
+  /// More than any machine can use; a larger count is taken for a mistake.
   public static final int MAX_WORKERS = 128;
 
   public static final Priority DEFAULT_PRIORITY = Priority.COMMUNICATION;
@@ -78,7 +77,7 @@ public record Overlap(
       case COPY_ENGINE -> {
         if (workers != 0) {
           throw new BraidException(
-              "workers must be 0 over copy_engine but were %d; say over(WORKERS) first"
+              "workers must be 0 over copy_engine but were %d; call over(WORKERS) first"
                   .formatted(workers));
         }
       }
@@ -113,15 +112,15 @@ public record Overlap(
     }
   }
 
-  private static void within(String name, int value, int least, int most, int usual) {
+  private static void within(String name, int value, int least, int most, int suggested) {
     if (value < least || value > most) {
       throw new BraidException(
           "%s must be %d..%d but was %d; try %s(%d)"
-              .formatted(name, least, most, value, name, usual));
+              .formatted(name, least, most, value, name, suggested));
     }
   }
 
-  /// A tuning in the making, so that a setting is changed by its name.
+  /// A tuning under construction, so that a setting is changed by its name.
   private static final class Draft {
     Method method = Method.PIPELINED;
     int splits = DEFAULT_SPLITS;
@@ -172,48 +171,48 @@ public record Overlap(
     return draft.done();
   }
 
-  /// A pipelined collective in that many chunks.
+  /// Returns a pipelined collective in that number of chunks.
   public static Overlap pipelined(int splits) {
     return of(Method.PIPELINED, splits);
   }
 
-  /// What is done where nothing is said.
+  /// Returns the default tuning.
   public static Overlap defaults() {
     return pipelined(DEFAULT_SPLITS);
   }
 
-  /// Each rank deals with its peers one after the other.
+  /// Returns a direct exchange with each peer in order.
   public static Overlap direct() {
     return direct(DEFAULT_DIRECT_SPLITS);
   }
 
-  /// Each rank deals with its peers one after the other, with each in that many pieces.
+  /// Returns a direct exchange with each peer in order, in that number of chunks each.
   public static Overlap direct(int splits) {
     return of(Method.DIRECT, splits);
   }
 
-  /// From each rank to the next, round the ring.
+  /// Returns a ring.
   public static Overlap ring() {
     return ring(DEFAULT_RING_SPLITS);
   }
 
-  /// From each rank to the next, round the ring, each rank's part in that many pieces.
+  /// Returns a ring in which each rank's part travels in that number of chunks.
   public static Overlap ring(int splits) {
     return of(Method.RING, splits);
   }
 
-  /// One collective of other data beside one GEMM.
+  /// Returns one collective of other data beside one GEMM.
   public static Overlap bulk() {
     return of(Method.BULK, 1);
   }
 
-  /// No overlap: the reference.
+  /// Returns no overlap: the reference.
   public static Overlap unfused() {
     return of(Method.UNFUSED, 1);
   }
 
-  /// Cuts there instead of evenly: at these rows of the largest part, from 0 to its end. Where
-  /// parts differ, the last chunk of a smaller one is shorter.
+  /// Splits at these rows of the largest part, from 0 to its end, instead of evenly. The last chunk
+  /// of a smaller part is shorter.
   public Overlap boundaries(int... rows) {
     var cuts = Arrays.stream(rows).boxed().toList();
     if (cuts.size() < 2) {
@@ -228,17 +227,17 @@ public record Overlap(
         });
   }
 
-  /// How many streams the pieces' GEMMs take turns on.
+  /// Sets the number of streams that the chunks' GEMMs use in turn.
   public Overlap streams(int count) {
     return with(draft -> draft.streams = count);
   }
 
-  /// In which order a rank deals with the others.
+  /// Sets the order in which a rank exchanges data with its peers.
   public Overlap order(ChunkOrder other) {
     return with(draft -> draft.order = other);
   }
 
-  /// Over that transport; workers are [#DEFAULT_WORKERS] until [#workers] says another number.
+  /// Sets the transport; [#workers] is [#DEFAULT_WORKERS] by default.
   public Overlap over(Transport other) {
     return with(
         draft -> {
@@ -247,39 +246,40 @@ public record Overlap(
         });
   }
 
-  /// How many compute units communicate (SMs, on a GPU); only over [Transport#WORKERS].
+  /// Sets the number of compute units per rank that communicate (SMs, on a GPU); only over
+  /// [Transport#WORKERS].
   public Overlap workers(int count) {
     return with(draft -> draft.workers = count);
   }
 
-  /// Whose streams go first.
+  /// Sets the streams that have priority.
   public Overlap priority(Priority other) {
     return with(draft -> draft.priority = other);
   }
 
-  /// Records what an iteration lays out once, and replays it.
+  /// Records an iteration once and replays it.
   public Overlap replay() {
     return with(draft -> draft.replayed = true);
   }
 
-  /// Puts the output into symmetric memory, where peers can write it. Where each rank finishes its
-  /// own output (bias, GELU, accumulate), peers write a sum beside it instead.
+  /// Puts the output into symmetric memory, where peers can write it. If each rank finishes its own
+  /// output (bias, GELU, accumulate), peers write a sum beside it instead.
   public Overlap outputInSymmetricMemory() {
     return with(draft -> draft.symmetricOutput = true);
   }
 
-  /// This tuning as columns of a table; what is as usual has none, but for the first four.
+  /// Returns this tuning as columns of a table; defaults have none, except the first four.
   public SequencedMap<String, String> columns() {
     var columns = new LinkedHashMap<String, String>();
     columns.put("method", method.toString());
     columns.put("splits", Integer.toString(splits));
     columns.put("streams", Integer.toString(streams));
     columns.put("transport", transport.toString());
-    columns.putAll(unusual());
+    columns.putAll(nonDefaults());
     return columns;
   }
 
-  private SequencedMap<String, String> unusual() {
+  private SequencedMap<String, String> nonDefaults() {
     var columns = new LinkedHashMap<String, String>();
     if (!boundaries.isEmpty()) {
       columns.put(
@@ -310,7 +310,7 @@ public record Overlap(
       text.append(" splits=").append(splits).append(" streams=").append(streams);
     }
     text.append(" over ").append(transport);
-    unusual().forEach((name, value) -> text.append(' ').append(name).append('=').append(value));
+    nonDefaults().forEach((name, value) -> text.append(' ').append(name).append('=').append(value));
     return text.toString();
   }
 }

@@ -1,6 +1,6 @@
 package braid.model;
 
-/// A rank's place in a group. One type, so that rank and size cannot be swapped at a call.
+/// Rank and size of a group. One type, so that the two cannot be swapped in a call.
 public record Place(int rank, int size) {
   public Place {
     if (size < 1 || rank < 0 || rank >= size) {

@@ -2,7 +2,7 @@ package braid.model;
 
 import java.util.Locale;
 
-/// Whose streams go first where communication and GEMM want the same processor.
+/// Streams with priority if communication and GEMM compete for a processor.
 public enum Priority {
   COMMUNICATION,
   EQUAL,

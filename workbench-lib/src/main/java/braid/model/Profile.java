@@ -6,15 +6,14 @@ import java.util.List;
 import java.util.OptionalDouble;
 import java.util.SequencedMap;
 
-/// What one rank did while a pipeline ran: the wall time of every iteration and the spans in it.
-/// `configuration` is the problem and the tuning as table columns; `clockErrorNanos` is how far
-/// this rank's clock may be from the group's, and so how far spans of two ranks may be out of
-/// place.
+/// One rank's record of a run: the wall time of every iteration and its spans. `configuration` is
+/// problem and tuning as table columns; `clockErrorNanos` limits the error of this rank's clock
+/// against the group's, and so of the position of spans of two ranks.
 ///
-/// @param counters what the rank counted while it built and ran the pipeline, by name: rendezvous,
-///   allocations, plans made and reused
-/// @param plainNanos the wall time of iterations of the same run without profiling, half of them
-///   before and half after the others; empty where none were run
+/// @param counters counters of the rank while it built and ran the pipeline, by name: rendezvous,
+///   allocations, plans built and reused
+/// @param plainNanos wall time of unprofiled iterations of the same run, half of them before and
+///   half after the others; empty if none were run
 public record Profile(
     Place place,
     SequencedMap<String, String> configuration,
@@ -27,7 +26,7 @@ public record Profile(
   /// The MIME type of a profile's JSON.
   public static final String MIME = "application/vnd.braid.profile+json";
 
-  /// The name and version of that JSON's form, as it says itself.
+  /// Name and version of the JSON's form, a field of the JSON itself.
   public static final String FORMAT = "braid.profile/1";
 
   public Profile {
@@ -64,7 +63,7 @@ public record Profile(
     }
   }
 
-  /// A profile that counted nothing.
+  /// Creates a profile without counters.
   public Profile(
       Place place,
       SequencedMap<String, String> configuration,
@@ -74,7 +73,7 @@ public record Profile(
     this(place, configuration, iterationNanos, spans, clockErrorNanos, new LinkedHashMap<>());
   }
 
-  /// A profile without plain iterations beside it.
+  /// Creates a profile without plain iterations.
   public Profile(
       Place place,
       SequencedMap<String, String> configuration,
@@ -89,13 +88,13 @@ public record Profile(
     return iterationNanos.size();
   }
 
-  /// What profiling cost on this rank: the median time of an iteration with profiling ÷ without.
-  /// Empty where no iteration ran without.
+  /// Returns the cost of profiling on this rank: the median time of an iteration with profiling ÷
+  /// without. Empty if no iteration ran without.
   public OptionalDouble cost() {
     return Spread.ratioOfMedians(iterationNanos, plainNanos);
   }
 
-  /// All of it, as `display()` publishes it and [#FORMAT] names it.
+  /// Returns the profile as JSON in [#FORMAT], as `display()` publishes it.
   public String toJson() {
     return ProfileWriter.write(this);
   }

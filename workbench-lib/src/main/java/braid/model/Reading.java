@@ -7,37 +7,39 @@ import java.util.TreeSet;
 import java.util.function.ToIntFunction;
 import java.util.stream.IntStream;
 
-/// What the hardware was at right after a measurement, as far as it tells: a time that was taken at
-/// other clocks is another machine's.
+/// State of the hardware right after a measurement, as far as it reports it. Times taken at
+/// different clocks are not comparable.
 ///
-/// @param smClockMhz of several GPUs the lowest
-/// @param watts of several GPUs the highest, over the last second
-/// @param celsius of several GPUs the highest
-/// @param heldBackBy why clocks were not at their highest, in words; of several GPUs all reasons
+/// @param smClockMhz lowest clock of several GPUs
+/// @param watts highest power of several GPUs, over the last second
+/// @param celsius highest temperature of several GPUs
+/// @param heldBackBy reasons why clocks were below their maximum, in words; of several GPUs all
+///   reasons
 public record Reading(int smClockMhz, int watts, int celsius, Set<String> heldBackBy) {
-  /// In place of a number that the hardware does not tell.
+  /// Represents a number that the hardware does not report.
   public static final int UNKNOWN = -1;
 
-  /// Of hardware that tells nothing.
+  /// Reading of hardware that reports none.
   public static final Reading NONE = new Reading(UNKNOWN, UNKNOWN, UNKNOWN, Set.of());
 
   public Reading {
     check("SM clock in MHz", smClockMhz);
     check("power in watts", watts);
     check("temperature in degrees Celsius", celsius);
-    // In one order, so that what is saved is always the same text.
+    // Sorted, so that the saved text is always the same.
     heldBackBy = Collections.unmodifiableSet(new TreeSet<>(heldBackBy));
   }
 
-  private static void check(String what, int value) {
+  private static void check(String quantity, int value) {
     if (value < UNKNOWN) {
       throw new BraidException(
           "a reading's %s must be 0 or more, or %d for unknown, but was %d"
-              .formatted(what, UNKNOWN, value));
+              .formatted(quantity, UNKNOWN, value));
     }
   }
 
-  /// Measurement by measurement one of all GPUs, which are as slow together as their slowest.
+  /// Merges the readings of all GPUs, measurement by measurement: together they are as slow as the
+  /// slowest.
   public static List<Reading> together(List<List<Reading>> ofGpus) {
     return IntStream.range(0, ofGpus.getFirst().size())
         .mapToObj(at -> one(ofGpus.stream().map(readings -> readings.get(at)).toList()))

@@ -2,11 +2,11 @@ package braid.model;
 
 import org.jspecify.annotations.Nullable;
 
-/// Scales of FP8 numbers: what stored ones are multiplied by to be what they mean.
+/// Scales of FP8 numbers: the factors from stored numbers to values.
 ///
-/// @param output of an FP8 output; null where the output is of another type
+/// @param output scale of an FP8 output; null for another type
 public record Scales(float input, float weight, @Nullable Float output) {
-  /// Numbers that mean what they are.
+  /// Scales of numbers that are stored as they are.
   public static final Scales NONE = new Scales(1, 1);
 
   public Scales {
@@ -23,13 +23,12 @@ public record Scales(float input, float weight, @Nullable Float output) {
     }
   }
 
-  /// Of operands whose product is not stored in FP8.
+  /// Creates the scales of a problem whose output is not FP8.
   public Scales(float input, float weight) {
     this(input, weight, null);
   }
 
-  /// The scales that a problem needs; those that are missing, or are given to numbers that need
-  /// none, are errors.
+  /// Returns the scales that a problem needs; missing or superfluous scales are errors.
   public static Scales of(GemmSpec spec, @Nullable Scales given) {
     boolean fp8 = spec.outputDtype().isFp8();
     if (!spec.isScaled()) {
@@ -41,7 +40,7 @@ public record Scales(float input, float weight, @Nullable Float output) {
     }
     if (given == null) {
       throw new BraidException(
-          "%s numbers mean nothing without scales, and none were given; say scales(1, 1%s), or what"
+          "%s needs scales but none were given; call scales(1, 1%s), or pass what"
                   .formatted(
                       spec.dtype().isFp8() ? spec.dtype() : spec.weightDtype(), fp8 ? ", 1" : "")
               + " your numbers were divided by");
@@ -49,20 +48,20 @@ public record Scales(float input, float weight, @Nullable Float output) {
     if (fp8 != (given.output() != null)) {
       throw new BraidException(
           fp8
-              ? "an output in %s needs a scale too but was given %s; say scales(input, weight, output)"
+              ? "an output in %s needs a scale too but was given %s; call scales(input, weight, output)"
                   .formatted(spec.outputDtype(), given)
-              : "an output in %s takes no scale but was given %s; say scales(input, weight)"
+              : "an output in %s takes no scale but was given %s; call scales(input, weight)"
                   .formatted(spec.outputDtype(), given));
     }
     return given;
   }
 
-  /// The factor that makes a sum of stored products what it means.
+  /// Returns the factor from a sum of stored products to its value.
   public float product() {
     return input * weight;
   }
 
-  /// The factor that makes a result the number that is stored.
+  /// Returns the factor from a result to the stored number.
   public float stored() {
     return output == null ? 1 : 1 / output;
   }

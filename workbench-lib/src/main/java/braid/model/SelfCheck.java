@@ -1,11 +1,12 @@
 package braid.model;
 
-/// Something to hold a machine to, such as a backend's kernels by themselves. Each rank runs it for
-/// itself, all of them at once.
+/// A check of a machine, such as of a backend's kernels. Each rank runs it alone, all ranks at the
+/// same time.
 public interface SelfCheck {
-  /// Its name in reports; the same on all ranks.
+  /// Returns its name in reports; the same on all ranks.
   String name();
 
-  /// Returns the mistake in one line, or nothing if all is right. A throw is a mistake too.
+  /// Returns the fault in one line, or an empty string if all is right. An exception is a fault
+  /// too.
   String run();
 }

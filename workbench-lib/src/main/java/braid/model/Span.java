@@ -1,11 +1,11 @@
 package braid.model;
 
-/// A stretch of one rank's time. Times are nanoseconds on the group's common clock, from the start
-/// of the profile; `chunk` is -1 where the work belongs to no chunk. `bytes` and `flops` are what
-/// was moved and computed in it.
+/// An interval of one rank's time. Times are nanoseconds on the group's common clock, from the
+/// start of the profile; `chunk` is -1 for work that belongs to no chunk. `bytes` and `flops` count
+/// the data moved and the operations computed in it.
 ///
-/// @param engine what did it, where the backend can tell: on GPUs a copy engine, or the kernel by
-///   its name with its blocks, such as `ncclDevKernel_AllGather <<<24>>>`; else empty
+/// @param engine unit that did the work, if the backend reports it: on GPUs a copy engine, or the
+///   kernel by its name with its blocks, such as `ncclDevKernel_AllGather <<<24>>>`; else empty
 public record Span(
     int iteration,
     int chunk,
@@ -16,7 +16,7 @@ public record Span(
     long bytes,
     long flops,
     String engine) {
-  /// A span of which nobody says what did it.
+  /// Creates a span whose engine is unknown.
   public Span(
       int iteration,
       int chunk,
@@ -29,7 +29,7 @@ public record Span(
     this(iteration, chunk, stage, stream, startNanos, endNanos, bytes, flops, "");
   }
 
-  /// The same on a stream of another name.
+  /// Returns the span on a stream of another name.
   public Span on(String other) {
     return other.equals(stream)
         ? this

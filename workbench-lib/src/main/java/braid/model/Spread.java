@@ -4,22 +4,22 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.OptionalDouble;
 
-/// How times of one thing lie: the middle one, and where the slowest and the fastest tenth begin.
+/// Spread of times: the median, and the limits of the slowest and the fastest tenth.
 public record Spread(double medianNanos, double p10Nanos, double p90Nanos) {
   public static Spread of(Collection<Long> nanos) {
     var values = nanos.stream().mapToDouble(Long::doubleValue).toArray();
     return new Spread(quantile(values, 0.5), quantile(values, 0.1), quantile(values, 0.9));
   }
 
-  /// The median of some times ÷ that of others; empty where there are no others.
+  /// Returns the median of some times ÷ that of others; empty if there are no others.
   public static OptionalDouble ratioOfMedians(Collection<Long> nanos, Collection<Long> others) {
     return others.isEmpty()
         ? OptionalDouble.empty()
         : OptionalDouble.of(of(nanos).medianNanos() / of(others).medianNanos());
   }
 
-  /// The quantile by linear interpolation between order statistics: `q` 0 is the minimum, 1 the
-  /// maximum.
+  /// Returns the quantile by linear interpolation between order statistics: `q` 0 is the minimum, 1
+  /// the maximum.
   public static double quantile(double[] values, double q) {
     if (values.length == 0) {
       throw new IllegalArgumentException("a quantile needs at least 1 value but got 0");

@@ -1,18 +1,18 @@
 package braid.model;
 
-/// What a span of time was spent on.
+/// Kinds of work of a span.
 public enum Stage {
   /// Multiplying.
   GEMM(0x0072B2),
   /// Moving bytes between ranks.
   COPY(0xE69F00),
-  /// Adding what several ranks sent.
+  /// Adding the parts of several ranks.
   REDUCE(0x6A4C93),
-  /// Moving bytes within one rank's memory: no link has to do with it, so it is no communication.
+  /// Moving bytes within one rank's memory: no link takes part, so it is not communication.
   LOCAL(0x8C6D46),
   /// Waiting for a signal or another rank.
   WAIT(0xB8C0C9),
-  /// Telling another rank.
+  /// Signalling another rank.
   SIGNAL(0xB0306A);
 
   private final int rgb;
@@ -21,7 +21,7 @@ public enum Stage {
     this.rgb = rgb;
   }
 
-  /// Its color in every drawing, as 0xRRGGBB.
+  /// Returns its color in every drawing, as 0xRRGGBB.
   public int rgb() {
     return rgb;
   }

@@ -2,8 +2,8 @@ package braid.model;
 
 import java.util.Locale;
 
-/// How iterations of a pipeline are timed. Both forms run the same work in the same order on every
-/// stream; they differ in what lies between two iterations.
+/// Forms of timing. Both run the same work in the same order on every stream; they differ in what
+/// happens between two iterations.
 public enum Timing {
   /// Iterations in flight: each is enqueued while earlier ones still run, and begins on the device
   /// when the one before has ended on all of the rank's streams. A sample is the time between the

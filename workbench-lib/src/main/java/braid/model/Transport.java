@@ -2,12 +2,12 @@ package braid.model;
 
 import java.util.Locale;
 
-/// What moves the bytes.
+/// Units that move the bytes.
 public enum Transport {
   /// Copy engines read and write the peers' symmetric memory; no compute unit takes part.
   COPY_ENGINE,
-  /// Compute units read and write it, [Overlap#workers] of them: they are not the GEMM's while the
-  /// link is busy.
+  /// Compute units read and write it, [Overlap#workers] of them per rank: the GEMM cannot use them
+  /// while the link is busy.
   WORKERS;
 
   @Override

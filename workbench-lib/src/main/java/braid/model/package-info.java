@@ -1,5 +1,4 @@
-/// Values that all other packages speak of: problems, tunings, types, links, what was measured, and
-/// errors.
+/// Values that all other packages use: problems, tunings, types, links, measurements and errors.
 @NullMarked
 package braid.model;
 

@@ -25,8 +25,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import tech.tablesaw.api.Table;
 
-/// Whether everything comes out right on this machine: every way of every pattern and collective,
-/// held to plain loops over small integers, to the last bit.
+/// Self-test of a machine: runs every method of every pattern, and every collective by every route,
+/// and compares the results with plain loops over small integers, to the last bit.
 ///
 /// ```java
 /// var report = SelfTest.on(world).quick().run();
@@ -34,16 +34,16 @@ import tech.tablesaw.api.Table;
 /// report.table();
 /// ```
 ///
-/// All ranks of the group run it together and get the same report. What is wrong on one rank is
-/// wrong; a rank that breaks off keeps nobody waiting.
+/// All ranks of the group run it together and get the same report. A fault on one rank fails the
+/// case; a rank that breaks off releases the others.
 public final class SelfTest {
-  /// Random programs of a self-test that is not [#quick], unless [#random] sets another number.
+  /// Default number of random programs; a [#quick] self-test runs none.
   public static final int DEFAULT_RANDOM_PROGRAMS = 200;
 
-  /// Names random programs among the ways of a report.
+  /// Name of the random programs in a report.
   public static final String RANDOM_PROGRAMS = "random programs";
 
-  /// Drawn seeds are below that, to be short.
+  /// Limit of drawn seeds, to keep them short.
   private static final int SEEDS = 1_000_000_000;
 
   private final ProcessGroup group;
@@ -53,20 +53,20 @@ public final class SelfTest {
   private boolean quick;
   private @Nullable Integer programs;
   private @Nullable Long seed;
-  private Consumer<Tensor> handled = _ -> {};
-  private Consumer<Row> heard = _ -> {};
+  private Consumer<Tensor> alteration = _ -> {};
+  private Consumer<Row> listener = _ -> {};
 
   private SelfTest(ProcessGroup group) {
     this.group = group;
   }
 
-  /// Begins a self-test on that group.
+  /// Begins a self-test on a group.
   public static SelfTest on(ProcessGroup group) {
     var _ = group.place();
     return new SelfTest(group);
   }
 
-  /// Only in those kinds of symmetric memory; where it is not said, in all there are.
+  /// Tests only these kinds of symmetric memory; by default all that are available.
   public SelfTest kinds(MemoryKind... some) {
     once("kinds", kinds);
     if (some.length == 0 || Arrays.asList(some).contains(MemoryKind.AUTO)) {
@@ -78,7 +78,7 @@ public final class SelfTest {
     return this;
   }
 
-  /// Only in those types; where it is not said, in all.
+  /// Tests only these types; by default all.
   public SelfTest dtypes(DType... some) {
     once("dtypes", dtypes);
     if (some.length == 0) {
@@ -88,17 +88,17 @@ public final class SelfTest {
     return this;
   }
 
-  /// One size and no options: the least that goes every way.
+  /// Tests one size and no options: the smallest test that covers every configuration.
   public SelfTest quick() {
     quick = true;
     return this;
   }
 
-  /// Runs that many random programs after all else, from a seed that is drawn: pipelines,
-  /// collectives, views, groups of some ranks and mistakes, in turns. 0 runs none.
+  /// Runs that number of random programs at the end, from a random seed: they mix pipelines,
+  /// collectives, views, groups of some ranks and mistakes. 0 runs none.
   public SelfTest random(int count) {
     if (programs != null) {
-      throw new BraidException("random was said already: %d; say it once".formatted(programs));
+      throw new BraidException("random was set already: %d; set it once".formatted(programs));
     }
     if (count < 0) {
       throw new BraidException(
@@ -109,40 +109,41 @@ public final class SelfTest {
     return this;
   }
 
-  /// The same from that seed, which all ranks give alike. Program i follows from `from` + i, the
-  /// ranks, and the kinds of memory, libraries and types that are tested.
+  /// Runs random programs from a seed, the same on all ranks. Program i is determined by `from` +
+  /// i, the number of ranks, and the tested kinds of memory, libraries and types.
   public SelfTest random(int count, long from) {
     var _ = random(count);
     seed = from;
     return this;
   }
 
-  /// Runs that too, before all else. All ranks say the same checks.
+  /// Adds a check, which runs first. All ranks add the same checks.
   public SelfTest check(SelfCheck more) {
     checks.add(more);
     return this;
   }
 
-  /// Tells what came of each way as soon as it is known; the last who asked is told. A self-test
-  /// takes long, and one that breaks off has told what it had.
-  public SelfTest each(Consumer<Row> hears) {
-    heard = hears;
+  /// Sets the listener that receives each row as soon as it is known, so that a self-test that
+  /// breaks off has reported its results so far; only the last listener is called.
+  public SelfTest each(Consumer<Row> receiver) {
+    listener = receiver;
     return this;
   }
 
-  /// Does that to each result before it is looked at.
-  SelfTest handling(Consumer<Tensor> how) {
-    handled = how;
+  /// Alters each result before it is checked, to prove that wrong results are found.
+  SelfTest altering(Consumer<Tensor> change) {
+    alteration = change;
     return this;
   }
 
-  private static void once(String what, Set<?> before) {
+  private static void once(String attribute, Set<?> before) {
     if (!before.isEmpty()) {
-      throw new BraidException("%s were said already: %s; say them once".formatted(what, before));
+      throw new BraidException(
+          "%s were set already: %s; set them once".formatted(attribute, before));
     }
   }
 
-  /// Runs it to its end, on all ranks of the group together.
+  /// Runs the self-test on all ranks of the group together.
   public Report run() {
     var place = group.place();
     var plan =
@@ -158,31 +159,34 @@ public final class SelfTest {
                 .toList());
     new Members(group.name(), group.members(), place)
         .requireSame("self-test", group.gather(plan.toString()));
-    return new SelfTestRun(group, plan, handled, heard).report();
+    return new SelfTestRun(group, plan, alteration, listener).report();
   }
 
-  /// One way to compute or communicate; what a part does not matter for is `-`.
+  /// One tested configuration; a part that does not apply is `-`.
   ///
-  /// @param what the pattern, the collective or the check
-  public record Way(String what, String method, String transport, String memory, String dtype) {
-    /// In place of what has no meaning here.
+  /// @param what pattern, collective or check
+  public record Configuration(
+      String what, String method, String transport, String memory, String dtype) {
+    /// Placeholder of a part that does not apply.
     public static final String ANY = "-";
   }
 
-  /// What came of a way.
+  /// Outcome of a configuration.
   public enum Outcome {
     OK,
     NOT_AVAILABLE,
     WRONG,
-    /// The self-test stopped before.
+    /// The self-test stopped earlier.
     NOT_RUN
   }
 
-  /// @param cases that were run
-  /// @param said why it is not available, or what was wrong first; of what is right, how to run the
-  ///   same again where a seed decided it
-  public record Row(Way way, Outcome outcome, int cases, String said) {
-    /// As it stands in the table.
+  /// Result of a configuration.
+  ///
+  /// @param cases number of cases that were run
+  /// @param said reason why it is not available, or the first fault; of a success, how to run the
+  ///   same again if a seed determined it
+  public record Row(Configuration configuration, Outcome outcome, int cases, String said) {
+    /// Returns the text in the table.
     public String result() {
       return switch (outcome) {
         case OK ->
@@ -195,20 +199,20 @@ public final class SelfTest {
     }
   }
 
-  /// What was found, the same on all ranks.
+  /// Result of a self-test, the same on all ranks.
   ///
-  /// @param where the backend and the number of ranks
+  /// @param where backend and number of ranks
   public record Report(String where, List<Row> rows) implements Displayable {
     public Report {
       rows = List.copyOf(rows);
     }
 
-    /// Whether everything that is available was run and came out right.
+    /// Returns true if everything that is available was run and is right.
     public boolean allRight() {
       return count(Outcome.OK) > 0 && count(Outcome.WRONG) == 0 && count(Outcome.NOT_RUN) == 0;
     }
 
-    /// In one line; what was wrong first is in it.
+    /// Returns one line, with the first fault.
     public String summary() {
       var wrong = rows.stream().filter(row -> row.outcome() == Outcome.WRONG).findFirst();
       return "self-test on %s: %d ways right (%d cases), %d wrong, %d not available%s%s"
@@ -219,14 +223,16 @@ public final class SelfTest {
               count(Outcome.WRONG),
               count(Outcome.NOT_AVAILABLE),
               count(Outcome.NOT_RUN) == 0 ? "" : ", %d NOT RUN".formatted(count(Outcome.NOT_RUN)),
-              wrong.map(row -> "; first: %s, %s".formatted(row.way(), row.result())).orElse(""));
+              wrong
+                  .map(row -> "; first: %s, %s".formatted(row.configuration(), row.result()))
+                  .orElse(""));
     }
 
     private long count(Outcome outcome) {
       return rows.stream().filter(row -> row.outcome() == outcome).count();
     }
 
-    /// A row for each way, what is wrong first.
+    /// Returns one row per configuration, the wrong ones first.
     public Table table() {
       return SelfTestTable.of(
           "self-test on " + where,
@@ -257,7 +263,7 @@ public final class SelfTest {
       return summary()
           + rows.stream()
               .filter(row -> row.outcome() == Outcome.WRONG)
-              .map(row -> "\n%s: %s".formatted(row.way(), row.result()))
+              .map(row -> "\n%s: %s".formatted(row.configuration(), row.result()))
               .collect(Collectors.joining());
     }
   }

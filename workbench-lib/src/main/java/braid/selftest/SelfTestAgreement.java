@@ -2,11 +2,15 @@ package braid.selftest;
 
 import braid.ProcessGroup;
 import braid.internal.context.RankContext;
+import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
+import braid.internal.resource.SymmetricMemory;
 import braid.internal.selftest.CaseFailed;
 import braid.model.BraidException;
 import braid.model.GroupAborted;
 import braid.model.Place;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
@@ -14,11 +18,11 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Runs cases on all ranks of a group, one after the other, so that they agree about each.
+/// Runs cases in order on all ranks of a group, which agree on the result of each.
 ///
-/// Cases are run on a group of their own with the same members. Where a rank breaks a case off, the
-/// ranks stand at different calls of that group: all of them leave it and take another, of another
-/// name, while the group itself stays in step.
+/// Cases run on a separate group of the same members. When a rank breaks a case off, the ranks are
+/// at different calls of that group: all of them leave it and create another under a new name,
+/// while the group itself stays in step.
 ///
 /// ```
 /// rank 0   case 7 ── waits for rank 1 ── released by the alarm ── gather ─ new group ─ case 8
@@ -27,22 +31,24 @@ import org.jspecify.annotations.Nullable;
 final class SelfTestAgreement implements AutoCloseable {
   private static final int SHOWN_FRAMES = 4;
 
-  /// How a case ended on a rank, as the first letter of what it says.
+  /// How a case ended on a rank.
   private enum End {
     RIGHT,
-    /// In step with the others.
+    /// At the end of the case, in step with the others.
     WRONG,
-    /// Somewhere in the middle.
+    /// In the middle of the case.
     BROKEN_OFF,
-    /// Because another rank did not go on.
+    /// Released from a wait because another rank broke off.
     RELEASED
   }
 
-  /// @param wrong what was wrong first; empty where all was right on all ranks
-  /// @param stopped why no other case can be run; empty where one can
+  /// Result of a case on all ranks.
+  ///
+  /// @param wrong first fault; empty if all ranks were right
+  /// @param stopped reason why no further case can run; empty if one can
   record Verdict(String wrong, String stopped) {}
 
-  /// Sets up what the members share, by what they gather.
+  /// Rendezvous whose exchanges are gathers of a group.
   private record Gathering(ProcessGroup group, String unique) implements Rendezvous {
     @Override
     public Place place() {
@@ -60,22 +66,22 @@ final class SelfTestAgreement implements AutoCloseable {
     }
   }
 
-  private record Said(End end, String what) {
+  private record RankResult(End end, String message) {
     String text() {
-      return end.name() + " " + what;
+      return end.name() + " " + message;
     }
 
-    static Said of(String text) {
+    static RankResult of(String text) {
       int space = text.indexOf(' ');
-      return new Said(End.valueOf(text.substring(0, space)), text.substring(space + 1));
+      return new RankResult(End.valueOf(text.substring(0, space)), text.substring(space + 1));
     }
   }
 
   private final ProcessGroup group;
   private final Alarm alarm;
   private final String name;
-  private @Nullable ProcessGroup ground;
-  private int grounds;
+  private @Nullable ProcessGroup caseGroup;
+  private int caseGroups;
   private long number;
 
   private SelfTestAgreement(ProcessGroup group, Alarm alarm, String name) {
@@ -85,7 +91,7 @@ final class SelfTestAgreement implements AutoCloseable {
   }
 
   static SelfTestAgreement on(ProcessGroup group) {
-    // Names of groups that broke off must not come again in a later self-test.
+    // A later self-test must not reuse the names of groups that broke off.
     var name = "self-test-" + Long.toHexString(group.broadcast(System.nanoTime(), 0));
     var context = RankContext.current();
     var memory =
@@ -95,37 +101,37 @@ final class SelfTestAgreement implements AutoCloseable {
     return new SelfTestAgreement(group, new Alarm(group.place(), context.waits(), memory), name);
   }
 
-  /// Runs it on this rank and hears what came of it on all.
+  /// Runs a case on this rank and returns the result of all ranks.
   Verdict run(Consumer<ProcessGroup> body) {
     number++;
     var mine = end(body);
     try {
-      var said = group.gather(mine.text()).stream().map(Said::of).toList();
-      var wrong = worst(said);
+      var results = group.gather(mine.text()).stream().map(RankResult::of).toList();
+      var wrong = worst(results);
       boolean inStep =
-          said.stream().allMatch(each -> each.end() == End.RIGHT || each.end() == End.WRONG);
+          results.stream().allMatch(each -> each.end() == End.RIGHT || each.end() == End.WRONG);
       return new Verdict(wrong, inStep ? "" : leave());
     } catch (GroupAborted released) {
       throw released;
     } catch (BraidException e) {
-      var why = "the ranks do not meet any more: " + e.getMessage();
-      return new Verdict(mine.end() == End.RIGHT ? why : mine.what(), why);
+      var why = "the ranks can no longer meet: " + e.getMessage();
+      return new Verdict(mine.end() == End.RIGHT ? why : mine.message(), why);
     }
   }
 
-  private Said end(Consumer<ProcessGroup> body) {
+  private RankResult end(Consumer<ProcessGroup> body) {
     alarm.arm(number);
     try {
-      body.accept(ground());
-      return new Said(End.RIGHT, "");
+      body.accept(caseGroup());
+      return new RankResult(End.RIGHT, "");
     } catch (CaseFailed e) {
-      return new Said(End.WRONG, line(e));
+      return new RankResult(End.WRONG, line(e));
     } catch (GroupAborted e) {
       alarm.raise(number);
-      return new Said(End.RELEASED, line(e));
+      return new RankResult(End.RELEASED, line(e));
     } catch (RuntimeException | Error e) {
       alarm.raise(number);
-      return new Said(End.BROKEN_OFF, line(e));
+      return new RankResult(End.BROKEN_OFF, line(e));
     } finally {
       alarm.disarm();
     }
@@ -137,7 +143,8 @@ final class SelfTestAgreement implements AutoCloseable {
         .replace('\n', ' ');
   }
 
-  /// Where it happened is all there is to go by.
+  /// Describes an unexpected exception by its first stack frames, since its message may not
+  /// identify the fault.
   private static String unexpected(Throwable e) {
     return e
         + Arrays.stream(e.getStackTrace())
@@ -146,52 +153,109 @@ final class SelfTestAgreement implements AutoCloseable {
             .collect(Collectors.joining());
   }
 
-  private ProcessGroup ground() {
-    var current = ground;
+  private ProcessGroup caseGroup() {
+    var current = caseGroup;
     if (current == null) {
-      grounds++;
-      current = group.subset(name + "-" + grounds, IntStream.range(0, group.size()).toArray());
-      ground = current;
+      caseGroups++;
+      current = group.subset(name + "-" + caseGroups, IntStream.range(0, group.size()).toArray());
+      caseGroup = current;
     }
     return current;
   }
 
-  /// Causes come before consequences, and lower ranks before higher ones.
-  private static String worst(List<Said> said) {
+  /// Returns the worst result: causes before consequences, and lower ranks before higher ones.
+  private static String worst(List<RankResult> results) {
     for (var end : List.of(End.BROKEN_OFF, End.WRONG, End.RELEASED)) {
-      for (int rank = 0; rank < said.size(); rank++) {
-        if (said.get(rank).end() == end) {
-          return "rank %d: %s".formatted(rank, said.get(rank).what());
+      for (int rank = 0; rank < results.size(); rank++) {
+        if (results.get(rank).end() == end) {
+          return "rank %d: %s".formatted(rank, results.get(rank).message());
         }
       }
     }
     return "";
   }
 
-  /// Leaves the group that broke off; says what is wrong where a rank cannot.
+  /// Leaves the group that broke off; returns the reason if a rank cannot.
   private String leave() {
     var trouble = "";
     try {
-      close(ground);
+      close(caseGroup);
     } catch (BraidException e) {
-      trouble = "what broke off does not end: " + e.getMessage();
+      trouble = "the group of the failed case cannot be closed: " + e.getMessage();
     }
-    ground = null;
+    caseGroup = null;
     return group.gather(trouble).stream().filter(each -> !each.isEmpty()).findFirst().orElse("");
   }
 
-  private static void close(@Nullable ProcessGroup left) {
-    if (left != null) {
-      left.close();
+  private static void close(@Nullable ProcessGroup abandoned) {
+    if (abandoned != null) {
+      abandoned.close();
     }
   }
 
   @Override
   public void close() {
     try {
-      close(ground);
+      close(caseGroup);
     } finally {
       alarm.close();
+    }
+  }
+
+  /// An alarm that a rank raises when it breaks off a case: otherwise the others would wait for its
+  /// remaining calls until their timeout.
+  private static final class Alarm implements AutoCloseable {
+    /// Bytes per rank: one cache line, so that ranks do not slow each other down.
+    static final long BYTES = 64;
+
+    private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+    private static final long NONE = 0;
+
+    private final Place place;
+    private final Waits waits;
+    private final SymmetricMemory memory;
+    private final Runnable checkPeers = this::checkPeers;
+    private volatile long armed = NONE;
+
+    /// @param memory host memory of [#BYTES] on each rank
+    Alarm(Place place, Waits waits, SymmetricMemory memory) {
+      this.place = place;
+      this.waits = waits;
+      this.memory = memory;
+      waits.watch(checkPeers);
+    }
+
+    /// Ends this rank's waits from now on if another rank breaks off that case; cases are counted
+    /// from 1.
+    void arm(long number) {
+      armed = number;
+    }
+
+    void disarm() {
+      armed = NONE;
+    }
+
+    /// Reports that this rank has broken off that case.
+    void raise(long number) {
+      WORD.setRelease(memory.on(place.rank()), 0L, number);
+    }
+
+    private void checkPeers() {
+      long number = armed;
+      if (number == NONE) {
+        return;
+      }
+      for (int rank = 0; rank < place.size(); rank++) {
+        if (rank != place.rank() && (long) WORD.getAcquire(memory.on(rank), 0L) == number) {
+          throw new GroupAborted("its part of a case", "rank " + rank + " broke the case off");
+        }
+      }
+    }
+
+    @Override
+    public void close() {
+      waits.unwatch(checkPeers);
+      memory.close();
     }
   }
 }

@@ -15,8 +15,8 @@ import java.util.List;
 import java.util.SequencedMap;
 import java.util.stream.Collectors;
 
-/// What a self-test runs: the same on all ranks, since it follows from what they all say and from
-/// the backend's capabilities.
+/// Contents of a self-test, the same on all ranks, since it depends only on their common settings
+/// and on the backend's capabilities.
 record SelfTestPlan(
     List<MemoryKind> kinds,
     List<DType> dtypes,
@@ -24,18 +24,20 @@ record SelfTestPlan(
     Random random,
     List<SelfCheck> checks) {
 
-  /// @param programs how many
-  /// @param seed of the first; each next one has the next
+  /// Random programs.
+  ///
+  /// @param programs number of programs
+  /// @param seed seed of the first program; each following one has the next seed
   record Random(int programs, long seed) {}
 
-  /// What the backend or a library says there is none of, in memory of that kind.
-  List<SelfTest.Row> holes(
+  /// Returns rows for everything that the backend or a library does not offer in memory of a kind.
+  List<SelfTest.Row> unsupported(
       List<Capabilities.Row> rows, List<Capabilities.CollectiveRow> collectives) {
-    var holes = new ArrayList<SelfTest.Row>();
+    var unsupported = new ArrayList<SelfTest.Row>();
     for (var row : rows) {
       if (!row.supported()) {
-        holes.add(
-            hole(
+        unsupported.add(
+            unsupportedRow(
                 row.pattern().toString(),
                 row.method().toString(),
                 row.transport().toString(),
@@ -45,8 +47,13 @@ record SelfTestPlan(
     }
     for (var row : collectives) {
       if (!row.supported()) {
-        holes.add(
-            hole(row.collective(), SelfTest.Way.ANY, row.way().toString(), row.kind(), row.note()));
+        unsupported.add(
+            unsupportedRow(
+                row.collective(),
+                SelfTest.Configuration.ANY,
+                row.way().toString(),
+                row.kind(),
+                row.note()));
       } else if (row.adds()) {
         row.way()
             .library()
@@ -54,37 +61,37 @@ record SelfTestPlan(
                 library ->
                     dtypes.stream()
                         .filter(dtype -> !library.adds(dtype))
-                        .forEach(dtype -> holes.add(notAdded(row, library, dtype))));
+                        .forEach(dtype -> unsupported.add(notAdded(row, library, dtype))));
       }
     }
-    return holes;
+    return unsupported;
   }
 
   private static SelfTest.Row notAdded(
       Capabilities.CollectiveRow row, Library library, DType dtype) {
     return new SelfTest.Row(
-        new SelfTest.Way(
+        new SelfTest.Configuration(
             row.collective(),
-            SelfTest.Way.ANY,
+            SelfTest.Configuration.ANY,
             row.way().toString(),
             row.kind().toString(),
             dtype.toString()),
         SelfTest.Outcome.NOT_AVAILABLE,
         0,
-        "%s does not add %s; say over(COPY_ENGINE)".formatted(library, dtype));
+        "%s does not add %s; call over(COPY_ENGINE)".formatted(library, dtype));
   }
 
-  private static SelfTest.Row hole(
+  private static SelfTest.Row unsupportedRow(
       String what, String method, String over, MemoryKind kind, String why) {
     return new SelfTest.Row(
-        new SelfTest.Way(what, method, over, kind.toString(), SelfTest.Way.ANY),
+        new SelfTest.Configuration(what, method, over, kind.toString(), SelfTest.Configuration.ANY),
         SelfTest.Outcome.NOT_AVAILABLE,
         0,
         why);
   }
 
-  /// The cases of that kind of memory, by what they are of.
-  SequencedMap<SelfTest.Way, List<TabledCase>> cases(
+  /// Returns the cases for a kind of memory, by configuration.
+  SequencedMap<SelfTest.Configuration, List<TabledCase>> cases(
       MemoryKind kind,
       List<Capabilities.Row> rows,
       List<Capabilities.CollectiveRow> collectives,
@@ -101,20 +108,20 @@ record SelfTestPlan(
       all.addAll(CollectiveCase.supported(CollectiveCase.large(), collectives));
       all.addAll(MemoryCase.table());
     }
-    var byWay = new LinkedHashMap<SelfTest.Way, List<TabledCase>>();
+    var byConfiguration = new LinkedHashMap<SelfTest.Configuration, List<TabledCase>>();
     for (var each : all) {
       if (dtypes.contains(each.dtype())) {
-        byWay.computeIfAbsent(way(each, kind), _ -> new ArrayList<>()).add(each);
+        byConfiguration.computeIfAbsent(way(each, kind), _ -> new ArrayList<>()).add(each);
       }
     }
-    return byWay;
+    return byConfiguration;
   }
 
-  private static SelfTest.Way way(TabledCase of, MemoryKind kind) {
-    return new SelfTest.Way(
+  private static SelfTest.Configuration way(TabledCase of, MemoryKind kind) {
+    return new SelfTest.Configuration(
         of.what(),
-        of.method().isEmpty() ? SelfTest.Way.ANY : of.method(),
-        of.over().isEmpty() ? SelfTest.Way.ANY : of.over(),
+        of.method().isEmpty() ? SelfTest.Configuration.ANY : of.method(),
+        of.over().isEmpty() ? SelfTest.Configuration.ANY : of.over(),
         kind.toString(),
         of.dtype().toString());
   }

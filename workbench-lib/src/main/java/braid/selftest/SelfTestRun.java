@@ -6,17 +6,17 @@ import braid.Tensor;
 import braid.internal.context.RankContext;
 import braid.internal.report.progress.Progress;
 import braid.internal.selftest.Case;
+import braid.internal.selftest.CaseContext;
 import braid.internal.selftest.CaseFailed;
-import braid.internal.selftest.CaseGroup;
 import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
 import braid.model.BraidException;
 import braid.model.Library;
 import braid.model.MemoryKind;
 import braid.model.SelfCheck;
+import braid.selftest.SelfTest.Configuration;
 import braid.selftest.SelfTest.Outcome;
 import braid.selftest.SelfTest.Row;
-import braid.selftest.SelfTest.Way;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -24,34 +24,36 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Consumer;
 
-/// A self-test on its way.
+/// A self-test in progress.
 final class SelfTestRun {
-  /// @param text how to run it again
+  /// One case to run.
+  ///
+  /// @param text description by which to run it again
   private record Step(Consumer<ProcessGroup> body, String text) {}
 
   private final ProcessGroup group;
   private final RankContext context = RankContext.current();
   private final SelfTestPlan plan;
-  private final Consumer<Tensor> handled;
-  private final Consumer<Row> heard;
+  private final Consumer<Tensor> alteration;
+  private final Consumer<Row> listener;
   private final String backend;
   private final List<Row> rows = new ArrayList<>();
   private final Map<Library, String> missing = new EnumMap<>(Library.class);
 
-  /// Rows of every kind of memory that is available, from which random programs are drawn.
+  /// Rows of every available kind of memory, from which random programs are drawn.
   private final List<Capabilities.Row> pipelines = new ArrayList<>();
 
   private final List<Capabilities.CollectiveRow> collectives = new ArrayList<>();
 
-  /// Why the rest is not run; empty as long as it is.
+  /// Reason why the rest is not run; empty while cases run.
   private String stopped = "";
 
   SelfTestRun(
-      ProcessGroup group, SelfTestPlan plan, Consumer<Tensor> handled, Consumer<Row> heard) {
+      ProcessGroup group, SelfTestPlan plan, Consumer<Tensor> alteration, Consumer<Row> listener) {
     this.group = group;
     this.plan = plan;
-    this.handled = handled;
-    this.heard = heard;
+    this.alteration = alteration;
+    this.listener = listener;
     this.backend = context.backend().name();
   }
 
@@ -69,7 +71,12 @@ final class SelfTestRun {
 
   private void run(SelfCheck check, SelfTestAgreement agreement) {
     add(
-        new Way("check: " + check.name(), Way.ANY, Way.ANY, Way.ANY, Way.ANY),
+        new Configuration(
+            "check: " + check.name(),
+            Configuration.ANY,
+            Configuration.ANY,
+            Configuration.ANY,
+            Configuration.ANY),
         List.of(
             new Step(
                 _ -> {
@@ -87,7 +94,12 @@ final class SelfTestRun {
     if (unavailable.isPresent()) {
       found(
           new Row(
-              new Way(Way.ANY, Way.ANY, Way.ANY, kind.toString(), Way.ANY),
+              new Configuration(
+                  Configuration.ANY,
+                  Configuration.ANY,
+                  Configuration.ANY,
+                  kind.toString(),
+                  Configuration.ANY),
               Outcome.NOT_AVAILABLE,
               0,
               unavailable.get()));
@@ -102,12 +114,12 @@ final class SelfTestRun {
             .toList();
     pipelines.addAll(overlaps);
     this.collectives.addAll(collectives);
-    plan.holes(overlaps, collectives).forEach(this::found);
+    plan.unsupported(overlaps, collectives).forEach(this::found);
     var all = plan.cases(kind, overlaps, collectives, group.size());
     int count = all.values().stream().mapToInt(List::size).sum();
     var task = new Progress.Task("testing " + kind, "tested " + kind + ":", "cases");
-    boolean speaks = group.rank() == 0;
-    try (var progress = Progress.of(task, count, context.outbox(), speaks)) {
+    boolean reports = group.rank() == 0;
+    try (var progress = Progress.of(task, count, context.outbox(), reports)) {
       int before = 0;
       for (var way : all.entrySet()) {
         add(
@@ -120,10 +132,16 @@ final class SelfTestRun {
     }
   }
 
-  /// Runs all programs, also after one that was wrong.
+  /// Runs all programs, also after a wrong one.
   private void runPrograms(SelfTestAgreement agreement) {
     var programs = new Programs(group.size(), pipelines, collectives, plan.dtypes());
-    var way = new Way(SelfTest.RANDOM_PROGRAMS, Way.ANY, Way.ANY, programs.kindNames(), Way.ANY);
+    var way =
+        new Configuration(
+            SelfTest.RANDOM_PROGRAMS,
+            Configuration.ANY,
+            Configuration.ANY,
+            programs.kindNames(),
+            Configuration.ANY);
     int count = plan.random().programs();
     var task = new Progress.Task("running random programs", "ran random programs:", "programs");
     var drawn = new ArrayList<Program>();
@@ -134,7 +152,7 @@ final class SelfTestRun {
         var program = programs.draw(seed);
         drawn.add(program);
         var verdict =
-            agreement.run(on -> program.check(new CaseGroup(on, MemoryKind.AUTO, handled)));
+            agreement.run(on -> program.check(new CaseContext(on, MemoryKind.AUTO, alteration)));
         stopped = verdict.stopped();
         if (verdict.wrong().isEmpty()) {
           right++;
@@ -145,8 +163,8 @@ final class SelfTestRun {
       }
     }
     if (right > 0) {
-      var said = "seed %d: %s".formatted(plan.random().seed(), Program.counts(drawn));
-      found(new Row(way, Outcome.OK, right, said));
+      var summary = "seed %d: %s".formatted(plan.random().seed(), Program.counts(drawn));
+      found(new Row(way, Outcome.OK, right, summary));
     }
     if (drawn.size() < count) {
       found(new Row(way, Outcome.NOT_RUN, 0, stopped));
@@ -160,10 +178,10 @@ final class SelfTestRun {
 
   private void found(Row row) {
     rows.add(row);
-    heard.accept(row);
+    listener.accept(row);
   }
 
-  /// Where one rank cannot have it no rank can use it.
+  /// Returns why no rank can use the kind of memory: it is missing if one rank lacks it.
   private Optional<String> unavailable(MemoryKind kind) {
     if (!stopped.isEmpty()) {
       return Optional.empty();
@@ -181,7 +199,7 @@ final class SelfTestRun {
     return reasons.stream().filter(each -> !each.isEmpty()).findFirst();
   }
 
-  /// Why each library cannot be had by this group; empty where it can.
+  /// Returns why each library is missing for this group; empty if it is available.
   private Map<Library, String> missing() {
     if (missing.isEmpty() && stopped.isEmpty()) {
       for (var library : Library.values()) {
@@ -202,11 +220,11 @@ final class SelfTestRun {
 
   private Step step(Case of, MemoryKind kind) {
     return new Step(
-        on -> of.check(new CaseGroup(on, kind, handled)), " (case %s)".formatted(of.text()));
+        on -> of.check(new CaseContext(on, kind, alteration)), " (case %s)".formatted(of.text()));
   }
 
-  /// Runs the cases of a way up to the first that is wrong.
-  private void add(Way way, List<Step> cases, SelfTestAgreement agreement) {
+  /// Runs the cases of a configuration up to the first wrong one.
+  private void add(Configuration way, List<Step> cases, SelfTestAgreement agreement) {
     int run = 0;
     for (var each : cases) {
       if (!stopped.isEmpty()) {
@@ -217,7 +235,7 @@ final class SelfTestRun {
       var verdict = agreement.run(each.body());
       stopped = verdict.stopped();
       if (!verdict.wrong().isEmpty()) {
-        int left = cases.size() - run;
+        int remaining = cases.size() - run;
         found(
             new Row(
                 way,
@@ -225,7 +243,9 @@ final class SelfTestRun {
                 run,
                 verdict.wrong()
                     + each.text()
-                    + (left == 0 ? "" : "; %d more cases of this way not run".formatted(left))));
+                    + (remaining == 0
+                        ? ""
+                        : "; %d more cases of this way not run".formatted(remaining))));
         return;
       }
     }

@@ -4,7 +4,7 @@ import java.util.List;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 
-/// What a self-test found, a row for each way.
+/// Table of a self-test, one row per configuration.
 public final class SelfTestTable {
   private SelfTestTable() {}
 
@@ -16,11 +16,11 @@ public final class SelfTestTable {
     var dtype = StringColumn.create("dtype");
     var result = StringColumn.create("result");
     for (var row : rows) {
-      pattern.append(row.way().what());
-      method.append(row.way().method());
-      transport.append(row.way().transport());
-      kind.append(row.way().memory());
-      dtype.append(row.way().dtype());
+      pattern.append(row.configuration().what());
+      method.append(row.configuration().method());
+      transport.append(row.configuration().transport());
+      kind.append(row.configuration().memory());
+      dtype.append(row.configuration().dtype());
       result.append(row.result());
     }
     return Table.create(name, pattern, method, transport, kind, dtype, result);

@@ -1,5 +1,5 @@
-/// The self-test of a machine: what [braid.internal.selftest] can run, run on all ranks of a group
-/// and reported.
+/// The self-test of a machine: runs the cases of [braid.internal.selftest] on all ranks of a group
+/// and reports the results.
 @NullMarked
 package braid.selftest;
 

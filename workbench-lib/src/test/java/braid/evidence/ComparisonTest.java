@@ -38,7 +38,7 @@ class ComparisonTest {
     return problem;
   }
 
-  /// Rounds have moods that all of a round share, and times of their own.
+  /// Returns a study whose rounds have a shared disturbance and individual times.
   private static Study study(
       SequencedMap<String, String> problem,
       List<Integer> splits,
@@ -69,8 +69,8 @@ class ComparisonTest {
     return study(problem(), SPLITS, millis, noise, ROUNDS, random);
   }
 
-  /// The promise: what did not change is not called changed. Counted over whole comparisons, of
-  /// which one wrong row spoils all.
+  /// Equal times are not called changed. Counted over whole comparisons, of which one wrong row
+  /// spoils all.
   @Test
   void theSameTwiceIsSeldomCalledDifferent() {
     for (double noise : new double[] {0.002, 0.03, 0.10}) {
@@ -128,7 +128,7 @@ class ComparisonTest {
     }
   }
 
-  /// As it was filed: medians of 22.04 and 21.05 ms, printed beside a median quotient of +3.27%.
+  /// Reported case: medians of 22.04 and 21.05 ms, printed beside a median quotient of +3.27%.
   @Test
   void percentAndTimesAgree() {
     long seed = 11;
@@ -143,7 +143,7 @@ class ComparisonTest {
     }
   }
 
-  /// Two runs of one program, measured as the tuner does by itself.
+  /// Two runs of one program, measured by the tuner's default plan.
   @ParameterizedTest
   @CsvSource({"0.005", "0.01", "0.02"})
   void twoRunsOnAQuietMachineAreTheSame(double noise) {
@@ -161,7 +161,7 @@ class ComparisonTest {
   }
 
   /// Two runs of one program on a machine that drifts, and whose noise lingers over several rounds:
-  /// times of neighboring rounds say less than as many independent ones.
+  /// times of neighboring rounds carry less information than the same number of independent ones.
   @ParameterizedTest
   @CsvSource({"0.01", "0.05"})
   void twoRunsOnASharedMachineAreSeldomCalledDifferent(double noise) {
@@ -203,7 +203,7 @@ class ComparisonTest {
     return new Study(problem(), 4, seed, nanos.get(0), nanos.get(1), trials);
   }
 
-  /// What is said to be needed is measured, and then most rows are decided.
+  /// The recommended number of rounds is measured, and then most rows are decided.
   @Test
   void theRoundsThatItTakesDoIt() {
     long seed = 12;

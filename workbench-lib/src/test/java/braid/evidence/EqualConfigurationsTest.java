@@ -13,18 +13,18 @@ import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// The two sides of every verdict, counted over whole studies of simulated machines: of equal
-/// configurations none is called better in more than 5% of studies, however many they are, and a
-/// real difference is found in 95%.
+/// Both error rates of a verdict, counted over whole studies of simulated machines: no equal
+/// configuration is called better in more than 5% of studies, however many configurations there
+/// are, and a real difference is found in 95%.
 ///
-/// Measuring is what the tuner does: [Rounds] in shuffled order, as many as [RoundPlan] decides.
-/// `TwinStudies` counts the same on real ranks.
+/// Studies are measured like the tuner's: [Rounds] in shuffled order, their number decided by
+/// [RoundPlan]. `TwinStudies` counts the same on real ranks.
 class EqualConfigurationsTest {
   private static final int STUDIES = 400;
   private static final double UNFUSED_NANOS = 10e6;
   private static final int MOST_ROUNDS = 200;
 
-  /// @param quietNanos of each configuration; splits number them
+  /// @param quietNanos undisturbed time of each configuration; splits number them
   private static Study study(List<Double> quietNanos, double noise, RoundPlan plan, long seed) {
     var machine = SimulatedMachine.shared(noise, quietNanos.size() + 2, seed);
     var candidates = new ArrayList<Rounds.Candidate>();
@@ -60,7 +60,7 @@ class EqualConfigurationsTest {
     return all;
   }
 
-  /// @param rounds exactly so many, or 0 for as many as the tuner measures by itself
+  /// @param rounds exact number of rounds, or 0 for the tuner's default plan
   @ParameterizedTest
   @CsvSource({
     "2, 0.01, 0", "2, 0.01, 12", "2, 0.05, 0", "2, 0.05, 60",
@@ -72,21 +72,23 @@ class EqualConfigurationsTest {
     int preferred = 0;
     int beatingTwins = 0;
     for (long seed = 0; seed < STUDIES; seed++) {
-      // All are as fast as unfused: nothing may be said of any.
+      // All are as fast as unfused: no configuration may be called better.
       var asUnfused = study(equal(configurations, UNFUSED_NANOS), noise, plan, seed);
       if (!asUnfused.best().equals(Overlap.unfused()) || asUnfused.ties().size() < configurations) {
         preferred++;
       }
-      // All beat unfused alike: that may be said, but nothing among them.
+      // All beat unfused equally: they may be called better than unfused, but not than each other.
       var faster = study(equal(configurations, 0.8 * UNFUSED_NANOS), noise, plan, ~seed);
       boolean hasBest = !faster.best().equals(Overlap.unfused());
       if (hasBest && faster.ties().size() < configurations - 1) {
         beatingTwins++;
       }
     }
-    var what = "of %d studies of %d configurations".formatted(STUDIES, configurations);
-    assertThat(preferred).as(what + " as fast as unfused").isLessThanOrEqualTo(STUDIES / 20);
-    assertThat(beatingTwins).as(what + " that beat unfused").isLessThanOrEqualTo(STUDIES / 20);
+    var description = "of %d studies of %d configurations".formatted(STUDIES, configurations);
+    assertThat(preferred).as(description + " as fast as unfused").isLessThanOrEqualTo(STUDIES / 20);
+    assertThat(beatingTwins)
+        .as(description + " that beat unfused")
+        .isLessThanOrEqualTo(STUDIES / 20);
   }
 
   @ParameterizedTest

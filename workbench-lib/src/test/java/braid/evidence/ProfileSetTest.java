@@ -20,8 +20,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class ProfileSetTest {
-  /// Copies of 10 ns each, GEMMs of 10 ns each as soon as the copy is there: of the four copies all
-  /// but the first run beside a GEMM, of the four GEMMs all but the last beside a copy.
+  /// Copies of 10 ns each, and GEMMs of 10 ns each that start when their copy is complete: all four
+  /// copies but the first run beside a GEMM, all four GEMMs but the last beside a copy.
   private static final SyntheticProfiles LOCKSTEP = new SyntheticProfiles(2, 3, 4, 1, 10, 10);
 
   @Test

@@ -55,10 +55,10 @@ class ProfileTest {
         "[0,0,0,0,           | [7,0,0,0,            | iteration must be 0..1 but was 7",
         "[0,0,0,0,           | [0,0,0,              | must be rows of 9 whole numbers",
       })
-  void damagedJsonIsAOneLineError(String what, String by, String message) {
+  void damagedJsonIsAOneLineError(String original, String replacement, String message) {
     var json = PROFILE.toJson();
-    assertThat(json).contains(what);
-    var damaged = json.replaceFirst(Pattern.quote(what), by);
+    assertThat(json).contains(original);
+    var damaged = json.replaceFirst(Pattern.quote(original), replacement);
 
     assertThatThrownBy(() -> ProfileJson.read(damaged))
         .isInstanceOf(BraidException.class)
@@ -101,12 +101,12 @@ class ProfileTest {
     var copied = new Span(0, 1, Stage.COPY, "comm", 1, 2, 3, 0, "copy engine");
     var multiplied = new Span(0, 1, Stage.GEMM, "gemm-0", 2, 9, 0, 5, "a kernel's name");
     var waited = new Span(0, 1, Stage.WAIT, "gemm-0", 1, 2, 0, 0);
-    var told = profile(List.of(10L), List.of(copied, multiplied, waited));
-    assertThat(ProfileJson.read(told.toJson())).isEqualTo(told);
-    assertThat(ProfileSet.of(List.of(told)).engines().stringColumn("engine").asList())
+    var profile = profile(List.of(10L), List.of(copied, multiplied, waited));
+    assertThat(ProfileJson.read(profile.toJson())).isEqualTo(profile);
+    assertThat(ProfileSet.of(List.of(profile)).engines().stringColumn("engine").asList())
         .containsExactly("copy engine", "a kernel's name");
 
-    // As Braid's first version wrote it.
+    // Written by Braid's first version.
     var first =
         PROFILE
             .toJson()

@@ -57,7 +57,7 @@ class RunsTest {
     assertThat(runs.display().text()).contains(first.id()).contains(study.headline());
   }
 
-  /// `braid run` saves what it measures in the folder of the run.
+  /// Measurements of `braid run` are saved in the folder of the run.
   @Test
   void runsInTheFolderOfARunAreListedAndLoaded() throws IOException {
     var runs = Runs.in(home.resolve("runs"));

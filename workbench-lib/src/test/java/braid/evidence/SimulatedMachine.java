@@ -2,9 +2,9 @@ package braid.evidence;
 
 import java.util.Random;
 
-/// Times of an imagined machine with everything that disturbs real ones: noise with a long right
-/// tail, single outliers, bursts of load, a mood that a round shares, noise that depends on the
-/// measurement before, and a drift.
+/// Times of a simulated machine with the disturbances of real ones: noise with a long right tail,
+/// single outliers, bursts of load, disturbances shared within a round, noise that depends on the
+/// previous measurement, and drift.
 final class SimulatedMachine {
   private static final double SKEW = 1.5;
   private static final double MEMORY = 0.9;
@@ -33,19 +33,19 @@ final class SimulatedMachine {
     this.drift = alone ? 0 : DRIFT_PER_MEASUREMENT * random.nextGaussian();
   }
 
-  /// A machine with other users.
+  /// Returns a machine with other users.
   ///
-  /// @param noise how far one measurement lies from the next, as a share
+  /// @param noise typical distance between two measurements, as a share
   static SimulatedMachine shared(double noise, int measurementsPerRound, long seed) {
     return new SimulatedMachine(noise, measurementsPerRound, false, seed);
   }
 
-  /// A machine without drift and bursts.
+  /// Returns a machine without drift and bursts.
   static SimulatedMachine quiet(double noise, int measurementsPerRound, long seed) {
     return new SimulatedMachine(noise, measurementsPerRound, true, seed);
   }
 
-  /// One measurement of something that takes so long on a quiet machine.
+  /// Returns one measurement of work that takes the given time on a quiet machine.
   long nanos(double quietNanos) {
     if (measured++ % measurementsPerRound == 0) {
       mood = 2 * noise * random.nextGaussian();
@@ -68,7 +68,7 @@ final class SimulatedMachine {
     return nanos;
   }
 
-  /// The time of all measurements so far.
+  /// Returns the time of all measurements so far.
   long elapsedNanos() {
     return elapsedNanos;
   }

@@ -41,7 +41,7 @@ class StudyTest {
         .doesNotContain("\n");
   }
 
-  /// As it was filed: times of 10 to 13 ms, one disturbed round of 8, and a noise of ±747.8%.
+  /// Reported case: times of 10 to 13 ms, one disturbed round of 8, and a noise of ±747.8%.
   @Test
   void oneDisturbedRoundDoesNotMakeTheNoise() {
     var first = List.of(10_100L, 12_200L, 11_000L, 10_600L, 12_900L, 11_700L, 10_400L, 11_300L);
@@ -203,7 +203,7 @@ class StudyTest {
     assertThat(study.charts()).containsOnlyKeys("configurations", "heatmap");
   }
 
-  /// Three rounds: unfused, and two configurations.
+  /// Reads a study of three rounds: unfused, and two configurations.
   private static Study read(Reading unfused, Reading first, Reading second) {
     var times = List.of(100L, 101L, 102L);
     return new Study(
@@ -308,7 +308,7 @@ class StudyTest {
                 + " was MAGIC");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"workers\":0", "\"workers\":3")))
         .hasMessage(
-            "study `trials`: workers must be 0 over copy_engine but were 3; say over(WORKERS) first");
+            "study `trials`: workers must be 0 over copy_engine but were 3; call over(WORKERS) first");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"replayed\":false", "\"replayed\":0")))
         .hasMessage("study `trials`: field `replayed` must be true or false but was 0");
     assertThatThrownBy(() -> Study.fromJson(json.replace("\"ranks\":4,", "")))

@@ -9,8 +9,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// Profiles of an imagined pipeline whose every time is known: a copy stream that delivers chunk
-/// after chunk, and GEMM streams that take each as soon as it is there.
+/// Profiles of a synthetic pipeline with known times: a copy stream that delivers chunk after
+/// chunk, and GEMM streams that process each chunk on arrival.
 public record SyntheticProfiles(
     int ranks, int iterations, int chunks, int streams, long copyNanos, long gemmNanos) {
 

@@ -10,8 +10,8 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 
-/// Profiles of an imagined GEMM→all-reduce whose every time is known: each chunk is multiplied, its
-/// partial sums are copied, added up, and the sum is gathered, each on streams of its own.
+/// Profiles of a synthetic GEMM→all-reduce with known times: each chunk is multiplied, its partial
+/// sums are copied and added, and the sum is gathered, each on its own streams.
 public record SyntheticReduction(
     int ranks, int iterations, int chunks, int streams, long gemmNanos, long copyNanos) {
 

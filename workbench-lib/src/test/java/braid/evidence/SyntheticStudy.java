@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.Random;
 import java.util.function.ToDoubleFunction;
 
-/// A study of an imagined machine: true times are given, the noise is drawn from a seed. Noise is
-/// partly shared within a round, as a machine's mood is, and has a tail of slow outliers.
+/// A study of a simulated machine: true times are given, the noise is drawn from a seed. Noise is
+/// partly shared within a round and has a tail of slow outliers.
 public record SyntheticStudy(double unfusedNanos, double noise, int repeats, long seed) {
 
   public Study of(List<Overlap> overlaps, ToDoubleFunction<Overlap> trueNanos) {
@@ -36,7 +36,7 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
     return times;
   }
 
-  /// Pipelined configurations of every combination.
+  /// Returns pipelined configurations of every combination.
   public static List<Overlap> overlaps(int[] splits, int... streams) {
     var overlaps = new ArrayList<Overlap>();
     for (int stream : streams) {
@@ -47,8 +47,8 @@ public record SyntheticStudy(double unfusedNanos, double noise, int repeats, lon
     return overlaps;
   }
 
-  /// Unfused `gemm` + `comm`; chunks hide all of `comm` but the first, each costs `launch`, and
-  /// more streams than two get in each other's way.
+  /// Returns a model of times: unfused `gemm` + `comm`; chunks hide all of `comm` except the first
+  /// chunk, each chunk costs `launch`, and more than two streams slow each other down.
   public static ToDoubleFunction<Overlap> model(double gemm, double comm, double launch) {
     return how ->
         gemm

@@ -20,9 +20,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// What a self-test says of a machine, the same on all ranks.
+/// Reports of a self-test, the same on all ranks.
 class SelfTestTest {
-  /// By rank.
+  /// Runs a self-test and returns the reports by rank.
   private static List<SelfTest.Report> reports(int ranks, Consumer<SelfTest> how) {
     var reports = Collections.synchronizedList(new ArrayList<SelfTest.Report>());
     LocalRanks.run(
@@ -31,7 +31,7 @@ class SelfTestTest {
           var test = SelfTest.on(world);
           how.accept(test);
           reports.add(test.run());
-          // The group goes on as if nothing had been.
+          // The group is still usable.
           assertThat(world.gather((long) world.rank())).hasSize(ranks);
         });
     return reports;
@@ -55,31 +55,31 @@ class SelfTestTest {
     var right = rows(report, Outcome.OK);
     var supported = Capabilities.host().stream().filter(Capabilities.Row::supported).count();
     assertThat(right)
-        .filteredOn(row -> row.way().method().equals("one-shot"))
-        .extracting(row -> row.way().what() + " over " + row.way().transport())
+        .filteredOn(row -> row.configuration().method().equals("one-shot"))
+        .extracting(row -> row.configuration().what() + " over " + row.configuration().transport())
         .containsExactlyInAnyOrder(
             "all-reduce over copy_engine",
             "all-reduce over copy_engine",
             "all-reduce over workers",
             "all-reduce over workers");
     assertThat(right)
-        .filteredOn(row -> !List.of("-", "one-shot").contains(row.way().method()))
+        .filteredOn(row -> !List.of("-", "one-shot").contains(row.configuration().method()))
         .hasSize((int) (2 * supported));
-    assertThat(right).extracting(row -> row.way().what()).contains("all-reduce", "send");
+    assertThat(right).extracting(row -> row.configuration().what()).contains("all-reduce", "send");
     assertThat(rows(report, Outcome.NOT_AVAILABLE))
         .extracting(SelfTest.Row::result)
         .contains(
             "not available: memory kind nccl needs CUDA but the backend is host; use native or auto")
-        .anyMatch(result -> result.contains("the multiplication needs what is communicated"));
+        .anyMatch(result -> result.contains("the multiplication needs the communicated data"));
     assertThat(report.table().rowCount()).isEqualTo(report.rows().size());
     assertThat(report.display().text()).startsWith(report.summary());
   }
 
   @Test
   void eachWayIsToldAsSoonAsItIsKnown() {
-    var told = Collections.synchronizedList(new ArrayList<SelfTest.Row>());
-    var report = report(1, test -> test.quick().dtypes(DType.FP32).each(told::add));
-    assertThat(told).isEqualTo(report.rows());
+    var heard = Collections.synchronizedList(new ArrayList<SelfTest.Row>());
+    var report = report(1, test -> test.quick().dtypes(DType.FP32).each(heard::add));
+    assertThat(heard).isEqualTo(report.rows());
   }
 
   @Test
@@ -104,7 +104,7 @@ class SelfTestTest {
                 test.quick()
                     .dtypes(DType.BF16)
                     .kinds(MemoryKind.NATIVE)
-                    .handling(result -> spoilOnRank1(result)));
+                    .altering(result -> spoilOnRank1(result)));
     assertThat(report.allRight()).isFalse();
     assertThat(rows(report, Outcome.OK)).isEmpty();
     var wrong = rows(report, Outcome.WRONG);
@@ -113,7 +113,7 @@ class SelfTestTest {
         .allMatch(row -> row.result().startsWith("wrong: rank 1: "))
         .allMatch(row -> row.result().contains("must be"))
         .allMatch(row -> row.result().contains("but was 100.0 (case "));
-    assertThat(report.summary()).contains("; first: Way[what=all-gather-gemm");
+    assertThat(report.summary()).contains("; first: Configuration[what=all-gather-gemm");
     assertThat(report.table().getString(0, "result")).startsWith("wrong: ");
   }
 
@@ -122,15 +122,15 @@ class SelfTestTest {
     var report = report(3, test -> test.quick().random(12, 42).dtypes(DType.BF16, DType.FP8_E5M2));
     assertThat(report.allRight()).as(report.toString()).isTrue();
     var row = report.rows().getLast();
-    assertThat(row.way().what()).isEqualTo("random programs");
-    assertThat(row.way().memory()).isEqualTo("native");
+    assertThat(row.configuration().what()).isEqualTo("random programs");
+    assertThat(row.configuration().memory()).isEqualTo("native");
     assertThat(row.cases()).isEqualTo(12);
     assertThat(row.result())
         .startsWith("ok (12 cases; seed 42: ")
         .containsPattern("\\d+ pipelines, \\d+ collectives, .* drawn again");
   }
 
-  /// Each that is wrong has a row, and the others are run all the same.
+  /// Each wrong program has a row, and the others still run.
   @Test
   void aProgramThatIsWrongSaysHowToRunItAgain() {
     var report =
@@ -141,10 +141,10 @@ class SelfTestTest {
                     .kinds(MemoryKind.NATIVE)
                     .dtypes(DType.FP32)
                     .random(8, 100)
-                    .handling(result -> spoilOnRank1(result)));
+                    .altering(result -> spoilOnRank1(result)));
     var wrong =
         rows(report, Outcome.WRONG).stream()
-            .filter(row -> row.way().what().equals("random programs"))
+            .filter(row -> row.configuration().what().equals("random programs"))
             .toList();
     assertThat(wrong)
         .hasSizeGreaterThan(3)
@@ -153,7 +153,7 @@ class SelfTestTest {
             said -> said.matches("rank [01]: .* must be .*, again by --random 1 --seed 10\\d: .*"));
     int right =
         rows(report, Outcome.OK).stream()
-            .filter(row -> row.way().what().equals("random programs"))
+            .filter(row -> row.configuration().what().equals("random programs"))
             .mapToInt(SelfTest.Row::cases)
             .sum();
     assertThat(wrong.size() + right).isEqualTo(8);
@@ -166,7 +166,7 @@ class SelfTestTest {
     assertThat(whole.rows().getLast().cases()).isEqualTo(SelfTest.DEFAULT_RANDOM_PROGRAMS);
     var quick = report(1, test -> test.quick().dtypes(DType.FP32));
     assertThat(quick.rows())
-        .extracting(row -> row.way().what())
+        .extracting(row -> row.configuration().what())
         .isNotEmpty()
         .doesNotContain("random programs");
   }
@@ -187,7 +187,7 @@ class SelfTestTest {
                 test.quick()
                     .dtypes(DType.FP32)
                     .kinds(MemoryKind.NATIVE)
-                    .handling(
+                    .altering(
                         _ -> {
                           if (Thread.currentThread().getName().equals("rank-1")
                               && broken.getAndIncrement() == 0) {
@@ -204,13 +204,13 @@ class SelfTestTest {
     assertThat(rows(report, Outcome.NOT_RUN)).isEmpty();
   }
 
-  private record Named(String name, String said) implements SelfCheck {
+  private record Named(String name, String fault) implements SelfCheck {
     @Override
     public String run() {
-      if (said.startsWith("throw")) {
-        throw new BraidException(said);
+      if (fault.startsWith("throw")) {
+        throw new BraidException(fault);
       }
-      return said;
+      return fault;
     }
   }
 
@@ -227,7 +227,7 @@ class SelfTestTest {
                     .check(new Named("sums", "sums[3] must be 4 but was 5"))
                     .check(new Named("casts", "thrown")));
     assertThat(report.rows().subList(0, 3))
-        .extracting(row -> row.way().what() + " " + row.result())
+        .extracting(row -> row.configuration().what() + " " + row.result())
         .containsExactly(
             "check: copies ok (1 case)",
             "check: sums wrong: rank 0: sums[3] must be 4 but was 5",
@@ -242,11 +242,11 @@ class SelfTestTest {
         world -> {
           var test = SelfTest.on(world).kinds(MemoryKind.NATIVE);
           assertThatThrownBy(() -> test.kinds(MemoryKind.IPC))
-              .hasMessage("kinds were said already: [native]; say them once");
+              .hasMessage("kinds were set already: [native]; set them once");
           assertThatThrownBy(() -> SelfTest.on(world).random(-1))
               .hasMessage("random programs must be 0 or more but were -1; try random(200)");
           assertThatThrownBy(() -> SelfTest.on(world).random(3).random(4, 1))
-              .hasMessage("random was said already: 3; say it once");
+              .hasMessage("random was set already: 3; set it once");
           assertThatThrownBy(() -> SelfTest.on(world).kinds(MemoryKind.AUTO))
               .hasMessageStartingWith("kinds must be 1 or more of native,");
           assertThatThrownBy(
@@ -265,10 +265,10 @@ class SelfTestTest {
     assertThat(Capabilities.of("host")).isEqualTo(Capabilities.host());
     assertThat(Capabilities.collectivesOf("host")).isEqualTo(Capabilities.hostCollectives());
     assertThatThrownBy(() -> Capabilities.of("abacus"))
-        .hasMessage("a backend whose capabilities are known must be host or cuda but was abacus");
+        .hasMessage("a backend must be host or cuda but was abacus");
   }
 
-  /// Whatever a backend's table has and the plan leaves out has a row that says why.
+  /// Every combination of a backend's table that the plan leaves out has a row with the reason.
   @ParameterizedTest
   @CsvSource({"host,false", "host,true", "cuda,false", "cuda,true"})
   void everyWayIsRunOrHasItsReason(String backend, boolean quick) {
@@ -284,13 +284,13 @@ class SelfTestTest {
       var collectives =
           Capabilities.collectivesOf(backend).stream().filter(row -> row.kind() == kind).toList();
       var run = plan.cases(kind, overlaps, collectives, 2).keySet();
-      var holes = plan.holes(overlaps, collectives);
-      assertThat(holes).allSatisfy(row -> assertThat(row.said()).isNotEmpty());
-      var reasons = holes.stream().map(SelfTest.Row::way).toList();
+      var unsupported = plan.unsupported(overlaps, collectives);
+      assertThat(unsupported).allSatisfy(row -> assertThat(row.said()).isNotEmpty());
+      var reasons = unsupported.stream().map(SelfTest.Row::configuration).toList();
       for (var dtype : DType.values()) {
         for (var row : overlaps) {
           var way =
-              new SelfTest.Way(
+              new SelfTest.Configuration(
                   row.pattern().toString(),
                   row.method().toString(),
                   row.transport().toString(),
@@ -300,20 +300,21 @@ class SelfTestTest {
         }
         for (var row : collectives) {
           var way =
-              new SelfTest.Way(
+              new SelfTest.Configuration(
                   row.collective(), "-", row.way().toString(), kind.toString(), dtype.toString());
           boolean reason = reasons.contains(way) || reasons.contains(ofAnyType(way));
           assertThat(run.contains(way) != reason).as("%s", way).isTrue();
         }
         assertThat(run)
             .contains(
-                new SelfTest.Way("symmetric tensor", "-", "-", kind.toString(), dtype.toString()));
+                new SelfTest.Configuration(
+                    "symmetric tensor", "-", "-", kind.toString(), dtype.toString()));
       }
     }
   }
 
-  private static SelfTest.Way ofAnyType(SelfTest.Way way) {
-    return new SelfTest.Way(way.what(), way.method(), way.transport(), way.memory(), "-");
+  private static SelfTest.Configuration ofAnyType(SelfTest.Configuration way) {
+    return new SelfTest.Configuration(way.what(), way.method(), way.transport(), way.memory(), "-");
   }
 
   @Test
@@ -324,9 +325,9 @@ class SelfTestTest {
             test ->
                 test.dtypes(DType.FP16)
                     .kinds(MemoryKind.NATIVE)
-                    .handling(result -> result.set(100, new long[result.shape().size()])));
+                    .altering(result -> result.set(100, new long[result.shape().size()])));
     assertThat(rows(report, Outcome.WRONG))
-        .filteredOn(row -> row.way().what().equals("symmetric tensor"))
+        .filteredOn(row -> row.configuration().what().equals("symmetric tensor"))
         .singleElement()
         .extracting(SelfTest.Row::result)
         .asString()

@@ -15,9 +15,9 @@ import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.selftest.SelfTestCell;
 import braid.launcher.selftest.SelfTestResult;
 import braid.launcher.selftest.SelfTestTable;
-import braid.launcher.selftest.TestedWay;
-import braid.launcher.selftest.TestedWay.Outcome;
-import braid.launcher.selftest.TestedWays;
+import braid.launcher.selftest.TestedConfiguration;
+import braid.launcher.selftest.TestedConfiguration.Outcome;
+import braid.launcher.selftest.TestedConfigurations;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
@@ -199,7 +199,7 @@ final class SelfTestCommand implements Callable<Integer> {
   private static SelfTestResult run(
       Session session, String source, TimeLimits limits, StopRequest stop, PrintWriter err) {
     var results =
-        new TestedWays(
+        new TestedConfigurations(
             new Progress(err),
             text -> {
               err.print(text);
@@ -211,7 +211,7 @@ final class SelfTestCommand implements Callable<Integer> {
   }
 
   /// Prints a line for each pattern or collective in each kind of memory, and for each failure.
-  private static final class Progress implements Consumer<TestedWay> {
+  private static final class Progress implements Consumer<TestedConfiguration> {
     private final PrintWriter err;
     private String last = "";
 
@@ -220,7 +220,7 @@ final class SelfTestCommand implements Callable<Integer> {
     }
 
     @Override
-    public void accept(TestedWay way) {
+    public void accept(TestedConfiguration way) {
       if (way.outcome() == Outcome.WRONG) {
         print(err, "WRONG: %s: %s".formatted(way.words(), way.said()));
       }
@@ -247,10 +247,10 @@ final class SelfTestCommand implements Callable<Integer> {
     return about;
   }
 
-  private static String randomPrograms(List<TestedWay> ways, long first) {
+  private static String randomPrograms(List<TestedConfiguration> ways, long first) {
     var programs =
         ways.stream().filter(way -> way.what().equals(SelfTest.RANDOM_PROGRAMS)).toList();
-    int run = programs.stream().mapToInt(TestedWay::cases).sum();
+    int run = programs.stream().mapToInt(TestedConfiguration::cases).sum();
     long wrong = programs.stream().filter(way -> way.outcome() == Outcome.WRONG).count();
     return "random   %s from --seed %d: %d right, %d wrong"
         .formatted(RunSummary.counted(run, "program"), first, run - wrong, wrong);

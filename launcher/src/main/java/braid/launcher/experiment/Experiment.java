@@ -109,19 +109,19 @@ public final class Experiment {
   }
 
   /// Something was measured and saved.
-  public synchronized void kept(Runs.Entry entry, Evidence evidence) throws IOException {
+  public synchronized void kept(Runs.SavedRun savedRun, Evidence evidence) throws IOException {
     var begun = json;
     if (begun == null) {
       return;
     }
     var data = new JsonObject();
-    data.addProperty("id", entry.id());
-    data.addProperty("kind", entry.kind().name().toLowerCase(Locale.ROOT));
-    data.addProperty("found", entry.headline());
+    data.addProperty("id", savedRun.id());
+    data.addProperty("kind", savedRun.kind().name().toLowerCase(Locale.ROOT));
+    data.addProperty("found", savedRun.headline());
     begun.getAsJsonArray("data").add(data);
     if (evidence instanceof Study study) {
       data.addProperty("problem", study.setting());
-      begun.getAsJsonObject("seeds").addProperty("study " + entry.id(), study.seed());
+      begun.getAsJsonObject("seeds").addProperty("study " + savedRun.id(), study.seed());
     }
     write();
   }

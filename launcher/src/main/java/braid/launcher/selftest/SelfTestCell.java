@@ -20,9 +20,9 @@ public final class SelfTestCell {
     return """
         SelfTest.on(world)%s%s.random(%d, %dL).each(row -> {
           if (world.rank() == 0) {
-            var way = row.way();
-            System.out.println(String.join("\\t", "%s", way.what(), way.method(), way.transport(),
-                way.memory(), way.dtype(), row.outcome().name(), "" + row.cases(),
+            var tested = row.configuration();
+            System.out.println(String.join("\\t", "%s", tested.what(), tested.method(), tested.transport(),
+                tested.memory(), tested.dtype(), row.outcome().name(), "" + row.cases(),
                 row.said().replaceAll("\\\\s+", " ")));
           }
         }).run();
@@ -32,6 +32,6 @@ public final class SelfTestCell {
             quick ? ".quick()" : "",
             programs,
             seed,
-            TestedWay.MARK.replace("\u001e", "\\u001e"));
+            TestedConfiguration.MARK.replace("\u001e", "\\u001e"));
   }
 }

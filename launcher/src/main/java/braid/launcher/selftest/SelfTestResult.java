@@ -3,7 +3,7 @@ package braid.launcher.selftest;
 import braid.launcher.ExitCode;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.notebook.run.CellAttempt;
-import braid.launcher.selftest.TestedWay.Outcome;
+import braid.launcher.selftest.TestedConfiguration.Outcome;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
@@ -16,7 +16,7 @@ import java.util.Optional;
 /// | "not_run", "cases", "said"}, …]}`. Fields are stable, and new ones may be added.
 ///
 /// @param failure why it was aborted, if it was
-public record SelfTestResult(List<TestedWay> ways, Optional<CellFailure> failure) {
+public record SelfTestResult(List<TestedConfiguration> ways, Optional<CellFailure> failure) {
   private static final int SHAPE = 1;
 
   public SelfTestResult {
@@ -42,7 +42,7 @@ public record SelfTestResult(List<TestedWay> ways, Optional<CellFailure> failure
     return "%d ways right (%d cases), %d wrong, %d not available%s%s"
         .formatted(
             count(Outcome.OK),
-            ways.stream().mapToInt(TestedWay::cases).sum(),
+            ways.stream().mapToInt(TestedConfiguration::cases).sum(),
             count(Outcome.WRONG),
             count(Outcome.NOT_AVAILABLE),
             count(Outcome.NOT_RUN) == 0 ? "" : ", %d NOT RUN".formatted(count(Outcome.NOT_RUN)),
@@ -60,8 +60,8 @@ public record SelfTestResult(List<TestedWay> ways, Optional<CellFailure> failure
     var list = new JsonArray();
     for (var way : ways) {
       var item = new JsonObject();
-      for (int part = 0; part < TestedWay.PARTS.size(); part++) {
-        item.addProperty(TestedWay.PARTS.get(part), way.parts().get(part));
+      for (int part = 0; part < TestedConfiguration.PARTS.size(); part++) {
+        item.addProperty(TestedConfiguration.PARTS.get(part), way.parts().get(part));
       }
       item.addProperty("outcome", way.outcome().toString().replace(' ', '_'));
       item.addProperty("cases", way.cases());

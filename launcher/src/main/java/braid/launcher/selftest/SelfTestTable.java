@@ -1,6 +1,6 @@
 package braid.launcher.selftest;
 
-import braid.launcher.selftest.TestedWay.Outcome;
+import braid.launcher.selftest.TestedConfiguration.Outcome;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -29,7 +29,7 @@ public final class SelfTestTable {
 
   private SelfTestTable() {}
 
-  public static List<String> lines(List<TestedWay> ways) {
+  public static List<String> lines(List<TestedConfiguration> ways) {
     var byOutcome = new TreeMap<Outcome, List<String>>();
     for (var outcome : SHOWN) {
       var some = ways.stream().filter(way -> way.outcome() == outcome).toList();
@@ -40,7 +40,7 @@ public final class SelfTestTable {
     return SHOWN.stream().flatMap(o -> byOutcome.getOrDefault(o, List.of()).stream()).toList();
   }
 
-  private static List<String> lines(Outcome outcome, List<TestedWay> ways) {
+  private static List<String> lines(Outcome outcome, List<TestedConfiguration> ways) {
     var lines = new ArrayList<String>();
     if (outcome == Outcome.WRONG) {
       ways.forEach(way -> lines.add("WRONG  %s: %s".formatted(way.words(), way.said())));
@@ -73,7 +73,7 @@ public final class SelfTestTable {
     return lines;
   }
 
-  private static List<Group> grouped(List<TestedWay> ways) {
+  private static List<Group> grouped(List<TestedConfiguration> ways) {
     var groups = new ArrayList<Group>();
     for (var way : ways) {
       var parts = new ArrayList<SequencedSet<String>>();
@@ -81,7 +81,7 @@ public final class SelfTestTable {
       groups.add(new Group(parts, way.outcome(), way.said(), way.cases()));
     }
     for (var name : ORDER) {
-      merge(groups, TestedWay.PARTS.indexOf(name));
+      merge(groups, TestedConfiguration.PARTS.indexOf(name));
     }
     return groups;
   }

@@ -173,10 +173,10 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
     } catch (IOException e) {
       complaint.accept(UNWRITTEN + e);
     }
-    var entry = Runs.in(folder).save(evidence);
+    var savedRun = Runs.in(folder).save(evidence);
     if (recording != null) {
       try {
-        recording.kept(entry, evidence);
+        recording.kept(savedRun, evidence);
       } catch (IOException e) {
         complaint.accept(UNWRITTEN + e);
       }

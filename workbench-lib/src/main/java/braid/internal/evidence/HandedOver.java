@@ -13,20 +13,20 @@ import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// What ranks hand over to their front. A rank shows evidence by its text and its JSON alone; the
-/// front makes tables and charts of them, so that ranks need neither memory nor time for drawing.
+/// Content that ranks send to their front. A rank sends evidence as text and JSON only; the front
+/// builds tables and charts from it, so that ranks spend neither memory nor time on drawing.
 public final class HandedOver {
   private HandedOver() {}
 
-  /// The value as a rank hands it to the front.
+  /// Returns the form in which a rank sends a value to the front.
   public static MimeBundle onRank(@Nullable Object value) {
     return value instanceof Study study
         ? MimeBundle.text(study.headline()).with(StudyJson.MIME, study.toJson())
         : Renderings.of(value);
   }
 
-  /// The evidence in what ranks handed over, in any order: the study that any of them sent, or the
-  /// profiles of all. Empty where there is none of it.
+  /// Returns the evidence that ranks sent, in any order: the study of any rank, or the profiles of
+  /// all. Empty if there is none.
   public static Optional<Evidence> evidence(List<MimeBundle> ofRanks) {
     for (var bundle : ofRanks) {
       var study = bundle.data().get(StudyJson.MIME);

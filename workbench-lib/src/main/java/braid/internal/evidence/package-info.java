@@ -1,4 +1,4 @@
-/// What ranks hand to their front of what was measured: evidence in the end, and news before.
+/// Content that ranks send to their front about measurements: progress, and evidence at the end.
 @NullMarked
 package braid.internal.evidence;
 

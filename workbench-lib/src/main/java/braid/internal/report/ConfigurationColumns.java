@@ -7,13 +7,13 @@ import tech.tablesaw.api.IntColumn;
 import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.columns.Column;
 
-/// Configurations as table columns: one for each name, of whole numbers where every value is one.
+/// Configurations as table columns: one per name, integers if every value is one.
 public final class ConfigurationColumns {
   private static final String WHOLE = "-?\\d{1,9}";
 
   private ConfigurationColumns() {}
 
-  /// One row for each of `rows`; a name that a row lacks is missing there.
+  /// Returns columns with one row per configuration; a name that a row lacks is missing there.
   public static List<Column<?>> of(List<? extends SequencedMap<String, String>> rows) {
     var names = new ArrayList<String>();
     rows.forEach(r -> r.keySet().stream().filter(k -> !names.contains(k)).forEach(names::add));

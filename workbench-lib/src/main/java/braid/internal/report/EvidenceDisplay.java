@@ -8,15 +8,15 @@ import java.util.function.Supplier;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
 
-/// How evidence shows itself in a notebook: the finding, its main table, small ones below it, and
-/// its first chart.
+/// Display of evidence in a notebook: the finding, its main table, small tables below it, and its
+/// first chart.
 public final class EvidenceDisplay {
   private static final String SMALL = "<div style=\"font-size:85%\">";
 
   private EvidenceDisplay() {}
 
-  /// @param below tables of less weight; none where there is nothing to say
-  /// @param charts asked for only where a chart can be drawn
+  /// @param below small tables of minor importance
+  /// @param charts called only if a chart can be drawn
   public static MimeBundle of(
       String headline,
       Table table,

@@ -10,21 +10,21 @@ import tech.tablesaw.api.NumericColumn;
 import tech.tablesaw.api.Table;
 import tech.tablesaw.columns.Column;
 
-/// A Tablesaw table as people read it: the first rows, numbers aligned by their decimal point, the
-/// type of each column under its name.
+/// Formats a Tablesaw table for reading: the first rows, numbers aligned by their decimal point,
+/// the type of each column below its name.
 public final class HtmlTable {
   public static final int DEFAULT_ROWS = 20;
 
   private static final String CELL = "padding:2px 10px;";
   private static final String MISSING = "–";
 
-  /// Significant digits of a number that is no integer.
+  /// Significant digits of a number that is not an integer.
   private static final int DIGITS = 4;
 
-  /// What is nearer to 0 is written with an exponent.
+  /// Numbers closer to 0 are written with an exponent.
   private static final double SMALLEST_PLAIN = 1e-6;
 
-  /// From here on a double may stand for several integers.
+  /// Limit from which a double may represent several integers.
   private static final double EXACT_INTEGERS = 1L << 53;
 
   private static final Pattern PLAIN = Pattern.compile("-?[0-9.]+");
@@ -86,12 +86,12 @@ public final class HtmlTable {
     return String.join("\n", lines);
   }
 
-  /// The same in characters that are all equally wide.
+  /// Replaces spaces of special widths, for fonts of equal width.
   private static String plain(String cell) {
     return cell.replace(DIGIT_SPACE, " ").replace(POINT_SPACE, " ");
   }
 
-  /// How large the table is and what its columns are of; where it is cut, how to see the rest.
+  /// Describes size and columns of the table; if it is cut, also how to see the rest.
   static String size(Table table, int rows) {
     var columns = table.columns().stream().map(c -> c.name() + " " + type(c.type())).toList();
     var cut = rows < table.rowCount() ? "; whole(table) shows all" : "";
@@ -116,7 +116,7 @@ public final class HtmlTable {
         Locale.ROOT, "… %,d of %,d rows more", table.rowCount() - shown, table.rowCount());
   }
 
-  private record Shown(String name, String type, boolean number, List<String> cells) {
+  private record ShownColumn(String name, String type, boolean number, List<String> cells) {
     String align() {
       return number ? "text-align:right" : "text-align:left";
     }
@@ -126,11 +126,11 @@ public final class HtmlTable {
     }
   }
 
-  private static List<Shown> columns(Table table, int rows) {
+  private static List<ShownColumn> columns(Table table, int rows) {
     return table.columns().stream().map(c -> shown(c, rows)).toList();
   }
 
-  private static Shown shown(Column<?> column, int rows) {
+  private static ShownColumn shown(Column<?> column, int rows) {
     boolean number = column instanceof NumericColumn<?>;
     var cells = new ArrayList<String>();
     for (int row = 0; row < rows; row++) {
@@ -142,15 +142,15 @@ public final class HtmlTable {
         cells.add(column.getString(row));
       }
     }
-    return new Shown(
+    return new ShownColumn(
         column.name(),
         type(column.type()),
         number,
         column instanceof DoubleColumn ? alignPoints(cells) : cells);
   }
 
-  /// A number as people read it: integers whole, others to [#DIGITS] significant digits and at
-  /// least one decimal. Has an exponent only where plain digits would be mostly zeroes.
+  /// Formats a number for reading: integers whole, others with [#DIGITS] significant digits and at
+  /// least one decimal. Uses an exponent only if plain digits would be mostly zeros.
   static String number(double value) {
     double size = Math.abs(value);
     if (!Double.isFinite(value) || size >= EXACT_INTEGERS) {
@@ -166,8 +166,8 @@ public final class HtmlTable {
     return String.format(Locale.ROOT, "%." + decimals + "f", value);
   }
 
-  /// Fills the right side with spaces as wide as a digit or a point, so that points stand below
-  /// each other in a column that is aligned at its right.
+  /// Pads the right side with spaces as wide as a digit or a point, so that points are aligned in a
+  /// right-aligned column.
   private static List<String> alignPoints(List<String> cells) {
     int widest = cells.stream().mapToInt(HtmlTable::fraction).max().orElse(0);
     return cells.stream().map(cell -> filled(cell, widest - fraction(cell), widest)).toList();
@@ -180,7 +180,7 @@ public final class HtmlTable {
         : cell;
   }
 
-  /// The point and the digits behind it.
+  /// Returns the length of the point and the digits behind it.
   private static int fraction(String cell) {
     int point = cell.indexOf('.');
     return point < 0 || !PLAIN.matcher(cell).matches() ? 0 : cell.length() - point;

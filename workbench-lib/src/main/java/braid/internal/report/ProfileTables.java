@@ -20,7 +20,7 @@ import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 import tech.tablesaw.columns.Column;
 
-/// The tables of what all ranks measured for one configuration.
+/// Tables of all ranks' profiles of one configuration.
 public final class ProfileTables {
   private static final double NANOS_PER_MILLI = 1e6;
 
@@ -63,8 +63,8 @@ public final class ProfileTables {
     return table.addColumns(ConfigurationColumns.of(rows).toArray(Column<?>[]::new));
   }
 
-  /// What did each stage on each rank, in a mean iteration: kernels by name, and copy engines. It
-  /// has no rows where the backend cannot tell.
+  /// Returns the units that did each stage on each rank in a mean iteration: kernels by name, and
+  /// copy engines. Has no rows if the backend does not report them.
   public static Table engines(List<Profile> ofRanks) {
     var rank = IntColumn.create("rank");
     var stage = StringColumn.create("stage");
@@ -97,8 +97,8 @@ public final class ProfileTables {
     return Table.create("engines", rank, stage, engine, pieces, took, bytes);
   }
 
-  /// Times are those of a mean iteration; a share is of the iteration's wall time. A stage that
-  /// took no time on any rank has no columns.
+  /// Returns times of a mean iteration; percentages are of its wall time. A stage that took no time
+  /// on any rank has no columns.
   public static Table stages(List<Profile> ofRanks, List<Profile> unfused) {
     var ranks = ofRanks.stream().map(RankTimes::of).toList();
     var alone = unfused.stream().map(RankTimes::of).toList();
@@ -136,7 +136,7 @@ public final class ProfileTables {
     return Table.create("mean iteration of each rank", columns);
   }
 
-  /// A row for each rank, a column for each counter that any rank has.
+  /// Returns one row per rank and one column per counter of any rank.
   public static Table counters(List<Profile> ofRanks) {
     var names = new LinkedHashSet<String>();
     ofRanks.forEach(profile -> names.addAll(profile.counters().keySet()));

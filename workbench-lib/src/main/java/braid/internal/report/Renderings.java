@@ -9,16 +9,16 @@ import org.jfree.chart.JFreeChart;
 import org.jspecify.annotations.Nullable;
 import tech.tablesaw.api.Table;
 
-/// How any value is shown.
+/// Renders any value.
 public final class Renderings {
   private Renderings() {}
 
-  /// The value in every form it has.
+  /// Returns the value in all its forms.
   public static MimeBundle of(@Nullable Object value) {
     return of(value, Values.DEFAULT_ELEMENTS);
   }
 
-  /// The same with all its rows or elements, however many.
+  /// Returns the value with all its rows or elements.
   public static MimeBundle whole(@Nullable Object value) {
     return of(value, Integer.MAX_VALUE);
   }
@@ -30,7 +30,7 @@ public final class Renderings {
     if (value instanceof MimeBundle bundle) {
       return bundle;
     }
-    // By name, so that showing a number loads neither Tablesaw nor JFreeChart nor AWT.
+    // Compared by name, so that showing a number loads neither Tablesaw nor JFreeChart nor AWT.
     if (value != null) {
       for (Class<?> type = value.getClass(); type != null; type = type.getSuperclass()) {
         switch (type.getName()) {
@@ -57,7 +57,7 @@ public final class Renderings {
     return String.valueOf(value);
   }
 
-  /// Everything that mentions a library, in a class of its own, loaded when first needed.
+  /// Code that uses libraries, in a separate class that is loaded when first needed.
   private static final class Rich {
     private Rich() {}
 

@@ -1,7 +1,7 @@
 package braid.internal.report;
 
 import braid.internal.report.statistics.Conditions;
-import braid.internal.report.statistics.Standings;
+import braid.internal.report.statistics.RankedConfigurations;
 import braid.model.Overlap;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,13 +15,14 @@ import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 import tech.tablesaw.columns.Column;
 
-/// A study's table: the unfused reference first, then the configurations in the order of the study.
+/// Table of a study: the unfused reference first, then the configurations in the order of the
+/// study.
 public final class StudyTable {
   private static final double NANOS_PER_MILLI = 1e6;
 
   private StudyTable() {}
 
-  public static Table of(Standings standings) {
+  public static Table of(RankedConfigurations ranked) {
     var settings = new ArrayList<SequencedMap<String, String>>();
     settings.add(Overlap.unfused().columns());
     var median = DoubleColumn.create("median ms");
@@ -32,34 +33,34 @@ public final class StudyTable {
     var high = DoubleColumn.create("to %");
     var verdict = StringColumn.create("verdict");
 
-    median.append(standings.unfused().medianNanos() / NANOS_PER_MILLI);
-    p10.append(standings.unfused().p10Nanos() / NANOS_PER_MILLI);
-    p90.append(standings.unfused().p90Nanos() / NANOS_PER_MILLI);
+    median.append(ranked.unfused().medianNanos() / NANOS_PER_MILLI);
+    p10.append(ranked.unfused().p10Nanos() / NANOS_PER_MILLI);
+    p90.append(ranked.unfused().p90Nanos() / NANOS_PER_MILLI);
     change.append(0);
     low.appendMissing();
     high.appendMissing();
-    verdict.append(standings.unfusedIsBest() ? "reference, best" : "reference");
-    for (var standing : standings.configurations()) {
-      settings.add(standing.overlap().columns());
-      median.append(standing.time().medianNanos() / NANOS_PER_MILLI);
-      p10.append(standing.time().p10Nanos() / NANOS_PER_MILLI);
-      p90.append(standing.time().p90Nanos() / NANOS_PER_MILLI);
-      change.append(-100 * standing.saved().value());
-      low.append(-100 * standing.saved().high());
-      high.append(-100 * standing.saved().low());
-      verdict.append(standing.verdict().toString());
+    verdict.append(ranked.unfusedIsBest() ? "reference, best" : "reference");
+    for (var configuration : ranked.configurations()) {
+      settings.add(configuration.overlap().columns());
+      median.append(configuration.time().medianNanos() / NANOS_PER_MILLI);
+      p10.append(configuration.time().p10Nanos() / NANOS_PER_MILLI);
+      p90.append(configuration.time().p90Nanos() / NANOS_PER_MILLI);
+      change.append(-100 * configuration.saved().value());
+      low.append(-100 * configuration.saved().high());
+      high.append(-100 * configuration.saved().low());
+      verdict.append(configuration.verdict().toString());
     }
     var columns = new ArrayList<Column<?>>(ConfigurationColumns.of(settings));
     columns.addAll(List.of(median, p10, p90, change, low, high, verdict));
-    columns.addAll(hardware(standings));
-    return Table.create(standings.setting(), columns);
+    columns.addAll(hardware(ranked));
+    return Table.create(ranked.setting(), columns);
   }
 
-  /// Only what any of it tells.
-  private static List<Column<?>> hardware(Standings standings) {
+  /// Returns columns for the readings that any configuration has.
+  private static List<Column<?>> hardware(RankedConfigurations ranked) {
     var rows = new ArrayList<Conditions>();
-    rows.add(standings.unfusedConditions());
-    standings.configurations().forEach(each -> rows.add(each.conditions()));
+    rows.add(ranked.unfusedConditions());
+    ranked.configurations().forEach(each -> rows.add(each.conditions()));
     var columns = new ArrayList<Column<?>>();
     whole("SM clock MHz", rows, Conditions::smClockMhz).ifPresent(columns::add);
     whole("power W", rows, Conditions::watts).ifPresent(columns::add);

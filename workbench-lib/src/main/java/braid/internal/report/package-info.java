@@ -1,4 +1,4 @@
-/// How measurements are shown: tables, texts, and what a notebook makes of them.
+/// Presentation of measurements: tables, texts and notebook displays.
 @NullMarked
 package braid.internal.report;
 

@@ -1,21 +1,21 @@
 package braid.internal.selftest;
 
-/// Work of a group whose results plain loops know. Its text tells a failure and lets ranks that are
-/// processes be given it.
+/// Work of a group whose results plain loops can compute. Its text describes a failure and passes
+/// the case to ranks in other processes.
 public sealed interface Case permits TabledCase, ViewCase, RefusedCase {
   int ROUNDS = 2;
 
   String text();
 
-  /// Sets it up on this rank; all ranks of the trial's group do. What is wrong goes to the
-  /// findings, since an exception would leave the other ranks waiting.
-  Opened open(CaseGroup trial, Findings findings);
+  /// Opens the case on this rank; all ranks of the group do. Faults go to the findings, since an
+  /// exception would leave the other ranks waiting.
+  Opened open(CaseContext context, Findings findings);
 
-  /// Runs it on this rank; all ranks of the group do. Throws [CaseFailed] where a result is wrong,
-  /// and that only after the last call that the ranks make together.
-  default void check(CaseGroup trial) {
+  /// Runs the case on this rank; all ranks of the group do. Throws [CaseFailed] if a result is
+  /// wrong, but only after the last call that the ranks make together.
+  default void check(CaseContext context) {
     var findings = new Findings();
-    try (var opened = open(trial, findings)) {
+    try (var opened = open(context, findings)) {
       for (int round = 0; round < ROUNDS; round++) {
         opened.round(round, findings);
       }
@@ -23,9 +23,9 @@ public sealed interface Case permits TabledCase, ViewCase, RefusedCase {
     findings.orThrow();
   }
 
-  /// A case that is set up.
+  /// An open case.
   interface Opened extends AutoCloseable {
-    /// Runs it once more, with other numbers than in the rounds before.
+    /// Runs one round, with other numbers than in earlier rounds.
     void round(int round, Findings findings);
 
     @Override

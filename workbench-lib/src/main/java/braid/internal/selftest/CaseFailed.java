@@ -2,7 +2,7 @@ package braid.internal.selftest;
 
 import braid.model.BraidException;
 
-/// A case came to its end on this rank, in step with the others, and a result was wrong.
+/// A case that ended on this rank, in step with the others, with a wrong result.
 public final class CaseFailed extends BraidException {
   public CaseFailed(String message) {
     super(message);

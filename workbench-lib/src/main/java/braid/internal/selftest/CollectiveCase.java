@@ -17,14 +17,14 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// One collective in one type, size and way, held to plain loops over the same integers to the last
-/// bit.
+/// One collective in one type, size and route, compared with plain loops over the same integers to
+/// the last bit.
 ///
-/// @param rows of each rank's part: the smaller of the two tensors
-public record CollectiveCase(What made, DType dtype, Way way, int rows, int columns)
+/// @param rows rows of each rank's part: the smaller of the two tensors
+public record CollectiveCase(Operation operation, DType dtype, Route route, int rows, int columns)
     implements TabledCase {
-  /// What is made.
-  public enum What {
+  /// Collectives, with their algorithms and patterns of messages.
+  public enum Operation {
     ALL_GATHER("all-gather", false),
     REDUCE_SCATTER("reduce-scatter", true),
     ALL_REDUCE("all-reduce", true),
@@ -33,25 +33,25 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     ONE_SHOT_IN_PLACE("all-reduce", true),
     ALL_TO_ALL("all-to-all", false),
     BROADCAST("broadcast", false),
-    /// Each rank sends to the next one and receives from the one before it.
+    /// Each rank sends to the next and receives from the previous one.
     RING("send", false),
-    /// The same in two calls: every second rank receives first.
+    /// Like the ring, but in two calls: every second rank receives first.
     TURNS("receive", false),
-    /// Between two barriers each rank reads what the next one has written.
+    /// Between two barriers, each rank reads the data written by the next one.
     BARRIER("barrier", false),
-    /// Ranks 2i and 2i + 1 send each other their `x`, one after the other; a last rank alone keeps
+    /// Ranks 2i and 2i + 1 send each other their `x`, in order; a last rank without a partner keeps
     /// its own.
     PAIRS("send", false);
 
     private final String collective;
     private final boolean adds;
 
-    What(String collective, boolean adds) {
+    Operation(String collective, boolean adds) {
       this.collective = collective;
       this.adds = adds;
     }
 
-    /// Whether it names its algorithm, which a library chooses by itself.
+    /// Returns true if it names its algorithm; libraries choose their own.
     private boolean isOneShot() {
       return this == ONE_SHOT || this == ONE_SHOT_IN_PLACE;
     }
@@ -62,8 +62,8 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     }
   }
 
-  /// How it is made.
-  public enum Way {
+  /// Implementations under test.
+  public enum Route {
     COPY_ENGINE(CollectiveWay.COPY_ENGINE),
     ONE_WORKER(CollectiveWay.WORKERS),
     TWO_WORKERS(CollectiveWay.WORKERS),
@@ -72,10 +72,10 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     NCCL_COPY_ENGINE(CollectiveWay.NCCL_COPY_ENGINE),
     NVSHMEM(CollectiveWay.NVSHMEM);
 
-    private final CollectiveWay made;
+    private final CollectiveWay way;
 
-    Way(CollectiveWay made) {
-      this.made = made;
+    Route(CollectiveWay way) {
+      this.way = way;
     }
 
     public Collectives of(ProcessGroup group) {
@@ -94,77 +94,79 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
 
   @Override
   public String what() {
-    return made.toString();
+    return operation.toString();
   }
 
   @Override
   public String method() {
-    return made.isOneShot() ? AllReduce.ONE_SHOT.toString() : "";
+    return operation.isOneShot() ? AllReduce.ONE_SHOT.toString() : "";
   }
 
   @Override
   public String over() {
-    return way.made.toString();
+    return route.way.toString();
   }
 
   private boolean supportedBy(Capabilities.CollectiveRow row) {
     return row.supported()
         && row.collective().equals(what())
-        && row.way() == way.made
-        && !(made.isOneShot() && way.made.library().isPresent())
-        && (!made.adds || way.made.library().map(library -> library.adds(dtype)).orElse(true));
+        && row.way() == route.way
+        && !(operation.isOneShot() && route.way.library().isPresent())
+        && (!operation.adds
+            || route.way.library().map(library -> library.adds(dtype)).orElse(true));
   }
 
-  /// Those of them that such rows support.
+  /// Returns the cases that the rows support.
   public static List<CollectiveCase> supported(
       List<CollectiveCase> cases, List<Capabilities.CollectiveRow> rows) {
     return cases.stream().filter(each -> rows.stream().anyMatch(each::supportedBy)).toList();
   }
 
-  /// Every collective in every type, once by each way.
+  /// Returns every collective in every type, once per route.
   public static List<CollectiveCase> quick() {
     return table().stream()
-        .filter(each -> each.columns > 1 && each.rows % 2 != 0 && each.way != Way.ONE_WORKER)
+        .filter(each -> each.columns > 1 && each.rows % 2 != 0 && each.route != Route.ONE_WORKER)
         .toList();
   }
 
-  /// Every collective in every type and way, in sizes nice and ugly.
+  /// Returns every collective in every type and route, in nice and ugly sizes.
   public static List<CollectiveCase> table() {
-    return Arrays.stream(What.values())
+    return Arrays.stream(Operation.values())
         .flatMap(
-            what ->
+            operation ->
                 Arrays.stream(DType.values())
                     .flatMap(
                         dtype ->
-                            Arrays.stream(Way.values())
+                            Arrays.stream(Route.values())
                                 .flatMap(
                                     way ->
                                         Stream.of(
-                                            new CollectiveCase(what, dtype, way, 8, 16),
-                                            new CollectiveCase(what, dtype, way, 1, 1),
-                                            new CollectiveCase(what, dtype, way, 3, 7)))))
+                                            new CollectiveCase(operation, dtype, way, 8, 16),
+                                            new CollectiveCase(operation, dtype, way, 1, 1),
+                                            new CollectiveCase(operation, dtype, way, 3, 7)))))
         .toList();
   }
 
-  /// So large that parts are added up in several chunks, the last of them not whole, and that
-  /// libraries take other ways than for small ones.
+  /// Returns cases so large that parts are added in several chunks, the last of them smaller, and
+  /// that libraries use other algorithms than for small ones.
   public static List<CollectiveCase> large() {
     return List.of(
-        new CollectiveCase(What.ALL_REDUCE_IN_PLACE, DType.FP32, Way.COPY_ENGINE, 1031, 1021),
-        new CollectiveCase(What.ALL_REDUCE, DType.BF16, Way.TWO_WORKERS, 1031, 1021),
-        new CollectiveCase(What.ONE_SHOT, DType.FP32, Way.TWO_WORKERS, 1031, 1021),
-        new CollectiveCase(What.ONE_SHOT_IN_PLACE, DType.FP32, Way.COPY_ENGINE, 509, 1021),
-        new CollectiveCase(What.REDUCE_SCATTER, DType.FP32, Way.COPY_ENGINE, 1031, 1021),
-        new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.PUSHING, 1031, 1021),
-        new CollectiveCase(What.ALL_TO_ALL, DType.BF16, Way.PUSHING, 1031, 1021),
-        new CollectiveCase(What.ALL_REDUCE, DType.FP32, Way.NCCL, 1031, 1021),
-        new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.NCCL_COPY_ENGINE, 1031, 1021),
-        new CollectiveCase(What.ALL_GATHER, DType.FP32, Way.NVSHMEM, 1031, 1021));
+        new CollectiveCase(
+            Operation.ALL_REDUCE_IN_PLACE, DType.FP32, Route.COPY_ENGINE, 1031, 1021),
+        new CollectiveCase(Operation.ALL_REDUCE, DType.BF16, Route.TWO_WORKERS, 1031, 1021),
+        new CollectiveCase(Operation.ONE_SHOT, DType.FP32, Route.TWO_WORKERS, 1031, 1021),
+        new CollectiveCase(Operation.ONE_SHOT_IN_PLACE, DType.FP32, Route.COPY_ENGINE, 509, 1021),
+        new CollectiveCase(Operation.REDUCE_SCATTER, DType.FP32, Route.COPY_ENGINE, 1031, 1021),
+        new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.PUSHING, 1031, 1021),
+        new CollectiveCase(Operation.ALL_TO_ALL, DType.BF16, Route.PUSHING, 1031, 1021),
+        new CollectiveCase(Operation.ALL_REDUCE, DType.FP32, Route.NCCL, 1031, 1021),
+        new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.NCCL_COPY_ENGINE, 1031, 1021),
+        new CollectiveCase(Operation.ALL_GATHER, DType.FP32, Route.NVSHMEM, 1031, 1021));
   }
 
   @Override
   public String text() {
-    return Stream.of(made.name(), dtype.name(), way.name(), rows, columns)
+    return Stream.of(operation.name(), dtype.name(), route.name(), rows, columns)
         .map(String::valueOf)
         .collect(Collectors.joining(","));
   }
@@ -172,15 +174,15 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   public static CollectiveCase parse(String text) {
     var part = text.split(",", -1);
     return new CollectiveCase(
-        What.valueOf(part[0]),
+        Operation.valueOf(part[0]),
         DType.valueOf(part[1]),
-        Way.valueOf(part[2]),
+        Route.valueOf(part[2]),
         Integer.parseInt(part[3]),
         Integer.parseInt(part[4]));
   }
 
   private long rowsOfX(int ranks) {
-    return switch (made) {
+    return switch (operation) {
       case REDUCE_SCATTER, ALL_TO_ALL -> (long) rows * ranks;
       case ALL_GATHER,
           ALL_REDUCE,
@@ -197,7 +199,7 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   }
 
   private long rowsOfY(int ranks) {
-    return switch (made) {
+    return switch (operation) {
       case ALL_GATHER, ALL_TO_ALL -> (long) rows * ranks;
       case REDUCE_SCATTER,
           ALL_REDUCE,
@@ -214,36 +216,43 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
   }
 
   @Override
-  public Opened open(CaseGroup trial, Findings findings) {
-    var group = trial.group();
+  public Opened open(CaseContext context, Findings findings) {
+    var group = context.group();
     return new Running(
         this,
-        trial,
-        way.of(group),
-        tensor(trial, "x", rowsOfX(group.size())),
-        tensor(trial, "y", rowsOfY(group.size())));
+        context,
+        route.of(group),
+        tensor(context, "x", rowsOfX(group.size())),
+        tensor(context, "y", rowsOfY(group.size())));
   }
 
   private record Running(
-      CollectiveCase of, CaseGroup trial, Collectives comm, SymmetricTensor x, SymmetricTensor y)
+      CollectiveCase tested,
+      CaseContext context,
+      Collectives comm,
+      SymmetricTensor x,
+      SymmetricTensor y)
       implements Opened {
-    /// Every root has its turn. The input is overwritten at once, which no rank may see; the output
-    /// is spoiled before, so that nothing of an earlier call can pass for it.
+    /// Runs once per root. The input is overwritten at once, which no rank may notice; the output
+    /// is filled with NaN before, so that no earlier result can pass for this one.
     @Override
     public void round(int round, Findings findings) {
-      var group = trial.group();
-      for (int root = 0; root < (of.made == What.BROADCAST ? group.size() : 1); root++) {
+      var group = context.group();
+      for (int root = 0;
+          root < (tested.operation == Operation.BROADCAST ? group.size() : 1);
+          root++) {
         int seed = 100 * round + 10 * root;
         int elements = (int) x.local().elements();
         x.local().fillIntegers(seed + group.rank());
         y.local().fill(Float.NaN);
-        var result = of.make(group, comm, x, y, root).local();
-        trial.handled().accept(result);
+        var result = tested.make(group, comm, x, y, root).local();
+        context.alteration().accept(result);
         var got = result.toFloats();
         x.local().fill(Float.NaN);
         findings.same(
-            "%s on rank %s, round %d, root %d: result".formatted(of, group.place(), round, root),
-            of.wanted(group, root, rank -> Integers.first(seed + rank, elements)),
+            "%s on rank %s, round %d, root %d: result"
+                .formatted(tested, group.place(), round, root),
+            tested.wanted(group, root, rank -> Integers.first(seed + rank, elements)),
             got);
       }
     }
@@ -255,18 +264,18 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     }
   }
 
-  private SymmetricTensor tensor(CaseGroup trial, String name, long first) {
-    return SymmetricTensor.on(trial.group())
+  private SymmetricTensor tensor(CaseContext context, String name, long first) {
+    return SymmetricTensor.on(context.group())
         .shape(first, columns)
         .dtype(dtype)
-        .memory(trial.kind())
+        .memory(context.kind())
         .name(name)
         .allocate();
   }
 
   private SymmetricTensor make(
       ProcessGroup group, Collectives comm, SymmetricTensor x, SymmetricTensor y, int root) {
-    switch (made) {
+    switch (operation) {
       case ALL_GATHER -> comm.allGather(x, y);
       case REDUCE_SCATTER -> comm.reduceScatter(x, y);
       case ALL_REDUCE -> comm.allReduce(x, y);
@@ -320,26 +329,27 @@ public record CollectiveCase(What made, DType dtype, Way way, int rows, int colu
     return y;
   }
 
-  /// The other rank of its pair, or itself.
+  /// Returns the other rank of its pair, or itself.
   private static int paired(Place place) {
     int other = place.rank() % 2 == 0 ? place.rank() + 1 : place.rank() - 1;
     return other < place.size() ? other : place.rank();
   }
 
-  /// What a rank brought.
+  /// Input of a rank.
   @FunctionalInterface
-  private interface Brought {
-    float[] by(int rank);
+  private interface Inputs {
+    float[] of(int rank);
   }
 
-  private float[] wanted(ProcessGroup group, int root, Brought brought) {
-    var all = IntStream.range(0, group.size()).mapToObj(brought::by).toList();
-    return wanted(made, dtype, group.place(), root, all);
+  private float[] wanted(ProcessGroup group, int root, Inputs inputs) {
+    var all = IntStream.range(0, group.size()).mapToObj(inputs::of).toList();
+    return wanted(operation, dtype, group.place(), root, all);
   }
 
-  /// What that rank has after a collective on those.
-  public static float[] wanted(What what, DType dtype, Place place, int root, List<float[]> all) {
-    return switch (what) {
+  /// Returns the result on a rank after a collective on those inputs.
+  public static float[] wanted(
+      Operation operation, DType dtype, Place place, int root, List<float[]> all) {
+    return switch (operation) {
       case ALL_GATHER -> joined(all);
       case REDUCE_SCATTER -> part(sum(dtype, all), place.size(), place.rank());
       case ALL_REDUCE, ALL_REDUCE_IN_PLACE, ONE_SHOT, ONE_SHOT_IN_PLACE -> sum(dtype, all);

@@ -3,27 +3,27 @@ package braid.internal.selftest;
 import braid.model.DType;
 import org.jspecify.annotations.Nullable;
 
-/// What a case found wrong first. It is thrown at the end: between calls that ranks make together
-/// it would leave the others waiting.
+/// First fault of a case. It is thrown at the end, since an exception between calls that ranks make
+/// together would leave the others waiting.
 public final class Findings {
   private static final double ACTIVATED_ATOL = 1e-6;
   private static final double ACTIVATED_RTOL = 0x1p-22;
 
   private @Nullable String first;
 
-  /// Keeps that, unless something was wrong before.
+  /// Records a fault, unless one was found before.
   void found(String wrong) {
     if (first == null) {
       first = wrong;
     }
   }
 
-  /// Every number must be equal; which zero it is does not matter.
+  /// Requires equal numbers; 0 equals -0.
   void same(String of, float[] wanted, float[] got) {
     near(of, wanted, got, 0, 0);
   }
 
-  /// Every number must be that near.
+  /// Requires every number within the bounds.
   void near(String of, float[] wanted, float[] got, double atol, double rtol) {
     if (first != null) {
       return;
@@ -43,8 +43,8 @@ public final class Findings {
     }
   }
 
-  /// Every number must be what that type makes of a GELU as exact as fp32, times a scale: of one
-  /// that near.
+  /// Requires every number to be the rounding, in that type, of a value × scale within fp32
+  /// accuracy of the wanted GELU.
   void activated(String of, DType dtype, float[] wanted, float scale, float[] got) {
     var least = new float[wanted.length];
     for (int i = 0; i < wanted.length && i < got.length; i++) {

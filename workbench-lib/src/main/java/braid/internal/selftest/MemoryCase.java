@@ -8,13 +8,13 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// Symmetric tensors smaller than the piece in which a kind of memory is made (2 MiB on a GPU):
-/// every view holds exactly the tensor's numbers, without gaps between ranks' parts, and writing to
-/// one tensor changes no other.
+/// Symmetric tensors smaller than the allocation unit of a memory kind (2 MiB on a GPU): every view
+/// holds exactly the tensor's numbers, without gaps between ranks' parts, and a write to one tensor
+/// changes no other.
 public record MemoryCase(DType dtype, int rows, int columns) implements TabledCase {
   private static final int SEED = 1000;
 
-  /// In every type, from one number to more than a page.
+  /// Returns cases in every type, from one number to more than a page.
   public static List<MemoryCase> table() {
     return Arrays.stream(DType.values())
         .flatMap(
@@ -28,7 +28,7 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
         .toList();
   }
 
-  /// One for each type.
+  /// Returns one case per type.
   public static List<MemoryCase> quick() {
     return table().stream().filter(each -> each.rows == 7).toList();
   }
@@ -54,11 +54,11 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
   }
 
   @Override
-  public Opened open(CaseGroup trial, Findings findings) {
+  public Opened open(CaseContext context, Findings findings) {
     return new Opened() {
       @Override
       public void round(int round, Findings found) {
-        hold(trial, found);
+        check(context, found);
       }
 
       @Override
@@ -66,14 +66,14 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
     };
   }
 
-  private void hold(CaseGroup trial, Findings findings) {
-    var group = trial.group();
+  private void check(CaseContext context, Findings findings) {
+    var group = context.group();
     int ranks = group.size();
     int elements = rows * columns;
-    try (var before = allocate(trial);
-        var x = allocate(trial);
-        var after = allocate(trial)) {
-      same(trial, findings, "a new tensor", new float[elements], x.local());
+    try (var before = allocate(context);
+        var x = allocate(context);
+        var after = allocate(context)) {
+      same(context, findings, "a new tensor", new float[elements], x.local());
       before.local().fill(1);
       after.local().fill(2);
       x.local().fillIntegers(SEED + group.rank());
@@ -82,19 +82,19 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
       for (int rank = 0; rank < ranks; rank++) {
         var part = Integers.first(SEED + rank, elements);
         System.arraycopy(part, 0, all, rank * elements, elements);
-        same(trial, findings, "on(" + rank + ")", part, x.on(rank));
+        same(context, findings, "on(" + rank + ")", part, x.on(rank));
       }
-      same(trial, findings, "all()", all, x.all());
+      same(context, findings, "all()", all, x.all());
       for (int rank = 0; rank < ranks; rank++) {
         same(
-            trial,
+            context,
             findings,
             "all(), rows of rank " + rank,
             Arrays.copyOfRange(all, rank * elements, (rank + 1) * elements),
             x.all().rows(rank, 1));
       }
       same(
-          trial,
+          context,
           findings,
           "the last row",
           Arrays.copyOfRange(
@@ -105,17 +105,18 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
         x.multicast().fillIntegers(SEED + ranks);
       }
       group.barrier();
-      trial.handled().accept(x.local());
-      same(trial, findings, "a multicast", Integers.first(SEED + ranks, elements), x.local());
-      same(trial, findings, "the tensor before", filled(elements, 1), before.local());
-      same(trial, findings, "the tensor after", filled(elements, 2), after.local());
+      context.alteration().accept(x.local());
+      same(context, findings, "a multicast", Integers.first(SEED + ranks, elements), x.local());
+      same(context, findings, "the tensor before", filled(elements, 1), before.local());
+      same(context, findings, "the tensor after", filled(elements, 2), after.local());
       group.barrier();
     }
   }
 
-  private void same(CaseGroup trial, Findings findings, String view, float[] wanted, Tensor got) {
+  private void same(
+      CaseContext context, Findings findings, String view, float[] wanted, Tensor got) {
     findings.same(
-        "%s %s on rank %s: %s".formatted(dtype, got.shape(), trial.group().place(), view),
+        "%s %s on rank %s: %s".formatted(dtype, got.shape(), context.group().place(), view),
         wanted,
         got.toFloats());
   }
@@ -126,11 +127,11 @@ public record MemoryCase(DType dtype, int rows, int columns) implements TabledCa
     return values;
   }
 
-  private SymmetricTensor allocate(CaseGroup trial) {
-    return SymmetricTensor.on(trial.group())
+  private SymmetricTensor allocate(CaseContext context) {
+    return SymmetricTensor.on(context.group())
         .shape(rows, columns)
         .dtype(dtype)
-        .memory(trial.kind())
+        .memory(context.kind())
         .allocate();
   }
 }

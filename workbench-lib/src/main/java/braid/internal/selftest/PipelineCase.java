@@ -19,24 +19,24 @@ import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.stream.Collectors;
 
-/// One case of the contract that every way of every pattern keeps on every kind of rank: what it
-/// computes is, to the last bit, what plain loops compute from the same numbers. Inputs are
-/// integers, so that no order of a sum matters. Bias and output are fractions, so that results are
-/// rounded, and the place at which they are matters.
+/// One case of the contract of all pipelines, on every kind of rank: the result is, to the last
+/// bit, that of plain loops over the same numbers. Inputs are integers, so that the order of a sum
+/// does not matter. Bias and output are fractions, so that results are rounded, and it matters
+/// where.
 ///
-/// @param factor by which the integers -3 to 3 are multiplied in the rounds; where it is more than
-///   1, sums of products exceed what the output's type holds and show where and how often they were
+/// @param factor factor of the integers -3 to 3 in the rounds. If it is more than 1, sums of
+///   products exceed the precision of the output's type and show where and how often they were
 ///   rounded, and bias and output are integers too
 public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements TabledCase {
   static final float INPUT_SCALE = 0.5f;
   static final float WEIGHT_SCALE = 4;
 
-  /// So small that some of the numbers that are stored are the largest of their type.
+  /// Small enough that some stored numbers are the largest of their type.
   static final float OUTPUT_SCALE = 0.125f;
 
   private static final int ITERATIONS_IN_FLIGHT = 3;
 
-  /// A sum of integers and such fractions is more than 16 bits hold.
+  /// A sum of integers and such fractions needs more than 16 bits.
   private static final float FRACTIONS = 256;
 
   private static final double AMAX_RTOL = 1e-6;
@@ -127,26 +127,27 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
   }
 
   @Override
-  public Opened open(CaseGroup trial, Findings findings) {
-    var pipe = build(trial);
+  public Opened open(CaseContext context, Findings findings) {
+    var pipe = build(context);
     try {
       verify(pipe, findings);
     } catch (RuntimeException | Error e) {
       pipe.close();
       throw e;
     }
-    return new Running(this, pipe, trial);
+    return new Running(this, pipe, context);
   }
 
-  private record Running(PipelineCase of, Pipeline pipe, CaseGroup trial) implements Opened {
-    /// Other inputs in every round: what an earlier one left must not be taken for this one's.
+  private record Running(PipelineCase tested, Pipeline pipe, CaseContext context)
+      implements Opened {
+    /// Runs with other inputs in every round, so that an earlier result cannot pass for this one.
     @Override
     public void round(int round, Findings findings) {
-      of.fill(pipe, round);
-      for (int run = 1; run <= of.runs(); run++) {
-        of.run(pipe, round);
-        trial.handled().accept(pipe.output());
-        of.compare(pipe, round, run, findings);
+      tested.fill(pipe, round);
+      for (int run = 1; run <= tested.runs(); run++) {
+        tested.run(pipe, round);
+        context.alteration().accept(pipe.output());
+        tested.compare(pipe, round, run, findings);
       }
     }
 
@@ -156,12 +157,13 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     }
   }
 
-  /// A second run adds to what the first has left. Wide sums of two runs are infinite in fp16.
+  /// Returns the number of runs per round. If the problem accumulates, a second run adds to the
+  /// result of the first; wide sums of two runs would be infinite in fp16.
   private int runs() {
     return spec.has(Feature.ACCUMULATE) && factor == 1 ? 2 : 1;
   }
 
-  /// Every second round in flight, but where each iteration adds to what the one before left.
+  /// Runs every second round in flight, unless each iteration adds to the result of the one before.
   private void run(Pipeline pipe, int round) {
     if (round % 2 == 0 || spec.has(Feature.ACCUMULATE)) {
       pipe.run();
@@ -170,8 +172,8 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     }
   }
 
-  Pipeline build(CaseGroup trial) {
-    var builder = Pipeline.on(trial.group()).gemm(spec).overlap(how).memory(trial.kind());
+  Pipeline build(CaseContext context) {
+    var builder = Pipeline.on(context.group()).gemm(spec).overlap(how).memory(context.kind());
     if (spec.outputDtype().isFp8()) {
       builder.scales(INPUT_SCALE, WEIGHT_SCALE, OUTPUT_SCALE);
     } else if (spec.isScaled()) {
@@ -180,7 +182,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     return builder.build();
   }
 
-  /// A failure is thrown on every rank alike.
+  /// Records a failed verification, which every rank sees.
   private static void verify(Pipeline pipe, Findings findings) {
     try {
       pipe.verify();
@@ -191,25 +193,25 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
 
   private void fill(Pipeline pipe, int round) {
     int rank = pipe.group().rank();
-    fill(pipe.input(), round, rank, PlainCase.What.INPUT);
-    fill(pipe.weight(), round, rank, PlainCase.What.WEIGHT);
+    fill(pipe.input(), round, rank, PlainCase.Operand.INPUT);
+    fill(pipe.weight(), round, rank, PlainCase.Operand.WEIGHT);
     if (spec.has(Feature.BIAS)) {
-      fill(pipe.bias(), round, rank, PlainCase.What.BIAS);
+      fill(pipe.bias(), round, rank, PlainCase.Operand.BIAS);
     }
     if (spec.pattern().beside()) {
-      fill(pipe.besideInput(), round, rank, PlainCase.What.BESIDE);
+      fill(pipe.besideInput(), round, rank, PlainCase.Operand.BESIDE);
     }
     if (spec.has(Feature.ACCUMULATE)) {
-      fill(pipe.output(), round, rank, PlainCase.What.OUTPUT);
+      fill(pipe.output(), round, rank, PlainCase.Operand.OUTPUT);
     }
   }
 
-  private void fill(Tensor tensor, int round, int rank, PlainCase.What what) {
-    var _ = tensor.copyFrom(given(round, rank, what, Math.toIntExact(tensor.elements())));
+  private void fill(Tensor tensor, int round, int rank, PlainCase.Operand operand) {
+    var _ = tensor.copyFrom(given(round, rank, operand, Math.toIntExact(tensor.elements())));
   }
 
-  private static long seed(int round, int rank, int what) {
-    return 1_000_000L * round + 1000L * rank + what;
+  private static long seed(int round, int rank, int operand) {
+    return 1_000_000L * round + 1000L * rank + operand;
   }
 
   private void compare(Pipeline pipe, int round, int run, Findings findings) {
@@ -248,19 +250,19 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     }
   }
 
-  /// A later run adds to what the one before it left.
+  /// Returns the plain computation of a run; a later run adds to the result of the one before.
   private PlainCase plain(Place place, int round, int run) {
     return new PlainCase(
         spec,
         how,
         place,
-        what ->
+        operand ->
             rank ->
                 size ->
-                    what == PlainCase.What.OUTPUT && run > 1
+                    operand == PlainCase.Operand.OUTPUT && run > 1
                         ? PlainCase.rounded(
                             spec.outputDtype(), plain(place, round, run - 1).output())
-                        : given(round, rank, what, size));
+                        : given(round, rank, operand, size));
   }
 
   private static void compareAmax(Pipeline pipe, float mine, String as, Findings findings) {
@@ -285,13 +287,13 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     }
   }
 
-  /// What that rank filled that with.
-  private float[] given(int round, int rank, PlainCase.What what, int size) {
-    return switch (what) {
-      case INPUT, WEIGHT, BESIDE -> integers(seed(round, rank, what.seed()), size);
-      // The same on all ranks: it is added once.
-      case BIAS -> addends(seed(round, 0, what.seed()), size);
-      case OUTPUT -> addends(seed(round, rank, what.seed()), size);
+  /// Returns the numbers that a rank put into an operand.
+  private float[] given(int round, int rank, PlainCase.Operand operand, int size) {
+    return switch (operand) {
+      case INPUT, WEIGHT, BESIDE -> integers(seed(round, rank, operand.seed()), size);
+      // The same on all ranks, since it is added once.
+      case BIAS -> addends(seed(round, 0, operand.seed()), size);
+      case OUTPUT -> addends(seed(round, rank, operand.seed()), size);
     };
   }
 
@@ -303,7 +305,7 @@ public record PipelineCase(GemmSpec spec, Overlap how, int factor) implements Ta
     return integers;
   }
 
-  /// Fractions where a type holds them beside the integers that sums are.
+  /// Returns fractions, if the type can hold them beside the integers of the sums.
   private float[] addends(long seed, int size) {
     var addends = integers(seed, size);
     for (int i = 0; i < size && factor == 1; i++) {

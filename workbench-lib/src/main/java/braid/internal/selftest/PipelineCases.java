@@ -15,17 +15,17 @@ import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
 
-/// The cases of the contract.
+/// Cases of the contract of all pipelines.
 public final class PipelineCases {
   private static final int[][] EVEN_AND_UNEVEN = {{24, 16, 8}, {23, 13, 7}};
   private static final int[] UNEVEN = EVEN_AND_UNEVEN[1];
 
-  /// A size of one rank's part in each direction that fp8 has to be a multiple of 16 in.
+  /// Size of one rank's part in each direction; fp8 needs multiples of 16.
   private static final int ALIGNED = 32;
 
   private PipelineCases() {}
 
-  /// Input and weight of every two types, as the host multiplies them; uneven.
+  /// Returns cases of every pair of types that the host multiplies; uneven sizes.
   public static List<PipelineCase> mixed(Pattern pattern) {
     var cases = new ArrayList<PipelineCase>();
     for (var input : DType.values()) {
@@ -37,7 +37,7 @@ public final class PipelineCases {
     return cases;
   }
 
-  /// Every supported one of those rows, in every type, at even, uneven and tiny sizes.
+  /// Returns cases for every supported row, in every type, at even, uneven and tiny sizes.
   public static List<PipelineCase> table(List<Capabilities.Row> rows, int ranks) {
     return rows.stream()
         .filter(Capabilities.Row::supported)
@@ -51,7 +51,7 @@ public final class PipelineCases {
         .toList();
   }
 
-  /// One case for each supported one of those rows and each type.
+  /// Returns one case per supported row and type.
   public static List<PipelineCase> quick(List<Capabilities.Row> rows, int ranks) {
     return rows.stream()
         .filter(Capabilities.Row::supported)
@@ -110,8 +110,8 @@ public final class PipelineCases {
     return Math.toIntExact(ofAll ? total : total / ranks);
   }
 
-  /// Every feature, and every option of the tuning, of every pattern and method that those rows
-  /// support.
+  /// Returns cases for every feature and every tuning option, of every supported pattern and
+  /// method.
   public static List<PipelineCase> featuresAndOptions(List<Capabilities.Row> rows, int ranks) {
     var supported = rows.stream().filter(Capabilities.Row::supported).toList();
     var cases = new ArrayList<PipelineCase>();
@@ -159,7 +159,7 @@ public final class PipelineCases {
     for (var option : options(spec, how, ranks)) {
       cases.add(new PipelineCase(spec, option));
       if (pattern == Pattern.ALL_GATHER_GEMM) {
-        // Chunks of what is stored by columns are not in one piece.
+        // Chunks of data stored by columns are not contiguous.
         cases.add(new PipelineCase(spec.dtype(DType.BF16).transposedInput(), option));
       }
     }
@@ -177,7 +177,7 @@ public final class PipelineCases {
             how.outputInSymmetricMemory()));
   }
 
-  /// A problem whose operands tensor cores take in fp8 on every rank.
+  /// Returns a problem whose operands fit the fp8 tensor cores on every rank.
   private static GemmSpec aligned(Pattern pattern, int ranks) {
     return spec(pattern, 24, ALIGNED * ranks, ALIGNED * ranks, 53);
   }
@@ -242,10 +242,10 @@ public final class PipelineCases {
     return Math.toIntExact(ofAll ? total : (total + ranks - 1) / ranks);
   }
 
-  /// Whether so many ranks can solve that problem in that way.
-  static boolean feasible(PipelineCase of, int ranks) {
-    var spec = of.spec();
-    var how = of.how();
+  /// Returns true if that number of ranks can solve the problem with the tuning.
+  static boolean feasible(PipelineCase tested, int ranks) {
+    var spec = tested.spec();
+    var how = tested.how();
     boolean ring = how.method() == Method.RING;
     boolean enough =
         switch (spec.pattern()) {

@@ -11,11 +11,11 @@ import java.util.Arrays;
 import java.util.function.Function;
 import java.util.function.IntFunction;
 
-/// What a pipeline must compute, by plain loops over what every rank was given. It shares no code
-/// with what it holds to account.
+/// Expected results of a pipeline, computed by plain loops over every rank's inputs. Shares no code
+/// with the pipeline under test.
 final class PlainCase {
-  /// What ranks are given, each by a seed of its own.
-  enum What {
+  /// Operands that ranks start with, each with its own seed.
+  enum Operand {
     INPUT(1),
     WEIGHT(2),
     BIAS(3),
@@ -24,7 +24,7 @@ final class PlainCase {
 
     private final int seed;
 
-    What(int seed) {
+    Operand(int seed) {
       this.seed = seed;
     }
 
@@ -37,14 +37,14 @@ final class PlainCase {
   private final Overlap how;
   private final Place place;
 
-  /// Numbers by what they are, rank and size.
-  private final Function<What, IntFunction<IntFunction<float[]>>> given;
+  /// Numbers by operand, rank and size.
+  private final Function<Operand, IntFunction<IntFunction<float[]>>> given;
 
   PlainCase(
       GemmSpec spec,
       Overlap how,
       Place place,
-      Function<What, IntFunction<IntFunction<float[]>>> given) {
+      Function<Operand, IntFunction<IntFunction<float[]>>> given) {
     this.spec = spec;
     this.how = how;
     this.place = place;
@@ -54,7 +54,7 @@ final class PlainCase {
   private record Range(int start, int length) {}
 
   private static Range part(int total, int parts, int index) {
-    // Dealt out one by one.
+    // Distributes rows one by one.
     var lengths = new int[parts];
     for (int dealt = 0; dealt < total; dealt++) {
       lengths[dealt % parts]++;
@@ -66,13 +66,13 @@ final class PlainCase {
     return new Range(start, lengths[index]);
   }
 
-  private float[] given(What what, int rank, int size) {
-    return given.apply(what).apply(rank).apply(size);
+  private float[] given(Operand operand, int rank, int size) {
+    return given.apply(operand).apply(rank).apply(size);
   }
 
-  /// A rank's matrix as stored by rows.
-  private float[][] matrix(What what, int rank, int rows, int columns, boolean transposed) {
-    var stored = given(what, rank, rows * columns);
+  /// Returns a rank's matrix, by rows.
+  private float[][] matrix(Operand operand, int rank, int rows, int columns, boolean transposed) {
+    var stored = given(operand, rank, rows * columns);
     var matrix = new float[rows][columns];
     for (int i = 0; i < rows; i++) {
       for (int j = 0; j < columns; j++) {
@@ -83,11 +83,11 @@ final class PlainCase {
   }
 
   private float[][] input(int rank, int rows, int columns) {
-    return matrix(What.INPUT, rank, rows, columns, spec.has(Feature.TRANSPOSED_INPUT));
+    return matrix(Operand.INPUT, rank, rows, columns, spec.has(Feature.TRANSPOSED_INPUT));
   }
 
   private float[][] weight(int rank, int rows, int columns) {
-    return matrix(What.WEIGHT, rank, rows, columns, spec.has(Feature.TRANSPOSED_WEIGHT));
+    return matrix(Operand.WEIGHT, rank, rows, columns, spec.has(Feature.TRANSPOSED_WEIGHT));
   }
 
   private static float[][] times(float[][] a, float[][] b) {
@@ -102,7 +102,7 @@ final class PlainCase {
     return product;
   }
 
-  /// The output before it is activated and rounded. A sum of several ranks' products is rounded
+  /// Returns the output before activation and rounding. A sum of several ranks' products is rounded
   /// already, as a collective returns it.
   float[] output() {
     var product =
@@ -125,9 +125,9 @@ final class PlainCase {
     int columns = product[0].length;
     var before =
         spec.has(Feature.ACCUMULATE)
-            ? given(What.OUTPUT, place.rank(), product.length * columns)
+            ? given(Operand.OUTPUT, place.rank(), product.length * columns)
             : new float[product.length * columns];
-    var bias = spec.has(Feature.BIAS) ? given(What.BIAS, 0, columns) : new float[columns];
+    var bias = spec.has(Feature.BIAS) ? given(Operand.BIAS, 0, columns) : new float[columns];
     var output = new float[product.length * columns];
     for (int i = 0; i < output.length; i++) {
       output[i] = product[i / columns][i % columns] + before[i] + bias[i % columns];
@@ -135,7 +135,7 @@ final class PlainCase {
     return output;
   }
 
-  /// The output before it is rounded.
+  /// Returns the output before rounding.
   float[] activated() {
     var output = output();
     if (spec.has(Feature.GELU)) {
@@ -156,7 +156,7 @@ final class PlainCase {
     return whole;
   }
 
-  /// A power of two, so that it rounds nothing.
+  /// Applies the scale, a power of two, so that it rounds no number.
   private float[][] scaled(float[][] product) {
     float scale = spec.isScaled() ? PipelineCase.INPUT_SCALE * PipelineCase.WEIGHT_SCALE : 1;
     for (var row : product) {
@@ -167,8 +167,8 @@ final class PlainCase {
     return product;
   }
 
-  /// Each rank's product travels in the output's type, or in BF16. The sum is rounded to it once,
-  /// but in a ring at every hop.
+  /// Returns the sum of all ranks' products. Each product travels in the output's type, or in BF16.
+  /// The sum is rounded to it once, but in a ring at every hop.
   private float[][] sum() {
     var type = beside(spec.outputDtype());
     var products = new float[place.size()][][];
@@ -190,7 +190,8 @@ final class PlainCase {
     return sum;
   }
 
-  /// The ranks in the order in which their products of a row are added: a ring ends with its owner.
+  /// Returns the ranks in the order in which their products of a row are added: a ring ends with
+  /// its owner.
   private int[] order(int row) {
     int ranks = place.size();
     var order = new int[ranks];
@@ -207,7 +208,7 @@ final class PlainCase {
     return order;
   }
 
-  /// As it is stored.
+  /// Returns the gathered input in its storage order.
   float[] wholeInput() {
     var whole = gathered();
     var flat = new float[spec.m() * spec.k()];
@@ -227,12 +228,13 @@ final class PlainCase {
     var all = new float[elements];
     for (int rank = 0; rank < place.size(); rank++) {
       if (gathers) {
-        var of = part(elements, place.size(), rank);
-        System.arraycopy(given(What.BESIDE, rank, of.length), 0, all, of.start, of.length);
+        var range = part(elements, place.size(), rank);
+        System.arraycopy(
+            given(Operand.BESIDE, rank, range.length), 0, all, range.start, range.length);
       } else {
-        var its = given(What.BESIDE, rank, elements);
+        var addends = given(Operand.BESIDE, rank, elements);
         for (int i = 0; i < elements; i++) {
-          all[i] += its[i];
+          all[i] += addends[i];
         }
       }
     }
@@ -240,17 +242,17 @@ final class PlainCase {
     return gathers ? all : Arrays.copyOfRange(all, mine.start, mine.start + mine.length);
   }
 
-  /// The type of sums, and of what is kept beside an output.
+  /// Returns the type of partial sums, bias and pre-activation of an output.
   static DType beside(DType output) {
     return output == DType.FP8_E4M3 || output == DType.FP8_E5M2 ? DType.BF16 : output;
   }
 
-  /// The factor that an output's numbers are multiplied by when they are stored.
+  /// Returns the factor from an output's values to the stored numbers.
   static float outScale(GemmSpec spec) {
     return spec.outputDtype().isFp8() ? 1 / PipelineCase.OUTPUT_SCALE : 1;
   }
 
-  /// The output as it is stored, of such numbers.
+  /// Returns the stored numbers of an output.
   static float[] stored(GemmSpec spec, float[] values) {
     var scaled = new float[values.length];
     for (int i = 0; i < values.length; i++) {
@@ -271,8 +273,8 @@ final class PlainCase {
     return rounded;
   }
 
-  /// To nearest, ties to even, in the type's significant bits, and at most the largest that the
-  /// type holds; for sizes from the type's normal range on, as sums of integers are.
+  /// Rounds to nearest, ties to even, in the type's significant bits, and saturates at its largest
+  /// number; for magnitudes in the type's normal range, such as sums of integers.
   static float rounded(DType dtype, float value) {
     int significantBits =
         switch (dtype) {

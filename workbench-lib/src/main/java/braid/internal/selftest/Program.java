@@ -10,30 +10,29 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/// Several cases on a group and on groups of some of its ranks, open at the same time, which take
-/// turns:
+/// Cases on a group and on groups of some of its ranks, open at the same time and run in turns:
 ///
 /// ```
 /// 0: ring all-reduce on all ranks; 1: views on ranks 0, 2; 2: a refused build | 0 1 0 2 0 1 1 0
 /// ```
 ///
-/// A case's first turn sets it up, its last closes it, and each one between is a round. A case with
-/// one turn is set up and closed.
+/// The first turn of a case opens it, the last one closes it, and each turn between runs a round. A
+/// case with one turn is opened and closed.
 ///
-/// @param ranks of its group
-/// @param turns indices of parts
-/// @param closesGroups whether it closes the groups that it made
-/// @param drawnAgain how many pipelines were infeasible and drawn again
+/// @param ranks number of ranks of its group
+/// @param turns indices of parts, in the order of execution
+/// @param closesGroups true to close the groups that it created
+/// @param drawnAgain number of infeasible pipelines that were drawn again
 public record Program(
     int ranks, List<Part> parts, List<Integer> turns, boolean closesGroups, int drawnAgain) {
-  /// A case, and who runs it.
+  /// A case and its ranks.
   ///
-  /// @param ranks of the program's group, in ascending order
-  public record Part(Case of, List<Integer> ranks, MemoryKind kind) {
+  /// @param ranks ranks of the program's group, in ascending order
+  public record Part(Case tested, List<Integer> ranks, MemoryKind kind) {
     private String text() {
       return "%s on %s in %s"
           .formatted(
-              of.text(),
+              tested.text(),
               ranks.stream().map(String::valueOf).collect(Collectors.joining("+")),
               kind);
     }
@@ -44,7 +43,7 @@ public record Program(
     turns = List.copyOf(turns);
   }
 
-  /// Its cases and their turns, in one line.
+  /// Cases and turns in one line.
   public String text() {
     return "%s | turns %s%s"
         .formatted(
@@ -53,7 +52,7 @@ public record Program(
             closesGroups ? ", closes its groups" : "");
   }
 
-  /// Counts the parts of those programs, in one line.
+  /// Returns counts of the programs' parts, in one line.
   public static String counts(List<Program> programs) {
     int pipelines = 0;
     int collectives = 0;
@@ -63,7 +62,7 @@ public record Program(
     for (var program : programs) {
       int ranks = program.ranks;
       for (var part : program.parts) {
-        switch (part.of) {
+        switch (part.tested) {
           case PipelineCase _ -> pipelines++;
           case CollectiveCase _ -> collectives++;
           case ViewCase _, MemoryCase _ -> views++;
@@ -84,13 +83,14 @@ public record Program(
             programs.stream().mapToInt(Program::drawnAgain).sum());
   }
 
-  /// Runs it on this rank; all ranks of the group do. Throws [CaseFailed] where a result is wrong,
-  /// and that after the last turn.
+  /// Runs the program on this rank; all ranks of the group do. Throws [CaseFailed] after the last
+  /// turn if a result is wrong.
   ///
-  /// @param trial its group and what happens to results; the parts say the kinds of memory
-  public void check(CaseGroup trial) {
+  /// @param context group of the program and change of results; the parts have their own kinds of
+  ///   memory
+  public void check(CaseContext context) {
     var findings = new Findings();
-    try (var run = new Run(this, trial)) {
+    try (var run = new Run(this, context)) {
       run.all(findings);
     }
     findings.orThrow();
@@ -98,24 +98,24 @@ public record Program(
 
   private static final class Run implements AutoCloseable {
     private final Program program;
-    private final CaseGroup trial;
-    private final int[] left;
+    private final CaseContext context;
+    private final int[] remaining;
     private final int[] rounds;
     private final HashMap<Integer, Case.Opened> open = new HashMap<>();
     private final Deque<ProcessGroup> groups = new ArrayDeque<>();
 
-    Run(Program program, CaseGroup trial) {
+    Run(Program program, CaseContext context) {
       this.program = program;
-      this.trial = trial;
-      this.left = new int[program.parts.size()];
+      this.context = context;
+      this.remaining = new int[program.parts.size()];
       this.rounds = new int[program.parts.size()];
-      program.turns.forEach(part -> left[part]++);
+      program.turns.forEach(part -> remaining[part]++);
     }
 
     void all(Findings findings) {
       for (int part : program.turns) {
-        left[part]--;
-        if (program.parts.get(part).ranks.contains(trial.group().rank())) {
+        remaining[part]--;
+        if (program.parts.get(part).ranks.contains(context.group().rank())) {
           turn(part, findings);
         }
       }
@@ -126,10 +126,10 @@ public record Program(
       if (opened == null) {
         opened = open(program.parts.get(part), findings);
         open.put(part, opened);
-      } else if (left[part] > 0) {
+      } else if (remaining[part] > 0) {
         opened.round(rounds[part]++, findings);
       }
-      if (left[part] == 0) {
+      if (remaining[part] == 0) {
         open.remove(part);
         opened.close();
       }
@@ -137,29 +137,30 @@ public record Program(
 
     private Case.Opened open(Part part, Findings findings) {
       var group = group(part.ranks);
-      return part.of.open(new CaseGroup(group, part.kind, trial.handled()), findings);
+      return part.tested.open(new CaseContext(group, part.kind, context.alteration()), findings);
     }
 
     private ProcessGroup group(List<Integer> ranks) {
       if (ranks.size() == program.ranks) {
-        return trial.group();
+        return context.group();
       }
       var name = ranks.stream().map(String::valueOf).collect(Collectors.joining("-", "of-", ""));
-      var group = trial.group().subset(name, ranks.stream().mapToInt(Integer::intValue).toArray());
+      var group =
+          context.group().subset(name, ranks.stream().mapToInt(Integer::intValue).toArray());
       if (!groups.contains(group)) {
         groups.push(group);
       }
       return group;
     }
 
-    /// Closes also what a failure left open.
+    /// Closes everything that is open, also after a failure.
     @Override
     public void close() {
-      var left = new ArrayList<AutoCloseable>(open.values());
+      var closing = new ArrayList<AutoCloseable>(open.values());
       if (program.closesGroups) {
-        left.addAll(groups);
+        closing.addAll(groups);
       }
-      var each = left.iterator();
+      var each = closing.iterator();
       Closing.all(() -> each.hasNext() ? each.next() : null);
     }
   }

@@ -19,12 +19,13 @@ import java.util.SplittableRandom;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/// Draws [Program]s: a seed decides all of a program, given the ranks and what is available to
-/// them.
+/// Draws [Program]s: a seed determines a whole program, given the number of ranks and the supported
+/// rows.
 ///
-/// @param pipelines only supported ones; a kind of memory is used where a row has it
-/// @param collectives likewise
-/// @param dtypes those that are used
+/// @param pipelines rows of pipelines, reduced to the supported ones; their kinds of memory are
+///   used
+/// @param collectives rows of collectives, reduced to the supported ones
+/// @param dtypes types to use
 public record Programs(
     int ranks,
     List<Capabilities.Row> pipelines,
@@ -37,7 +38,7 @@ public record Programs(
     dtypes = List.copyOf(dtypes);
   }
 
-  /// The kinds of memory that programs use.
+  /// Returns the kinds of memory that programs use.
   public String kindNames() {
     return pipelines.stream()
         .map(row -> row.kind().toString())
@@ -45,22 +46,23 @@ public record Programs(
         .collect(Collectors.joining(" "));
   }
 
-  /// The program of that seed.
+  /// Returns the program of a seed.
   public Program draw(long seed) {
     return new Draw(new SplittableRandom(seed)).program();
   }
 
-  /// The feasible pipeline of that seed, by that way, on all ranks.
-  public PipelineCase pipeline(long seed, Capabilities.Row way) {
+  /// Returns the feasible pipeline of a seed, of a row's pattern, method and transport, on all
+  /// ranks.
+  public PipelineCase pipeline(long seed, Capabilities.Row row) {
     var draw = new Draw(new SplittableRandom(seed));
-    var drawn = draw.pipeline(way, ranks);
+    var drawn = draw.pipeline(row, ranks);
     while (!PipelineCases.feasible(drawn, ranks)) {
-      drawn = draw.pipeline(way, ranks);
+      drawn = draw.pipeline(row, ranks);
     }
     return drawn;
   }
 
-  /// A program in the making.
+  /// A program under construction.
   private final class Draw {
     private static final int MOST_PARTS = 5;
     private static final int MOST_ROUNDS = 3;
@@ -69,7 +71,7 @@ public record Programs(
     private static final int MOST_WORKERS = 3;
     private static final int MOST_REFUSED_BUILDS = 2;
 
-    /// One, small ones, primes, multiples of 8 and neighbours of such.
+    /// Small numbers, primes, multiples of 8 and their neighbours.
     private static final int[] SIZES = {
       1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 23, 24, 31, 32, 40, 47, 49, 64, 97
     };
@@ -79,7 +81,7 @@ public record Programs(
     /// Products of integers of up to 63 are rounded by bf16 and fp16, and yet exact in fp32.
     private static final int WIDE_FACTOR = 21;
 
-    /// So deep that wide sums are still finite in fp16.
+    /// Depth at which wide sums are still finite in fp16.
     private static final int WIDE_FP16_DEPTH = 14;
 
     private final SplittableRandom random;
@@ -100,24 +102,24 @@ public record Programs(
     }
 
     private List<Integer> turns() {
-      var left = new ArrayList<Integer>();
+      var turns = new ArrayList<Integer>();
       for (int part = 0; part < parts.size(); part++) {
-        int turns =
-            parts.get(part).of() instanceof RefusedCase ? 1 : 3 + random.nextInt(MOST_ROUNDS);
-        for (int turn = 0; turn < turns; turn++) {
-          left.add(part);
+        int count =
+            parts.get(part).tested() instanceof RefusedCase ? 1 : 3 + random.nextInt(MOST_ROUNDS);
+        for (int turn = 0; turn < count; turn++) {
+          turns.add(part);
         }
       }
-      for (int i = left.size() - 1; i > 0; i--) {
+      for (int i = turns.size() - 1; i > 0; i--) {
         int other = random.nextInt(i + 1);
-        left.set(i, left.set(other, left.get(i)));
+        turns.set(i, turns.set(other, turns.get(i)));
       }
-      return left;
+      return turns;
     }
 
     private Program.Part part() {
       if (!parts.isEmpty() && random.nextInt(6) == 0) {
-        // The same again: beside the first, or with what the first left.
+        // The same part again, open beside the first, or reusing its memory and plans.
         return parts.get(random.nextInt(parts.size()));
       }
       var members = members();
@@ -139,7 +141,8 @@ public record Programs(
       return some.isEmpty() || kinds(some).isEmpty() ? all : some;
     }
 
-    /// NVSHMEM and its memory are of the group that joined it first, which is the whole one.
+    /// NVSHMEM and its memory belong to the first group that initialized it, which is the whole
+    /// one.
     private boolean canHave(List<Integer> members, MemoryKind kind) {
       return kind != MemoryKind.NVSHMEM || members.size() == ranks;
     }
@@ -156,7 +159,7 @@ public record Programs(
       return new ViewCase(any(dtypes), size(), size(), random.nextInt(1_000_000));
     }
 
-    /// Builds are refused where an infeasible one is drawn.
+    /// Refused builds come from infeasible pipelines instead.
     private RefusedCase refused(List<Integer> members) {
       var possible =
           RefusedCase.possible().stream()
@@ -173,20 +176,23 @@ public record Programs(
               CollectiveCase.supported(CollectiveCase.table(), rows).stream()
                   .filter(each -> dtypes.contains(each.dtype()))
                   .filter(
-                      each -> each.way() != CollectiveCase.Way.NVSHMEM || members.size() == ranks)
+                      each ->
+                          each.route() != CollectiveCase.Route.NVSHMEM || members.size() == ranks)
                   .toList());
       return new Program.Part(
-          new CollectiveCase(one.made(), one.dtype(), one.way(), size(), size()), members, kind);
+          new CollectiveCase(one.operation(), one.dtype(), one.route(), size(), size()),
+          members,
+          kind);
     }
 
-    /// An infeasible one is drawn again; the first of them become refused builds.
+    /// Draws again until the pipeline is feasible; the first infeasible ones become refused builds.
     private Program.Part pipeline(List<Integer> members) {
       var cells = pipelines.stream().filter(row -> canHave(members, row.kind())).toList();
       while (true) {
-        var cell = any(cells);
-        var drawn = pipeline(cell, members.size());
+        var row = any(cells);
+        var drawn = pipeline(row, members.size());
         if (PipelineCases.feasible(drawn, members.size())) {
-          return new Program.Part(drawn, members, cell.kind());
+          return new Program.Part(drawn, members, row.kind());
         }
         drawnAgain++;
         if (refusedBuilds < MOST_REFUSED_BUILDS) {
@@ -195,14 +201,14 @@ public record Programs(
               new Program.Part(
                   new RefusedCase(RefusedCase.Mistake.BUILD, Optional.of(drawn)),
                   members,
-                  cell.kind()));
+                  row.kind()));
         }
       }
     }
 
-    private PipelineCase pipeline(Capabilities.Row cell, int members) {
+    private PipelineCase pipeline(Capabilities.Row row, int members) {
       var dtype = any(dtypes);
-      var pattern = cell.pattern();
+      var pattern = row.pattern();
       var spec =
           PipelineCases.spec(
                   pattern, size(), size(), size(), size() * (long) any(List.of(1, 1, 11)))
@@ -220,25 +226,24 @@ public record Programs(
       spec = PipelineCases.with(spec, features(spec));
       // A ring rounds at every hop, where plain loops round once.
       boolean rounds =
-          cell.method() == Method.RING
+          row.method() == Method.RING
               && (pattern.reduces() || pattern == Pattern.GEMM_BESIDE_REDUCE_SCATTER);
       boolean wide = !spec.isScaled() && !rounds && random.nextInt(3) == 0;
-      return new PipelineCase(
-          shallow(spec, wide), how(cell, spec, members), wide ? WIDE_FACTOR : 1);
+      return new PipelineCase(shallow(spec, wide), how(row, spec, members), wide ? WIDE_FACTOR : 1);
     }
 
-    /// Another type that every backend multiplies with that one, where there is any.
-    private DType partner(DType of) {
-      return switch (of) {
+    /// Returns another type that every backend multiplies with this one, if any.
+    private DType partner(DType dtype) {
+      return switch (dtype) {
         case FP32 -> DType.TF32;
         case TF32 -> DType.FP32;
         case FP8_E4M3 -> DType.FP8_E5M2;
         case FP8_E5M2 -> DType.FP8_E4M3;
-        case BF16, FP16 -> of;
+        case BF16, FP16 -> dtype;
       };
     }
 
-    /// As deep as equal still means equal.
+    /// Limits the depth so that results are exact.
     private GemmSpec shallow(GemmSpec spec, boolean wide) {
       var out = spec.outputDtype();
       double exact = out.isStoredAsFp32() ? 0x1p24 : 2 / spec.sumDtype().epsilon();
@@ -277,14 +282,14 @@ public record Programs(
       return features;
     }
 
-    private Overlap how(Capabilities.Row cell, GemmSpec spec, int members) {
-      var method = cell.method();
+    private Overlap how(Capabilities.Row row, GemmSpec spec, int members) {
+      var method = row.method();
       var how =
           PipelineCases.overlap(method, 1 + random.nextInt(MOST_SPLITS))
-              .over(cell.transport())
+              .over(row.transport())
               .order(any(List.of(ChunkOrder.values())))
               .priority(any(List.of(Priority.values())));
-      if (cell.transport() == Transport.WORKERS) {
+      if (row.transport() == Transport.WORKERS) {
         how = how.workers(1 + random.nextInt(MOST_WORKERS));
       }
       if (method != Method.BULK && method != Method.UNFUSED) {
@@ -310,8 +315,8 @@ public record Programs(
       return SIZES[random.nextInt(SIZES.length)];
     }
 
-    private <T> T any(List<T> of) {
-      return of.get(random.nextInt(of.size()));
+    private <T> T any(List<T> choices) {
+      return choices.get(random.nextInt(choices.size()));
     }
   }
 }

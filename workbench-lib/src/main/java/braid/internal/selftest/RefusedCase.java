@@ -13,21 +13,21 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/// A mistake that every rank must be told of by a [BraidException], and right work that follows on
-/// the same group.
+/// A mistake that must throw a [BraidException] on every rank, and correct work that follows on the
+/// same group.
 ///
-/// @param build the pipeline that cannot be built, where that is the mistake
+/// @param build pipeline that cannot be built; only for that mistake
 public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) implements Case {
   /// The mistakes.
   public enum Mistake {
-    /// A problem or a tuning that so many ranks cannot have.
+    /// A problem or a tuning that is infeasible on that number of ranks.
     BUILD,
     SHAPE_OF_RESULT,
     VIEW_OUT_OF_RANGE,
     CLOSED_TENSOR,
     CLOSED_PIPELINE,
     CLOSED_GROUP,
-    /// Rank 0 calls something else than the others.
+    /// Rank 0 makes another call than the others.
     DIFFERENT_CALLS,
     /// Rank 0 allocates another shape than the others; the pool has memory for all of them.
     DIFFERENT_SHAPES,
@@ -38,13 +38,13 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
       return this == DIFFERENT_CALLS || this == DIFFERENT_SHAPES || this == DIFFERENT_PROBLEMS;
     }
 
-    /// Whether so many ranks can make it.
+    /// Returns true if that number of ranks can make the mistake.
     boolean feasible(int ranks) {
       return !differs() || ranks > 1;
     }
   }
 
-  /// The mistakes after which ranks can go on.
+  /// Returns the mistakes after which ranks can continue.
   public static List<Mistake> possible() {
     return List.of(Mistake.values());
   }
@@ -56,9 +56,9 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
 
   /// Makes the mistake at once.
   @Override
-  public Opened open(CaseGroup trial, Findings findings) {
-    make(trial.group(), trial.kind(), findings);
-    rightWork(trial.group(), trial.kind(), findings);
+  public Opened open(CaseContext context, Findings findings) {
+    make(context.group(), context.kind(), findings);
+    correctWork(context.group(), context.kind(), findings);
     return new Done();
   }
 
@@ -70,16 +70,16 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
     public void close() {}
   }
 
-  /// A group of the same ranks.
+  /// Returns another group of the same ranks.
   private static ProcessGroup another(ProcessGroup group, String name) {
     return group.subset(name, IntStream.range(0, group.size()).toArray());
   }
 
   private void make(ProcessGroup group, MemoryKind kind, Findings findings) {
-    boolean odd = group.rank() == 0;
+    boolean differs = group.rank() == 0;
     switch (mistake) {
       case BUILD ->
-          refused(findings, () -> build.orElseThrow().build(CaseGroup.of(group, kind)).close());
+          refused(findings, () -> build.orElseThrow().build(CaseContext.of(group, kind)).close());
       case SHAPE_OF_RESULT -> {
         var comm = Collectives.on(group);
         try (var x = tensor(group, kind, 3);
@@ -110,16 +110,16 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
       }
       case CLOSED_GROUP -> {
         var other = another(group, "again");
-        rightWork(other, kind, findings);
+        correctWork(other, kind, findings);
         other.close();
         refused(findings, other::barrier);
-        rightWork(another(group, "again"), kind, findings);
+        correctWork(another(group, "again"), kind, findings);
       }
       case DIFFERENT_CALLS ->
           refused(
               findings,
               () -> {
-                if (odd) {
+                if (differs) {
                   group.barrier();
                 } else {
                   var _ = group.gather(1L);
@@ -128,10 +128,10 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
       case DIFFERENT_SHAPES -> {
         tensor(group, kind, 2).close();
         tensor(group, kind, 3).close();
-        refused(findings, () -> tensor(group, kind, odd ? 2 : 3).close());
+        refused(findings, () -> tensor(group, kind, differs ? 2 : 3).close());
       }
       case DIFFERENT_PROBLEMS ->
-          refused(findings, () -> pipeline(group, kind, odd ? 2 : 3).close());
+          refused(findings, () -> pipeline(group, kind, differs ? 2 : 3).close());
     }
   }
 
@@ -154,12 +154,12 @@ public record RefusedCase(Mistake mistake, Optional<PipelineCase> build) impleme
     } catch (GroupAborted e) {
       throw e;
     } catch (BraidException _) {
-      // As it must be.
+      // Expected.
     }
   }
 
-  /// A sum over all ranks, whatever the mistake left behind.
-  private void rightWork(ProcessGroup group, MemoryKind kind, Findings findings) {
+  /// Computes a sum over all ranks, which must be right after any mistake.
+  private void correctWork(ProcessGroup group, MemoryKind kind, Findings findings) {
     try (var x = tensor(group, kind, 3)) {
       x.local().fill(group.rank() + 1);
       Collectives.on(group).allReduce(x, x);

@@ -9,10 +9,10 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /// Reads and writes through views of a symmetric tensor: rows of rows, other ranks' parts, all
-/// parts as one, multicast. Every rank keeps what all parts must hold in plain arrays.
+/// parts as one, multicast. Every rank keeps the expected numbers of all parts in plain arrays.
 ///
-/// @param rows of one rank's part
-/// @param seed decides which views are used, the same on all ranks
+/// @param rows rows of one rank's part
+/// @param seed seed that determines the views, the same on all ranks
 public record ViewCase(DType dtype, int rows, int columns, long seed) implements Case {
   private static final int WRITES_PER_ROUND = 4;
 
@@ -22,124 +22,124 @@ public record ViewCase(DType dtype, int rows, int columns, long seed) implements
   }
 
   @Override
-  public Opened open(CaseGroup trial, Findings findings) {
-    var group = trial.group();
+  public Opened open(CaseContext context, Findings findings) {
+    var group = context.group();
     var tensor =
         SymmetricTensor.on(group)
             .shape(rows, columns)
             .dtype(dtype)
-            .memory(trial.kind())
+            .memory(context.kind())
             .name("views")
             .allocate();
-    return new Running(this, trial, tensor);
+    return new Running(this, context, tensor);
   }
 
   private static final class Running implements Opened {
-    private final ViewCase of;
-    private final CaseGroup trial;
+    private final ViewCase tested;
+    private final CaseContext context;
     private final SymmetricTensor tensor;
 
-    /// By rank. Pooled memory must be zero again, however it was used before.
+    /// Expected numbers by rank. Pooled memory must be zero again after any earlier use.
     private final float[][] parts;
 
-    Running(ViewCase of, CaseGroup trial, SymmetricTensor tensor) {
-      this.of = of;
-      this.trial = trial;
+    Running(ViewCase tested, CaseContext context, SymmetricTensor tensor) {
+      this.tested = tested;
+      this.context = context;
       this.tensor = tensor;
-      this.parts = new float[trial.group().size()][of.rows * of.columns];
+      this.parts = new float[context.group().size()][tested.rows * tested.columns];
     }
 
     @Override
     public void round(int round, Findings findings) {
-      var random = new SplittableRandom(of.seed + round);
+      var random = new SplittableRandom(tested.seed + round);
       for (int write = 0; write < WRITES_PER_ROUND; write++) {
         compare("round %d, write %d".formatted(round, write), random, findings);
-        trial.group().barrier();
+        context.group().barrier();
         write(random);
-        trial.group().barrier();
+        context.group().barrier();
       }
       compare("round %d, at the end".formatted(round), random, findings);
-      trial.group().barrier();
+      context.group().barrier();
     }
 
     private void write(SplittableRandom random) {
       int shift = random.nextInt(size());
-      var some = slice(random);
+      var range = slice(random);
       long seed = random.nextInt(1 << 20);
       switch (random.nextInt(6)) {
         case 0 -> fillParts(seed);
-        case 1 -> writeToPeers(shift, some, random.nextInt(some.count()), seed);
-        case 2 -> writeThroughAll(shift, some, seed);
-        case 3 -> multicast(shift, some, seed);
-        case 4 -> setOne(shift, some.start(), random.nextInt(of.columns), seed);
-        default -> fetchFromPeers(shift, some);
+        case 1 -> writeToPeers(shift, range, random.nextInt(range.count()), seed);
+        case 2 -> writeThroughAll(shift, range, seed);
+        case 3 -> multicast(shift, range, seed);
+        case 4 -> setOne(shift, range.start(), random.nextInt(tested.columns), seed);
+        default -> fetchFromPeers(shift, range);
       }
     }
 
     private int size() {
-      return trial.group().size();
+      return context.group().size();
     }
 
     private int me() {
-      return trial.group().rank();
+      return context.group().rank();
     }
 
     private int to(int rank, int shift) {
       return (rank + shift) % size();
     }
 
-    private record Some(int start, int count) {}
+    private record RowRange(int start, int count) {}
 
-    private Some slice(SplittableRandom random) {
-      int start = random.nextInt(of.rows);
-      return new Some(start, 1 + random.nextInt(of.rows - start));
+    private RowRange slice(SplittableRandom random) {
+      int start = random.nextInt(tested.rows);
+      return new RowRange(start, 1 + random.nextInt(tested.rows - start));
     }
 
     private void fillParts(long seed) {
       tensor.local().fillIntegers(seed + me());
       for (int rank = 0; rank < size(); rank++) {
-        put(rank, 0, Integers.first(seed + rank, of.rows * of.columns));
+        put(rank, 0, Integers.first(seed + rank, tested.rows * tested.columns));
       }
     }
 
-    /// Every rank writes rows of another, through rows of rows.
-    private void writeToPeers(int shift, Some some, int skipped, long seed) {
-      int count = some.count() - skipped;
+    /// Writes rows of another rank, on every rank, through rows of rows.
+    private void writeToPeers(int shift, RowRange range, int skipped, long seed) {
+      int count = range.count() - skipped;
       tensor
           .on(to(me(), shift))
-          .rows(some.start(), some.count())
+          .rows(range.start(), range.count())
           .rows(skipped, count)
-          .copyFrom(Integers.first(seed + me(), count * of.columns));
+          .copyFrom(Integers.first(seed + me(), count * tested.columns));
       for (int rank = 0; rank < size(); rank++) {
         put(
             to(rank, shift),
-            some.start() + skipped,
-            Integers.first(seed + rank, count * of.columns));
+            range.start() + skipped,
+            Integers.first(seed + rank, count * tested.columns));
       }
     }
 
-    /// Every rank overwrites another's part, found in the view of all.
-    private void writeThroughAll(int shift, Some some, long seed) {
+    /// Overwrites another rank's part, on every rank, through the view of all parts.
+    private void writeThroughAll(int shift, RowRange range, long seed) {
       float mine = value(seed + me());
       tensor.all().rows(to(me(), shift), 1).fill(mine);
-      tensor.all().set(-mine, to(me(), shift), some.start(), 0);
+      tensor.all().set(-mine, to(me(), shift), range.start(), 0);
       for (int rank = 0; rank < size(); rank++) {
         float value = value(seed + rank);
         int other = to(rank, shift);
         Arrays.fill(parts[other], value);
-        parts[other][some.start() * of.columns] = -value;
+        parts[other][range.start() * tested.columns] = -value;
       }
     }
 
-    private void multicast(int root, Some some, long seed) {
+    private void multicast(int root, RowRange range, long seed) {
       if (me() == root) {
-        tensor.multicast().rows(some.start(), some.count()).fill(value(seed));
+        tensor.multicast().rows(range.start(), range.count()).fill(value(seed));
       }
       for (var part : parts) {
         Arrays.fill(
             part,
-            some.start() * of.columns,
-            (some.start() + some.count()) * of.columns,
+            range.start() * tested.columns,
+            (range.start() + range.count()) * tested.columns,
             value(seed));
       }
     }
@@ -147,37 +147,39 @@ public record ViewCase(DType dtype, int rows, int columns, long seed) implements
     private void setOne(int shift, int row, int column, long seed) {
       tensor.on(to(me(), shift)).set(value(seed + me()), row, column);
       for (int rank = 0; rank < size(); rank++) {
-        parts[to(rank, shift)][row * of.columns + column] = value(seed + rank);
+        parts[to(rank, shift)][row * tested.columns + column] = value(seed + rank);
       }
     }
 
-    /// Every rank takes another's rows, by way of a tensor of its own.
-    private void fetchFromPeers(int shift, Some some) {
+    /// Copies rows of another rank, on every rank, by way of a rank-local tensor.
+    private void fetchFromPeers(int shift, RowRange range) {
       try (var mine =
-          LocalTensor.on(trial.group())
-              .shape(some.count(), of.columns)
-              .dtype(of.dtype)
+          LocalTensor.on(context.group())
+              .shape(range.count(), tested.columns)
+              .dtype(tested.dtype)
               .allocate()) {
-        mine.view().copyFrom(tensor.on(to(me(), shift)).rows(some.start(), some.count()));
-        trial.group().barrier();
-        tensor.local().rows(some.start(), some.count()).copyFrom(mine.view());
+        mine.view().copyFrom(tensor.on(to(me(), shift)).rows(range.start(), range.count()));
+        context.group().barrier();
+        tensor.local().rows(range.start(), range.count()).copyFrom(mine.view());
       }
       var before = new float[size()][];
       for (int rank = 0; rank < size(); rank++) {
-        before[rank] = part(rank, some);
+        before[rank] = part(rank, range);
       }
       for (int rank = 0; rank < size(); rank++) {
-        put(rank, some.start(), before[to(rank, shift)]);
+        put(rank, range.start(), before[to(rank, shift)]);
       }
     }
 
     private void put(int rank, int row, float[] values) {
-      System.arraycopy(values, 0, parts[rank], row * of.columns, values.length);
+      System.arraycopy(values, 0, parts[rank], row * tested.columns, values.length);
     }
 
-    private float[] part(int rank, Some some) {
+    private float[] part(int rank, RowRange range) {
       return Arrays.copyOfRange(
-          parts[rank], some.start() * of.columns, (some.start() + some.count()) * of.columns);
+          parts[rank],
+          range.start() * tested.columns,
+          (range.start() + range.count()) * tested.columns);
     }
 
     private static float value(long seed) {
@@ -186,23 +188,26 @@ public record ViewCase(DType dtype, int rows, int columns, long seed) implements
 
     private void compare(String when, SplittableRandom random, Findings findings) {
       int other = random.nextInt(size());
-      var some = slice(random);
-      int column = random.nextInt(of.columns);
-      var as = "%s on rank %s, %s: ".formatted(of.text(), trial.group().place(), when);
-      trial.handled().accept(tensor.local());
+      var range = slice(random);
+      int column = random.nextInt(tested.columns);
+      var as = "%s on rank %s, %s: ".formatted(tested.text(), context.group().place(), when);
+      context.alteration().accept(tensor.local());
       same(as + "my part", parts[me()], tensor.local(), findings);
       same(
-          as + "rows %d..%d of rank %d".formatted(some.start(), some.start() + some.count(), other),
-          part(other, some),
-          tensor.on(other).rows(some.start(), some.count()),
+          as
+              + "rows %d..%d of rank %d"
+                  .formatted(range.start(), range.start() + range.count(), other),
+          part(other, range),
+          tensor.on(other).rows(range.start(), range.count()),
           findings);
       findings.same(
-          as + "number %d, %d of rank %d".formatted(some.start(), column, other),
-          new float[] {parts[other][some.start() * of.columns + column]},
-          new float[] {tensor.all().get(other, some.start(), column)});
-      var all = new float[size() * of.rows * of.columns];
+          as + "number %d, %d of rank %d".formatted(range.start(), column, other),
+          new float[] {parts[other][range.start() * tested.columns + column]},
+          new float[] {tensor.all().get(other, range.start(), column)});
+      var all = new float[size() * tested.rows * tested.columns];
       for (int rank = 0; rank < size(); rank++) {
-        System.arraycopy(parts[rank], 0, all, rank * of.rows * of.columns, parts[rank].length);
+        System.arraycopy(
+            parts[rank], 0, all, rank * tested.rows * tested.columns, parts[rank].length);
       }
       same(as + "all parts", all, tensor.all(), findings);
     }

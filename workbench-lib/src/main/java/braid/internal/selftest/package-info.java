@@ -1,6 +1,5 @@
-/// The contract that every pipeline and every collective keeps: its cases, and plain loops to hold
-/// them to. Tests run them, and so does whoever wants to know of a machine whether all is right
-/// there.
+/// The contract of all pipelines and collectives: its cases, and plain loops that compute the
+/// expected results. Tests and the self-test of a machine run them.
 @NullMarked
 package braid.internal.selftest;
 

@@ -14,13 +14,13 @@ import java.util.List;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
-/// A rank that only hands values to the front stays small: in a JVM of its own nothing of Tablesaw,
-/// JFreeChart or AWT is loaded.
+/// A rank that only sends values to the front stays small: its JVM loads no class of Tablesaw,
+/// JFreeChart or AWT.
 class LightRankTest {
   private static final Pattern HEAVY =
       Pattern.compile(".*\\] (tech\\.tablesaw|org\\.jfree|java\\.awt|javax\\.imageio)\\..*");
 
-  /// What a rank does with values.
+  /// Code of a rank that shows values.
   static final class Rank {
     private Rank() {}
 

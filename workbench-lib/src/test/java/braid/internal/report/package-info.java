@@ -1,4 +1,4 @@
-/// Tests of how measurements are kept and shown.
+/// Tests of how measurements are saved and shown.
 @NullMarked
 package braid.internal.report;
 

@@ -23,14 +23,14 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Every method and transport, held to the bit to plain loops on numbers that 16 bits do not hold:
-/// what ranks send is rounded, what they add up is, and so are outputs. Ranks' outputs differ
-/// before a run.
+/// Every method and transport, compared to the bit with plain loops on numbers that 16 bits cannot
+/// hold: sent parts are rounded, sums are, and so are outputs. Ranks' outputs differ before a run.
 class SumsTest {
   private static final int M = 24;
   private static final int N = 16;
 
-  /// So few products that fp32 holds their sum exactly: no order of the multiplication matters.
+  /// Depth at which fp32 holds the sum of products exactly: the order of the multiplication does
+  /// not matter.
   private static final int K = 12;
 
   private static final int RUNS = 2;
@@ -74,8 +74,7 @@ class SumsTest {
         });
   }
 
-  /// However deep: the product is added as a whole, and not in the blocks that a library makes. The
-  /// largest numbers of a type: published, and by the type itself.
+  /// Plain rounding saturates at the published largest numbers of a type, like the type itself.
   @ParameterizedTest
   @EnumSource(DType.class)
   void plainRoundingKnowsTheLargestNumbers(DType type) {
@@ -96,7 +95,7 @@ class SumsTest {
         world -> {
           var spec = GemmSpec.allGatherGemm(M, N, k).accumulate();
           try (var pipe = Pipeline.on(world).gemm(spec).overlap(Overlap.unfused()).build()) {
-            var before = given(PlainCase.What.OUTPUT, 0, M * N);
+            var before = given(PlainCase.Operand.OUTPUT, 0, M * N);
             for (int i = 0; i < before.length; i++) {
               before[i] /= 3;
             }
@@ -134,12 +133,12 @@ class SumsTest {
 
   private static void hold(ProcessGroup world, GemmSpec spec, Overlap how, List<String> wrong) {
     try (var pipe = Pipeline.on(world).gemm(spec).overlap(how).build()) {
-      fill(pipe.input(), PlainCase.What.INPUT);
-      fill(pipe.weight(), PlainCase.What.WEIGHT);
+      fill(pipe.input(), PlainCase.Operand.INPUT);
+      fill(pipe.weight(), PlainCase.Operand.WEIGHT);
       if (spec.has(Feature.BIAS)) {
-        fill(pipe.bias(), PlainCase.What.BIAS);
+        fill(pipe.bias(), PlainCase.Operand.BIAS);
       }
-      fill(pipe.output(), PlainCase.What.OUTPUT);
+      fill(pipe.output(), PlainCase.Operand.OUTPUT);
       var type = spec.outputDtype();
       var before = pipe.output().toFloats();
       for (int run = 1; run <= RUNS; run++) {
@@ -149,9 +148,12 @@ class SumsTest {
                 spec,
                 how,
                 world.place(),
-                what ->
+                operand ->
                     rank ->
-                        size -> what == PlainCase.What.OUTPUT ? start : given(what, rank, size));
+                        size ->
+                            operand == PlainCase.Operand.OUTPUT
+                                ? start
+                                : given(operand, rank, size));
         pipe.run();
         var as = "%s, %s, rank %s, run %d".formatted(spec, how, world.place(), run);
         var output = pipe.output().toFloats();
@@ -165,7 +167,7 @@ class SumsTest {
               wrong);
         }
       }
-      // A ring of more than two rounds on the way, which the reference does not.
+      // A ring of more than two ranks rounds at every hop, which the reference does not.
       if (how.method() != Method.RING || world.size() <= 2) {
         pipe.verify(0, 0);
       }
@@ -182,14 +184,15 @@ class SumsTest {
     }
   }
 
-  private static void fill(Tensor tensor, PlainCase.What what) {
+  private static void fill(Tensor tensor, PlainCase.Operand operand) {
     int rank = ProcessGroup.world().rank();
-    var _ = tensor.copyFrom(given(what, rank, Math.toIntExact(tensor.elements())));
+    var _ = tensor.copyFrom(given(operand, rank, Math.toIntExact(tensor.elements())));
   }
 
-  /// Of 5 bits each, the lowest worth 1/64: every type here holds them, and not their products.
-  private static float[] given(PlainCase.What what, int rank, int size) {
-    long seed = what == PlainCase.What.BIAS ? what.seed() : 100L * rank + what.seed();
+  /// Returns numbers of 5 bits, the lowest worth 1/64: every type here holds them, but not their
+  /// products.
+  private static float[] given(PlainCase.Operand operand, int rank, int size) {
+    long seed = operand == PlainCase.Operand.BIAS ? operand.seed() : 100L * rank + operand.seed();
     var high = Integers.first(seed, size);
     var low = Integers.first(seed + 50, size);
     for (int i = 0; i < size; i++) {

@@ -11,21 +11,21 @@ import java.util.List;
 import java.util.function.ToDoubleFunction;
 import org.jfree.chart.JFreeChart;
 
-/// A bar for each rank's mean iteration: only multiplying, both at once, only communicating
-/// (copying or reducing), only moving bytes of its own where a rank does so, none of these.
+/// One bar per rank's mean iteration: only multiplying, both at once, only communicating (copying
+/// or reducing), only rank-local copies if there are any, idle.
 public final class BreakdownChart {
   private static final int LANE_PX = 34;
 
   private record Part(String name, Color colour, ToDoubleFunction<RankTimes> nanos) {}
 
-  private static final String OWN = "only bytes of its own";
+  private static final String LOCAL_ONLY = "rank-local copies only";
 
   private static final List<Part> PARTS =
       List.of(
           new Part("gemm only", Theme.colour(Stage.GEMM), t -> t.either() - t.communication()),
           new Part("gemm and communication", Theme.BOTH, RankTimes::overlapped),
           new Part("communication only", Theme.colour(Stage.COPY), t -> t.either() - t.gemm()),
-          new Part(OWN, Theme.colour(Stage.LOCAL), RankTimes::ownOnly),
+          new Part(LOCAL_ONLY, Theme.colour(Stage.LOCAL), RankTimes::localOnly),
           new Part("idle", Theme.colour(Stage.WAIT), RankTimes::idle));
 
   private BreakdownChart() {}
@@ -35,7 +35,7 @@ public final class BreakdownChart {
     double longest =
         ranks.stream().mapToDouble(t -> Math.max(t.iteration(), t.working())).max().orElse(1);
     var scale = TimeScale.of(longest);
-    var kinds = new ArrayList<LanePlot.Kind>();
+    var groups = new ArrayList<LanePlot.BarGroup>();
     var from = new double[ranks.size()];
     for (var part : PARTS) {
       var bars = new ArrayList<LanePlot.Bar>();
@@ -47,8 +47,8 @@ public final class BreakdownChart {
           from[lane] += length;
         }
       }
-      if (!part.name.equals(OWN) || !bars.isEmpty()) {
-        kinds.add(new LanePlot.Kind(part.name, part.colour, LanePlot.Form.BLOCK, bars));
+      if (!part.name.equals(LOCAL_ONLY) || !bars.isEmpty()) {
+        groups.add(new LanePlot.BarGroup(part.name, part.colour, LanePlot.Form.BLOCK, bars));
       }
     }
     var plot =
@@ -57,7 +57,7 @@ public final class BreakdownChart {
             scale.from(Math.max(longest, 1)),
             ranks.stream().map(t -> new LanePlot.Lane("rank " + t.rank(), false)).toList(),
             LANE_PX,
-            kinds);
+            groups);
     return plot.chart(
         title(ranks), ConfigurationLabel.of(ofRanks.getFirst().configuration()), false);
   }

@@ -21,7 +21,7 @@ import org.jfree.svg.SVGGraphics2D;
 /// A chart drawn without a screen, as SVG and as PNG.
 public final class ChartImage {
   /// Fonts of equal metrics on every desktop: texts are measured here and drawn by the reader's
-  /// browser, and labels must end where they were measured to end.
+  /// browser, and must end where they were measured to end.
   private static final String SVG_FONTS = "Verdana, DejaVu Sans, sans-serif";
 
   private static final String PLACEHOLDER = "braid-defs-";
@@ -32,7 +32,7 @@ public final class ChartImage {
     return svg(chart, Theme.WIDTH_PX, height(chart));
   }
 
-  /// The usual height, or what the chart's lanes need.
+  /// Returns the default height, or the height that the chart's lanes need.
   public static int height(JFreeChart chart) {
     return chart.getPlot() instanceof LanePlot lanes ? lanes.heightPx() : Theme.HEIGHT_PX;
   }
@@ -46,7 +46,7 @@ public final class ChartImage {
     graphics.setTransformDoubleConverter(ChartImage::coordinate);
     chart.draw(graphics, new Rectangle(width, height));
     var svg = graphics.getSVGElement(null, true, null, null, null);
-    // Several charts of one page must not share the names of their clips.
+    // Charts of one page must not share the names of their clips.
     return svg.replace(PLACEHOLDER, "b" + Integer.toHexString(svg.hashCode()) + "-");
   }
 
@@ -82,7 +82,8 @@ public final class ChartImage {
     return out.toByteArray();
   }
 
-  /// The chart for an HTML page. As an image of its own, so that the page's styles do not reach it.
+  /// Returns the chart for an HTML page, as a separate image, so that the page's styles do not
+  /// affect it.
   public static String html(JFreeChart chart) {
     var data = Base64.getEncoder().encodeToString(svg(chart).getBytes(StandardCharsets.UTF_8));
     return "<img style=\"max-width:100%\" alt=\"chart\" src=\"data:image/svg+xml;base64,"
@@ -101,8 +102,8 @@ public final class ChartImage {
                     .with(MimeBundle.PNG, png(chart)));
   }
 
-  /// Why no chart can be drawn here, if so. Without fontconfig or any font the JDK cannot measure a
-  /// text.
+  /// Returns why no chart can be drawn, if so. Without fontconfig or any font the JDK cannot
+  /// measure text.
   public static Optional<String> noFonts() {
     return Fonts.MISSING;
   }

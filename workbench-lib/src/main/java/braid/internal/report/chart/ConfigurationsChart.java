@@ -1,7 +1,7 @@
 package braid.internal.report.chart;
 
-import braid.internal.report.statistics.Standings;
-import braid.internal.report.statistics.Standings.Standing;
+import braid.internal.report.statistics.RankedConfigurations;
+import braid.internal.report.statistics.RankedConfigurations.RankedConfiguration;
 import braid.internal.report.value.ConfigurationLabel;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -11,28 +11,28 @@ import org.jfree.chart.JFreeChart;
 import org.jfree.data.xy.XYIntervalSeries;
 import org.jfree.data.xy.XYIntervalSeriesCollection;
 
-/// A dot for each configuration on a line of its own, the fastest at the top, bars from p10 to p90:
-/// for configurations that differ in more, or in other things, than their split count.
+/// One dot per configuration, each on its own line, the fastest at the top, bars from p10 to p90:
+/// for configurations that differ in more than their split count.
 public final class ConfigurationsChart {
-  /// More than these are in the table; further down there is nothing to choose from.
+  /// Configurations shown; the table has the slower ones.
   static final int MOST_SHOWN = 40;
 
   private static final int LANE_PX = 20;
 
   private ConfigurationsChart() {}
 
-  public static JFreeChart of(Standings standings) {
-    int all = standings.configurations().size();
+  public static JFreeChart of(RankedConfigurations ranked) {
+    int all = ranked.configurations().size();
     var shown =
-        standings.configurations().stream()
-            .sorted(Comparator.comparingDouble(standing -> standing.time().medianNanos()))
+        ranked.configurations().stream()
+            .sorted(Comparator.comparingDouble(configuration -> configuration.time().medianNanos()))
             .limit(MOST_SHOWN)
             .toList();
-    var marks = new StandingMarks(standings.unfused(), shown);
+    var marks = new StudyMarks(ranked.unfused(), shown);
     var times = new XYIntervalSeries("median, bars p10 to p90", false, true);
     for (int lane = 0; lane < shown.size(); lane++) {
-      var standing = shown.get(lane);
-      var time = standing.time();
+      var configuration = shown.get(lane);
+      var time = configuration.time();
       double median = marks.scale.from(time.medianNanos());
       times.add(
           median,
@@ -41,28 +41,29 @@ public final class ConfigurationsChart {
           lane,
           lane,
           lane);
-      marks.at(median, lane, standing.verdict());
+      marks.at(median, lane, configuration.verdict());
     }
     var data = new XYIntervalSeriesCollection();
     data.addSeries(times);
-    var plot = new LanePlot(marks.timeAxis(), lanes(shown, standings.varying()), LANE_PX);
+    var plot = new LanePlot(marks.timeAxis(), lanes(shown, ranked.varying()), LANE_PX);
     plot.setDataset(data);
-    plot.setRenderer(StandingMarks.dots(1, false));
+    plot.setRenderer(StudyMarks.dots(1, false));
     marks.addTo(plot, false);
-    var subtitle = new StringBuilder(standings.setting());
+    var subtitle = new StringBuilder(ranked.setting());
     var common = new LinkedHashMap<>(shown.getFirst().overlap().columns());
-    common.keySet().removeAll(standings.varying());
+    common.keySet().removeAll(ranked.varying());
     if (!common.isEmpty()) {
       subtitle.append("\nall with ").append(ConfigurationLabel.of(common));
     }
-    subtitle.append('\n').append(standings.basis());
+    subtitle.append('\n').append(ranked.basis());
     if (all > shown.size()) {
       subtitle.append("; the fastest ").append(shown.size()).append(" of ").append(all);
     }
-    return plot.chart(standings.finding(), subtitle.toString(), true);
+    return plot.chart(ranked.finding(), subtitle.toString(), true);
   }
 
-  private static List<LanePlot.Lane> lanes(List<Standing> shown, SequencedSet<String> varying) {
+  private static List<LanePlot.Lane> lanes(
+      List<RankedConfiguration> shown, SequencedSet<String> varying) {
     return shown.stream()
         .map(s -> ConfigurationLabel.distinguishing(s.overlap(), varying))
         .map(name -> new LanePlot.Lane(name, false))

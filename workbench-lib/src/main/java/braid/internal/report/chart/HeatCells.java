@@ -15,8 +15,8 @@ import org.jfree.chart.text.TextUtils;
 import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.XYDataset;
 
-/// Draws each item as a cell around its whole-numbered position: the smaller its value the darker,
-/// with its label inside; one may be ringed.
+/// Draws each item as a cell around its integer position: the smaller its value, the darker, with
+/// its label inside; one may be ringed.
 final class HeatCells extends AbstractXYItemRenderer {
   private static final Color DARKEST = new Color(0x0B4F83);
   private static final Color LIGHTEST = new Color(0xE8F1F8);
@@ -27,7 +27,7 @@ final class HeatCells extends AbstractXYItemRenderer {
   private final transient List<String> labels;
   private final transient int ringed;
 
-  /// @param ringed the item to ring, or -1
+  /// @param ringed index of the item to ring, or -1
   HeatCells(double[] values, List<String> labels, int ringed) {
     this.values = values.clone();
     this.labels = List.copyOf(labels);

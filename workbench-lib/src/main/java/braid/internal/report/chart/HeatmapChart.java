@@ -1,8 +1,8 @@
 package braid.internal.report.chart;
 
-import braid.internal.report.statistics.Standings;
-import braid.internal.report.statistics.Standings.Standing;
-import braid.internal.report.statistics.Standings.Verdict;
+import braid.internal.report.statistics.RankedConfigurations;
+import braid.internal.report.statistics.RankedConfigurations.RankedConfiguration;
+import braid.internal.report.statistics.RankedConfigurations.Verdict;
 import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
 import java.util.ArrayList;
@@ -15,23 +15,23 @@ import org.jfree.chart.axis.SymbolAxis;
 import org.jfree.chart.plot.XYPlot;
 import org.jfree.data.xy.DefaultXYZDataset;
 
-/// Split count × stream count, each cell the fastest median there over all other settings.
+/// Heat map of split count × stream count; each cell is the fastest median over all other settings.
 public final class HeatmapChart {
   private HeatmapChart() {}
 
   private record Cell(int splits, int streams) {}
 
-  public static JFreeChart of(Standings standings) {
-    var fastest = new LinkedHashMap<Cell, Standing>();
+  public static JFreeChart of(RankedConfigurations ranked) {
+    var fastest = new LinkedHashMap<Cell, RankedConfiguration>();
     var splits = new TreeSet<Integer>();
     var streams = new TreeSet<Integer>();
-    for (var standing : standings.configurations()) {
-      var how = standing.overlap();
+    for (var configuration : ranked.configurations()) {
+      var how = configuration.overlap();
       splits.add(how.splits());
       streams.add(how.streams());
       fastest.merge(
           new Cell(how.splits(), how.streams()),
-          standing,
+          configuration,
           (a, b) -> a.time().medianNanos() <= b.time().medianNanos() ? a : b);
     }
     if (streams.size() < 2) {
@@ -69,13 +69,13 @@ public final class HeatmapChart {
             new HeatCells(xyz[2], labels, ringed));
     var chart =
         Theme.chart(
-            standings.finding(),
-            standings.setting()
+            ranked.finding(),
+            ranked.setting()
                 + "\nmedian time of an iteration in "
                 + scale.unit()
                 + ", darker is faster"
-                + (standings.varying().size() > 2 ? ", the fastest of all other settings; " : "; ")
-                + standings.basis(),
+                + (ranked.varying().size() > 2 ? ", the fastest of all other settings; " : "; ")
+                + ranked.basis(),
             plot);
     plot.setDomainGridlinesVisible(false);
     plot.setRangeGridlinesVisible(false);

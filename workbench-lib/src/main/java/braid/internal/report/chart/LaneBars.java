@@ -18,8 +18,8 @@ import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.IntervalXYDataset;
 import org.jfree.data.xy.XYDataset;
 
-/// Draws each item in its lane from its start to its end, in its kind's form. However short, a bar
-/// stays visible; a label is drawn only where its bar has room for it.
+/// Draws each item in its lane from its start to its end, in the form of its group. Bars have a
+/// minimum width; a label is drawn only if its bar has room for it.
 final class LaneBars extends AbstractXYItemRenderer {
   private static final double SHORTEST_BAR_PX = 1.5;
   private static final double GAP_PX = 1;
@@ -33,26 +33,26 @@ final class LaneBars extends AbstractXYItemRenderer {
   private static final double SWATCH_TICK_PX = 12;
   private static final Rectangle2D THREAD_SWATCH = new Rectangle2D.Double(-6, -1.5, 12, 3);
 
-  private final transient List<LanePlot.Kind> kinds;
+  private final transient List<LanePlot.BarGroup> groups;
 
-  LaneBars(List<LanePlot.Kind> kinds) {
-    this.kinds = List.copyOf(kinds);
-    for (int series = 0; series < kinds.size(); series++) {
-      setSeriesPaint(series, kinds.get(series).colour());
+  LaneBars(List<LanePlot.BarGroup> groups) {
+    this.groups = List.copyOf(groups);
+    for (int series = 0; series < groups.size(); series++) {
+      setSeriesPaint(series, groups.get(series).colour());
     }
   }
 
-  /// A legend shows what the plot shows: the form as well as the colour.
+  /// Shows form and colour in the legend, as in the plot.
   @Override
   public LegendItem getLegendItem(int datasetIndex, int series) {
-    var kind = kinds.get(series);
+    var group = groups.get(series);
     Shape shape =
-        switch (kind.form()) {
+        switch (group.form()) {
           case BLOCK -> Theme.SWATCH;
           case THREAD -> THREAD_SWATCH;
           case TICK -> tick(0, -SWATCH_TICK_PX / 2, SWATCH_TICK_PX / 2);
         };
-    return new LegendItem(kind.name(), null, null, null, shape, kind.colour());
+    return new LegendItem(group.name(), null, null, null, shape, group.colour());
   }
 
   @Override
@@ -76,17 +76,17 @@ final class LaneBars extends AbstractXYItemRenderer {
     double to = domainAxis.valueToJava2D(bars.getEndXValue(series, item), dataArea, along);
     double top = rangeAxis.valueToJava2D(bars.getStartYValue(series, item), dataArea, across);
     double bottom = rangeAxis.valueToJava2D(bars.getEndYValue(series, item), dataArea, across);
-    var kind = kinds.get(series);
+    var group = groups.get(series);
     double middle = (top + bottom) / 2;
     double height = Math.abs(bottom - top);
-    g2.setPaint(kind.colour());
-    switch (kind.form()) {
+    g2.setPaint(group.colour());
+    switch (group.form()) {
       case BLOCK -> {
         double gap = to - from >= NARROWEST_BAR_WITH_GAP_PX ? GAP_PX : 0;
         double width = Math.max(to - from - gap, SHORTEST_BAR_PX);
         var bar = new Rectangle2D.Double(from, middle - height / 2, width, height);
         g2.fill(bar);
-        drawLabel(g2, kind.bars().get(item).label(), bar, kind.colour());
+        drawLabel(g2, group.bars().get(item).label(), bar, group.colour());
       }
       case THREAD ->
           g2.fill(
@@ -96,7 +96,7 @@ final class LaneBars extends AbstractXYItemRenderer {
     }
   }
 
-  /// A pin: its head is seen where the bar under it has its colour's lightness.
+  /// Returns the shape of a pin, whose head is visible even on a bar of the same lightness.
   private static Path2D tick(double x, double top, double bottom) {
     var pin = new Path2D.Double();
     pin.moveTo(x - TICK_HEAD_PX, top);

@@ -12,8 +12,8 @@ import org.jfree.data.Range;
 import org.jfree.data.xy.XYIntervalSeries;
 import org.jfree.data.xy.XYIntervalSeriesCollection;
 
-/// Horizontal lanes over one axis, mostly with bars of several kinds in them. It says how high it
-/// must be for its lanes to be read, and no higher.
+/// Horizontal lanes over one axis, usually with groups of bars. Its height is what its lanes need
+/// to be readable, and no more.
 final class LanePlot extends XYPlot {
   private static final double HALF_BAR = 0.4;
   private static final int AROUND_LANES_PX = 150;
@@ -21,28 +21,28 @@ final class LanePlot extends XYPlot {
 
   private final transient int heightPx;
 
-  /// @param label what stands in the bar where there is room; empty for nothing
+  /// @param label text inside the bar if it has room; may be empty
   record Bar(int lane, double from, double to, String label) {}
 
-  record Kind(String name, Color colour, Form form, List<Bar> bars) {}
+  record BarGroup(String name, Color colour, Form form, List<Bar> bars) {}
 
-  /// What a bar looks like, so that colour alone need not tell kinds apart.
+  /// Forms of bars, so that groups differ not only by colour.
   enum Form {
-    /// As high as its lane lets it be.
+    /// Full height of the lane.
     BLOCK,
-    /// A thin line in the middle of its lane: nothing is done.
+    /// A thin line in the middle of the lane: the rank does no work.
     THREAD,
-    /// An upright mark where it begins, over what else is there: it takes no time to speak of.
+    /// An upright mark at its start, above other bars: its duration is negligible.
     TICK
   }
 
-  /// @param banded whether the lane stands on a tinted band, to tell groups of lanes apart
+  /// @param banded true for a tinted background, which separates groups of lanes
   record Lane(String name, boolean banded) {}
 
-  /// Empty lanes.
+  /// Creates empty lanes.
   LanePlot(NumberAxis axis, List<Lane> lanes, int lanePx) {
-    int usual = (Theme.HEIGHT_PX - AROUND_LANES_PX) / lanes.size();
-    this.heightPx = AROUND_LANES_PX + lanes.size() * Math.clamp(usual, lanePx, TALLEST_LANE_PX);
+    int even = (Theme.HEIGHT_PX - AROUND_LANES_PX) / lanes.size();
+    this.heightPx = AROUND_LANES_PX + lanes.size() * Math.clamp(even, lanePx, TALLEST_LANE_PX);
     var laneAxis = new SymbolAxis(null, lanes.stream().map(Lane::name).toArray(String[]::new));
     laneAxis.setInverted(true);
     laneAxis.setGridBandsVisible(false);
@@ -59,27 +59,27 @@ final class LanePlot extends XYPlot {
     }
   }
 
-  /// Lanes with bars, from 0 to `longest`.
+  /// Returns lanes with bars, from 0 to `longest`.
   static LanePlot of(
-      String axisLabel, double longest, List<Lane> lanes, int lanePx, List<Kind> kinds) {
+      String axisLabel, double longest, List<Lane> lanes, int lanePx, List<BarGroup> groups) {
     var axis = new NumberAxis(axisLabel);
     axis.setRange(new Range(0, longest));
     var plot = new LanePlot(axis, lanes, lanePx);
     var dataset = new XYIntervalSeriesCollection();
-    for (var kind : kinds) {
-      var series = new XYIntervalSeries(kind.name, false, true);
-      for (var bar : kind.bars) {
+    for (var group : groups) {
+      var series = new XYIntervalSeries(group.name, false, true);
+      for (var bar : group.bars) {
         int lane = bar.lane;
         series.add(bar.from, bar.from, bar.to, lane, lane - HALF_BAR, lane + HALF_BAR);
       }
       dataset.addSeries(series);
     }
     plot.setDataset(dataset);
-    plot.setRenderer(new LaneBars(kinds));
+    plot.setRenderer(new LaneBars(groups));
     return plot;
   }
 
-  /// @param ruled whether a line leads from each lane's name to what is in it
+  /// @param ruled true for a line from each lane's name to its items
   JFreeChart chart(String title, String subtitle, boolean ruled) {
     var chart = Theme.chart(title, subtitle, this);
     setRangeGridlinesVisible(ruled);

@@ -14,8 +14,8 @@ import org.jfree.chart.axis.TickType;
 import org.jfree.chart.ui.RectangleEdge;
 import org.jfree.chart.ui.TextAnchor;
 
-/// Split counts on a scale of powers of two, with a tick at each count that was measured. Its
-/// values are the binary logarithms of the counts.
+/// Axis of split counts on a binary logarithmic scale, with a tick at each measured count. Its
+/// values are the logarithms.
 final class SplitsAxis extends NumberAxis {
   private static final double MARGIN = 0.4;
   private static final double LABEL_GAP_PX = 6;

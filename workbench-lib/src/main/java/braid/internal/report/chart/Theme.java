@@ -18,8 +18,8 @@ import org.jfree.chart.ui.HorizontalAlignment;
 import org.jfree.chart.ui.RectangleEdge;
 import org.jfree.chart.ui.RectangleInsets;
 
-/// How every chart looks: at home in a notebook column, grid lighter than data, and colours that
-/// people with any colour vision can tell apart (hue and lightness both differ).
+/// Style of all charts: fits a notebook column, with a grid lighter than data, and colours that
+/// differ in hue and lightness, for readers with any colour vision.
 public final class Theme {
   public static final int WIDTH_PX = 860;
   public static final int HEIGHT_PX = 420;
@@ -48,7 +48,7 @@ public final class Theme {
       new BasicStroke(
           1.5f, BasicStroke.CAP_BUTT, BasicStroke.JOIN_MITER, 10f, new float[] {6f, 4f}, 0f);
 
-  /// Series colours in the order they are given out.
+  /// Series colours in the order of use.
   static final List<Color> SERIES =
       List.of(
           new Color(0x0072B2),
@@ -60,13 +60,13 @@ public final class Theme {
           new Color(0x6A4C93),
           new Color(0x4A5568));
 
-  /// What a legend shows of a colour.
+  /// Legend symbol of a colour.
   static final Rectangle2D SWATCH = new Rectangle2D.Double(-6, -5, 12, 10);
 
-  /// What a legend shows of a dashed line.
+  /// Legend symbol of a dashed line.
   static final Line2D DASH = new Line2D.Double(-12, 0, 12, 0);
 
-  /// Wide, so that the axis chooses few ticks.
+  /// Space around tick labels, wide so that the axis has few ticks.
   private static final RectangleInsets TICK_SPACE = new RectangleInsets(4, 14, 4, 6);
 
   private static final double TITLE_GAP_PX = 2;
@@ -82,14 +82,14 @@ public final class Theme {
     return SERIES.get(index % SERIES.size());
   }
 
-  /// Black or white, whichever is read more easily on `background`.
+  /// Returns dark or white ink, whichever is easier to read on `background`.
   static Color inkOn(Color background) {
     double lightness =
         0.299 * background.getRed() + 0.587 * background.getGreen() + 0.114 * background.getBlue();
     return lightness > 140 ? INK : Color.WHITE;
   }
 
-  /// The title says the finding, the subtitle what it is about.
+  /// Returns a chart whose title is the finding and whose subtitle is the setting.
   static JFreeChart chart(String title, String subtitle, XYPlot plot) {
     plot.setBackgroundPaint(PAPER);
     plot.setOutlineVisible(false);

@@ -16,19 +16,19 @@ import java.util.SequencedMap;
 import java.util.stream.Collectors;
 import org.jfree.chart.JFreeChart;
 
-/// One iteration of all ranks on one time axis: a lane for each rank's stream, a bar for each span.
+/// One iteration of all ranks on one time axis: one lane per stream of a rank, one bar per span.
 public final class TimelineChart {
   private static final int LANE_PX = 20;
 
-  /// From here on lanes are as low as their labels let them be.
+  /// Number of lanes from which they are as low as their labels allow.
   private static final int MANY_LANES = 48;
 
   private static final int LOW_LANE_PX = 15;
 
   /// The iteration to draw.
   ///
-  /// @param median whether its time is the median of all
-  /// @param clockErrorNanos how far spans of two ranks may be out of place against each other
+  /// @param median true if its time is the median of all
+  /// @param clockErrorNanos largest error of position between spans of two ranks
   public record Shown(int iteration, long slowestNanos, boolean median, long clockErrorNanos) {}
 
   private record Lane(int rank, String stream) {}
@@ -72,7 +72,7 @@ public final class TimelineChart {
     return lanes;
   }
 
-  /// A rank is named once, at its first lane.
+  /// Names lanes by stream; the first lane of a rank also names the rank.
   private static List<LanePlot.Lane> named(SequencedCollection<Lane> lanes) {
     var named = new ArrayList<LanePlot.Lane>();
     int before = -1;
@@ -84,12 +84,12 @@ public final class TimelineChart {
     return named;
   }
 
-  private static List<LanePlot.Kind> bars(
+  private static List<LanePlot.BarGroup> bars(
       SequencedMap<Integer, List<Span>> spansByRank,
       SequencedMap<Lane, Integer> lanes,
       long start,
       TimeScale scale) {
-    var kinds = new ArrayList<LanePlot.Kind>();
+    var groups = new ArrayList<LanePlot.BarGroup>();
     for (var stage : Stage.values()) {
       var form =
           switch (stage) {
@@ -114,12 +114,12 @@ public final class TimelineChart {
             }
           });
       if (!bars.isEmpty()) {
-        kinds.add(
-            new LanePlot.Kind(
+        groups.add(
+            new LanePlot.BarGroup(
                 stage.name().toLowerCase(Locale.ROOT), Theme.colour(stage), form, bars));
       }
     }
-    return kinds;
+    return groups;
   }
 
   private static String title(List<Profile> ofRanks, Shown shown) {

@@ -1,4 +1,4 @@
-/// Charts: one theme, one way to draw, a class for each kind of chart.
+/// Charts: one style, one way to draw, one class per kind of chart.
 @NullMarked
 package braid.internal.report.chart;
 

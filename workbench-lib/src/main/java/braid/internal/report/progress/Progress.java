@@ -12,27 +12,27 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// Long work that says how far it is, once it has taken long enough for somebody to wonder. A
-/// thread of its own looks and tells: the work only counts, which is one write to memory, so that
-/// what it measures stays what it is and no rank waits for one that is telling.
+/// Progress of long work, shown once it has taken longer than [#PATIENCE]. A separate thread reads
+/// the count and reports it: the work itself only writes one counter, so that measurements are not
+/// disturbed and no rank waits for the reporting one.
 public final class Progress implements AutoCloseable {
-  /// Work that is over before that is not shown at all.
+  /// Time before progress is shown; shorter work shows none.
   public static final Duration PATIENCE = Duration.ofMillis(500);
 
   private static final Duration PAUSE = Duration.ofMillis(250);
 
-  private static final ScheduledExecutorService TELLER =
+  private static final ScheduledExecutorService REPORTER =
       Executors.newSingleThreadScheduledExecutor(
           Thread.ofPlatform().daemon().name("braid-progress").factory());
 
-  /// Whether work of this thread already tells how far it is: what it consists of then does not.
-  private static final ThreadLocal<Boolean> TOLD = ThreadLocal.withInitial(() -> false);
+  /// True if work of this thread already reports progress: its parts then do not.
+  private static final ThreadLocal<Boolean> REPORTED = ThreadLocal.withInitial(() -> false);
 
-  /// What is done.
+  /// Words for a task.
   ///
-  /// @param doing while it goes on: `profiling`
-  /// @param done when it is over: `profiled`
-  /// @param steps what is counted: `iterations`
+  /// @param doing word while it runs: `profiling`
+  /// @param done word when it is complete: `profiled`
+  /// @param steps name of the counted steps: `iterations`
   public record Task(String doing, String done, String steps) {}
 
   private final Task task;
@@ -42,11 +42,11 @@ public final class Progress implements AutoCloseable {
   private final long startNanos = System.nanoTime();
   private final AtomicInteger count = new AtomicInteger();
   private volatile String state = "";
-  private @Nullable ScheduledFuture<?> telling;
+  private @Nullable ScheduledFuture<?> reporting;
   private boolean shown;
   private boolean closed;
 
-  private final boolean toldBefore = TOLD.get();
+  private final boolean reportedBefore = REPORTED.get();
 
   private Progress(Task task, int steps, Outbox outbox) {
     this.task = task;
@@ -54,32 +54,32 @@ public final class Progress implements AutoCloseable {
     this.outbox = outbox;
   }
 
-  /// To be closed by the thread that calls this.
+  /// Starts progress, to be closed by the calling thread.
   ///
-  /// @param speaks whether this rank tells: one does, for all
-  public static Progress of(Task task, int steps, Outbox outbox, boolean speaks) {
+  /// @param reports true on the one rank that reports for all
+  public static Progress of(Task task, int steps, Outbox outbox, boolean reports) {
     var progress = new Progress(task, steps, outbox);
-    // Without a session nothing that was shown can be replaced: it would be line after line.
-    if (speaks && !progress.toldBefore && !outbox.equals(Outbox.CONSOLE)) {
-      progress.telling =
-          TELLER.scheduleWithFixedDelay(
-              progress::tell, PATIENCE.toMillis(), PAUSE.toMillis(), TimeUnit.MILLISECONDS);
+    // Without a session a shown line cannot be replaced, and every update would add one.
+    if (reports && !progress.reportedBefore && !outbox.equals(Outbox.CONSOLE)) {
+      progress.reporting =
+          REPORTER.scheduleWithFixedDelay(
+              progress::report, PATIENCE.toMillis(), PAUSE.toMillis(), TimeUnit.MILLISECONDS);
     }
-    TOLD.set(true);
+    REPORTED.set(true);
     return progress;
   }
 
-  /// Of work that tells by itself how far it is.
-  public static Progress toldElsewhere() {
+  /// Returns progress for work that reports it elsewhere.
+  public static Progress reportedElsewhere() {
     return of(new Task("", "", ""), 0, Outbox.CONSOLE, false);
   }
 
-  /// So many are done.
+  /// Sets the number of steps done.
   public void done(int steps) {
     count.setOpaque(steps);
   }
 
-  /// What goes on now; the step before it is done.
+  /// Names the current step; the previous one is done.
   public void step(String name) {
     if (!state.isEmpty()) {
       count.incrementAndGet();
@@ -87,11 +87,11 @@ public final class Progress implements AutoCloseable {
     state = name;
   }
 
-  private synchronized void tell() {
+  private synchronized void report() {
     if (!closed) {
       long elapsed = System.nanoTime() - startNanos;
-      var saying = state.isEmpty() ? task.steps : state;
-      show(ProgressBar.bundle(task.doing, count.getOpaque(), steps, saying, elapsed, elapsed));
+      var current = state.isEmpty() ? task.steps : state;
+      show(ProgressBar.bundle(task.doing, count.getOpaque(), steps, current, elapsed, elapsed));
     }
   }
 
@@ -104,22 +104,22 @@ public final class Progress implements AutoCloseable {
     }
   }
 
-  /// All is done, and what was shown says so.
+  /// Ends the work as complete.
   public synchronized void finished() {
     count.set(steps);
     close();
   }
 
-  /// The end, whether all is done or it broke off. Twice is harmless.
+  /// Ends the work, complete or not. Closing twice is harmless.
   @Override
   public synchronized void close() {
     if (closed) {
       return;
     }
     closed = true;
-    TOLD.set(toldBefore);
-    if (telling != null) {
-      telling.cancel(false);
+    REPORTED.set(reportedBefore);
+    if (reporting != null) {
+      reporting.cancel(false);
     }
     if (shown) {
       int done = count.get();

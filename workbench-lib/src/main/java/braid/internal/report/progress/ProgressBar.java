@@ -6,7 +6,7 @@ import java.util.Locale;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 
-/// How far long work has come, shown in place and not more often than an eye can follow: a bar in a
+/// Progress of long work, shown in place and not more often than the eye can follow: a bar in a
 /// notebook, a line of text elsewhere.
 public final class ProgressBar {
   private static final long SHORTEST_PAUSE_NANOS = 100_000_000;
@@ -22,8 +22,8 @@ public final class ProgressBar {
   private long shownNanos;
   private int done;
 
-  /// @param preparing what goes on before the first step
-  /// @param show is called with what is to stand there from now on, the first time at once
+  /// @param preparing description of the work before the first step
+  /// @param show called with each new display, the first time at once
   public ProgressBar(
       String work, int steps, String preparing, LongSupplier nanoClock, Consumer<MimeBundle> show) {
     this.work = work;
@@ -35,7 +35,7 @@ public final class ProgressBar {
     show.accept(bundle(preparing, startedNanos));
   }
 
-  /// What goes on before the first step.
+  /// Describes the work before the first step.
   public void prepare(String state) {
     long now = nanoClock.getAsLong();
     if (now - shownNanos >= SHORTEST_PAUSE_NANOS) {
@@ -44,7 +44,7 @@ public final class ProgressBar {
     }
   }
 
-  /// One step is beginning; those before it are done.
+  /// Begins a step; earlier ones are done.
   public void step(String name) {
     long now = nanoClock.getAsLong();
     if (done == 0) {
@@ -57,12 +57,12 @@ public final class ProgressBar {
     done = Math.min(done + 1, steps);
   }
 
-  /// There will be so many steps in all, as far as known now; those that are done stay done.
+  /// Sets the total number of steps, as far as known now; it never falls below those done.
   public void expect(int stepsInAll) {
     steps = Math.max(done, stepsInAll);
   }
 
-  /// All is done; shown whatever was shown before.
+  /// Ends the work as complete; always shown.
   public void finish(String outcome) {
     done = steps;
     show.accept(bundle(outcome, nanoClock.getAsLong()));
@@ -72,7 +72,7 @@ public final class ProgressBar {
     return bundle(work, done, steps, state, now - startedNanos, now - firstStepNanos);
   }
 
-  /// @param stepsNanos for how long there have been steps, from which what is left is guessed
+  /// @param stepsNanos time since the first step, from which the remaining time is estimated
   public static MimeBundle bundle(
       String work, int done, int steps, String state, long elapsedNanos, long stepsNanos) {
     double share = steps == 0 ? 1 : (double) done / steps;

@@ -1,4 +1,4 @@
-/// How far long work has come, shown while it goes on.
+/// Progress of long work, shown while it runs.
 @NullMarked
 package braid.internal.report.progress;
 

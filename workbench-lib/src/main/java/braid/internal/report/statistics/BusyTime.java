@@ -4,8 +4,7 @@ import braid.model.Span;
 import java.util.Comparator;
 import java.util.List;
 
-/// How long at least one of several spans was going on: spans of two streams that run at once count
-/// once.
+/// Time in which at least one of several spans ran: concurrent spans of two streams count once.
 public final class BusyTime {
   private BusyTime() {}
 

@@ -12,13 +12,14 @@ import java.util.function.ToIntFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/// What the hardware was at over all measurements of one thing.
+/// State of the hardware over all measurements of one configuration.
 ///
-/// @param smClockMhz the median, as of the times
-/// @param watts the median
-/// @param celsius the highest
-/// @param reasons in how many of the measurements clocks were not at their highest, for each reason
-/// @param heldBack in how many they were held back for a reason that nobody chose
+/// @param smClockMhz median clock
+/// @param watts median power
+/// @param celsius highest temperature
+/// @param reasons number of measurements with reduced clocks, by reason
+/// @param heldBack number of measurements with clocks reduced by a reason other than the user's
+///   settings
 public record Conditions(
     int measurements,
     OptionalInt smClockMhz,
@@ -26,7 +27,7 @@ public record Conditions(
     OptionalInt celsius,
     SortedMap<String, Integer> reasons,
     int heldBack) {
-  /// The user's own settings, which are the same for all that is compared.
+  /// Reasons that are the user's own settings, the same for all compared configurations.
   private static final Set<String> CHOSEN = Set.of(Nvml.SET_BY_APPLICATION, Nvml.DISPLAY_CLOCKS);
 
   public static Conditions of(List<Reading> readings) {
@@ -52,14 +53,14 @@ public record Conditions(
         : OptionalInt.of((int) Math.round(Spread.quantile(all, 0.5)));
   }
 
-  /// What held the hardware back though nobody chose it.
+  /// Returns the reasons other than the user's settings.
   Set<String> unchosen() {
     var unchosen = new TreeMap<>(reasons).keySet();
     unchosen.removeAll(CHOSEN);
     return unchosen;
   }
 
-  /// "power cap (3 of 12)", or "nothing".
+  /// Returns the reasons in words: "power cap (3 of 12)", or "nothing".
   public String words() {
     return reasons.isEmpty()
         ? "nothing"

@@ -8,18 +8,18 @@ import java.util.Map;
 import java.util.SequencedMap;
 import java.util.TreeSet;
 
-/// Why times that stand beside each other may not be comparable: the hardware was not the same for
-/// all of them.
+/// Reasons why compared times may not be comparable: the hardware was not in the same state for all
+/// of them.
 public final class Doubts {
-  /// Clocks go by steps of 15 MHz or so, and a step or two is always there; beyond this share a
-  /// difference in time may be theirs.
+  /// Largest harmless difference of clocks, as a share. Clocks move in steps of about 15 MHz, and
+  /// differ by a step or two at all times; a larger difference may explain a difference in time.
   public static final double MOST_CLOCK_DIFFERENCE = 0.03;
 
   private Doubts() {}
 
-  /// In a few words each; none where nothing speaks against a comparison.
+  /// Returns the reasons in a few words each; empty if there are none.
   ///
-  /// @param measured what the hardware was at, by the names of what was measured
+  /// @param measured state of the hardware, by configuration
   public static List<String> of(SequencedMap<String, Conditions> measured) {
     var doubts = new ArrayList<String>();
     clocks(measured, doubts);

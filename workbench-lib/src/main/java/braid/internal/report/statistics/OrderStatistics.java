@@ -9,9 +9,9 @@ import java.util.Arrays;
 public final class OrderStatistics {
   private OrderStatistics() {}
 
-  /// The median with the narrowest symmetric pair of order statistics that covers the true median
-  /// with at least `confidence`. With too few values for that it is the whole range, and the
-  /// estimate states the confidence that it has.
+  /// Returns the median with the narrowest symmetric pair of order statistics that covers the true
+  /// median with at least `confidence`. With too few values the interval is the whole range, and
+  /// the estimate states its actual confidence.
   public static Estimate median(double[] values, double confidence) {
     var sorted = values.clone();
     Arrays.sort(sorted);
@@ -27,8 +27,8 @@ public final class OrderStatistics {
         coverage(sorted.length, outer));
   }
 
-  /// How surely the true median lies between the values at index `outer` from each end of `count`
-  /// sorted ones: each value falls below it with probability one half.
+  /// Returns the probability that the true median lies between the values at index `outer` from
+  /// each end of `count` sorted ones: each value falls below it with probability one half.
   static double coverage(int count, int outer) {
     double logOfOne = -count * Math.log(2);
     double oneTail = 0;

@@ -6,22 +6,21 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/// How much longer one thing takes than another, where the two were timed side by side, once each
-/// in every round. Times are compared within a round, so whatever slows a whole round cancels. The
-/// estimate is the Hodges–Lehmann one, its interval that of the signed-rank test.
+/// Relative difference of two configurations that were timed side by side, once each per round.
+/// Times are compared within a round, so effects that slow a whole round cancel. The estimate is
+/// the Hodges–Lehmann one, its interval that of the signed-rank test.
 ///
-/// Rounds are measured in shuffled order. If the two things are equal, swapping them in a round is
-/// therefore as likely as not, which is all that the test assumes: drift, bursts and outliers make
-/// an interval wider, not wrong.
+/// Rounds are measured in shuffled order. If the two are equal, swapping them in a round is
+/// therefore equally likely, which is all that the test assumes: drift, bursts and outliers widen
+/// an interval, but do not falsify it.
 public final class PairedSamples {
-  /// By the number of values.
+  /// Lower tails by number of values.
   private static final Map<Integer, double[]> LOWER_TAILS = new ConcurrentHashMap<>();
 
   private PairedSamples() {}
 
-  /// The share by which `times` are longer than `base`, negative where they are shorter. With too
-  /// few rounds for that confidence the interval is the whole range, and the estimate states the
-  /// confidence that it has.
+  /// Returns the share by which `times` are longer than `base`, negative if they are shorter. With
+  /// too few rounds the interval is the whole range, and the estimate states its actual confidence.
   public static Estimate excess(double[] base, double[] times, double confidence) {
     var logs = new double[times.length];
     for (int round = 0; round < logs.length; round++) {
@@ -35,12 +34,12 @@ public final class PairedSamples {
         difference.confidence());
   }
 
-  /// The highest confidence that an interval of that many rounds can have.
+  /// Returns the highest confidence that an interval of that number of rounds can have.
   public static double mostConfidence(int rounds) {
     return 1 - Math.pow(2, 1 - Math.min(rounds, TwoSamples.MOST));
   }
 
-  /// The median of the means of all pairs of values, each value with itself among them.
+  /// Returns the median of the means of all pairs of values, including each value with itself.
   static Estimate centre(double[] values, double confidence) {
     int count = values.length;
     var means = new double[count * (count + 1) / 2];
@@ -63,8 +62,8 @@ public final class PairedSamples {
         Math.max(0, 1 - 2 * tail[outer]));
   }
 
-  /// How likely a sum of ranks of at most `w` is where every rank counts with probability one half:
-  /// the sets of ranks with that sum are the coefficients of the product of 1 + x^rank.
+  /// Returns the probability of a sum of ranks of at most `w` if every rank counts with probability
+  /// one half: the sets of ranks with that sum are the coefficients of the product of 1 + x^rank.
   private static double[] lowerTail(int count) {
     var share = new double[count * (count + 1) / 2 + 1];
     share[0] = 1;

@@ -4,17 +4,17 @@ import braid.model.Estimate;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// How exactly times are known: half the width of the widest interval, as a share. The intervals
-/// are those of each median, with 95% confidence, and those of what each configuration saves, which
-/// count half: a saving is a quotient of two times.
+/// Precision of times: half the width of the widest interval, as a share. The intervals are those
+/// of each median, with 95% confidence, and those of each saving, which count half: a saving is a
+/// quotient of two times.
 public record Precision(double share, int rounds) {
   /// Enough to see a difference of 3% between two runs.
   public static final double GOAL = 0.01;
 
-  /// More than that many rounds are a matter for other means.
+  /// Limit of the estimated number of rounds.
   private static final double MOST_ROUNDS = 1e9;
 
-  /// @param excess of each configuration over the reference
+  /// @param excess excess of each configuration over the reference
   static Precision of(double[] unfused, List<double[]> times, List<Estimate> excess) {
     double ofTimes =
         Stream.concat(Stream.of(unfused), times.stream())
@@ -34,8 +34,8 @@ public record Precision(double share, int rounds) {
     return share <= GOAL;
   }
 
-  /// About how many rounds in all make times known to within that share: an interval is as much
-  /// narrower as the square root of their number is larger.
+  /// Returns the approximate total number of rounds that reach the precision: intervals shrink with
+  /// the square root of their number.
   public long roundsFor(double wanted) {
     double ratio = share / wanted;
     return (long) Math.ceil(Math.min(MOST_ROUNDS, Math.max(1, ratio * ratio) * rounds));

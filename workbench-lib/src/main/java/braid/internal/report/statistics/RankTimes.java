@@ -9,13 +9,13 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 
-/// Where one rank's time went, as nanoseconds of a mean iteration. A stage's time is that in which
-/// at least one of its spans ran; communication is copying and reducing, of which one rank alone
-/// does none, whatever it copies and adds up of its own.
+/// Breakdown of one rank's time, as nanoseconds of a mean iteration. A stage's time is that in
+/// which at least one of its spans ran. Communication is copying and reducing; a group of one rank
+/// has none, even if it copies or adds.
 ///
 /// @param iteration wall time
 /// @param either time in which the rank multiplied, communicated or both
-/// @param working time in which it did that or moved bytes of its own
+/// @param working time in which it did that or moved rank-local bytes
 public record RankTimes(
     int rank,
     double iteration,
@@ -27,7 +27,7 @@ public record RankTimes(
     long bytes,
     long flops) {
 
-  /// The mean over all iterations.
+  /// Returns the mean over all iterations.
   public static RankTimes of(Profile profile) {
     return of(profile.place(), profile.iterationNanos(), profile.spans());
   }
@@ -70,7 +70,7 @@ public record RankTimes(
     return spans.stream().filter(s -> wanted.contains(s.stage())).toList();
   }
 
-  /// Time in which the rank multiplied and communicated at once.
+  /// Returns the time in which the rank multiplied and communicated at once.
   public double overlapped() {
     return Math.max(0, gemm + communication - either);
   }
@@ -79,20 +79,20 @@ public record RankTimes(
     return Math.max(0, iteration - working);
   }
 
-  /// Time in which the rank neither multiplied nor communicated, but moved bytes of its own.
-  public double ownOnly() {
+  /// Returns the time in which the rank only moved rank-local bytes.
+  public double localOnly() {
     return working - either;
   }
 
-  /// (T_gemm + T_comm − T_overlapped) ÷ min(T_gemm, T_comm), the first two as timed in `alone`:
-  /// pass this rank's times of the unfused run to charge overlap for slowing both down, or `this`.
-  /// It is NaN where there was nothing to overlap.
+  /// Returns (T_gemm + T_comm − T_overlapped) ÷ min(T_gemm, T_comm), the first two as timed in
+  /// `alone`: pass this rank's times of the unfused run to charge overlap for slowing both down, or
+  /// `this`. NaN if there was nothing to overlap.
   public double savedToSavable(RankTimes alone) {
     return (alone.gemm + alone.communication - iteration)
         / positive(Math.min(alone.gemm, alone.communication));
   }
 
-  /// The share of communication that ran beside a GEMM; NaN where there was no communication.
+  /// Returns the share of communication that ran beside a GEMM; NaN without communication.
   public double overlappedToCommunication() {
     return overlapped() / positive(communication);
   }

@@ -11,32 +11,34 @@ import java.util.stream.IntStream;
 /// The best of several configurations, how certain that is, and whether any beats the unfused
 /// reference at all. Times are compared within a round by [PairedSamples].
 ///
-/// One thing is called better than another only where the interval of their difference excludes
-/// zero, the difference exceeds the noise floor, and the medians of their times agree. The
-/// intervals of all pairs, the reference among them, hold together with 95% confidence. So at most
+/// One configuration is called better than another only if the interval of their difference
+/// excludes zero, the difference exceeds the noise floor, and the medians of their times agree. The
+/// intervals of all pairs, including the reference, hold together with 95% confidence. So at most
 /// one study in twenty prefers one of several equal configurations, however many there are.
 ///
-/// @param noiseFloor a share, for example 0.006
-/// @param saved for each configuration the share of the unfused time that it saves
-/// @param best the index of the fastest configuration that beats unfused, or `UNFUSED`
-/// @param ties the others that cannot be told from the best, fastest first
-/// @param precision how exactly the times are known
+/// @param noiseFloor noise floor as a share, for example 0.006
+/// @param saved share of the unfused time that each configuration saves
+/// @param best index of the fastest configuration that beats unfused, or `UNFUSED`
+/// @param ties configurations that cannot be distinguished from the best, fastest first
+/// @param precision precision of the times
 public record Ranking(
     double noiseFloor, List<Estimate> saved, int best, List<Integer> ties, Precision precision) {
   public static final int UNFUSED = -1;
   public static final double CONFIDENCE = 0.95;
 
-  /// Two measurements of the same thing have this factor between the median of their absolute
-  /// deviations and a standard deviation, if they are normal.
+  /// Factor between the median absolute deviation and the standard deviation of a normal
+  /// distribution.
   private static final double DEVIATIONS_PER_MAD = 1.4826;
 
   /// Standard errors of a Hodges–Lehmann estimate per deviation of the mean, if values are normal.
   private static final double ERRORS_OF_CENTRE = 1.0233;
 
-  /// @param unfused the reference's time in each round
-  /// @param unfusedAgain its second time in each round; it serves the noise floor alone, because a
-  ///   mean of two times is no twin of one
-  /// @param times for each configuration its time in each round
+  /// Ranks configurations.
+  ///
+  /// @param unfused time of the reference in each round
+  /// @param unfusedAgain second time of the reference in each round; used for the noise floor only,
+  ///   because a mean of two times varies less than one
+  /// @param times times of each configuration in each round
   public static Ranking of(double[] unfused, double[] unfusedAgain, List<double[]> times) {
     double noiseFloor = noiseFloor(unfused, unfusedAgain);
     double confidence = ofEach(times.size());
@@ -82,7 +84,7 @@ public record Ranking(
         Precision.of(unfused, times, saved));
   }
 
-  /// How exactly the times are known, without ranking them.
+  /// Returns the precision of the times, without ranking.
   static Precision precision(double[] unfused, List<double[]> times) {
     return Precision.of(unfused, times, excess(unfused, times));
   }
@@ -92,23 +94,24 @@ public record Ranking(
     return times.stream().map(t -> PairedSamples.excess(unfused, t, confidence)).toList();
   }
 
-  /// The confidence of one pair's interval with which those of all pairs hold together.
+  /// Returns the confidence of each pair's interval with which those of all pairs hold together.
   private static double ofEach(int configurations) {
     return 1 - (1 - CONFIDENCE) / pairs(configurations);
   }
 
-  /// The reference is one of those that are compared.
+  /// Returns the number of compared pairs, including the reference.
   private static int pairs(int configurations) {
     return configurations * (configurations + 1) / 2;
   }
 
-  /// The confidence with which the intervals of all pairs hold together.
+  /// Returns the confidence with which the intervals of all pairs hold together.
   public double confidence() {
     double missed = 1 - saved.getFirst().confidence();
     return Math.max(0, 1 - pairs(saved.size()) * missed);
   }
 
-  /// The fewest rounds from which one of so many configurations can be called better than another.
+  /// Returns the fewest rounds from which one of that number of configurations can be called better
+  /// than another.
   public static int leastRounds(int configurations) {
     int rounds = 1;
     while (PairedSamples.mostConfidence(rounds) < ofEach(configurations)) {
@@ -117,8 +120,9 @@ public record Ranking(
     return rounds;
   }
 
-  /// How far two measurements of the same thing lie apart, as an interval's farther end. Its width
-  /// follows from the median absolute deviation, so single disturbed rounds hardly count.
+  /// Returns the difference of two measurements of the same work, as an interval's farther end. Its
+  /// width follows from the median absolute deviation, so single disturbed rounds have little
+  /// effect.
   private static double noiseFloor(double[] first, double[] again) {
     var logs = new double[first.length];
     for (int round = 0; round < logs.length; round++) {
@@ -135,7 +139,7 @@ public record Ranking(
     return Math.expm1(Math.abs(centre) + errorsOf95Percent(differences.length) * error);
   }
 
-  /// Close to Student's quantile from 6 values on.
+  /// Approximates Student's quantile from 6 values on.
   private static double errorsOf95Percent(int values) {
     return 1.96 + 2.4 / Math.max(1, values - 1);
   }

@@ -3,21 +3,21 @@ package braid.internal.report.statistics;
 import java.time.Duration;
 import java.util.Arrays;
 
-/// How many rounds a study gets: an exact number, or as many as make its times precise, within a
-/// budget of time.
+/// Number of rounds of a study: an exact number, or enough to make its times precise, within a time
+/// budget.
 ///
-/// The decision to go on looks at the width of intervals and never at which configuration leads, so
-/// it does not favor a winner.
+/// The decision to continue depends on the width of intervals and never on which configuration
+/// leads, so it does not favor a winner.
 ///
-/// @param first rounds measured in any case
-/// @param mostRounds never more than these
-/// @param budget no round begins that would probably end after it; counts from the first round
+/// @param first rounds that are always measured
+/// @param mostRounds limit of rounds
+/// @param budget time from the first round, after which no round should end
 public record RoundPlan(int first, int mostRounds, Duration budget) {
-  /// Beyond the fewest from which a winner can be declared at all, so that one disturbed round does
-  /// not forbid it.
+  /// Rounds beyond the fewest that can declare a winner, so that one disturbed round does not
+  /// forbid it.
   private static final int SPARE_ROUNDS = 2;
 
-  /// Added at once, at least: the ranks meet before every decision.
+  /// Fewest rounds to add at once, since the ranks meet before every decision.
   private static final int LEAST_STEP = 4;
 
   public static RoundPlan exactly(int rounds) {
@@ -30,14 +30,14 @@ public record RoundPlan(int first, int mostRounds, Duration budget) {
     return new RoundPlan(Math.max(leastRounds, declaring), mostRounds, budget);
   }
 
-  /// How many rounds to add; 0 to stop.
+  /// Returns the number of rounds to add; 0 to stop.
   ///
   /// @param nanos times so far: the reference, the reference again, every configuration
-  /// @param elapsedNanos how long those rounds took
+  /// @param elapsedNanos duration of those rounds
   public int more(long[][] nanos, long elapsedNanos) {
     int rounds = nanos[0].length;
-    int left = mostRounds - rounds;
-    if (left <= 0 || elapsedNanos >= budget.toNanos()) {
+    int remaining = mostRounds - rounds;
+    if (remaining <= 0 || elapsedNanos >= budget.toNanos()) {
       return 0;
     }
     var times =
@@ -50,6 +50,6 @@ public record RoundPlan(int first, int mostRounds, Duration budget) {
     long step = Math.max(LEAST_STEP, Math.min(wanted, rounds / 2));
     double roundNanos = Math.max(1.0, elapsedNanos / (double) rounds);
     long affordable = (long) ((budget.toNanos() - elapsedNanos) / roundNanos);
-    return (int) Math.min(Math.min(step, left), affordable);
+    return (int) Math.min(Math.min(step, remaining), affordable);
   }
 }

@@ -7,16 +7,16 @@ import java.util.Random;
 import java.util.function.IntConsumer;
 import java.util.stream.IntStream;
 
-/// Measures several candidates in rounds: each once a round, in an order that a seed shuffles anew
-/// every round, so that neither a drift of the machine nor a neighbour in the order favours one.
-/// Ranks that share the seed share the order, however the rounds are divided among calls.
+/// Measures candidates in rounds: each once per round, in an order that a seed shuffles for every
+/// round, so that neither drift of the machine nor the preceding candidate favours one. Ranks that
+/// share the seed share the order, independent of how the rounds are divided among calls.
 public final class Rounds {
   private final List<? extends Candidate> candidates;
   private final long seed;
   private final Random random;
   private final List<List<Long>> nanos;
 
-  /// Something whose time can be taken, in nanoseconds.
+  /// A candidate whose time can be measured, in nanoseconds.
   public interface Candidate {
     long nanos();
   }
@@ -33,7 +33,7 @@ public final class Rounds {
     return seed;
   }
 
-  /// Measures that many rounds more.
+  /// Measures additional rounds.
   ///
   /// @param progress receives the index of each candidate before it is measured
   public void measure(int rounds, IntConsumer progress) {
@@ -45,7 +45,7 @@ public final class Rounds {
     }
   }
 
-  /// A row for each candidate, a column for each round so far.
+  /// Returns one row per candidate, one column per round so far.
   public long[][] nanos() {
     return nanos.stream()
         .map(row -> row.stream().mapToLong(Long::longValue).toArray())

@@ -7,12 +7,12 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 
-/// In which order a rank's streams stand, in charts and traces: those that multiply above those
-/// that communicate, those of one kind by name, numbers in it as numbers.
+/// Order of a rank's streams in charts and traces: those that multiply before those that
+/// communicate, streams of one kind by name, with numbers in numeric order.
 public final class StreamOrder {
   private StreamOrder() {}
 
-  /// Every stream that has a span, of whichever rank.
+  /// Returns every stream that has a span on any rank.
   public static List<String> of(List<Profile> ofRanks) {
     var first = new HashMap<String, Stage>();
     for (var profile : ofRanks) {
@@ -29,7 +29,7 @@ public final class StreamOrder {
         .toList();
   }
 
-  /// What is added up or put in its place belongs to communication, whoever does it.
+  /// Returns the kind of a span; reductions and local copies belong to communication.
   private static Stage kind(Span span) {
     return switch (span.stage()) {
       case COPY, REDUCE, LOCAL -> Stage.COPY;

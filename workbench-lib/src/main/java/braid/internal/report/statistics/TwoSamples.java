@@ -4,23 +4,22 @@ import braid.model.Estimate;
 import braid.model.Spread;
 import java.util.Arrays;
 
-/// How much longer one thing takes than another, where the two were not timed side by side: there
-/// are no rounds that both shared, so times are compared each with each. The estimate is the median
-/// of all quotients, its interval the one of the rank-sum test: it assumes no distribution, only
-/// that the two differ by a factor, and one outlier is one of many.
+/// Relative difference of two configurations that were not timed side by side: without common
+/// rounds, every time of one is compared with every time of the other. The estimate is the median
+/// of all quotients, its interval that of the rank-sum test: it assumes no distribution, only that
+/// the two differ by a factor, and single outliers have little effect.
 public final class TwoSamples {
-  /// Longer samples are condensed to so many medians of neighbours first. Times that were taken one
-  /// after the other depend on each other, and such medians do so less.
+  /// Size to which longer samples are condensed, as medians of neighbours. Consecutive times depend
+  /// on each other, and such medians do so less.
   static final int MOST = 50;
 
-  /// Fewer values look dependent by chance too often.
+  /// Fewest values for which dependence is tested; fewer look dependent by chance too often.
   private static final int FEWEST_THAT_SHOW_DEPENDENCE = 30;
 
   private TwoSamples() {}
 
-  /// The share by which `times` are longer than `base`, negative where they are shorter. With too
-  /// few values for that confidence the interval is the whole range, and the estimate states the
-  /// confidence that it has.
+  /// Returns the share by which `times` are longer than `base`, negative if they are shorter. With
+  /// too few values the interval is the whole range, and the estimate states its actual confidence.
   public static Estimate excess(double[] base, double[] times, double confidence) {
     var a = condensed(base);
     var b = condensed(times);
@@ -44,9 +43,8 @@ public final class TwoSamples {
         Math.max(0, 1 - 2 * tail[outer]));
   }
 
-  /// The fewest values of either, as many of the one as of the other, for an interval of that
-  /// confidence: the extreme order of all is one of so many as there are ways to choose half of
-  /// them.
+  /// Returns the fewest values per sample, of equal size, for an interval of that confidence: the
+  /// extreme order has the probability 1 ÷ (ways to choose half of all values).
   public static int leastRounds(double confidence) {
     int rounds = 1;
     for (double extreme = 1.0 / 2; 1 - 2 * extreme < confidence; rounds++) {
@@ -59,8 +57,8 @@ public final class TwoSamples {
     return condensed(values, MOST);
   }
 
-  /// As many medians of neighbours as there are independent values, if a value depends on the one
-  /// before it more than chance explains; else the values.
+  /// Returns the values condensed to the number of independent ones if each depends on the previous
+  /// one more than chance explains; else the values.
   public static double[] independent(double[] values) {
     double agreement = agreement(values);
     if (values.length < FEWEST_THAT_SHOW_DEPENDENCE || agreement < 2 / Math.sqrt(values.length)) {
@@ -71,7 +69,8 @@ public final class TwoSamples {
     return condensed(values, Math.max(1, worth));
   }
 
-  /// How much more often neighbours lie on the same side of the median than on different ones.
+  /// Returns how much more often neighbours lie on the same side of the median than on different
+  /// sides.
   private static double agreement(double[] values) {
     double median = Spread.quantile(values, 0.5);
     double same = 0;
@@ -99,8 +98,8 @@ public final class TwoSamples {
     return medians;
   }
 
-  /// How likely at most `u` of the pairs are the wrong way round where nothing differs: the counts
-  /// of orders with that many are the coefficients of a Gaussian binomial.
+  /// Returns the probability that at most `u` of the pairs are in the wrong order if the samples do
+  /// not differ: the counts of orders with that number are the coefficients of a Gaussian binomial.
   private static double[] lowerTail(int n, int m) {
     int half = n * m / 2;
     var orders = new double[half + 1];

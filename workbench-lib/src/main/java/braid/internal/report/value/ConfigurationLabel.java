@@ -9,7 +9,7 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// Configurations in one line. Ranks name configurations too, so this class does not load Tablesaw.
+/// Configurations in a line of text, without Tablesaw, which ranks must not load.
 public final class ConfigurationLabel {
   private static final Map<String, String> PATTERNS =
       Map.of(
@@ -23,8 +23,8 @@ public final class ConfigurationLabel {
 
   private ConfigurationLabel() {}
 
-  /// All columns of a configuration in words: "all-gather → GEMM, 3840×2304×640 fp32, pipelined, 4
-  /// splits, 1 stream, over copy_engine".
+  /// Returns all columns of a configuration in words: "all-gather → GEMM, 3840×2304×640 fp32,
+  /// pipelined, 4 splits, 1 stream, over copy_engine".
   public static String of(SequencedMap<String, String> configuration) {
     var columns = new LinkedHashMap<>(configuration);
     var words = new ArrayList<String>();
@@ -52,15 +52,15 @@ public final class ConfigurationLabel {
     };
   }
 
-  /// Columns as they stand in a table: "splits=4 streams=2".
+  /// Returns columns as in a table: "splits=4 streams=2".
   public static String keyed(SequencedMap<String, String> columns) {
     return columns.entrySet().stream()
         .map(e -> e.getKey() + "=" + e.getValue())
         .collect(Collectors.joining(" "));
   }
 
-  /// The settings of a tuning that `varying` names, as columns; all of the tuning if it has none of
-  /// them.
+  /// Returns the settings of a tuning that `varying` names, or the whole tuning if it has no column
+  /// of them.
   public static String distinguishing(Overlap how, Set<String> varying) {
     var settings = how.columns();
     settings.keySet().retainAll(varying);

@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/// A small table of texts, as aligned text and as HTML, without Tablesaw: ranks make such tables
-/// too and stay small.
+/// A small table of texts, as aligned text and as HTML, without Tablesaw, so that ranks can use it
+/// and stay small.
 public final class Grid {
   private static final String CELL = "padding:2px 10px;";
 
@@ -41,7 +41,7 @@ public final class Grid {
     return this;
   }
 
-  /// What is said below the rows.
+  /// Sets a note below the rows.
   public Grid note(String text) {
     note = text;
     return this;

@@ -2,7 +2,7 @@ package braid.internal.report.value;
 
 import java.util.Locale;
 
-/// The unit in which a chart or a sentence states its times, chosen by the largest of them.
+/// Unit of the times in a chart or sentence, chosen by the largest of them.
 public enum TimeScale {
   MICROS("µs", 1e3),
   MILLIS("ms", 1e6),
@@ -45,13 +45,13 @@ public enum TimeScale {
     return format((double) nanos);
   }
 
-  /// A time to three significant digits, for example "84.1 ms".
+  /// Returns a time with three significant digits, for example "84.1 ms".
   public static String format(double nanos) {
     var scale = of(Math.abs(nanos));
     return digits(scale.from(nanos)) + " " + scale.unit;
   }
 
-  /// At least three significant digits, without an exponent.
+  /// Returns at least three significant digits, without an exponent.
   public static String digits(double value) {
     double size = Math.abs(value);
     int decimals =
@@ -59,7 +59,7 @@ public enum TimeScale {
     return String.format(Locale.ROOT, "%." + decimals + "f", value);
   }
 
-  /// A share as a whole percentage, for example "62%".
+  /// Returns a share as a whole percentage, for example "62%".
   public static String percent(double share) {
     return String.format(Locale.ROOT, "%.0f%%", 100 * share);
   }

@@ -20,9 +20,9 @@ import java.util.stream.BaseStream;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Records, collections, maps, arrays and streams as people read them: tables where there is more
-/// than one thing to say of each element, and no more than the first elements of many, with how
-/// many there are. What says something else of itself in its `toString` is left to say it.
+/// Renders records, collections, maps, arrays and streams: as tables if elements have several
+/// components, and at most the first elements, with their number. Values with a `toString` of their
+/// own are left to it.
 public final class Values {
   public static final int DEFAULT_ELEMENTS = 20;
 
@@ -34,20 +34,20 @@ public final class Values {
     this.limit = limit;
   }
 
-  /// The value with at most so many elements; empty where it is none of these, or its own text is
-  /// as good.
+  /// Returns the value with at most that number of elements; empty if it is none of these, or its
+  /// own text is as good.
   public static Optional<MimeBundle> of(@Nullable Object value, int elements) {
     return new Values(elements).of(value);
   }
 
   private Optional<MimeBundle> of(@Nullable Object value) {
     return switch (value) {
-      case Optional<?> held -> held.flatMap(this::of);
+      case Optional<?> valuesOf -> valuesOf.flatMap(this::of);
       case Map<?, ?> map -> map(map);
       case Collection<?> all -> elements(all.iterator(), OptionalInt.of(all.size()));
       case Object[] all -> elements(Arrays.asList(all).iterator(), OptionalInt.of(all.length));
       case BaseStream<?, ?> stream -> elements(stream.iterator(), OptionalInt.empty());
-      case Record one when saysNoMore(one) -> record(one);
+      case Record one when hasDefaultText(one) -> record(one);
       case Object array when array.getClass().isArray() -> numbers(array);
       case null, default -> Optional.empty();
     };
@@ -70,7 +70,8 @@ public final class Values {
             .bundle());
   }
 
-  /// A stream has no size; whether it has more than is shown is seen by asking for one more.
+  /// Renders elements. A stream has no size: one more element is requested to see whether it has
+  /// more than is shown.
   private Optional<MimeBundle> elements(Iterator<?> all, OptionalInt size) {
     var shown = new ArrayList<@Nullable Object>();
     while (shown.size() < limit && all.hasNext()) {
@@ -83,7 +84,7 @@ public final class Values {
     if (!components.isEmpty()) {
       var names = components.stream().map(RecordComponent::getName).toList();
       var rows =
-          shown.stream().map(each -> held(components, Objects.requireNonNull(each))).toList();
+          shown.stream().map(each -> valuesOf(components, Objects.requireNonNull(each))).toList();
       return Optional.of(table(names, rows).note(note).bundle());
     }
     if (note.isEmpty() && !stream) {
@@ -121,7 +122,7 @@ public final class Values {
     if (components.isEmpty()) {
       return Optional.empty();
     }
-    var values = held(components, one);
+    var values = valuesOf(components, one);
     var grid = Grid.of("component", "value").title(one.getClass().getSimpleName());
     for (int i = 0; i < values.size(); i++) {
       grid.row(components.get(i).getName(), cell(values.get(i)));
@@ -129,13 +130,13 @@ public final class Values {
     return Optional.of(grid.bundle());
   }
 
-  /// The components of what all elements are; empty where they are not records of one class, or say
-  /// something of themselves.
+  /// Returns the components of the elements if all are records of one class with the default text;
+  /// else empty.
   private static List<RecordComponent> sameRecords(List<? extends @Nullable Object> elements) {
     if (elements.isEmpty()
         || !(elements.getFirst() instanceof Record first)
         || !elements.stream().allMatch(e -> e != null && e.getClass() == first.getClass())
-        || !saysNoMore(first)) {
+        || !hasDefaultText(first)) {
       return List.of();
     }
     return components(first.getClass());
@@ -147,11 +148,11 @@ public final class Values {
       components.forEach(component -> component.getAccessor().setAccessible(true));
       return components;
     } catch (InaccessibleObjectException e) {
-      return List.of(); // a module keeps it to itself: its text is all there is
+      return List.of(); // not open to reflection: only its text is available
     }
   }
 
-  private static List<@Nullable Object> held(List<RecordComponent> components, Object one) {
+  private static List<@Nullable Object> valuesOf(List<RecordComponent> components, Object one) {
     var values = new ArrayList<@Nullable Object>();
     for (var component : components) {
       try {
@@ -165,18 +166,18 @@ public final class Values {
     return values;
   }
 
-  /// Whether its `toString` is the one every record has.
-  private static boolean saysNoMore(Record one) {
+  /// Returns true if its `toString` is the default of records.
+  private static boolean hasDefaultText(Record one) {
     var components = components(one.getClass());
     if (components.isEmpty()) {
       return false;
     }
-    var usual = new StringJoiner(", ", one.getClass().getSimpleName() + "[", "]");
-    var values = held(components, one);
+    var defaultText = new StringJoiner(", ", one.getClass().getSimpleName() + "[", "]");
+    var values = valuesOf(components, one);
     for (int i = 0; i < values.size(); i++) {
-      usual.add(components.get(i).getName() + "=" + values.get(i));
+      defaultText.add(components.get(i).getName() + "=" + values.get(i));
     }
-    return usual.toString().equals(one.toString());
+    return defaultText.toString().equals(one.toString());
   }
 
   private static Grid table(
@@ -192,7 +193,7 @@ public final class Values {
     return grid;
   }
 
-  /// One level down: what has many elements says how many.
+  /// Returns the text of a cell; large collections show only their size.
   private static String cell(@Nullable Object value) {
     if (value instanceof Collection<?> many && many.size() > DEFAULT_ELEMENTS) {
       return String.format(Locale.ROOT, "%,d elements", many.size());
@@ -210,7 +211,7 @@ public final class Values {
     return oneLine(String.valueOf(value));
   }
 
-  /// The text of an array, whatever it is of.
+  /// Returns the text of an array of any type.
   public static String deep(Object array) {
     var wrapped = Arrays.deepToString(new Object[] {array});
     return wrapped.substring(1, wrapped.length() - 1);

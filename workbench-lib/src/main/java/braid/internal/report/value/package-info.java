@@ -1,5 +1,5 @@
-/// Values in words, light enough for ranks: those of cells as aligned text and as HTML, times,
-/// configurations.
+/// Text forms of values, light enough for ranks: of cell results as aligned text and as HTML, of
+/// times, and of configurations.
 @NullMarked
 package braid.internal.report.value;
 

@@ -24,17 +24,17 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
 
-/// Draws every kind of chart in its ordinary and its extreme cases, to be looked at by a person:
-/// `ChartGallery DIRECTORY`.
+/// Draws every kind of chart in ordinary and extreme cases, for visual inspection: `ChartGallery
+/// DIRECTORY`.
 public final class ChartGallery {
   private ChartGallery() {}
 
   public static void main(String[] args) throws IOException {
     var directory = Files.createDirectories(Path.of(args[0]));
     var charts = new LinkedHashMap<String, JFreeChart>();
-    var usual = new SyntheticProfiles(4, 5, 8, 2, 3_000_000, 11_000_000).set();
-    charts.put("timeline-4x2x8", usual.timeline());
-    charts.put("breakdown-4", usual.breakdown());
+    var typical = new SyntheticProfiles(4, 5, 8, 2, 3_000_000, 11_000_000).set();
+    charts.put("timeline-4x2x8", typical.timeline());
+    charts.put("breakdown-4", typical.breakdown());
     charts.put(
         "timeline-8x3x64", new SyntheticProfiles(8, 2, 64, 3, 300_000, 700_000).set().timeline());
     charts.put("timeline-1x1x1", new SyntheticProfiles(1, 1, 1, 1, 8_000, 12_000).set().timeline());
@@ -131,9 +131,9 @@ public final class ChartGallery {
         directory.resolve("study.html"), three.display().data().getOrDefault(MimeBundle.HTML, ""));
     Files.writeString(
         directory.resolve("profiles.html"),
-        usual.display().data().getOrDefault(MimeBundle.HTML, ""));
+        typical.display().data().getOrDefault(MimeBundle.HTML, ""));
     System.out.println(three.display().text());
-    System.out.println(usual.display().text());
+    System.out.println(typical.display().text());
     for (var chart : charts.entrySet()) {
       Files.write(directory.resolve(chart.getKey() + ".png"), ChartImage.png(chart.getValue()));
       Files.writeString(

@@ -71,7 +71,8 @@ class ChartsTest {
     assertThat(data.getItemCount(2)).isEqualTo(2 * 12);
     var svg = ChartImage.svg(chart);
     for (var chunk : List.of("0", "11")) {
-      // A GEMM, a copy and the gathering of each rank have room; the adding up has none.
+      // The bars of a GEMM, a copy and the gathering of each rank have room for a label; that of
+      // the sum has none.
       assertThat(svg.split(">" + chunk + "</text>", -1).length - 1)
           .as("chunk " + chunk)
           .isGreaterThanOrEqualTo(3 * 2);

@@ -11,23 +11,23 @@ import org.junit.jupiter.api.Test;
 class ProgressTest {
   private static final Progress.Task TASK = new Progress.Task("timing", "timed", "iterations");
 
-  private record Told(String text, String displayId, boolean update) {}
+  private record Report(String text, String displayId, boolean update) {}
 
-  /// Keeps what it is told, so that a test can wait for it.
+  /// Records output, so that a test can wait for it.
   private static final class Kept implements Outbox {
-    final LinkedBlockingQueue<Told> told = new LinkedBlockingQueue<>();
+    final LinkedBlockingQueue<Report> reports = new LinkedBlockingQueue<>();
 
     @Override
     public void publish(MimeBundle bundle) {}
 
     @Override
     public void display(MimeBundle bundle, String displayId) {
-      told.add(new Told(bundle.text(), displayId, false));
+      reports.add(new Report(bundle.text(), displayId, false));
     }
 
     @Override
     public void update(MimeBundle bundle, String displayId) {
-      told.add(new Told(bundle.text(), displayId, true));
+      reports.add(new Report(bundle.text(), displayId, true));
     }
   }
 
@@ -35,15 +35,15 @@ class ProgressTest {
 
   @Test
   void longWorkIsCountedInOnePlaceAndEndsInOneLine() throws InterruptedException {
-    Told first;
+    Report first;
     try (var progress = Progress.of(TASK, 100, outbox, true)) {
       progress.done(25);
-      first = outbox.told.take();
+      first = outbox.reports.take();
       progress.done(100);
     }
     assertThat(first.text()).contains("timing 25/100 · iterations");
     assertThat(first.update()).isFalse();
-    var last = outbox.told.stream().toList().getLast();
+    var last = outbox.reports.stream().toList().getLast();
     assertThat(last.text()).startsWith("timed 100 iterations in ");
     assertThat(last.update()).isTrue();
     assertThat(last.displayId()).isEqualTo(first.displayId()).isNotEmpty();
@@ -53,9 +53,9 @@ class ProgressTest {
   void workThatBreaksOffSaysWhere() throws InterruptedException {
     try (var progress = Progress.of(TASK, 100, outbox, true)) {
       progress.done(25);
-      var _ = outbox.told.take();
+      var _ = outbox.reports.take();
     }
-    assertThat(outbox.told.stream().toList().getLast().text())
+    assertThat(outbox.reports.stream().toList().getLast().text())
         .startsWith("timing ended after 25 of 100 iterations");
   }
 
@@ -66,9 +66,9 @@ class ProgressTest {
     var quick = Progress.of(TASK, 100, outbox, true);
     quick.done(100);
     quick.close();
-    // What is still told after both is told by a third, which began later.
+    // Reports that arrive after both belong to a third one, which began later.
     try (var _ = Progress.of(new Progress.Task("third", "", ""), 1, outbox, true)) {
-      assertThat(outbox.told.take().text()).contains("third");
+      assertThat(outbox.reports.take().text()).contains("third");
     }
   }
 
@@ -78,9 +78,10 @@ class ProgressTest {
         var inner = Progress.of(new Progress.Task("inner", "", ""), 5, outbox, true)) {
       outer.step("first");
       inner.done(3);
-      var seen = List.of(outbox.told.take(), outbox.told.take());
-      assertThat(seen).allSatisfy(told -> assertThat(told.text()).contains("timing 0/2 · first"));
+      var seen = List.of(outbox.reports.take(), outbox.reports.take());
+      assertThat(seen)
+          .allSatisfy(reports -> assertThat(reports.text()).contains("timing 0/2 · first"));
     }
-    assertThat(outbox.told).noneMatch(told -> told.text().contains("inner"));
+    assertThat(outbox.reports).noneMatch(reports -> reports.text().contains("inner"));
   }
 }

@@ -43,7 +43,7 @@ class PairedSamplesTest {
     assertThat(centre.value()).isEqualTo((means[38] + means[39]) / 2);
   }
 
-  /// Every way of giving 8 ranks their signs, counted.
+  /// All assignments of signs to 8 ranks, counted.
   @Test
   void confidenceIsThatOfAllSignPatterns() {
     var values = new double[] {1, 2, 4, 8, 16, 32, 64, 128};
@@ -89,8 +89,8 @@ class PairedSamplesTest {
     assertThat(excess.low()).isGreaterThan(-0.01);
   }
 
-  /// Equal things in moods, drift and outliers, swapped by chance in each round: the interval has
-  /// zero as often as it says.
+  /// Equal times with shared disturbances, drift and outliers, swapped at random in each round: the
+  /// interval contains zero at its stated confidence.
   @Test
   void intervalHoldsTheTruthAsOftenAsItSays() {
     for (int rounds : new int[] {6, 12, 30, 300}) {

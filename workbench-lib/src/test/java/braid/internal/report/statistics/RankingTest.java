@@ -90,7 +90,7 @@ class RankingTest {
     assertThat(ranking.ties()).containsExactly(1);
   }
 
-  /// Times of 10 to 13 ms and one round in which the machine did something else.
+  /// Times of 10 to 13 ms and one disturbed round.
   @Test
   void oneDisturbedRoundOfEightIsNoNoise() {
     double[] first = {10.1, 12.2, 11.0, 10.6, 12.9, 11.7, 10.4, 11.3};
@@ -126,7 +126,7 @@ class RankingTest {
     }
   }
 
-  /// With n rounds the surest interval misses with probability 2 / 2^n; k configurations and the
+  /// With n rounds the widest interval misses with probability 2 / 2^n; k configurations and the
   /// reference are k (k + 1) / 2 pairs, which share 5%.
   @Test
   void manyConfigurationsNeedMoreRounds() {
@@ -149,7 +149,7 @@ class RankingTest {
     assertThat(six.ties()).containsExactly(1, 0);
   }
 
-  /// Medians are what is printed: a winner whose median is the larger one would look absurd.
+  /// Medians are printed: a winner with the larger median would look absurd.
   @Test
   void aWinnerHasTheSmallerMedianToo() {
     // In each round the configuration is 2% faster, but the second reference is measured as 90.

@@ -10,7 +10,7 @@ class RoundPlanTest {
   private static final long SECOND = 1_000_000_000L;
   private static final RoundPlan PLAN = RoundPlan.within(Duration.ofSeconds(20), 2, 12, 1_000);
 
-  /// Times that alternate around 10 ms, by that share to either side.
+  /// Returns times that alternate around 10 ms, by that share to either side.
   private static long[][] nanos(int rounds, double spread) {
     var nanos = new long[4][rounds];
     for (int row = 0; row < nanos.length; row++) {

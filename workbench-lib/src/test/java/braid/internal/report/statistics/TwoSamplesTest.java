@@ -8,7 +8,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class TwoSamplesTest {
-  /// Long to the right, as times are.
+  /// Returns times with a long right tail, like real ones.
   private static double[] times(int count, double median, double noise, Random random) {
     return random.doubles(count).map(_ -> median * Math.exp(skewed(noise, random))).toArray();
   }
@@ -27,14 +27,14 @@ class TwoSamplesTest {
     assertThat(excess.high()).isEqualTo(0.1, within(1e-12));
   }
 
-  /// The critical values that tables of the rank-sum test have: for 6 against 6 at 95% five pairs
-  /// may be the wrong way round, so the sixth difference from each end bounds the interval.
+  /// Critical values from tables of the rank-sum test: for 6 against 6 at 95% five pairs may be in
+  /// the wrong order, so the sixth difference from each end bounds the interval.
   @Test
   void intervalIsTheRankSumTests() {
     var base = IntStream.rangeClosed(1, 6).mapToDouble(_ -> 1).toArray();
     var distinct = new double[] {1, 2, 3, 4, 5, 6};
     var excess = TwoSamples.excess(base, distinct, 0.95);
-    // Each difference is there six times: the sixth from each end is the outermost value.
+    // Each difference occurs six times: the sixth from each end is the outermost value.
     assertThat(excess.low()).isZero();
     assertThat(excess.high()).isEqualTo(5);
     // Ranks 6 of 36, so P(U <= 5) = 19/924 on each side.
@@ -103,7 +103,7 @@ class TwoSamplesTest {
     assertThat(TwoSamples.independent(same)).isEqualTo(same);
   }
 
-  /// The chance of a perfect order of n and n values is 1 in (2n over n), on each side.
+  /// The probability of a perfect order of n and n values is 1 in (2n over n), on each side.
   @Test
   void moreConfidenceNeedsMoreValues() {
     assertThat(TwoSamples.leastRounds(0.95)).isEqualTo(4); // 2 / 70

@@ -1,4 +1,4 @@
-/// Tests of what measurements say.
+/// Tests of the statistics of measurements.
 @NullMarked
 package braid.internal.report.statistics;
 

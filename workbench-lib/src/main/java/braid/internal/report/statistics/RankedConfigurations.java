@@ -6,17 +6,17 @@ import braid.model.Spread;
 import java.util.List;
 import java.util.SequencedSet;
 
-/// What a study found, as far as its table and its charts show it: they take this rather than the
-/// study, which makes them.
+/// Configurations of a study with their verdicts, for its table and charts, which must not depend
+/// on the study itself.
 ///
-/// @param finding the finding in a few words
-/// @param setting what was tuned where
-/// @param basis how the numbers came about
-/// @param varying the settings in which the configurations differ
+/// @param finding finding in a few words
+/// @param setting problem and machine
+/// @param basis method of measurement
+/// @param varying settings in which the configurations differ
 /// @param unfused times of the reference
-/// @param unfusedConditions what the hardware was at then
-/// @param unfusedIsBest whether no configuration beats the reference
-public record Standings(
+/// @param unfusedConditions state of the hardware during the reference
+/// @param unfusedIsBest true if no configuration beats the reference
+public record RankedConfigurations(
     String finding,
     String setting,
     String basis,
@@ -24,15 +24,15 @@ public record Standings(
     Spread unfused,
     Conditions unfusedConditions,
     boolean unfusedIsBest,
-    List<Standing> configurations) {
+    List<RankedConfiguration> configurations) {
 
-  /// How one configuration did.
+  /// One configuration with its verdict.
   ///
-  /// @param saved the share of the unfused time that it saves
-  public record Standing(
+  /// @param saved share of the unfused time that it saves
+  public record RankedConfiguration(
       Overlap overlap, Spread time, Estimate saved, Verdict verdict, Conditions conditions) {}
 
-  /// How a configuration compares with the best.
+  /// Verdict on a configuration against the best.
   public enum Verdict {
     BEST("best"),
     TIED("ties with best"),

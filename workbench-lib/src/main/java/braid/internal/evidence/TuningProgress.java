@@ -6,18 +6,18 @@ import braid.internal.report.json.StudyJson;
 import braid.internal.report.progress.ProgressBar;
 import braid.model.MimeBundle;
 
-/// What the rank that speaks for all tells while the tuner works: how far it is, in one place that
-/// is updated, and in the end the study, for the front to keep.
-public final class TuningNews {
+/// Progress of the tuner, shown by rank 0 in one display that is updated, and at the end the study,
+/// for the front to keep.
+public final class TuningProgress {
   private final Outbox outbox;
   private final String displayId;
   private final int configurations;
   private final ProgressBar bar;
   private boolean shown;
 
-  /// @param configurations how many are built, the unfused reference among them
-  /// @param measurements how many will be made at least
-  public TuningNews(Outbox outbox, String displayId, int configurations, int measurements) {
+  /// @param configurations number of configurations to build, including the unfused reference
+  /// @param measurements minimum number of measurements
+  public TuningProgress(Outbox outbox, String displayId, int configurations, int measurements) {
     this.outbox = outbox;
     this.displayId = displayId;
     this.configurations = configurations;
@@ -30,7 +30,7 @@ public final class TuningNews {
             this::show);
   }
 
-  /// @param done how many configurations are verified already
+  /// @param done number of configurations verified so far
   public void verifying(int done) {
     bar.prepare("verified %d of %d configurations".formatted(done, configurations));
   }
@@ -39,7 +39,7 @@ public final class TuningNews {
     bar.step(configuration);
   }
 
-  /// So many measurements will be made in all, as far as known now.
+  /// Sets the total number of measurements, as far as known now.
   public void expecting(int measurements) {
     bar.expect(measurements);
   }

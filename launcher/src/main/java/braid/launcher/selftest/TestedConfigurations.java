@@ -8,21 +8,21 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /// Output of the self-test's cell: collects results of ways and forwards all other output.
-public final class TestedWays implements CellOutput {
-  private final Consumer<TestedWay> progress;
+public final class TestedConfigurations implements CellOutput {
+  private final Consumer<TestedConfiguration> progress;
   private final Consumer<String> other;
   private final StringBuilder line = new StringBuilder();
-  private final List<TestedWay> ways = new ArrayList<>();
+  private final List<TestedConfiguration> ways = new ArrayList<>();
 
   /// @param progress receives each way
   /// @param other receives other output of ranks
-  public TestedWays(Consumer<TestedWay> progress, Consumer<String> other) {
+  public TestedConfigurations(Consumer<TestedConfiguration> progress, Consumer<String> other) {
     this.progress = progress;
     this.other = other;
   }
 
   /// Returns the ways so far; complete once the cell is over.
-  public synchronized List<TestedWay> ways() {
+  public synchronized List<TestedConfiguration> ways() {
     return List.copyOf(ways);
   }
 
@@ -32,7 +32,7 @@ public final class TestedWays implements CellOutput {
     for (int end = line.indexOf("\n"); end >= 0; end = line.indexOf("\n")) {
       var whole = line.substring(0, end);
       line.delete(0, end + 1);
-      TestedWay.read(whole)
+      TestedConfiguration.read(whole)
           .ifPresentOrElse(
               way -> {
                 ways.add(way);

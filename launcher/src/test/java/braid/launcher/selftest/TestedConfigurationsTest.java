@@ -5,7 +5,7 @@ import static org.assertj.core.groups.Tuple.tuple;
 
 import braid.launcher.ExitCode;
 import braid.launcher.cell.CellFailure;
-import braid.launcher.selftest.TestedWay.Outcome;
+import braid.launcher.selftest.TestedConfiguration.Outcome;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.util.ArrayList;
@@ -14,9 +14,9 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 /// Progress of a self-test, from a rank's output to the screen.
-class TestedWaysTest {
-  private static TestedWay way(String method, String memory, String dtype, Outcome outcome) {
-    return new TestedWay(
+class TestedConfigurationsTest {
+  private static TestedConfiguration way(String method, String memory, String dtype, Outcome outcome) {
+    return new TestedConfiguration(
         List.of("gather", method, "workers", memory, dtype),
         outcome,
         outcome == Outcome.OK ? 3 : 0,
@@ -25,10 +25,10 @@ class TestedWaysTest {
 
   @Test
   void linesAreReadHoweverTheyArrive() {
-    var progress = new ArrayList<TestedWay>();
+    var progress = new ArrayList<TestedConfiguration>();
     var other = new StringBuilder();
-    var ways = new TestedWays(progress::add, other::append);
-    var mark = TestedWay.MARK;
+    var ways = new TestedConfigurations(progress::add, other::append);
+    var mark = TestedConfiguration.MARK;
     ways.stdout("a library says hello\n" + mark + "\tgather\tring\twor");
     assertThat(progress).isEmpty();
     ways.stdout("kers\tnative\tbf16\tOK\t3\t\n" + mark + "\tno row\nand\tgoes");
@@ -36,7 +36,7 @@ class TestedWaysTest {
     ways.stderr("[1] warned\n");
     assertThat(ways.ways())
         .isEqualTo(progress)
-        .extracting(TestedWay::words, TestedWay::outcome, TestedWay::cases, TestedWay::said)
+        .extracting(TestedConfiguration::words, TestedConfiguration::outcome, TestedConfiguration::cases, TestedConfiguration::said)
         .containsExactly(
             tuple("gather, ring, workers, native, bf16", Outcome.OK, 3, ""),
             tuple("gather, ring, workers, ipc, bf16", Outcome.WRONG, 1, "too hot"));
@@ -46,7 +46,7 @@ class TestedWaysTest {
 
   @Test
   void whatIsAlikeIsPutTogetherAndWhatIsWrongIsNot() {
-    var ways = new ArrayList<TestedWay>();
+    var ways = new ArrayList<TestedConfiguration>();
     for (var method : List.of("ring", "direct")) {
       for (var dtype : List.of("bf16", "fp16")) {
         ways.add(way(method, "native", dtype, Outcome.OK));
@@ -67,7 +67,7 @@ class TestedWaysTest {
   }
 
   private static ExitCode exitCode(Outcome... outcomes) {
-    var ways = new ArrayList<TestedWay>();
+    var ways = new ArrayList<TestedConfiguration>();
     for (var outcome : outcomes) {
       ways.add(way("ring", "native", "bf16", outcome));
     }

@@ -1,7 +1,7 @@
 package braid.internal.report.chart;
 
-import braid.internal.report.statistics.Standings.Standing;
-import braid.internal.report.statistics.Standings.Verdict;
+import braid.internal.report.statistics.RankedConfigurations.RankedConfiguration;
+import braid.internal.report.statistics.RankedConfigurations.Verdict;
 import braid.internal.report.value.TimeScale;
 import braid.model.Spread;
 import java.awt.BasicStroke;
@@ -22,15 +22,15 @@ import org.jfree.chart.ui.Layer;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
-/// What all charts of a study mark alike: a dot at each median, the best ringed and so, more
-/// lightly, what ties with it, the unfused reference dashed on a band of its own p10 to p90.
-final class StandingMarks {
+/// Marks that all charts of a study share: a dot at each median, a ring around the best and a
+/// lighter one around its ties, and the unfused reference, dashed on a band from p10 to p90.
+final class StudyMarks {
   static final double DOT_PX = 6;
   private static final double RING_PX = 15;
   private static final float CAP_PX = 5;
   private static final double HEADROOM = 0.12;
 
-  /// Room is left as if times differed by this share at least, so that noise does not fill it.
+  /// Minimum spread of the axis, as a share, so that noise does not fill it.
   private static final double LEAST_SPREAD = 0.05;
 
   final TimeScale scale;
@@ -40,20 +40,20 @@ final class StandingMarks {
   private final XYSeries best = new XYSeries("best");
   private final XYSeries ties = new XYSeries("ties with best");
 
-  StandingMarks(Spread unfused, List<Standing> shown) {
+  StudyMarks(Spread unfused, List<RankedConfiguration> shown) {
     this.unfused = unfused;
     double p90 = unfused.p90Nanos();
     double p10 = unfused.p10Nanos();
-    for (var standing : shown) {
-      p90 = Math.max(p90, standing.time().p90Nanos());
-      p10 = Math.min(p10, standing.time().p10Nanos());
+    for (var configuration : shown) {
+      p90 = Math.max(p90, configuration.time().p90Nanos());
+      p10 = Math.min(p10, configuration.time().p10Nanos());
     }
     this.largest = p90;
     this.smallest = p10;
     this.scale = TimeScale.of(p90);
   }
 
-  /// An axis that holds all times, the reference's too.
+  /// Returns an axis for all times, including the reference's.
   NumberAxis timeAxis() {
     var time = new NumberAxis("median time of an iteration (" + scale.unit() + ")");
     double spread = Math.max(scale.from(largest - smallest), scale.from(largest) * LEAST_SPREAD);
@@ -62,7 +62,8 @@ final class StandingMarks {
     return time;
   }
 
-  /// Dots with error bars in each series' colour, joined by lines where one series has several.
+  /// Returns dots with error bars in each series' colour, joined by lines if series have several
+  /// dots.
   static XYErrorRenderer dots(int series, boolean joined) {
     var renderer = new XYErrorRenderer();
     renderer.setDefaultLinesVisible(joined);
@@ -78,7 +79,7 @@ final class StandingMarks {
     return renderer;
   }
 
-  /// Remembers the point for the rings.
+  /// Records a point for the rings.
   void at(double x, double y, Verdict verdict) {
     switch (verdict) {
       case BEST -> best.add(x, y);
@@ -89,7 +90,7 @@ final class StandingMarks {
 
   /// Draws rings and reference onto a plot whose first dataset has the dots.
   ///
-  /// @param timeUpwards whether time is the range axis
+  /// @param timeUpwards true if time is the range axis
   void addTo(XYPlot plot, boolean timeUpwards) {
     ring(plot, 1, best, Theme.BEST, Theme.RING);
     ring(plot, 2, ties, Theme.REFERENCE, Theme.HAIRLINE);
@@ -112,7 +113,8 @@ final class StandingMarks {
     }
   }
 
-  /// The reference is named here: beside its line a label would lie on points or cost plot width.
+  /// Returns legend items that name the reference: a label beside its line would cover points or
+  /// narrow the plot.
   private LegendItemCollection legend(XYPlot plot) {
     var items = new LegendItemCollection();
     var name = "unfused " + TimeScale.format(unfused.medianNanos());

@@ -10,7 +10,7 @@ import java.util.Optional;
 /// @param parts its parts, by the names in [#PARTS]
 /// @param said why it is unavailable, or its first error; for correct random programs, their seed
 ///   and composition
-public record TestedWay(List<String> parts, Outcome outcome, int cases, String said) {
+public record TestedConfiguration(List<String> parts, Outcome outcome, int cases, String said) {
   public static final List<String> PARTS =
       List.of("what", "method", "transport", "memory", "dtype");
 
@@ -32,19 +32,19 @@ public record TestedWay(List<String> parts, Outcome outcome, int cases, String s
 
   private static final int FIELDS = PARTS.size() + 4;
 
-  public TestedWay {
+  public TestedConfiguration {
     parts = List.copyOf(parts);
   }
 
   /// Parses a line; empty if it is not a result.
-  static Optional<TestedWay> read(String line) {
+  static Optional<TestedConfiguration> read(String line) {
     var fields = line.split("\t", -1);
     if (fields.length != FIELDS || !fields[0].equals(MARK)) {
       return Optional.empty();
     }
     int at = PARTS.size() + 1;
     return Optional.of(
-        new TestedWay(
+        new TestedConfiguration(
             Arrays.asList(fields).subList(1, at),
             Outcome.valueOf(fields[at]),
             Integer.parseInt(fields[at + 1]),
