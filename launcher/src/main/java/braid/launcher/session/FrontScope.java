@@ -161,7 +161,7 @@ final class FrontScope implements AutoCloseable {
         result =
             java.shown()
                     && CellCompiler.hasResult(event.snippet())
-                    && !(here.value instanceof Display)
+                    && !(execution.value instanceof Display)
                 ? Optional.of(rendered(cell))
                 : Optional.empty();
       }

@@ -15,7 +15,8 @@ import org.junit.jupiter.api.Test;
 
 /// Progress of a self-test, from a rank's output to the screen.
 class TestedConfigurationsTest {
-  private static TestedConfiguration way(String method, String memory, String dtype, Outcome outcome) {
+  private static TestedConfiguration way(
+      String method, String memory, String dtype, Outcome outcome) {
     return new TestedConfiguration(
         List.of("gather", method, "workers", memory, dtype),
         outcome,
@@ -36,7 +37,11 @@ class TestedConfigurationsTest {
     ways.stderr("[1] warned\n");
     assertThat(ways.ways())
         .isEqualTo(progress)
-        .extracting(TestedConfiguration::words, TestedConfiguration::outcome, TestedConfiguration::cases, TestedConfiguration::said)
+        .extracting(
+            TestedConfiguration::words,
+            TestedConfiguration::outcome,
+            TestedConfiguration::cases,
+            TestedConfiguration::said)
         .containsExactly(
             tuple("gather, ring, workers, native, bf16", Outcome.OK, 3, ""),
             tuple("gather, ring, workers, ipc, bf16", Outcome.WRONG, 1, "too hot"));
