@@ -9,6 +9,8 @@ import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import tech.tablesaw.api.StringColumn;
+import tech.tablesaw.api.Table;
 
 /// Combinations that are supported: pattern, method, transport and kind of symmetric memory for
 /// overlaps; collective, route and kind for standalone collectives. An unsupported combination
@@ -81,6 +83,18 @@ public final class Capabilities {
   /// Returns every combination on the host backend.
   public static List<Row> host() {
     return of(HOST);
+  }
+
+  /// Returns the combinations as a table, for a front.
+  public static Table table(List<Row> rows) {
+    return Table.create(
+        "methods",
+        StringColumn.create("pattern", rows.stream().map(row -> row.pattern().toString())),
+        StringColumn.create("method", rows.stream().map(row -> row.method().toString())),
+        StringColumn.create("transport", rows.stream().map(row -> row.transport().toString())),
+        StringColumn.create("memory", rows.stream().map(row -> row.kind().toString())),
+        StringColumn.create("available", rows.stream().map(row -> row.supported() ? "yes" : "no")),
+        StringColumn.create("note", rows.stream().map(Row::note)));
   }
 
   /// Returns the standalone collectives on the host backend.

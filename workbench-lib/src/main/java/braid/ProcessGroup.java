@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Ranks that work together. All members make the same calls on a group in the same order; a member
@@ -31,6 +32,8 @@ import org.jspecify.annotations.Nullable;
 /// Closing a group closes all resources created on it, the latest first.
 public final class ProcessGroup implements AutoCloseable {
   private static final int NOT_A_MEMBER = -1;
+
+  private static final int GATHERED_AT_ONCE = Meeting.MAX_VALUE_BYTES / Float.BYTES;
 
   private final RankContext context;
   private final GroupRegistry registry;
@@ -158,6 +161,25 @@ public final class ProcessGroup implements AutoCloseable {
     return exchange("gather of longs", bytes(value)).stream()
         .mapToLong(ProcessGroup::number)
         .toArray();
+  }
+
+  /// Returns the numbers of every member's tensor, by rank, on every member. All tensors have one
+  /// shape. The numbers travel through the host: use this to inspect and check, and [Collectives]
+  /// for work.
+  public List<float[]> gather(Tensor mine) {
+    var what = "gather of a %s tensor".formatted(Tensor.text(mine.shape()));
+    var own = mine.toFloats();
+    var all = IntStream.range(0, size()).mapToObj(_ -> new float[own.length]).toList();
+    for (int at = 0; at < own.length; at += GATHERED_AT_ONCE) {
+      int count = Math.min(GATHERED_AT_ONCE, own.length - at);
+      var piece = ByteBuffer.allocate(count * Float.BYTES);
+      piece.asFloatBuffer().put(own, at, count);
+      var pieces = exchange(what, piece.array());
+      for (int rank = 0; rank < pieces.size(); rank++) {
+        ByteBuffer.wrap(pieces.get(rank)).asFloatBuffer().get(all.get(rank), at, count);
+      }
+    }
+    return all;
   }
 
   private byte[] broadcast(String type, byte[] value, int root) {

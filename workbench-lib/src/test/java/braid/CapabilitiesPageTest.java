@@ -2,26 +2,141 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.CollectiveWay;
+import braid.model.GemmSpec;
+import braid.model.MemoryKind;
+import braid.model.Method;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.regex.MatchResult;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/// docs/capabilities.md lists exactly the existing tests.
+/// docs/capabilities.md is generated: its grids from [Capabilities], its column of tests from the
+/// test methods that are named after a row. What a row is about, and its note, are written on the
+/// page. The test writes the page as it should be to `target/capabilities.md`; to regenerate it,
+/// run the test and copy it from there.
 class CapabilitiesPageTest {
   private static final Path PAGE = Path.of("../docs/capabilities.md");
   private static final Path CLASSES = Path.of("target/test-classes");
   private static final Pattern NAMED_AFTER_A_ROW = Pattern.compile("([a-f])(\\d+)[A-Z]\\w*");
   private static final Pattern LISTED = Pattern.compile("`(\\w+Test)\\.([a-f]\\d+[A-Z]\\w*)`");
   private static final Pattern ROW = Pattern.compile("(?m)^\\| ([A-F]\\d+) \\|.*$");
+  private static final Pattern CELLS =
+      Pattern.compile("(?m)^\\| ([A-F]\\d+) \\| ([^|]*) \\| [^|]* \\| ?([^|]*?) ?\\|$");
+  private static final Pattern GRID =
+      Pattern.compile("(?s)(<!-- generated: (\\w+) -->\n).*?(<!-- end -->)");
+  private static final Path REGENERATED = Path.of("target/capabilities.md");
+
+  @Test
+  void thePageIsAsGenerated() throws Exception {
+    var page = Files.readString(PAGE);
+    var tests = tests();
+    var withTests = CELLS.matcher(page).replaceAll(row -> quote(row(row, tests)));
+    var generated =
+        GRID.matcher(withTests)
+            .replaceAll(grid -> quote(grid.group(1) + grid(grid.group(2)) + grid.group(3)));
+    Files.writeString(REGENERATED, generated);
+    assertThat(CELLS.matcher(page).results()).hasSameSizeAs(rows());
+    assertThat(GRID.matcher(page).results().map(grid -> grid.group(2)))
+        .containsExactly("pipelines", "collectives");
+    assertThat(page).as("%s, regenerated as %s", PAGE, REGENERATED).isEqualTo(generated);
+  }
+
+  private static String quote(String text) {
+    return Matcher.quoteReplacement(text);
+  }
+
+  private static String row(MatchResult row, Set<String> tests) {
+    var prefix = row.group(1).toLowerCase(Locale.ROOT);
+    var own =
+        tests.stream()
+            .filter(test -> test.matches("\\w+\\." + prefix + "[A-Z].*"))
+            .map(test -> "`" + test + "`")
+            .collect(Collectors.joining("<br>"));
+    return "| %s | %s | %s | %s |".formatted(row.group(1), row.group(2), own, row.group(3));
+  }
+
+  private static String grid(String name) {
+    return switch (name) {
+      case "pipelines" -> pipelines();
+      case "collectives" -> collectives();
+      default -> throw new AssertionError(name);
+    };
+  }
+
+  private static String pipelines() {
+    return table(
+        "pattern",
+        Arrays.asList(GemmSpec.Pattern.values()),
+        Arrays.asList(Method.values()),
+        (backend, pattern, method) ->
+            Capabilities.of(backend).stream()
+                .filter(row -> row.pattern() == pattern && row.method() == method)
+                .collect(
+                    Collectors.groupingBy(
+                        Capabilities.Row::kind, TreeMap::new, Collectors.toList()))
+                .entrySet()
+                .stream()
+                .filter(kind -> kind.getValue().stream().allMatch(Capabilities.Row::supported))
+                .map(Map.Entry::getKey));
+  }
+
+  private static String collectives() {
+    var rows = Capabilities.collectivesOf("cuda");
+    return table(
+        "collective",
+        rows.stream().map(row -> String.valueOf(row.collective())).distinct().toList(),
+        Arrays.asList(CollectiveWay.values()),
+        (backend, collective, way) ->
+            Capabilities.collectivesOf(backend).stream()
+                .filter(row -> collective.equals(String.valueOf(row.collective())))
+                .filter(row -> row.way() == way && row.supported())
+                .map(Capabilities.CollectiveRow::kind));
+  }
+
+  /// The kinds of memory in which a backend can do it.
+  private interface Supported<R, C> {
+    Stream<MemoryKind> by(String backend, R row, C column);
+  }
+
+  private static <R, C> String table(
+      String corner, List<R> rows, List<C> columns, Supported<R, C> supported) {
+    var table = new StringBuilder("| " + corner + " |");
+    columns.forEach(column -> table.append(" %s |".formatted(column)));
+    table.append("\n|---|").append("---|".repeat(columns.size())).append('\n');
+    for (var row : rows) {
+      table.append("| %s |".formatted(row));
+      for (var column : columns) {
+        var host = joined(supported.by("host", row, column));
+        var cuda = joined(supported.by("cuda", row, column));
+        table.append(
+            host.equals(cuda) ? " %s |".formatted(host) : " %s / %s |".formatted(host, cuda));
+      }
+      table.append('\n');
+    }
+    return table.toString();
+  }
+
+  private static String joined(Stream<MemoryKind> kinds) {
+    var all = kinds.map(MemoryKind::toString).toList();
+    return all.isEmpty()
+        ? "–"
+        : all.size() == Capabilities.kinds().size() ? "all" : String.join(", ", all);
+  }
 
   @Test
   void thePageListsEveryTestThatIsNamedAfterARow() throws Exception {
@@ -29,7 +144,7 @@ class CapabilitiesPageTest {
     for (var row : rows()) {
       var tests = LISTED.matcher(row);
       while (tests.find()) {
-        assertThat(tests.group(2)).as(row).startsWith(id(row).toLowerCase(java.util.Locale.ROOT));
+        assertThat(tests.group(2)).as(row).startsWith(id(row).toLowerCase(Locale.ROOT));
         listed.add(tests.group(1) + "." + tests.group(2));
       }
     }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.model.BraidException;
 import braid.model.Place;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,6 +22,19 @@ class ProcessGroupTest {
           int root = ranks - 1;
           assertThat(world.gather((long) world.rank())).hasSize(ranks).contains(root);
           assertThat(world.gather("r" + world.rank())).hasSize(ranks).endsWith("r" + root);
+          // More numbers than one meeting takes.
+          try (var tensor = LocalTensor.on(world).shape(3, 100_001).allocate()) {
+            tensor.view().fill(world.rank() + 0.25f);
+            tensor.view().set(7, 2, 100_000);
+            var gathered = world.gather(tensor.view());
+            assertThat(gathered).hasSize(ranks);
+            for (int rank = 0; rank < ranks; rank++) {
+              var expected = new float[300_003];
+              Arrays.fill(expected, rank + 0.25f);
+              expected[300_002] = 7;
+              assertThat(gathered.get(rank)).isEqualTo(expected);
+            }
+          }
           assertThat(world.gather(world.rank() + 0.5)).hasSize(ranks).contains(root + 0.5);
           assertThat(world.gather(new byte[] {(byte) world.rank()}).get(root))
               .containsExactly(root);

@@ -1,21 +1,26 @@
 package braid.evidence;
 
+import braid.internal.report.ConfigurationColumns;
 import braid.internal.report.EvidenceDisplay;
 import braid.internal.report.ProfileTables;
 import braid.internal.report.chart.BreakdownChart;
 import braid.internal.report.chart.TimelineChart;
 import braid.internal.report.json.ChromeTrace;
+import braid.internal.report.statistics.RankTimes;
 import braid.internal.report.statistics.StreamOrder;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
 import braid.model.MimeBundle;
 import braid.model.Profile;
+import braid.model.Span;
 import braid.model.Spread;
+import braid.model.Stage;
 import braid.natives.WholeFile;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -23,9 +28,12 @@ import java.util.Locale;
 import java.util.OptionalDouble;
 import java.util.SequencedMap;
 import java.util.function.Function;
+import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
+import tech.tablesaw.api.DoubleColumn;
 import tech.tablesaw.api.Table;
+import tech.tablesaw.columns.Column;
 
 /// Profiles of all ranks for one configuration, by rank. An iteration's time is that of its slowest
 /// rank.
@@ -152,6 +160,58 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   /// configuration.
   public Table table() {
     return ProfileTables.spans(profiles);
+  }
+
+  /// Returns one row per set: the settings in which they differ, times of the slowest rank, and, of
+  /// the rank with the most in a mean iteration, communication that no GEMM hides, and bytes
+  /// received. GB/s are these bytes in the median time.
+  public static Table compared(List<ProfileSet> sets) {
+    var rows = sets.stream().map(ProfileSet::configuration).toList();
+    var columns = new ArrayList<Column<?>>();
+    for (var column : ConfigurationColumns.of(rows)) {
+      if (column.name().equals("pattern") || column.unique().size() > 1) {
+        columns.add(column);
+      }
+    }
+    var times = sets.stream().map(ProfileSet::summary).toList();
+    columns.add(millis("median ms", times.stream().mapToDouble(Summary::medianNanos)));
+    columns.add(millis("p10 ms", times.stream().mapToDouble(Summary::p10Nanos)));
+    columns.add(millis("p90 ms", times.stream().mapToDouble(Summary::p90Nanos)));
+    columns.add(millis("exposed ms", sets.stream().mapToDouble(ProfileSet::exposedNanos)));
+    var received = sets.stream().mapToDouble(ProfileSet::receivedBytes).toArray();
+    columns.add(DoubleColumn.create("received MB", Arrays.stream(received).map(b -> b / 1e6)));
+    columns.add(
+        DoubleColumn.create(
+            "GB/s",
+            IntStream.range(0, sets.size())
+                .mapToDouble(i -> received[i] / times.get(i).medianNanos())));
+    return Table.create("profiles", columns);
+  }
+
+  private static DoubleColumn millis(String name, DoubleStream nanos) {
+    return DoubleColumn.create(name, nanos.map(n -> n / 1e6));
+  }
+
+  private double exposedNanos() {
+    return profiles.stream()
+        .map(RankTimes::of)
+        .mapToDouble(times -> times.communication() - times.overlapped())
+        .max()
+        .orElseThrow();
+  }
+
+  private double receivedBytes() {
+    return profiles.stream()
+        .mapToDouble(
+            profile ->
+                (double)
+                        profile.spans().stream()
+                            .filter(span -> span.stage() == Stage.COPY)
+                            .mapToLong(Span::bytes)
+                            .sum()
+                    / profile.iterations())
+        .max()
+        .orElseThrow();
   }
 
   /// Returns the time per stage of each rank's mean iteration, and both measures of overlap. Here

@@ -8,6 +8,7 @@ import braid.internal.report.chart.SplitsChart;
 import braid.internal.report.json.StudyJson;
 import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.Doubts;
+import braid.internal.report.statistics.PairedSamples;
 import braid.internal.report.statistics.Precision;
 import braid.internal.report.statistics.RankedConfigurations;
 import braid.internal.report.statistics.Ranking;
@@ -22,6 +23,7 @@ import braid.model.Spread;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -32,6 +34,7 @@ import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
 
@@ -201,6 +204,43 @@ public record Study(
   /// first.
   public List<Overlap> ties() {
     return ranking().ties().stream().map(i -> trials.get(i).overlap()).toList();
+  }
+
+  /// Returns the configuration with the fewest splits and streams of [#best] and [#ties].
+  public Overlap simplest() {
+    return Stream.concat(Stream.of(best()), ties().stream())
+        .min(
+            Comparator.comparingInt(Overlap::splits)
+                .thenComparingInt(Overlap::streams)
+                .thenComparingInt(Overlap::workers))
+        .orElseThrow();
+  }
+
+  /// Returns the median time of a configuration of this study.
+  public double medianNanos(Overlap how) {
+    return Spread.of(nanos(how)).medianNanos();
+  }
+
+  /// Returns the share by which one configuration takes longer than another, negative if it is
+  /// faster. Times are compared within each round; the interval has 95% confidence, given enough
+  /// rounds.
+  public Estimate excess(Overlap how, Overlap than) {
+    return PairedSamples.excess(doubles(nanos(than)), doubles(nanos(how)), Ranking.CONFIDENCE);
+  }
+
+  private List<Long> nanos(Overlap how) {
+    if (how.equals(Overlap.unfused())) {
+      return unfusedFirst;
+    }
+    return trials.stream()
+        .filter(trial -> trial.overlap().equals(how))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new BraidException(
+                    "a configuration must be one of this study's %d but was %s; study.trials() has all"
+                        .formatted(trials.size(), how)))
+        .nanos();
   }
 
   /// Returns the noise floor as a share of the time: with 95% confidence, two measurements of the

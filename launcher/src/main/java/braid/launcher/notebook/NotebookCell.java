@@ -158,6 +158,13 @@ public final class NotebookCell {
     return json.getAsJsonArray("outputs");
   }
 
+  /// Images that the cell's Markdown names: name to MIME type to base64.
+  public JsonObject attachments() {
+    return json.get("attachments") instanceof JsonObject attachments
+        ? attachments
+        : new JsonObject();
+  }
+
   public JsonArray outputs() {
     return json.get("outputs") instanceof JsonArray outputs ? outputs : new JsonArray();
   }

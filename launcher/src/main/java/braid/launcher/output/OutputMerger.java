@@ -1,6 +1,7 @@
 package braid.launcher.output;
 
 import braid.launcher.ranks.RankEvent.Channel;
+import braid.natives.Fnv;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -54,7 +55,7 @@ public final class OutputMerger {
     long next;
 
     void hold(String line, long sinceNanos) {
-      var kept = new Held(line, hash(line), sinceNanos);
+      var kept = new Held(line, Fnv.hash(line), sinceNanos);
       held.add(kept);
       heldWeight += kept.weight();
     }
@@ -180,7 +181,7 @@ public final class OutputMerger {
     } else if (rank == 0) {
       sink.show(Channel.STDOUT, text);
       atLineStart = text.endsWith("\n");
-      lines(ranks.get(0).partial, text, line -> reference.add(hash(line), needed()));
+      lines(ranks.get(0).partial, text, line -> reference.add(Fnv.hash(line), needed()));
       for (int other = 1; other < ranks.size(); other++) {
         settle(other, nowNanos);
       }
@@ -202,7 +203,7 @@ public final class OutputMerger {
   public synchronized void finish() {
     var unended = ranks.getFirst().partial;
     if (mode == OutputMode.DIFF && !unended.isEmpty()) {
-      reference.add(hash(unended + "\n"), needed());
+      reference.add(Fnv.hash(unended + "\n"), needed());
       unended.setLength(0);
     }
     for (int rank = mode == OutputMode.ALL ? 0 : 1; rank < ranks.size(); rank++) {
@@ -278,14 +279,5 @@ public final class OutputMerger {
   /// A piece of a long line is shown as a line.
   private static String ended(String line) {
     return line.endsWith("\n") ? line : line + "\n";
-  }
-
-  /// FNV-1a over the characters: 64 bits, so that two different lines of a cell do not meet.
-  private static long hash(String line) {
-    long hash = 0xcbf29ce484222325L;
-    for (int i = 0; i < line.length(); i++) {
-      hash = (hash ^ line.charAt(i)) * 0x100000001b3L;
-    }
-    return hash;
   }
 }

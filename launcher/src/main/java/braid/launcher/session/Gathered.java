@@ -17,9 +17,11 @@ import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SequencedMap;
 import java.util.TreeMap;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -29,7 +31,10 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.Semaphore;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import tech.tablesaw.api.Table;
 
 /// What the ranks measured, brought together in the front: the k-th profile of every rank makes the
 /// k-th set. Everything is saved under `runs/` as it comes. In `%%front` cells this is `profiles`.
@@ -198,6 +203,45 @@ public final class Gathered implements Displayable, AutoCloseable {
   /// What all ranks did in the latest profile.
   public ProfileSet latest() {
     return last(ProfileSet.class, "profiled: pipe.profile(10) does");
+  }
+
+  /// The latest profile of each configuration, in the order of their first profiles.
+  public List<ProfileSet> sets() {
+    var latest = new LinkedHashMap<SequencedMap<String, String>, ProfileSet>();
+    for (var evidence : all()) {
+      if (evidence instanceof ProfileSet set) {
+        latest.put(set.configuration(), set);
+      }
+    }
+    return List.copyOf(latest.values());
+  }
+
+  /// The latest profile whose configuration has those values, such as a pattern or a method, or a
+  /// column with its value: `profiles.of("all-gather-gemm", "ring", "splits=4")`.
+  public ProfileSet of(String... values) {
+    return sets().reversed().stream()
+        .filter(set -> Stream.of(values).allMatch(value -> has(set, value)))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new BraidException(
+                    "no profile's configuration has %s; those of %s were measured"
+                        .formatted(
+                            String.join(", ", values),
+                            sets().stream()
+                                .map(set -> String.valueOf(set.configuration().get("pattern")))
+                                .distinct()
+                                .collect(Collectors.joining(", ")))));
+  }
+
+  private static boolean has(ProfileSet set, String value) {
+    return set.configuration().entrySet().stream()
+        .anyMatch(column -> column.getValue().equals(value) || column.toString().equals(value));
+  }
+
+  /// The latest profile of each configuration as one row, see [ProfileSet#compared].
+  public Table table() {
+    return ProfileSet.compared(sets());
   }
 
   /// The tuner's latest result.

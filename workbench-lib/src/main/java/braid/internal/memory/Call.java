@@ -1,5 +1,6 @@
 package braid.internal.memory;
 
+import braid.natives.Fnv;
 import java.nio.charset.StandardCharsets;
 
 /// Something that all members of a group do together, as one of them says it. The `name` is what is
@@ -21,8 +22,9 @@ public final class Call {
     this.name = name;
     this.value = value;
     this.memory = memory;
-    this.bytes = String.join(SEPARATOR, name, value, memory).getBytes(StandardCharsets.UTF_8);
-    this.digest = digest(bytes);
+    var text = String.join(SEPARATOR, name, value, memory);
+    this.bytes = text.getBytes(StandardCharsets.UTF_8);
+    this.digest = Fnv.hash(text);
   }
 
   /// A call with nothing that could differ.
@@ -65,15 +67,6 @@ public final class Call {
   /// Digest of the whole text: equal for equal texts, also if a board has no room for all of it.
   public long digest() {
     return digest;
-  }
-
-  /// FNV-1a, which needs no object and no provider.
-  private static long digest(byte[] bytes) {
-    long hash = 0xcbf29ce484222325L;
-    for (byte each : bytes) {
-      hash = (hash ^ (each & 0xff)) * 0x100000001b3L;
-    }
-    return hash;
   }
 
   @Override

@@ -1,9 +1,10 @@
 package braid.launcher.bench.report;
 
+import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
-import java.util.Map;
+import java.util.TreeMap;
 
 /// The report for programs: `{"front": 1, "machine": {…}, "rows": [{"what", "unit", "braid":
 /// {RANKS: MEASURE}, "limit"?, "limit_ranks"?, "verdict"?, "ipyparallel"?: MEASURE, "ratio"?}],
@@ -11,6 +12,8 @@ import java.util.Map;
 /// "low", "high", "repeats"}`. `front` is raised if the shape ever changes.
 public final class JsonReport {
   private static final int SHAPE = 1;
+  private static final Gson GSON =
+      new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create();
 
   private JsonReport() {}
 
@@ -21,21 +24,11 @@ public final class JsonReport {
     var rows = new JsonArray();
     report.rows().forEach(row -> rows.add(row(row)));
     whole.add("rows", rows);
-    var stages = new JsonObject();
-    for (int ranks : report.rankCounts()) {
-      var of = report.stages().get(ranks);
-      if (of != null) {
-        var object = new JsonObject();
-        of.forEach((stage, measure) -> object.add(stage, measure(measure)));
-        stages.add(Integer.toString(ranks), object);
-      }
-    }
-    whole.add("expression_stages", stages);
-    var remarks = new JsonArray();
-    report.remarks().forEach(remarks::add);
-    whole.add("remarks", remarks);
-    return new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create().toJson(whole)
-        + "\n";
+    var stages = new TreeMap<>(report.stages());
+    stages.keySet().retainAll(report.rankCounts());
+    whole.add("expression_stages", GSON.toJsonTree(stages));
+    whole.add("remarks", GSON.toJsonTree(report.remarks()));
+    return GSON.toJson(whole) + "\n";
   }
 
   private static JsonObject machine(Machine machine) {
@@ -54,11 +47,7 @@ public final class JsonReport {
     var object = new JsonObject();
     object.addProperty("what", row.what());
     object.addProperty("unit", row.unit());
-    var braid = new JsonObject();
-    row.byRanks().entrySet().stream()
-        .sorted(Map.Entry.comparingByKey())
-        .forEach(e -> braid.add(e.getKey().toString(), measure(e.getValue())));
-    object.add("braid", braid);
+    object.add("braid", GSON.toJsonTree(new TreeMap<>(row.byRanks())));
     row.limit()
         .ifPresent(
             limit -> {
@@ -66,17 +55,8 @@ public final class JsonReport {
               object.addProperty("limit_ranks", limit.ranks());
             });
     row.verdict().ifPresent(verdict -> object.addProperty("verdict", verdict.word()));
-    row.peer().ifPresent(peer -> object.add("ipyparallel", measure(peer)));
+    row.peer().ifPresent(peer -> object.add("ipyparallel", GSON.toJsonTree(peer)));
     row.ratio().ifPresent(ratio -> object.addProperty("ratio", ratio));
-    return object;
-  }
-
-  private static JsonObject measure(Measure measure) {
-    var object = new JsonObject();
-    object.addProperty("median", measure.median());
-    object.addProperty("low", measure.low());
-    object.addProperty("high", measure.high());
-    object.addProperty("repeats", measure.repeats());
     return object;
   }
 }

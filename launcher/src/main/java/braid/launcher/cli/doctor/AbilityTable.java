@@ -1,7 +1,6 @@
 package braid.launcher.cli.doctor;
 
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -9,120 +8,42 @@ import java.util.SequencedMap;
 import java.util.SequencedSet;
 import java.util.stream.Collectors;
 
-/// All combinations on one screen: a line for each pattern, a column for each method, in a cell
-/// whether it is there. What transports and memory a "yes" has, and why it has no others, is said
-/// once below, for most cells have the same; so are the reasons of holes, by number. Collectives by
-/// themselves follow ([CollectiveGrid]).
+/// All combinations on one screen: a grid of patterns and methods, and one of collectives by
+/// themselves and the ways that the backend has for them.
 final class AbilityTable {
-  static final String YES = "yes";
-  static final String HOLE = "–";
-
-  /// Transports × kinds of memory that have one answer.
-  private record Box(
-      SequencedSet<String> transports, SequencedSet<String> memories, Answer answer) {}
-
   /// @param reason why not; empty where it is supported
   private record Answer(boolean supported, String engine, String reason) {}
 
   private final String backend;
   private final List<Ability> overlaps;
   private final List<Ability> collectives;
-
-  /// What a "yes" means, by the mark that stands for it.
-  private final SequencedMap<List<Box>, String> marks = new LinkedHashMap<>();
-
-  private final Footnotes notes;
+  private final Grid grid;
 
   AbilityTable(int columns, String backend, List<Ability> overlaps, List<Ability> collectives) {
-    this.notes = new Footnotes(columns);
+    this.grid = new Grid(columns);
     this.backend = backend;
     this.overlaps = overlaps;
     this.collectives = collectives;
-    var meanings = new LinkedHashSet<List<Box>>();
-    for (var ways : cells(overlaps).values()) {
-      ways.values().stream()
-          .filter(AbilityTable::any)
-          .map(AbilityTable::boxes)
-          .forEach(meanings::add);
-    }
-    int number = 0;
-    for (var meaning : meanings) {
-      marks.put(meaning, meanings.size() == 1 ? YES : YES + "-" + (char) ('a' + number++));
-    }
   }
 
   List<String> lines() {
     var lines = new ArrayList<String>();
     lines.add("What can be overlapped, on the %s backend:".formatted(backend));
-    lines.addAll(matrix());
-    marks.forEach((boxes, mark) -> lines.addAll(meaning(mark, boxes)));
+    lines.addAll(grid.lines(overlaps, Ability::way, AbilityTable::answers));
     if (!collectives.isEmpty()) {
       lines.add("Collectives by themselves:");
-      lines.addAll(new CollectiveGrid(collectives, notes).lines());
+      lines.addAll(collectives());
     }
-    var footnotes = notes.lines();
-    if (!footnotes.isEmpty()) {
+    var notes = grid.notes();
+    if (!notes.isEmpty()) {
       lines.add("Notes:");
-      lines.addAll(footnotes);
+      lines.addAll(notes);
     }
     return lines;
   }
 
-  private List<String> matrix() {
-    var ways = overlaps.stream().map(Ability::way).distinct().toList();
-    var table = new ArrayList<List<String>>();
-    var head = new ArrayList<>(List.of(""));
-    head.addAll(ways);
-    table.add(head);
-    cells(overlaps)
-        .forEach(
-            (task, ofTask) -> {
-              var row = new ArrayList<>(List.of(task));
-              ways.forEach(way -> row.add(cell(ofTask.getOrDefault(way, List.of()))));
-              table.add(row);
-            });
-    return Footnotes.grid(table);
-  }
-
-  /// "yes 2": the mark, and the number of what there is to know.
-  private String cell(List<Ability> abilities) {
-    var text = new StringBuilder(mark(abilities));
-    reasons(abilities).forEach(note -> text.append(' ').append(notes.number(note)));
-    return text.toString();
-  }
-
-  private String mark(List<Ability> abilities) {
-    return any(abilities) ? marks.getOrDefault(boxes(abilities), YES) : HOLE;
-  }
-
-  private static List<String> reasons(List<Ability> abilities) {
-    boolean any = any(abilities);
-    return abilities.stream()
-        .filter(ability -> ability.supported() == any && !ability.reason().isEmpty())
-        .map(Ability::reason)
-        .distinct()
-        .toList();
-  }
-
-  private List<String> meaning(String mark, List<Box> boxes) {
-    var lines = new ArrayList<String>();
-    for (var box : boxes) {
-      var answer = box.answer;
-      var first = lines.isEmpty() ? mark + "  " : " ".repeat(mark.length() + 2);
-      var over = String.join(", ", box.transports);
-      var in = String.join(", ", box.memories) + " memory";
-      lines.addAll(
-          notes.wrapped(
-              first,
-              answer.supported
-                  ? "over %s in %s: %s".formatted(over, in, answer.engine)
-                  : "not over %s in %s: %s".formatted(over, in, answer.reason)));
-    }
-    return lines;
-  }
-
-  /// What is supported first. Kinds of memory with one answer are put together, then transports.
-  private static List<Box> boxes(List<Ability> abilities) {
+  /// A text for all transports and kinds of memory with one answer, supported ones first.
+  private static List<String> answers(List<Ability> abilities) {
     record Over(String transport, Answer answer) {}
     record In(SequencedSet<String> memories, Answer answer) {}
     var memories = new LinkedHashMap<Over, SequencedSet<String>>();
@@ -141,22 +62,86 @@ final class AbilityTable {
                 .computeIfAbsent(new In(kinds, over.answer), _ -> new LinkedHashSet<>())
                 .add(over.transport));
     return transports.entrySet().stream()
-        .map(e -> new Box(e.getValue(), e.getKey().memories, e.getKey().answer))
-        .sorted((a, b) -> Boolean.compare(b.answer.supported, a.answer.supported))
+        .sorted((a, b) -> Boolean.compare(b.getKey().answer.supported, a.getKey().answer.supported))
+        .map(
+            e -> {
+              var answer = e.getKey().answer;
+              return "%sover %s in %s memory: %s"
+                  .formatted(
+                      answer.supported ? "" : "not ",
+                      listed(e.getValue()),
+                      listed(e.getKey().memories),
+                      answer.supported ? answer.engine : answer.reason);
+            })
         .toList();
   }
 
-  private static boolean any(Collection<Ability> abilities) {
-    return abilities.stream().anyMatch(Ability::supported);
+  private List<String> collectives() {
+    var supported =
+        collectives.stream()
+            .filter(Ability::supported)
+            .map(Ability::transport)
+            .collect(Collectors.toCollection(LinkedHashSet::new));
+    var there = collectives.stream().filter(a -> supported.contains(a.transport())).toList();
+    var lines = new ArrayList<>(grid.lines(there, Ability::transport, AbilityTable::memories));
+    engines(there).forEach((engine, of) -> lines.addAll(grid.wrapped(listed(of) + "  ", engine)));
+    var missing = new LinkedHashMap<String, SequencedSet<String>>();
+    collectives.stream()
+        .filter(ability -> !supported.contains(ability.transport()))
+        .forEach(ability -> add(missing, ability.reason(), ability.transport()));
+    missing.forEach(
+        (why, of) -> lines.addAll(grid.wrapped("", "not by %s: %s".formatted(listed(of), why))));
+    return lines;
   }
 
-  private static SequencedMap<String, SequencedMap<String, List<Ability>>> cells(
-      List<Ability> abilities) {
-    return abilities.stream()
-        .collect(
-            Collectors.groupingBy(
-                Ability::task,
-                LinkedHashMap::new,
-                Collectors.groupingBy(Ability::way, LinkedHashMap::new, Collectors.toList())));
+  /// In which memory it is supported, and why not in others.
+  private static List<String> memories(List<Ability> abilities) {
+    var there = new LinkedHashSet<String>();
+    var holes = new LinkedHashMap<String, SequencedSet<String>>();
+    for (var ability : abilities) {
+      if (ability.supported()) {
+        there.add(ability.memory());
+      } else {
+        add(holes, ability.reason(), ability.memory());
+      }
+    }
+    var text = new StringBuilder("in %s memory".formatted(listed(there)));
+    holes.forEach((why, in) -> text.append("; not in %s: %s".formatted(listed(in), why)));
+    return List.of(text.toString());
+  }
+
+  /// Engines that move the bytes, each with the ways that use it; where all ways of a collective
+  /// have one engine, with that collective instead.
+  private static SequencedMap<String, SequencedSet<String>> engines(List<Ability> abilities) {
+    var ofAllWays = new LinkedHashMap<String, String>();
+    Grid.cells(abilities, Ability::transport)
+        .forEach(
+            (task, ways) -> {
+              var its =
+                  ways.values().stream()
+                      .flatMap(List::stream)
+                      .filter(Ability::supported)
+                      .map(Ability::engine)
+                      .distinct()
+                      .toList();
+              if (its.size() == 1 && ways.values().stream().filter(Grid::any).count() > 1) {
+                ofAllWays.put(task, its.getFirst());
+              }
+            });
+    var engines = new LinkedHashMap<String, SequencedSet<String>>();
+    abilities.stream()
+        .filter(ability -> ability.supported() && !ofAllWays.containsKey(ability.task()))
+        .forEach(ability -> add(engines, ability.engine(), ability.transport()));
+    ofAllWays.forEach((task, engine) -> add(engines, engine, task));
+    return engines;
+  }
+
+  private static void add(
+      SequencedMap<String, SequencedSet<String>> sets, String key, String name) {
+    sets.computeIfAbsent(key, _ -> new LinkedHashSet<>()).add(name);
+  }
+
+  private static String listed(SequencedSet<String> names) {
+    return String.join(", ", names);
   }
 }

@@ -4,6 +4,7 @@ import braid.evidence.Comparison;
 import braid.evidence.Comparison.Row;
 import braid.evidence.Comparison.Verdict;
 import braid.launcher.experiment.Differences;
+import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
@@ -14,6 +15,8 @@ import java.util.Optional;
 /// field ever changes or goes.
 final class CompareJson {
   private static final int SHAPE = 1;
+  private static final Gson GSON =
+      new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create();
 
   private CompareJson() {}
 
@@ -31,8 +34,8 @@ final class CompareJson {
     var studies = new JsonArray();
     comparisons.forEach(comparison -> studies.add(study(comparison)));
     json.add("studies", studies);
-    differences.ifPresent(found -> json.add("differences", differences(found)));
-    return new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create().toJson(json);
+    differences.ifPresent(found -> json.add("differences", GSON.toJsonTree(found.all())));
+    return GSON.toJson(json);
   }
 
   private static JsonObject study(Comparison comparison) {
@@ -45,8 +48,8 @@ final class CompareJson {
     var rows = new JsonArray();
     comparison.rows().forEach(row -> rows.add(row(row)));
     json.add("configurations", rows);
-    json.add("differing", texts(comparison.differing()));
-    json.add("unmatched", texts(comparison.unmatched()));
+    json.add("differing", GSON.toJsonTree(comparison.differing()));
+    json.add("unmatched", GSON.toJsonTree(comparison.unmatched()));
     return json;
   }
 
@@ -61,24 +64,6 @@ final class CompareJson {
     json.addProperty("high", row.difference().high());
     json.addProperty("confidence", row.difference().confidence());
     row.moreRounds().ifPresent(rounds -> json.addProperty("moreRounds", rounds));
-    return json;
-  }
-
-  private static JsonArray texts(List<String> texts) {
-    var json = new JsonArray();
-    texts.forEach(json::add);
-    return json;
-  }
-
-  private static JsonArray differences(Differences differences) {
-    var json = new JsonArray();
-    for (var each : differences.all()) {
-      var one = new JsonObject();
-      one.addProperty("what", each.what());
-      one.addProperty("first", each.first());
-      one.addProperty("second", each.second());
-      json.add(one);
-    }
     return json;
   }
 }

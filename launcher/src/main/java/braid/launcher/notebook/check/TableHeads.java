@@ -3,53 +3,30 @@ package braid.launcher.notebook.check;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jsoup.Jsoup;
+import org.jsoup.nodes.Element;
+import org.jsoup.select.Elements;
 
-/// The names of the columns of each table in a text.
+/// Names of the columns of each table in a text.
 final class TableHeads {
-  private static final Pattern TABLE = Pattern.compile("(?is)<table\\b.*?</table>");
-  private static final Pattern ROW = Pattern.compile("(?is)<tr\\b.*?(?=<tr\\b|</tr>|</thead>)");
-  private static final Pattern HEAD = Pattern.compile("(?is)<th\\b[^>]*>(.*?)(?=</th>|<th\\b|$)");
-  private static final Pattern CELL = Pattern.compile("(?is)<td\\b");
-
-  /// What stands under a column's name, its type, is no part of it.
-  private static final Pattern UNDER_THE_NAME = Pattern.compile("(?is)<br\\b.*");
-
-  private static final Pattern TAG = Pattern.compile("<[^>]*>");
-
   /// Tablesaw's rule between head and rows.
   private static final Pattern RULE = Pattern.compile("\\s*-{3,}[-|+\\s]*");
 
   private TableHeads() {}
 
-  /// Of HTML tables: the first row that is made of `th` alone.
+  /// Of HTML tables: the first row that is made of `th` alone. The type of a column stands under
+  /// its name, after a line break.
   static List<List<String>> html(String html) {
-    var heads = new ArrayList<List<String>>();
-    for (var table = TABLE.matcher(html); table.find(); ) {
-      heads.add(head(ROW.matcher(table.group())));
-    }
-    return heads;
+    return Jsoup.parseBodyFragment(html).select("table").stream()
+        .map(table -> table.select("tr:has(> th):not(:has(> td))"))
+        .map(rows -> rows.isEmpty() ? new Elements() : rows.getFirst().select("> th"))
+        .map(names -> names.stream().map(TableHeads::name).toList())
+        .toList();
   }
 
-  private static List<String> head(Matcher rows) {
-    while (rows.find()) {
-      var row = rows.group();
-      var names = HEAD.matcher(row).results().map(found -> name(found.group(1))).toList();
-      if (!names.isEmpty() && !CELL.matcher(row).find()) {
-        return names;
-      }
-    }
-    return List.of();
-  }
-
-  private static String name(String html) {
-    var text = TAG.matcher(UNDER_THE_NAME.matcher(html).replaceAll("")).replaceAll("");
-    return text.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&amp;", "&")
-        .strip();
+  private static String name(Element head) {
+    return Jsoup.parseBodyFragment(head.html().split("<br", 2)[0]).text();
   }
 
   /// Of printed tables: the line above a rule, where it has names between bars.

@@ -7,8 +7,7 @@ import com.sun.source.util.SourcePositions;
 import com.sun.source.util.Trees;
 import java.util.ArrayList;
 
-/// What the text around a declaration says that its tree does not: the value as it is written, and
-/// the comment.
+/// Source text of declarations: the value as written, and the comment.
 final class DeclarationText {
   private final CompilationUnitTree unit;
   private final SourcePositions positions;
@@ -44,7 +43,7 @@ final class DeclarationText {
     return slashes >= 0 ? behind.substring(slashes).replaceFirst("^/+", "").strip() : above(start);
   }
 
-  /// The lines of comment that stand right above.
+  /// Returns the comment lines directly above.
   private String above(int start) {
     var lines = text.substring(0, text.lastIndexOf('\n', start) + 1).lines().toList();
     var comment = new ArrayList<String>();

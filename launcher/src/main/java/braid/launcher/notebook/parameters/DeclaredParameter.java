@@ -5,14 +5,14 @@ import java.util.List;
 
 /// A parameter as a notebook declares it.
 ///
-/// @param type as its declaration names it, or as follows from its value
-/// @param value its default, as it is written; empty where it has none
-/// @param comment what the cell says of it
+/// @param type as declared, or as inferred from its value
+/// @param value its default as written; empty if it has none
+/// @param comment its comment in the cell
 /// @param settable whether a value of its type can be given from outside
 /// @param example a value as `-p` takes it
 public record DeclaredParameter(
     String name, String type, String value, String comment, boolean settable, String example) {
-  /// In order.
+  /// Returns the parameters of a cell, in order.
   ///
   /// @param cell the source of the cell tagged `parameters`
   public static List<DeclaredParameter> of(String cell) {

@@ -7,12 +7,12 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// The cell that gives a notebook its parameters: one declaration each, of the type that the
-/// notebook declares. `values` are what it sets, typed.
+/// The injected cell that sets a notebook's parameters: one declaration each, of the type that the
+/// notebook declares. `values` are the typed values.
 public record Injection(String source, Map<String, @Nullable Object> values) {
-  /// @param declaring the source of the cell tagged `parameters`, or null where there is none: then
-  ///   any name may be given, and its value says its type
-  /// @param notebook how messages name it
+  /// @param declaring the source of the cell tagged `parameters`; null if there is none: then any
+  ///   name may be given, and its type is that of its value
+  /// @param notebook its name in messages
   public static Injection of(Parameters parameters, @Nullable String declaring, String notebook) {
     Map<String, JavaType> declared = declaring == null ? Map.of() : Declarations.of(declaring);
     var values = new LinkedHashMap<String, @Nullable Object>();

@@ -10,25 +10,25 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// A type that a parameter may have, and how a value given from outside is written in Java as one.
-/// Values are what YAML gives: Boolean, Integer, Long, BigInteger, Double, OutOfRange, String,
-/// List, Map, null.
+/// Type of a parameter, which checks given values and writes them as Java literals. Values are
+/// those of [Yaml]: Boolean, Integer, Long, BigInteger, Double, OutOfRange, String, List, Map,
+/// null.
 sealed interface JavaType {
-  /// The type as a declaration names it.
+  /// Returns the type as Java source.
   String source();
 
-  /// Whether `literal` can write the value; the number 4.0 is no int, and "4" is no number.
+  /// Returns whether `literal` can write the value. The number 4.0 is no int, and "4" is no number.
   boolean accepts(@Nullable Object value);
 
-  /// A Java expression.
+  /// Returns the value as a Java expression.
   String literal(@Nullable Object value);
 
-  /// What `-p NAME=text` means for this type.
+  /// Returns the value of `-p NAME=text` for this type.
   default @Nullable Object parse(String text) {
     return Yaml.infer(text);
   }
 
-  /// An example for messages.
+  /// Returns an example for messages.
   String example();
 
   /// A type with literals of its own. Boxed, it may be null.
@@ -95,14 +95,13 @@ sealed interface JavaType {
       return value instanceof Integer || value instanceof Long || value instanceof Double;
     }
 
-    /// A number that would become infinite or zero is no float, as in Java's own literals.
+    /// Refuses numbers that become infinite or zero as a float, like Java's own literals.
     private static boolean isInFloat(double value) {
       return Double.isInfinite(value) == Float.isInfinite((float) value)
           && (value == 0) == ((float) value == 0);
     }
 
-    /// The range that a number of this type has, for messages; empty if the name of the type tells
-    /// it.
+    /// Returns the range of floating-point numbers for messages; empty for other types.
     String range(@Nullable Object value) {
       boolean number = value instanceof Number || value instanceof Yaml.OutOfRange;
       return !number
@@ -195,7 +194,7 @@ sealed interface JavaType {
     }
   }
 
-  /// `List<…>`, with no null in it where Java's own `List.of` can be used.
+  /// `List<…>`, written as `List.of` unless it contains null.
   record ListOf(JavaType element) implements JavaType {
     @Override
     public String source() {
@@ -233,8 +232,8 @@ sealed interface JavaType {
     }
   }
 
-  /// `Map<String, …>`. It is written sorted by key: Java's own `Map.of` has another order in every
-  /// JVM, and ranks that go through it in different orders would wait for each other for ever.
+  /// `Map<String, …>`, written sorted by key: the order of `Map.of` differs between JVMs, and ranks
+  /// that iterate in different orders would wait for each other forever.
   record MapOf(JavaType value) implements JavaType {
     @Override
     public String source() {
@@ -279,7 +278,7 @@ sealed interface JavaType {
       return "new java.util.TreeMap<>(java.util.Map.ofEntries(" + entries + "))";
     }
 
-    /// Java has no expression for a map with nulls but a class that fills itself.
+    /// The only Java expression for a map with nulls is a class that fills itself.
     private String withNulls(TreeMap<String, @Nullable Object> sorted) {
       var key = new Plain(Plain.Kind.STRING, true);
       var puts = new StringBuilder();
@@ -294,7 +293,8 @@ sealed interface JavaType {
     }
   }
 
-  /// Whatever the value is: a parameter that no cell declares, an `Object`, or an element of those.
+  /// The type of the value itself, for an undeclared parameter, an `Object`, or an element of
+  /// either.
   record Anything(String source) implements JavaType {
     @Override
     public String example() {
@@ -325,7 +325,7 @@ sealed interface JavaType {
     }
   }
 
-  /// A type that no text outside Java can give.
+  /// A type without values that can be given from outside.
   record Unsettable(String source) implements JavaType {
     static final String SETTABLE =
         "int, long, float, double, boolean, String, List, Map and arrays of them";
@@ -356,7 +356,7 @@ sealed interface JavaType {
         : element.example() + "," + element.example();
   }
 
-  /// A list as YAML has it, or plain values with commas between.
+  /// Reads a YAML list, or plain values separated by commas.
   private static @Nullable Object parseList(JavaType element, String text) {
     if (text.strip().startsWith("[") || text.strip().equals("null")) {
       return Yaml.infer(text);

@@ -4,8 +4,8 @@ import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
 import com.google.gson.JsonObject;
 
-/// Every parameter of a notebook as it will be run: its type, its value as the Java text that sets
-/// it, and whether it was given or is the notebook's own.
+/// Parameters of a notebook as it will run: type, value as Java source, and whether it was given or
+/// is the notebook's default.
 public final class ParameterValues {
   private ParameterValues() {}
 
@@ -23,7 +23,7 @@ public final class ParameterValues {
         Declarations.described(cell.source())
             .forEach(
                 (name, declared) -> {
-                  // One without an initialiser has no value to tell.
+                  // without an initializer there is no value
                   if (!declared.value().isEmpty()) {
                     var value = new JsonObject();
                     value.addProperty("type", declared.type().source());

@@ -13,10 +13,10 @@ import java.util.Set;
 import javax.lang.model.SourceVersion;
 import org.jspecify.annotations.Nullable;
 
-/// What the user gave for a notebook's parameters, by papermill's conventions, and stricter: a name
-/// the notebook does not declare and a value of another type than it declares are errors.
+/// Parameters given by the user, by papermill's conventions but stricter: undeclared names and
+/// values of another type than declared are errors.
 public final class Parameters {
-  /// How a value was given; where a name is given in several ways the later of these holds.
+  /// Option that gave a value. Of several, the later constant wins.
   public enum Flag {
     FILE("-f"),
     YAML("-y"),
@@ -30,7 +30,7 @@ public final class Parameters {
     }
   }
 
-  /// A value and the option it came by, as messages name it. Of `-p` it is the text.
+  /// A value and its option as messages name it. For `-p`, the value is the text.
   record Given(Flag flag, String from, @Nullable Object value) {}
 
   private static final int MOST_MEBIBYTES = 16;
@@ -53,7 +53,7 @@ public final class Parameters {
     return given.keySet();
   }
 
-  /// Those of these names.
+  /// Returns the parameters of these names.
   public Parameters only(Set<String> names) {
     var kept = new LinkedHashMap<>(given);
     kept.keySet().retainAll(names);
@@ -94,7 +94,7 @@ public final class Parameters {
       return assignment(Flag.TYPED, assignment);
     }
 
-    /// `-r NAME=VALUE`: the value is text, whatever it looks like.
+    /// `-r NAME=VALUE`: the value is always text.
     public Builder raw(String assignment) {
       return assignment(Flag.RAW, assignment);
     }

@@ -17,8 +17,8 @@ import org.yaml.snakeyaml.nodes.Tag;
 import org.yaml.snakeyaml.representer.Representer;
 import org.yaml.snakeyaml.resolver.Resolver;
 
-/// YAML's own data and nothing else, with the plain values of YAML 1.2: `no`, `on` and `12:30` are
-/// text, `1e-3` is a number. A key given twice is an error.
+/// Reads plain YAML data, with the plain values of YAML 1.2: `no`, `on` and `12:30` are text,
+/// `1e-3` is a number. A repeated key is an error.
 final class Yaml {
   private static final Pattern BOOLEAN = Pattern.compile("true|True|TRUE|false|False|FALSE");
   private static final Pattern NULL = Pattern.compile("~|null|Null|NULL|None| ");
@@ -28,7 +28,7 @@ final class Yaml {
           "[-+]?([0-9]+\\.[0-9]*|\\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?"
               + "|[-+]?\\.(inf|Inf|INF)|\\.(nan|NaN|NAN)");
 
-  /// A digit before the exponent that is not 0.
+  /// A nonzero digit before the exponent.
   private static final Pattern NOT_ZERO = Pattern.compile("^[^eE]*[1-9]");
 
   private Yaml() {}
@@ -44,7 +44,7 @@ final class Yaml {
     }
   }
 
-  /// A number that no double holds: one that would become infinite, or zero.
+  /// A number that becomes infinite or zero as a double.
   record OutOfRange(String text) {
     @Override
     public String toString() {
@@ -86,7 +86,7 @@ final class Yaml {
         .load(text);
   }
 
-  /// Name to value, in the order of the text. `from` is what messages call it.
+  /// Returns values by name, in the order of the text. `from` is its name in messages.
   static Map<String, @Nullable Object> mapping(String text, String from) {
     Object loaded;
     try {
@@ -105,7 +105,7 @@ final class Yaml {
     return mapping;
   }
 
-  /// The value that a text stands for: a number, true, false, null, `[…]`, `{…}`, or else the text
+  /// Returns the value of a text: a number, true, false, null, `[…]`, `{…}`, or else the text
   /// itself.
   static @Nullable Object infer(String text) {
     var value = text.strip();
@@ -142,7 +142,7 @@ final class Yaml {
     return String.valueOf(e.getMessage()).lines().findFirst().orElse("it cannot be read");
   }
 
-  /// A value for a message.
+  /// Returns a value as messages show it.
   static String shown(@Nullable Object value) {
     var text = value instanceof String string ? '"' + string + '"' : String.valueOf(value);
     text = text.replace("\n", "\\n").replace("\r", "\\r");

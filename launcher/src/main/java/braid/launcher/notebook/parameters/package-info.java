@@ -1,5 +1,5 @@
-/// Parameters of a notebook: what the user gave, what its `parameters` cell declares, and the cell
-/// that is injected for it.
+/// Parameters of a notebook: values given by the user, declarations of its `parameters` cell, and
+/// the cell that is injected.
 @NullMarked
 package braid.launcher.notebook.parameters;
 

@@ -7,15 +7,15 @@ import com.google.gson.JsonObject;
 import java.time.Duration;
 import java.util.Locale;
 
-/// A code cell on the page: how it ended, its code, what it showed.
+/// A code cell on the page: its outcome, its code and its outputs.
 ///
-/// @param id what links to it name
+/// @param id target of links to it
 record CellSection(String id, NotebookRun run, NotebookCell cell, CellResult result) {
-  /// What a reader looks for first.
+  /// Outcome of a cell, as its badge names it.
   enum Mark {
     FAILED("failed"),
     DIFFERENT("differs"),
-    EXPECTED("failed, as it may"),
+    EXPECTED("failed as allowed"),
     OK("ok"),
     SKIPPED("skipped"),
     PENDING("not run");
@@ -55,7 +55,7 @@ record CellSection(String id, NotebookRun run, NotebookCell cell, CellResult res
     };
   }
 
-  /// A line for a list of cells.
+  /// Returns a line for the list of contents.
   String entry() {
     return "<li class=\"%s\"><a href=\"#%s\">%s</a> <code>%s</code><span class=\"time\">%s</span></li>\n"
         .formatted(
@@ -66,7 +66,7 @@ record CellSection(String id, NotebookRun run, NotebookCell cell, CellResult res
             mark() == Mark.OK ? time() : mark().word());
   }
 
-  /// An entry among the failures, with the reason.
+  /// Returns an entry for the list of failures, with the reason.
   String failure() {
     var why = new StringBuilder();
     if (mark() == Mark.FAILED) {

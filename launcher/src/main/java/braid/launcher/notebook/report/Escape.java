@@ -2,7 +2,7 @@ package braid.launcher.notebook.report;
 
 import java.util.regex.Pattern;
 
-/// Text as HTML has it.
+/// Text as HTML.
 final class Escape {
   private static final Pattern TERMINAL =
       Pattern.compile("\u001b(\\[[0-9;?]*[ -/]*[@-~]|[@-Z\\\\-_])");
@@ -26,8 +26,8 @@ final class Escape {
     return out.toString();
   }
 
-  /// What a terminal would show of it: no colours, and of a line that is written over (by `\r`) the
-  /// last state.
+  /// Returns the text as a terminal shows it, without colors. Of a line that `\r` overwrites, the
+  /// last state is kept.
   static String printed(String text) {
     var plain = TERMINAL.matcher(text.replace("\r\n", "\n")).replaceAll("");
     if (plain.indexOf('\r') < 0) {

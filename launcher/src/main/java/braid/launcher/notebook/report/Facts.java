@@ -4,10 +4,10 @@ import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 
-/// What a reader of a report must know of the run besides its notebooks.
+/// Start, command and environment of a run, for its report.
 ///
-/// @param command as it was typed
-/// @param environment name to value, in the order they are to be shown
+/// @param command as typed
+/// @param environment name to value, in the order of the report
 public record Facts(Instant start, String command, SequencedMap<String, String> environment) {
   public Facts {
     environment = new LinkedHashMap<>(environment);

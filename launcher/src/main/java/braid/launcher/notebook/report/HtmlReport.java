@@ -14,12 +14,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// A run as one HTML page that needs nothing beside it: no network, no script. Failures come first.
+/// A run as one HTML page without network access, scripts or other files. Failures come first.
 public final class HtmlReport {
   private static final DateTimeFormatter TIME =
       DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss xxx", Locale.ROOT);
 
-  /// Should anything have slipped through, the browser does not run or load it.
+  /// Makes the browser run and load nothing, as a second guard behind [SafeHtml].
   private static final String POLICY =
       "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action"
           + " 'none'";
@@ -94,13 +94,13 @@ public final class HtmlReport {
     long different = count(CellSection.Mark.DIFFERENT);
     var found = new ArrayList<String>();
     if (runs.size() > 1) {
-      long order =
+      long passed =
           runs.stream().filter(run -> run.wasRun() && run.exitCode() == ExitCode.OK).count();
-      found.add("%d of %d notebooks in order".formatted(order, runs.size()));
+      found.add("%d of %d notebooks passed".formatted(passed, runs.size()));
     }
     found.add("%d cells, %s".formatted(cells, failed == 0 ? "none failed" : failed + " failed"));
     if (different > 0) {
-      found.add(different + " unlike the record");
+      found.add(different + " different from the recording");
     }
     return String.join(" · ", found);
   }

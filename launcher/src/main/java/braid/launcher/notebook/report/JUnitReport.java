@@ -22,8 +22,8 @@ import java.util.stream.Collectors;
 import javax.xml.stream.XMLStreamException;
 import javax.xml.stream.XMLStreamWriter;
 
-/// A run as a JUnit XML file, which every CI reads: a suite for each notebook, with one test case a
-/// cell and what that printed. What keeps a whole notebook from running is an error of its suite.
+/// A run as a JUnit XML file for CI: one suite per notebook, one test case per cell with its
+/// printed output. A reason why a whole notebook did not run is an error of its suite.
 public final class JUnitReport {
   private JUnitReport() {}
 
@@ -72,7 +72,7 @@ public final class JUnitReport {
     return trouble(run).isPresent() ? 1 : 0;
   }
 
-  /// A notebook that was not to be run is in no trouble.
+  /// Empty for a notebook that was not meant to run.
   private static Optional<String> trouble(NotebookRun run) {
     return run.exitCode() == ExitCode.OK ? Optional.empty() : run.result().trouble();
   }

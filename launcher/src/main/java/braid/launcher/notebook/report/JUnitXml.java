@@ -29,7 +29,7 @@ public final class JUnitXml {
     return text.append('\n').toString();
   }
 
-  /// A failure of the test case that was begun.
+  /// Writes a failure of the current test case.
   public static void failure(XMLStreamWriter xml, String type, String message, String text)
       throws XMLStreamException {
     xml.writeStartElement("failure");
@@ -39,7 +39,7 @@ public final class JUnitXml {
     xml.writeEndElement();
   }
 
-  /// The test case that was begun was not decided.
+  /// Marks the current test case as skipped.
   public static void skipped(XMLStreamWriter xml, String why) throws XMLStreamException {
     xml.writeEmptyElement("skipped");
     attribute(xml, "message", why);
@@ -54,7 +54,7 @@ public final class JUnitXml {
     xml.writeCharacters(allowed(text));
   }
 
-  /// XML has no way to write most control characters, not even escaped.
+  /// Replaces control characters that XML cannot hold, even escaped.
   private static String allowed(String text) {
     var clean = new StringBuilder(text.length());
     text.codePoints()

@@ -33,7 +33,8 @@ final class NotebookSection {
     return inOrder.stream().filter(cell -> cell.mark().isFailure()).toList();
   }
 
-  /// Why the notebook as a whole did not run or was not saved; empty where it did.
+  /// Returns the reason why the notebook did not run or was not saved; empty if it ran and was
+  /// saved.
   String trouble() {
     return run.result()
         .trouble()
@@ -68,9 +69,9 @@ final class NotebookSection {
     };
   }
 
-  /// The notebook and its cells, for the list of contents.
+  /// Returns the notebook and its cells for the list of contents.
   ///
-  /// @param open whether its cells are listed at once; those of one that failed always are
+  /// @param open whether its cells are unfolded; a failed notebook always is
   String contents(boolean open) {
     var html = new StringBuilder();
     html.append(
@@ -112,14 +113,14 @@ final class NotebookSection {
         html.append(code.html());
       } else if (cell.isMarkdown()) {
         html.append("<div class=\"markdown\">\n")
-            .append(Markdown.html(cell.source()))
+            .append(Markdown.html(cell.source(), cell.attachments()))
             .append("</div>\n");
       }
     }
     return html.append("</article>\n").toString();
   }
 
-  /// What was given; what was not is in the notebook's own cell.
+  /// Returns the given parameters. Defaults are in the notebook's own cell.
   private static String parameters(Notebook notebook) {
     if (!(notebook.papermill().get("parameters") instanceof JsonObject given) || given.isEmpty()) {
       return "";

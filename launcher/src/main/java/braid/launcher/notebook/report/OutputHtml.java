@@ -7,7 +7,7 @@ import java.util.stream.Collectors;
 
 /// An output of a cell, in the richest form that is safe to pass on.
 final class OutputHtml {
-  /// Of a longer text the beginning and the end are shown.
+  /// Longest text that is shown whole; of a longer one, the beginning and the end.
   static final int MOST_LINES = 1000;
 
   private static final int LINES_AT_EACH_END = 300;
@@ -41,11 +41,11 @@ final class OutputHtml {
       return "<div class=\"rich\">" + SafeHtml.of(text(data.get("text/html"))) + "</div>\n";
     }
     if (data.has("image/svg+xml")) {
-      return Picture.svg(text(data.get("image/svg+xml")), plain) + "\n";
+      return Picture.html(Picture.svg(text(data.get("image/svg+xml"))), plain) + "\n";
     }
     for (var type : new String[] {"image/png", "image/jpeg", "image/gif"}) {
       if (data.has(type)) {
-        return Picture.of(type, text(data.get(type)), plain) + "\n";
+        return Picture.html(Picture.url(type, text(data.get(type))), plain) + "\n";
       }
     }
     return data.has("text/markdown")
@@ -80,7 +80,7 @@ final class OutputHtml {
         : line.substring(0, MOST_CHARACTERS_A_LINE) + " …";
   }
 
-  /// nbformat has text as one text or as a list of lines.
+  /// Joins a text that nbformat holds as one string or as a list of lines.
   static String text(JsonElement element) {
     return switch (element) {
       case null -> "";

@@ -2,25 +2,34 @@ package braid.launcher.notebook.report;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
+import java.util.regex.Pattern;
 
-/// A picture within the page. SVG becomes an image too: what an image holds cannot run, and its ids
-/// do not meet those of the next one.
+/// An image within the page, as the URL that holds its bytes. SVG becomes an image too: an image
+/// cannot run anything, and its ids do not meet those of the next one.
 final class Picture {
   private static final String NAMESPACE = "xmlns=\"http://www.w3.org/2000/svg\"";
+  private static final Pattern URL =
+      Pattern.compile("data:image/(png|jpeg|gif|webp|svg\\+xml);base64,[A-Za-z0-9+/=\\s]*");
 
   private Picture() {}
 
-  static String svg(String svg, String alt) {
+  static boolean isPicture(String url) {
+    return URL.matcher(url).matches();
+  }
+
+  static String svg(String svg) {
     var whole = svg.contains("xmlns=") ? svg : svg.replaceFirst("<svg\\b", "<svg " + NAMESPACE);
-    return of(
+    return url(
         "image/svg+xml",
-        Base64.getEncoder().encodeToString(whole.getBytes(StandardCharsets.UTF_8)),
-        alt);
+        Base64.getEncoder().encodeToString(whole.getBytes(StandardCharsets.UTF_8)));
   }
 
   /// @param base64 as nbformat has it, with line ends
-  static String of(String type, String base64, String alt) {
-    return "<img class=\"picture\" alt=\"%s\" src=\"data:%s;base64,%s\">"
-        .formatted(Escape.html(alt), type, base64.replaceAll("[^A-Za-z0-9+/=]", ""));
+  static String url(String type, String base64) {
+    return "data:%s;base64,%s".formatted(type, base64.replaceAll("[^A-Za-z0-9+/=]", ""));
+  }
+
+  static String html(String url, String alt) {
+    return "<img alt=\"%s\" src=\"%s\">".formatted(Escape.html(alt), url);
   }
 }

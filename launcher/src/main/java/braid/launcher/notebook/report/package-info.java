@@ -1,4 +1,4 @@
-/// What is written of a run for others: a page for people, XML for CI.
+/// Reports of a run: an HTML page for people, JUnit XML for CI.
 @NullMarked
 package braid.launcher.notebook.report;
 

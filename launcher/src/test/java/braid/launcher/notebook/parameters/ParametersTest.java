@@ -95,6 +95,38 @@ class ParametersTest {
             "int last");
   }
 
+  /// The type of a `var` is the compiler's, and a mistake elsewhere in the cell changes none.
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      quoteCharacter = '`',
+      value = {
+        "var v = 1 < 2;|boolean",
+        "var v = Math.max(1, 2L);|long",
+        "var v = 1 << 3L;|int",
+        "var v = (double) 1;|double",
+        "var v = \"a\" + 1;|String",
+        "var v = true ? 1 : 2.5;|double",
+        "var v = List.of(List.of(1));|List<List<Integer>>",
+        "var v = Map.of(\"a\", 1, \"b\", \"c\");|Map<String, Object>",
+        "Map<Integer, Integer> v = null;|Map<Integer, Integer>",
+        "List<Path> v;|List<Path>",
+        "List v;|List<Object>",
+        "char v = 'a';|char",
+        "Path[] v;|Path[]",
+        "int v = 1; int w = ;|int",
+        "int w = ; long v = 1;|long",
+        "int v = \"text\";|int",
+        "GemmSpec s = null; for (var v : s) {} float v = 1;|float",
+        "class A { long v; } int v = 1; Runnable r = () -> { long v = 1; };|int",
+        "double ratio(int x) { return x; } int v = 1;|int",
+        "enum E { A } record R(int v) {} int v = 1;|int",
+      })
+  void takesTheTypesOfTheCompiler(String cell, String type) {
+    assertThat(Declarations.of(cell))
+        .hasEntrySatisfying("v", v -> assertThat(v.source()).isEqualTo(type));
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

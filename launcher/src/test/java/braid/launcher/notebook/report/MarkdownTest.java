@@ -2,9 +2,11 @@ package braid.launcher.notebook.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.gson.JsonParser;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class MarkdownTest {
   @ParameterizedTest
@@ -12,12 +14,21 @@ class MarkdownTest {
       delimiter = '|',
       value = {
         "# A `B`|<h3>A <code>B</code></h3>",
-        "**bold** and *it*, 2*3*4|<p><strong>bold</strong> and <em>it</em>, 2*3*4</p>",
+        "**bold** and *it*, 2 * 3 * 4|<p><strong>bold</strong> and <em>it</em>, 2 * 3 * 4</p>",
         "`**a** <b>`|<p><code>**a** &lt;b&gt;</code></p>",
         "[next](02.ipynb) [web](https://a.b)|<p>next <a rel=\"noreferrer noopener\""
             + " href=\"https://a.b\">web</a></p>",
         "[x](javascript:alert)|<p>x</p>",
         "<script>|<p>&lt;script&gt;</p>",
+        "a <b onclick=x>|<p>a &lt;b onclick=x&gt;</p>",
+        "[x](https://a.b/'\"><script>')|<p><a rel=\"noreferrer noopener\""
+            + " href=\"https://a.b/'&quot;&gt;&lt;script&gt;'\">x</a></p>",
+        "![two *dots*](data:image/png;base64,AA==)|<p><img src=\"data:image/png;base64,AA==\""
+            + " alt=\"two dots\" /></p>",
+        "![two *dots*](https://a.b/c.png)|<p>two <em>dots</em></p>",
+        "![x](data:text/html;base64,AA==)|<p>x</p>",
+        "![x](attachment:a.png)|<p>x</p>",
+        "![x](javascript:alert)|<p>x</p>",
         "costs $1 \\ 2 [a$1](x)|<p>costs $1 \\ 2 a$1</p>",
       })
   void readsALine(String markdown, String html) {
@@ -51,8 +62,87 @@ class MarkdownTest {
             b</li>
             <li>c</li>
             </ul>
-            <pre class="code">int m = 1; // # no heading</pre>
-            <table><thead><tr><th>x</th><th>y</th></tr></thead><tbody><tr><td>1</td><td><code>2</code></td></tr></tbody></table>
+            <pre><code class="language-java">int m = 1; // # no heading
+            </code></pre>
+            <table>
+            <thead>
+            <tr>
+            <th>x</th>
+            <th align="right">y</th>
+            </tr>
+            </thead>
+            <tbody>
+            <tr>
+            <td>1</td>
+            <td align="right"><code>2</code></td>
+            </tr>
+            </tbody>
+            </table>
             """);
+  }
+
+  @Test
+  void readsListsWithinLists() {
+    assertThat(
+            Markdown.html(
+                """
+                1. a
+                   - b
+
+                     c
+                   - d
+                2. e
+                """))
+        .isEqualToIgnoringWhitespace(
+            "<ol><li>a<ul><li><p>b</p><p>c</p></li><li><p>d</p></li></ul></li><li>e</li></ol>");
+  }
+
+  @Test
+  void showsAnImageThatTheCellHolds() {
+    var attachments =
+        JsonParser.parseString(
+            """
+            {"a.png": {"image/png": "AA\n=="}, "b": {"text/html": "AA=="}, "c": 1, "d": {}}
+            """);
+    assertThat(Markdown.html("![x](attachment:a.png)", attachments.getAsJsonObject()))
+        .isEqualTo("<p><img src=\"data:image/png;base64,AA==\" alt=\"x\" /></p>\n");
+    assertThat(
+            Markdown.html(
+                "![b](attachment:b) ![c](attachment:c) ![d](attachment:d)",
+                attachments.getAsJsonObject()))
+        .isEqualTo("<p>b c d</p>\n");
+  }
+
+  /// Neither the stack nor the time gives out: work that grows with the square of the length would
+  /// end at the test's time limit.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "> ",
+        "- ",
+        "1. ",
+        "*a **a ",
+        "*a_ ",
+        "[",
+        "![",
+        "[a](",
+        "`",
+        "<",
+        "<!--",
+        "\\",
+        "| a ",
+        "# ",
+        "&",
+        "![a][",
+        "[a]: b\n",
+        "- a\n  ",
+        "```\n",
+        "a\n|-|\n",
+        "<b>",
+        "**"
+      })
+  void readsAnyBeginningsWithoutEnds(String piece) {
+    assertThat(Markdown.html(piece.repeat(200_000 / piece.length()))).isNotNull();
+    assertThat(Markdown.html(piece.repeat(1_000) + "`" + "\n".repeat(1_000) + "*")).isNotEmpty();
   }
 }

@@ -2,6 +2,8 @@ package braid.launcher.notebook.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -62,12 +64,13 @@ class SafeHtmlTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "a < b && c > d|a &lt; b && c &gt; d",
+        "a < b && c > d|a &lt; b &amp;&amp; c &gt; d",
         "<b>bold|<b>bold</b>",
         "</div></section>out|out",
-        "<p>one<b>two</p>three|<p>one<b>two</b></p>three",
+        "<p>one<b>two</p>three|<p>one<b>two</b></p><b>three</b>",
         "<unknown>text</unknown>|text",
-        "<td colspan=2 title=\"a'b\">x</td>|<td colspan=\"2\" title=\"a'b\">x</td>",
+        "<table><tr><td colspan=2 title=\"a'b\">x</table>|<table><tbody><tr><td colspan=\"2\""
+            + " title=\"a'b\">x</td></tr></tbody></table>",
         "<a href=https://a.b/?c=d>x</a>|<a href=\"https://a.b/?c=d\" rel=\"noreferrer"
             + " noopener\">x</a>",
         "<p style=\"color:red;position:fixed\">x</p>|<p style=\"color:red\">x</p>",
@@ -119,26 +122,41 @@ class SafeHtmlTest {
     assertThat(SafeHtml.of("<p style=\"" + style + "\">x</p>")).isEqualTo("<p style=\"\">x</p>");
   }
 
+  /// The expected elements are those that a browser makes of the same text.
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
       value = {
-        "a<! b|a&lt;! b",
+        "a<! b|a",
         "a<!b>c<? d ?>e|ace",
-        "a<!x<!-- b|a&lt;!x",
+        "a<!x<!-- b|a",
         "a<!-- > -->b|ab",
-        "a<!-->b|a",
-        "a<b \" c <i>d</i>|a&lt;b \" c <i>d</i>",
+        "a<!-->b|ab",
+        "a<b \" c <i>d</i>|a<b>d</b>",
         "<p title='>'>x</p>|<p title=\"&gt;\">x</p>",
         "<p title='\"' lang=\"'\">x|<p title=\"&quot;\" lang=\"'\">x</p>",
-        "<i>1<b>2<i>3</b>4</i>5|<i>1<b>2<i>3</i></b>4</i>5",
+        "<i>1<b>2<i>3</b>4</i>5|<i>1<b>2<i>3</i></b><i>4</i>5</i>",
         "a<script>b</script c>d</script>e|ade",
         "a<script>b</scripts>c</SCRIPT >d|ad",
-        "a<svg>b|a<img class=\"picture\" alt=\"picture\""
+        "a<svg>b|a<img alt=\"picture\""
             + " src=\"data:image/svg+xml;base64,"
-            + "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciPmI=\">",
+            + "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciPmI8L3N2Zz4=\">",
       })
   void readsTagsAndCommentsWithAndWithoutEnds(String html, String safe) {
     assertThat(SafeHtml.of(html)).isEqualTo(safe);
+  }
+
+  /// An image is XML: names keep their case, and everything that was open is closed.
+  @Test
+  void keepsWhatAnSvgDraws() {
+    var svg =
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 9 9\"><style>.a{fill:red}</style>"
+            + "<title>t</title><linearGradient id=\"g\"></linearGradient>"
+            + "<svg><rect class=\"a\" style=\"fill:url(#g)\"></rect></svg>"
+            + "<text>1 &lt; 2</text></svg>";
+    var safe = SafeHtml.of("<div>" + svg + "</div>");
+    var image = safe.replaceAll("<div><img alt=\"picture\" src=\"data:.*,(.*)\"></div>", "$1");
+    assertThat(new String(Base64.getDecoder().decode(image), StandardCharsets.UTF_8))
+        .isEqualToIgnoringWhitespace(svg);
   }
 }

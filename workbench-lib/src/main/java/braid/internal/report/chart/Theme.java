@@ -10,6 +10,7 @@ import java.util.List;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.axis.ValueAxis;
 import org.jfree.chart.block.BlockBorder;
+import org.jfree.chart.plot.Plot;
 import org.jfree.chart.plot.XYPlot;
 import org.jfree.chart.title.LegendTitle;
 import org.jfree.chart.title.TextTitle;
@@ -99,6 +100,11 @@ public final class Theme {
     plot.setAxisOffset(new RectangleInsets(0, 0, 0, 0));
     style(plot.getDomainAxis());
     style(plot.getRangeAxis());
+    return titled(title, subtitle, plot);
+  }
+
+  /// A chart of a plot that has its style already.
+  static JFreeChart titled(String title, String subtitle, Plot plot) {
     var chart = new JFreeChart(null, TITLE, plot, false);
     chart.setBackgroundPaint(PAPER);
     chart.setPadding(new RectangleInsets(10, 12, 8, 16));

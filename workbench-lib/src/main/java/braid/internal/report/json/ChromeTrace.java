@@ -15,14 +15,14 @@ import java.util.List;
 import java.util.Locale;
 
 /// Profiles of all ranks in the JSON form of the trace event format, which Perfetto and
-/// chrome://tracing open: a process for each rank, a thread for each of its streams, a complete
-/// event (`X`) for each span. The first thread of a rank has its iterations.
+/// chrome://tracing open: one process per rank, one thread per stream, one complete event (`X`) per
+/// span. The first thread of a rank has its iterations.
 ///
 /// Times are microseconds on the ranks' common clock, written as decimals so that no nanosecond is
-/// lost. Viewers drop what is before 0; where a span starts earlier, by the clocks' error, all are
-/// moved, and `otherData` says by how much.
+/// lost. Viewers drop spans before 0. If a span starts earlier, by the clocks' error, all are
+/// shifted, and `otherData` holds the shift.
 public final class ChromeTrace {
-  /// Not 0: Perfetto takes thread 0 of process 0 for the idle one.
+  /// Not 0: Perfetto treats thread 0 of process 0 as the idle thread.
   private static final int ITERATIONS_THREAD = 1;
 
   private static final int FIRST_STREAM_THREAD = 2;
@@ -30,8 +30,8 @@ public final class ChromeTrace {
 
   private ChromeTrace() {}
 
-  /// @param ofRanks in the order of their ranks
-  /// @param streams every stream in the order in which it is to be shown
+  /// @param ofRanks in the order of ranks
+  /// @param streams all streams in display order
   public static String write(List<Profile> ofRanks, List<String> streams) {
     long earliest =
         ofRanks.stream()
@@ -52,7 +52,7 @@ public final class ChromeTrace {
         own.retainAll(profile.spans().stream().map(Span::stream).distinct().toList());
         names(json, profile, own);
         iterations(json, profile, movedNanos);
-        // Viewers nest what overlaps; at one time the shorter comes first, so that nothing does.
+        // Viewers nest events that overlap. Of two with one start the shorter comes first.
         var spans =
             profile.spans().stream()
                 .sorted(
@@ -137,8 +137,8 @@ public final class ChromeTrace {
     json.name("args").beginObject();
   }
 
-  /// From an iteration's first span to the end of its last. The rank's own wall time is an
-  /// argument: it has the laying out and the last waiting too.
+  /// Writes an iteration, from its first span to the end of its last. The rank's wall time is an
+  /// argument: it includes preparation and the last wait.
   private static void iterations(JsonWriter json, Profile profile, long movedNanos)
       throws IOException {
     for (int iteration = 0; iteration < profile.iterations(); iteration++) {
@@ -178,7 +178,7 @@ public final class ChromeTrace {
     json.endObject().endObject();
   }
 
-  /// Billions a second are units a nanosecond.
+  /// Billions per second equal units per nanosecond.
   private static void rate(JsonWriter json, String name, long amount, String rate, long nanos)
       throws IOException {
     if (amount > 0) {

@@ -12,21 +12,26 @@ import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
 import java.io.IOException;
 import java.io.StringReader;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.RecordComponent;
 import java.math.BigDecimal;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
+import org.jspecify.annotations.Nullable;
 
-/// A JSON object read strictly: each field must be there, of its type, and no other may be. A saved
-/// run is evidence, so what is not understood is refused rather than skipped.
+/// A JSON object read strictly: every field must be present and of its type, and others are errors.
+/// A saved run is evidence, so unknown content is refused rather than skipped.
 record JsonFields(String what, JsonObject object) {
 
-  /// Parses a whole document that must be `what` in this very `format`.
+  /// Parses a whole document, which must be `what` in exactly this `format`.
   static JsonFields document(String what, String format, String json) {
     var fields = new JsonFields(what, parse(what, json));
     var found = fields.object.get("format");
@@ -70,7 +75,52 @@ record JsonFields(String what, JsonObject object) {
     return this;
   }
 
-  /// Whether an optional field is there.
+  /// Returns the names of a record's components, followed by `others`.
+  static String[] components(Class<? extends Record> type, String... others) {
+    return Stream.concat(
+            Arrays.stream(type.getRecordComponents()).map(RecordComponent::getName),
+            Arrays.stream(others))
+        .toArray(String[]::new);
+  }
+
+  /// Returns the record whose components are the fields of the same names.
+  ///
+  /// @param absent values of components whose fields may be missing
+  <R extends Record> R record(Class<R> type, Map<String, Object> absent) {
+    var components = type.getRecordComponents();
+    var types = Arrays.stream(components).map(RecordComponent::getType).toArray(Class<?>[]::new);
+    var values =
+        Arrays.stream(components)
+            .map(component -> value(component, absent.get(component.getName())))
+            .toArray();
+    try {
+      return type.getDeclaredConstructor(types).newInstance(values);
+    } catch (InvocationTargetException e) {
+      if (e.getCause() instanceof BraidException refused) {
+        throw new BraidException(what + ": " + refused.getMessage(), refused);
+      }
+      throw new IllegalStateException(type + " failed in its constructor", e);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(type + " has no constructor that can be called", e);
+    }
+  }
+
+  private Object value(RecordComponent component, @Nullable Object absent) {
+    var name = component.getName();
+    if (absent != null && !has(name)) {
+      return absent;
+    }
+    return switch (component.getGenericType().getTypeName()) {
+      case "int" -> whole(name);
+      case "boolean" -> truth(name);
+      case "java.util.List<java.lang.Integer>" -> wholes32(name);
+      case "java.util.Set<java.lang.String>" -> Set.copyOf(textList(name));
+      default ->
+          constant(text(name), name, component.getType().asSubclass(Enum.class).getEnumConstants());
+    };
+  }
+
+  /// Returns whether an optional field is present.
   boolean has(String name) {
     return object.has(name);
   }
@@ -83,16 +133,12 @@ record JsonFields(String what, JsonObject object) {
     return value.getAsString();
   }
 
-  /// The constant of that very name.
-  <E extends Enum<E>> E oneOf(String name, E[] constants) {
-    return constant(text(name), name, constants);
-  }
-
   <E extends Enum<E>> List<E> listOf(String name, E[] constants) {
     return textList(name).stream().map(text -> constant(text, name, constants)).toList();
   }
 
-  private <E extends Enum<E>> E constant(String text, String name, E[] constants) {
+  /// Returns the constant of exactly that name.
+  private <E extends Enum<?>> E constant(String text, String name, E[] constants) {
     for (var constant : constants) {
       if (constant.name().equals(text)) {
         return constant;
@@ -130,7 +176,7 @@ record JsonFields(String what, JsonObject object) {
     return value.getAsBoolean();
   }
 
-  /// An object of whole numbers.
+  /// Returns an object of whole numbers.
   SequencedMap<String, Long> counts(String name) {
     var inner = asObject(what + " field `" + name + "`", field(name));
     var map = new LinkedHashMap<String, Long>();
@@ -171,7 +217,7 @@ record JsonFields(String what, JsonObject object) {
         .toList();
   }
 
-  /// Rows of exactly `width` whole numbers.
+  /// Returns rows of exactly `width` whole numbers.
   List<long[]> rows(String name, int width) {
     return elements(name).stream()
         .map(

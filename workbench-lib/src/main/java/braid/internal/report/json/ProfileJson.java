@@ -13,11 +13,11 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 
-/// Profiles from JSON, and those of all ranks in one document.
+/// Reads profiles, and writes and reads those of all ranks as one document.
 public final class ProfileJson {
   static final String SET_FORMAT = "braid.profiles/1";
 
-  /// Numbers of a span.
+  /// Numbers per span.
   private static final int SPAN_WIDTH = 9;
 
   private static final String WHAT = "profile";
@@ -28,7 +28,7 @@ public final class ProfileJson {
     return read(JsonFields.document(WHAT, Profile.FORMAT, json));
   }
 
-  /// The profiles of all ranks, in one document.
+  /// Writes the profiles of all ranks as one document.
   public static String writeAll(List<Profile> profiles) {
     var out = new StringWriter();
     try (var json = new JsonWriter(out)) {
@@ -73,7 +73,7 @@ public final class ProfileJson {
     var stages = fields.listOf("stages", Stage.values());
     var streams = fields.textList("streams");
     var spans = new ArrayList<Span>();
-    // Profiles of Braid's first version did not say what did a thing.
+    // Profiles of Braid's first version have no engines.
     boolean tells = fields.has("engines");
     var engines = tells ? fields.textList("engines") : List.of("");
     for (var row : fields.rows("spans", tells ? SPAN_WIDTH : SPAN_WIDTH - 1)) {
@@ -95,9 +95,9 @@ public final class ProfileJson {
         fields.wholes("iterationNanos"),
         spans,
         fields.wholeLong("clockErrorNanos"),
-        // Profiles of Braid's first version counted nothing.
+        // Profiles of Braid's first version have no counters.
         fields.has("counters") ? fields.counts("counters") : new LinkedHashMap<>(),
-        // Nor did they run without being looked at.
+        // They have no times without profiling either.
         fields.has("plainNanos") ? fields.wholes("plainNanos") : List.of());
   }
 

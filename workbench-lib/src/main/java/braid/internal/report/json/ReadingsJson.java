@@ -1,82 +1,62 @@
 package braid.internal.report.json;
 
-import braid.model.BraidException;
 import braid.model.Reading;
-import com.google.gson.stream.JsonWriter;
-import java.io.IOException;
-import java.io.StringWriter;
-import java.io.UncheckedIOException;
+import com.google.gson.Gson;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
-import java.util.TreeSet;
 
-/// What hardware was at, measurement by measurement. What it does not tell is left out.
+/// Readings of the hardware, one per measurement. A number that the hardware does not report is
+/// left out.
 public final class ReadingsJson {
   private static final String FORMAT = "braid.readings/1";
   private static final String READINGS = "readings";
+  private static final Gson GSON = new Gson();
+
+  private static final Map<String, Object> ABSENT =
+      Map.of(
+          "smClockMhz",
+          Reading.UNKNOWN,
+          "watts",
+          Reading.UNKNOWN,
+          "celsius",
+          Reading.UNKNOWN,
+          "heldBackBy",
+          Set.of());
 
   private ReadingsJson() {}
 
-  /// As ranks tell each other.
+  /// As ranks exchange them.
   public static String write(List<Reading> readings) {
-    var out = new StringWriter();
-    try (var json = new JsonWriter(out)) {
-      json.beginObject().name("format").value(FORMAT);
-      write(json, READINGS, readings);
-      json.endObject();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-    return out.toString();
+    var json = new JsonObject();
+    json.addProperty("format", FORMAT);
+    json.add(READINGS, tree(readings));
+    return json.toString();
   }
 
   public static List<Reading> read(String json) {
     return read(JsonFields.document(READINGS, FORMAT, json).only("format", READINGS), READINGS);
   }
 
-  static void write(JsonWriter json, String name, List<Reading> readings) throws IOException {
-    json.name(name).beginArray();
-    for (var reading : readings) {
-      json.beginObject();
-      known(json, "smClockMhz", reading.smClockMhz());
-      known(json, "watts", reading.watts());
-      known(json, "celsius", reading.celsius());
-      if (!reading.heldBackBy().isEmpty()) {
-        json.name("heldBackBy").beginArray();
-        for (var reason : reading.heldBackBy()) {
-          json.value(reason);
-        }
-        json.endArray();
-      }
-      json.endObject();
+  static JsonArray tree(List<Reading> readings) {
+    var all = GSON.toJsonTree(readings).getAsJsonArray();
+    for (var one : all) {
+      var fields = one.getAsJsonObject();
+      ABSENT.forEach(
+          (name, unknown) -> {
+            if (fields.get(name).equals(GSON.toJsonTree(unknown))) {
+              fields.remove(name);
+            }
+          });
     }
-    json.endArray();
-  }
-
-  private static void known(JsonWriter json, String name, int value) throws IOException {
-    if (value != Reading.UNKNOWN) {
-      json.name(name).value(value);
-    }
+    return all;
   }
 
   static List<Reading> read(JsonFields fields, String name) {
-    return fields.objects(name).stream().map(ReadingsJson::one).toList();
-  }
-
-  private static Reading one(JsonFields fields) {
-    fields.only("smClockMhz", "watts", "celsius", "heldBackBy");
-    try {
-      return new Reading(
-          known(fields, "smClockMhz"),
-          known(fields, "watts"),
-          known(fields, "celsius"),
-          fields.has("heldBackBy") ? new TreeSet<>(fields.textList("heldBackBy")) : Set.of());
-    } catch (BraidException e) {
-      throw new BraidException(fields.what() + ": " + e.getMessage(), e);
-    }
-  }
-
-  private static int known(JsonFields fields, String name) {
-    return fields.has(name) ? fields.whole(name) : Reading.UNKNOWN;
+    return fields.objects(name).stream()
+        .map(one -> one.only(JsonFields.components(Reading.class)).record(Reading.class, ABSENT))
+        .toList();
   }
 }

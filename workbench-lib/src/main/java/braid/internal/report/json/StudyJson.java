@@ -1,16 +1,18 @@
 package braid.internal.report.json;
 
+import braid.model.ChunkOrder;
 import braid.model.Overlap;
+import braid.model.Priority;
 import braid.model.Reading;
-import com.google.gson.stream.JsonWriter;
-import java.io.IOException;
-import java.io.StringWriter;
-import java.io.UncheckedIOException;
+import com.google.gson.Gson;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// What of a study is kept as JSON: every time that was measured, none that was computed from them.
+/// A study as JSON: every time that was measured, none that was computed from them. A trial has the
+/// components of its tuning as fields of its own.
 public record StudyJson(
     SequencedMap<String, String> problem,
     int ranks,
@@ -23,35 +25,52 @@ public record StudyJson(
   static final String FORMAT = "braid.study/1";
   private static final String READINGS = "readings";
   private static final String UNFUSED_READINGS = "unfusedReadings";
+  private static final Gson GSON = new Gson();
 
-  /// One configuration, its time in each round, and what the hardware was at then.
+  /// Components of a tuning that studies of Braid's first version lack, as they were then. Later
+  /// ones have them all, since a default may change.
+  private static final Map<String, Object> ABSENT =
+      Map.of(
+          "boundaries",
+          List.of(),
+          "order",
+          ChunkOrder.NEXT_FIRST,
+          "workers",
+          0,
+          "priority",
+          Priority.COMMUNICATION,
+          "replayed",
+          false,
+          "symmetricOutput",
+          false);
+
+  /// One configuration, its time in each round, and the hardware's state at each.
   public record Trial(Overlap overlap, List<Long> nanos, List<Reading> readings) {}
 
   public String write() {
-    var out = new StringWriter();
-    try (var json = new JsonWriter(out)) {
-      json.beginObject();
-      json.name("format").value(FORMAT);
-      texts(json, "problem", problem);
-      json.name("ranks").value(ranks);
-      json.name("seed").value(seed);
-      numbers(json, "unfusedNanos", unfusedFirst);
-      numbers(json, "unfusedAgainNanos", unfusedAgain);
-      json.name("trials").beginArray();
-      for (var trial : trials) {
-        json.beginObject();
-        OverlapJson.write(json, trial.overlap());
-        numbers(json, "nanos", trial.nanos());
-        readings(json, READINGS, trial.readings());
-        json.endObject();
-      }
-      json.endArray();
-      readings(json, UNFUSED_READINGS, unfusedReadings);
-      json.endObject();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
+    var json = new JsonObject();
+    json.addProperty("format", FORMAT);
+    json.add("problem", GSON.toJsonTree(problem));
+    json.addProperty("ranks", ranks);
+    json.addProperty("seed", seed);
+    json.add("unfusedNanos", GSON.toJsonTree(unfusedFirst));
+    json.add("unfusedAgainNanos", GSON.toJsonTree(unfusedAgain));
+    var all = new JsonArray();
+    for (var trial : trials) {
+      var one = GSON.toJsonTree(trial.overlap()).getAsJsonObject();
+      one.add("nanos", GSON.toJsonTree(trial.nanos()));
+      addReadings(one, READINGS, trial.readings());
+      all.add(one);
     }
-    return out.toString();
+    json.add("trials", all);
+    addReadings(json, UNFUSED_READINGS, unfusedReadings);
+    return json.toString();
+  }
+
+  private static void addReadings(JsonObject json, String name, List<Reading> readings) {
+    if (!readings.isEmpty()) {
+      json.add(name, ReadingsJson.tree(readings));
+    }
   }
 
   public static StudyJson read(String json) {
@@ -66,47 +85,24 @@ public record StudyJson(
                 "unfusedAgainNanos",
                 "trials",
                 UNFUSED_READINGS);
-    var trials =
-        fields.objects("trials").stream()
-            .map(t -> t.only(OverlapJson.fieldsAnd("nanos", READINGS)))
-            .map(t -> new Trial(OverlapJson.read(t), t.wholes("nanos"), readings(t, READINGS)))
-            .toList();
     return new StudyJson(
         fields.texts("problem"),
         fields.whole("ranks"),
         fields.wholeLong("seed"),
         fields.wholes("unfusedNanos"),
         fields.wholes("unfusedAgainNanos"),
-        trials,
+        fields.objects("trials").stream().map(StudyJson::trial).toList(),
         readings(fields, UNFUSED_READINGS));
   }
 
-  /// Where the hardware told nothing there are none, as in studies of Braid's first version.
+  private static Trial trial(JsonFields fields) {
+    fields.only(JsonFields.components(Overlap.class, "nanos", READINGS));
+    return new Trial(
+        fields.record(Overlap.class, ABSENT), fields.wholes("nanos"), readings(fields, READINGS));
+  }
+
+  /// Studies of Braid's first version have none, like those on hardware that reports nothing.
   private static List<Reading> readings(JsonFields fields, String name) {
     return fields.has(name) ? ReadingsJson.read(fields, name) : List.of();
-  }
-
-  private static void readings(JsonWriter json, String name, List<Reading> readings)
-      throws IOException {
-    if (!readings.isEmpty()) {
-      ReadingsJson.write(json, name, readings);
-    }
-  }
-
-  private static void texts(JsonWriter json, String name, Map<String, String> values)
-      throws IOException {
-    json.name(name).beginObject();
-    for (var value : values.entrySet()) {
-      json.name(value.getKey()).value(value.getValue());
-    }
-    json.endObject();
-  }
-
-  private static void numbers(JsonWriter json, String name, List<Long> values) throws IOException {
-    json.name(name).beginArray();
-    for (var value : values) {
-      json.value(value);
-    }
-    json.endArray();
   }
 }

@@ -1,0 +1,166 @@
+package braid.launcher.cli.doctor;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.SequencedMap;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+
+/// Grids of abilities on one screen: a line per task, a column per way, in a cell whether it is
+/// supported. Most cells have the same meaning, so each meaning is printed once below, by a mark,
+/// and each reason in the notes that all grids share, by a number.
+final class Grid {
+  private static final String YES = "yes";
+  private static final String HOLE = "–";
+  private static final int INDENT = 2;
+
+  private final int columns;
+  private final List<String> notes = new ArrayList<>();
+
+  /// @param columns the width of the screen
+  Grid(int columns) {
+    this.columns = columns;
+  }
+
+  /// @param way the column of an ability
+  /// @param meaning texts that explain a cell in which something is supported
+  List<String> lines(
+      List<Ability> abilities,
+      Function<Ability, String> way,
+      Function<List<Ability>, List<String>> meaning) {
+    var cells = cells(abilities, way);
+    var marks = marks(cells, meaning);
+    var ways = abilities.stream().map(way).distinct().toList();
+    var table = new ArrayList<List<String>>();
+    table.add(row("", ways));
+    cells.forEach(
+        (task, ofTask) ->
+            table.add(
+                row(
+                    task,
+                    ways.stream()
+                        .map(each -> ofTask.getOrDefault(each, List.of()))
+                        .map(
+                            cell ->
+                                marks.getOrDefault(
+                                        any(cell) ? meaning.apply(cell) : List.of(), HOLE)
+                                    + numbers(cell))
+                        .toList())));
+    var lines = new ArrayList<>(aligned(table));
+    marks.forEach(
+        (texts, mark) -> {
+          var first = mark + "  ";
+          for (var text : texts) {
+            lines.addAll(wrapped(first, text));
+            first = " ".repeat(first.length());
+          }
+        });
+    return lines;
+  }
+
+  /// By task and way.
+  static SequencedMap<String, SequencedMap<String, List<Ability>>> cells(
+      List<Ability> abilities, Function<Ability, String> way) {
+    return abilities.stream()
+        .collect(
+            Collectors.groupingBy(
+                Ability::task,
+                LinkedHashMap::new,
+                Collectors.groupingBy(way, LinkedHashMap::new, Collectors.toList())));
+  }
+
+  static boolean any(Collection<Ability> abilities) {
+    return abilities.stream().anyMatch(Ability::supported);
+  }
+
+  private static SequencedMap<List<String>, String> marks(
+      SequencedMap<String, SequencedMap<String, List<Ability>>> cells,
+      Function<List<Ability>, List<String>> meaning) {
+    var meanings =
+        cells.values().stream()
+            .flatMap(ways -> ways.values().stream())
+            .filter(Grid::any)
+            .map(meaning)
+            .collect(Collectors.toCollection(LinkedHashSet::new));
+    var marks = new LinkedHashMap<List<String>, String>();
+    for (var each : meanings) {
+      marks.put(each, meanings.size() == 1 ? YES : YES + "-" + (char) ('a' + marks.size()));
+    }
+    return marks;
+  }
+
+  private static List<String> row(String task, List<String> cells) {
+    var row = new ArrayList<>(List.of(task));
+    row.addAll(cells);
+    return row;
+  }
+
+  /// The numbers of the notes on a cell: limits where it is supported, else the reasons.
+  private String numbers(List<Ability> cell) {
+    boolean any = any(cell);
+    return cell.stream()
+        .filter(ability -> ability.supported() == any && !ability.reason().isEmpty())
+        .map(Ability::reason)
+        .distinct()
+        .map(note -> " " + number(note))
+        .collect(Collectors.joining());
+  }
+
+  private int number(String note) {
+    if (!notes.contains(note)) {
+      notes.add(note);
+    }
+    return notes.indexOf(note) + 1;
+  }
+
+  /// The notes of all grids so far, by number.
+  List<String> notes() {
+    var lines = new ArrayList<String>();
+    for (int note = 0; note < notes.size(); note++) {
+      lines.addAll(wrapped("%d  ".formatted(note + 1), notes.get(note)));
+    }
+    return lines;
+  }
+
+  /// `first` and the text beside it, in lines that fit the screen.
+  List<String> wrapped(String first, String text) {
+    var indent = " ".repeat(INDENT + first.length());
+    var lines = new ArrayList<String>();
+    var line = new StringBuilder(" ".repeat(INDENT)).append(first);
+    boolean empty = true;
+    for (var word : text.split(" ", -1)) {
+      if (!empty && line.length() + 1 + word.length() > columns) {
+        lines.add(line.toString());
+        line = new StringBuilder(indent);
+        empty = true;
+      }
+      line.append(empty ? "" : " ").append(word);
+      empty = false;
+    }
+    lines.add(line.toString());
+    return lines;
+  }
+
+  private static List<String> aligned(List<List<String>> table) {
+    var widths = new ArrayList<Integer>();
+    for (int column = 0; column < table.getFirst().size(); column++) {
+      int at = column;
+      widths.add(table.stream().mapToInt(row -> row.get(at).length()).max().orElse(0));
+    }
+    return table.stream()
+        .map(
+            row -> {
+              var line = new StringBuilder();
+              for (int column = 0; column < row.size(); column++) {
+                var text = row.get(column);
+                line.append(" ".repeat(INDENT)).append(text);
+                line.append(" ".repeat(widths.get(column) - text.length()));
+              }
+              return line.toString().stripTrailing();
+            })
+        .toList();
+  }
+}
