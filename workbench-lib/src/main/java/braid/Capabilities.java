@@ -85,7 +85,7 @@ public final class Capabilities {
     return of(HOST);
   }
 
-  /// Those combinations as a table, for a front.
+  /// Returns the combinations as a table, for a front.
   public static Table table(List<Row> rows) {
     return Table.create(
         "methods",

@@ -163,8 +163,9 @@ public final class ProcessGroup implements AutoCloseable {
         .toArray();
   }
 
-  /// The numbers of every member's tensor, by rank, on every member. All tensors have one shape.
-  /// The numbers go over the host: this is for looking and checking, [Collectives] are for work.
+  /// Returns the numbers of every member's tensor, by rank, on every member. All tensors have one
+  /// shape. The numbers travel through the host: use this to inspect and check, and [Collectives]
+  /// for work.
   public List<float[]> gather(Tensor mine) {
     var what = "gather of a %s tensor".formatted(Tensor.text(mine.shape()));
     var own = mine.toFloats();

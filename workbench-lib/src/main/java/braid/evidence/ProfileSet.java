@@ -162,8 +162,8 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return ProfileTables.spans(profiles);
   }
 
-  /// One row for each set: the settings in which they differ, times of the slowest rank, and of the
-  /// rank with the most of each in a mean iteration: communication that no GEMM hides, and bytes
+  /// Returns one row per set: the settings in which they differ, times of the slowest rank, and, of
+  /// the rank with the most in a mean iteration, communication that no GEMM hides, and bytes
   /// received. GB/s are these bytes in the median time.
   public static Table compared(List<ProfileSet> sets) {
     var rows = sets.stream().map(ProfileSet::configuration).toList();

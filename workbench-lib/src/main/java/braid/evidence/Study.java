@@ -206,7 +206,7 @@ public record Study(
     return ranking().ties().stream().map(i -> trials.get(i).overlap()).toList();
   }
 
-  /// The configuration with the fewest splits and streams of [#best] and [#ties].
+  /// Returns the configuration with the fewest splits and streams of [#best] and [#ties].
   public Overlap simplest() {
     return Stream.concat(Stream.of(best()), ties().stream())
         .min(
@@ -216,14 +216,14 @@ public record Study(
         .orElseThrow();
   }
 
-  /// The median time of a configuration of this study.
+  /// Returns the median time of a configuration of this study.
   public double medianNanos(Overlap how) {
     return Spread.of(nanos(how)).medianNanos();
   }
 
-  /// The share by which one configuration takes longer than another, negative if it is faster.
-  /// Times are compared within each round; the interval has 95% confidence, if there are rounds
-  /// enough.
+  /// Returns the share by which one configuration takes longer than another, negative if it is
+  /// faster. Times are compared within each round; the interval has 95% confidence, given enough
+  /// rounds.
   public Estimate excess(Overlap how, Overlap than) {
     return PairedSamples.excess(doubles(nanos(than)), doubles(nanos(how)), Ranking.CONFIDENCE);
   }
