@@ -102,7 +102,7 @@ class NotebookRunnerTest {
 
   @Test
   void progressOfLongWorkIsReportedInWordsAsItIsShown() throws IOException {
-    var heard = new Heard();
+    var heard = new RecordedProgress();
     var notebook =
         Notebooks.of(
             new Code(
