@@ -13,10 +13,9 @@ import java.util.Objects;
 import java.util.SequencedMap;
 import java.util.Set;
 
-/// In what two runs differ that may change their times: not when they were, and not what they
-/// found.
+/// Differences between two runs that may change their times; not their dates and results.
 public record Differences(List<Difference> all) {
-  /// What one of the two does not have.
+  /// Shown for a value that one of the two lacks.
   public static final String NONE = "none";
 
   private static final List<String> SECTIONS =
@@ -32,7 +31,7 @@ public record Differences(List<Difference> all) {
           "libraries",
           "environment");
 
-  /// Never the same twice, told by something else, or only where things lie.
+  /// Fields that always differ, repeat another field, or hold only paths.
   private static final Set<String> LEFT_OUT =
       Set.of(
           "machine.load",
@@ -45,7 +44,7 @@ public record Differences(List<Difference> all) {
   private static final int SHOWN = 20;
   private static final int WIDEST = 44;
 
-  /// One thing, as it was in each.
+  /// One difference, with the value in each run.
   public record Difference(String what, String first, String second) {}
 
   public Differences {
@@ -81,7 +80,7 @@ public record Differences(List<Difference> all) {
     return facts;
   }
 
-  /// By its name, wherever it lies; a folder of classes has no digest to compare.
+  /// Jars by name, whatever their folder; a folder of classes has no digest to compare.
   private static void jar(JsonObject jar, SequencedMap<String, String> facts) {
     if (jar.has("crc32")) {
       var name = String.valueOf(Path.of(jar.get("path").getAsString()).getFileName());
@@ -114,9 +113,9 @@ public record Differences(List<Difference> all) {
     }
   }
 
-  /// A short table; long values lose their end.
+  /// Returns a short table; long values are cut.
   ///
-  /// @param first what the first column of values is called
+  /// @param first title of the first column of values
   public List<String> lines(String first, String second) {
     var rows = new ArrayList<Difference>();
     rows.add(new Difference("", first, second));

@@ -21,11 +21,11 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A run while its manifest is being written: `runs/<id>/manifest.json`, whole at every moment,
-/// from before the first cell. A run that is killed leaves one that says `running`, with a process
-/// that is gone, and all that was measured until then.
+/// A run that writes its manifest, `runs/<id>/manifest.json`: from before the first cell on, and
+/// complete at every moment. A killed run leaves one with the state `running`, a process that is
+/// gone, and all measurements until then.
 public final class Experiment {
-  /// The source of what was run, beside the manifest.
+  /// The notebook as it was run, beside the manifest.
   public static final String NOTEBOOK = "notebook.ipynb";
 
   private final Path runs;
@@ -36,9 +36,9 @@ public final class Experiment {
   private boolean ofNotebook;
   private boolean ended;
 
-  /// Nothing is asked for or written before it begins.
+  /// Does nothing until [#begin].
   ///
-  /// @param facts what is known when it begins: notebook, parameters, surroundings
+  /// @param facts the manifest's first fields: notebook, parameters, surroundings
   public Experiment(Path runs, Supplier<JsonObject> facts) {
     this.runs = runs;
     this.facts = facts;
@@ -53,7 +53,7 @@ public final class Experiment {
     return runs.resolve(id);
   }
 
-  /// @param notebook the source of what is run, where it is a notebook's
+  /// @param notebook source of the notebook; empty for a session in Jupyter
   public synchronized void begin(Optional<String> notebook) throws IOException {
     var begun = new JsonObject();
     begun.addProperty("format", Manifest.FORMAT);
@@ -90,7 +90,7 @@ public final class Experiment {
     return process;
   }
 
-  /// Parameters that say they are one; the tuner's come with its studies.
+  /// Adds parameters with `seed` in their name; the tuner's seeds come with its studies.
   private static void seeds(JsonObject begun) {
     var seeds = new JsonObject();
     if (begun.get("parameters") instanceof JsonObject parameters) {
@@ -103,12 +103,12 @@ public final class Experiment {
     begun.add("seeds", seeds);
   }
 
-  /// Whether there is a manifest to write to.
+  /// Returns true once a manifest exists.
   public synchronized boolean hasBegun() {
     return json != null;
   }
 
-  /// Something was measured and saved.
+  /// Adds a saved measurement to the manifest.
   public synchronized void kept(Runs.SavedRun savedRun, Evidence evidence) throws IOException {
     var begun = json;
     if (begun == null) {
@@ -126,7 +126,7 @@ public final class Experiment {
     write();
   }
 
-  /// The notebook put something on the class path.
+  /// Adds a jar that the notebook put on the class path.
   public synchronized void added(Path jar) throws IOException {
     var begun = json;
     if (begun == null) {
@@ -142,9 +142,9 @@ public final class Experiment {
     write();
   }
 
-  /// Once; what comes later changes nothing.
+  /// Writes the end of the run. Later calls have no effect.
   ///
-  /// @param result in words
+  /// @param result one line for readers
   public synchronized void ended(State state, Optional<Integer> exitCode, String result)
       throws IOException {
     var begun = json;
@@ -162,16 +162,16 @@ public final class Experiment {
     write();
   }
 
-  /// Its session is closed. A notebook's run says itself how it ended.
+  /// Ends a session in Jupyter. Runs of notebooks call [#ended] themselves.
   public synchronized void closed() throws IOException {
     if (!ofNotebook) {
       ended(State.CLOSED, Optional.empty(), "the session was closed");
     }
   }
 
-  /// As it stands now.
+  /// Returns the manifest in its present state.
   ///
-  /// @throws BraidException where there is none
+  /// @throws BraidException if the run has not begun
   public synchronized Manifest manifest() {
     var begun = json;
     if (begun == null) {
@@ -180,8 +180,7 @@ public final class Experiment {
     return new Manifest(begun);
   }
 
-  /// For the metadata of the output notebook: all but the jars, of which the manifest has a list
-  /// that nobody scrolls through.
+  /// Returns the manifest for the metadata of the output notebook, without its long list of jars.
   public synchronized JsonObject inNotebook() {
     var shown = manifest().json();
     shown.remove("jars");

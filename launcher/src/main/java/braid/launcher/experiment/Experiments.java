@@ -13,8 +13,8 @@ import java.util.function.Predicate;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// The runs that are kept in a folder, and how people name one: by its id, by a beginning of it
-/// that only one has, by the six characters at its end, by a path, or as `latest` or `previous`.
+/// Runs in a folder. Users name one by its id, a unique beginning of it, its last six characters, a
+/// path, `latest` or `previous`.
 public record Experiments(Path runs) {
   private static final Pattern ID = Pattern.compile("\\d{8}T\\d{9}Z-[0-9a-f]{6}");
 
@@ -24,15 +24,15 @@ public record Experiments(Path runs) {
   /// The name of the run before that.
   public static final String PREVIOUS = "previous";
 
-  /// A run's manifest and the folder it lies in.
+  /// A run's manifest and folder.
   public record Found(Manifest manifest, Path directory) {
-    /// The folder of one of its measurements. Earlier versions saved them beside the run.
+    /// Returns the folder of a measurement. Earlier versions saved measurements beside the run.
     public Path data(String id) {
       var inside = directory.resolve(id);
       return Files.isDirectory(inside) ? inside : directory.resolveSibling(id);
     }
 
-    /// Bytes of the run and of its measurements.
+    /// Returns the bytes of the run and of its measurements.
     public long bytes() throws IOException {
       long bytes = 0;
       for (var file : files()) {
@@ -41,8 +41,8 @@ public record Experiments(Path runs) {
       return bytes;
     }
 
-    /// Deletes the run and its measurements, the manifest last: what is left of a deletion that
-    /// breaks off is still a run. Returns the bytes that were freed.
+    /// Deletes the run and its measurements, the manifest last, so that an interrupted deletion
+    /// leaves a run. Returns the bytes that were freed.
     public long delete() throws IOException {
       long bytes = bytes();
       var files = new ArrayList<>(files());
@@ -57,7 +57,7 @@ public record Experiments(Path runs) {
       return bytes;
     }
 
-    /// Files and folders, each before the folder that holds it.
+    /// Returns files and folders, each before its parent.
     private List<Path> files() throws IOException {
       var files = new ArrayList<Path>();
       // A manifest that was changed by hand must not name a folder elsewhere.
@@ -79,12 +79,12 @@ public record Experiments(Path runs) {
     }
   }
 
-  /// The oldest first.
+  /// Returns all runs, oldest first.
   public List<Found> list() {
     return folders().filter(Experiments::isRun).map(Experiments::read).toList();
   }
 
-  /// Runs and measurements, in the order of their names: by time.
+  /// Returns folders of runs and measurements by name, which is by time.
   private Stream<Path> folders() {
     return children(runs)
         .flatMap(
@@ -111,7 +111,7 @@ public record Experiments(Path runs) {
     return new Found(Manifest.read(folder.resolve(Manifest.FILE)), folder);
   }
 
-  /// @throws BraidException where there is none of that name, or more than one
+  /// @throws BraidException if no run or more than one has that name
   public Found find(String name) {
     return read(
         folder(name, Experiments::isRun)
@@ -122,14 +122,14 @@ public record Experiments(Path runs) {
                             .formatted(runs, name))));
   }
 
-  /// The run that a measurement belongs to.
+  /// Returns the run that a measurement belongs to.
   public Optional<Found> madeBy(String dataId) {
     return list().stream().filter(run -> run.manifest().data().contains(dataId)).findFirst();
   }
 
-  /// The folder that is meant; empty where there is none.
+  /// Returns the folder with that name; empty if there is none.
   ///
-  /// @param wanted which folders count
+  /// @param wanted accepts a folder
   public Optional<Path> folder(String name, Predicate<Path> wanted) {
     if (name.isBlank()) {
       return Optional.empty();

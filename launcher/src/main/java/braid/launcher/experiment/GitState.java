@@ -11,9 +11,9 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
-/// Which revision a notebook's repository was at, and what in it was not committed.
+/// Revision of a notebook's repository, and its uncommitted changes.
 public final class GitState {
-  /// A repository on a slow disk must not hold a run up for long.
+  /// Limits the delay of a run by a repository on a slow disk.
   private static final int PATIENCE_SECONDS = 5;
 
   private static final int CHANGES_NAMED = 20;
@@ -21,7 +21,8 @@ public final class GitState {
 
   private GitState() {}
 
-  /// What nobody has added yet is no change, outputs lie everywhere; but of the notebook it is.
+  /// Returns revision and changes. Untracked files are not changes, since outputs lie everywhere;
+  /// an untracked notebook is.
   ///
   /// @param directory a folder of the repository
   public static JsonObject of(Path directory, Optional<Path> notebook) {
@@ -57,7 +58,7 @@ public final class GitState {
     }
   }
 
-  /// The revision of a repository in short, and whether it has changes; empty if git does not know.
+  /// Returns the short revision of a repository, with a note on changes; empty if git has none.
   public static Optional<String> revision(Path directory) {
     var state = of(directory, Optional.empty());
     if (!state.has("revision")) {
@@ -79,7 +80,7 @@ public final class GitState {
             .redirectErrorStream(true)
             .redirectInput(ProcessBuilder.Redirect.from(Path.of("/dev/null").toFile()))
             .start();
-    // ends a git that hangs, and with it the reading below
+    // Ends a git that hangs, and so the read below.
     var end =
         Thread.ofVirtual()
             .start(

@@ -7,8 +7,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.zip.CRC32;
 
-/// What is on a class path. CRC-32 tells a changed jar from an unchanged one in a fortieth of the
-/// time that a SHA takes in the front's JVM, and nobody is to be defended against here.
+/// Jars of a class path with their digests. CRC-32 finds a changed jar in a fortieth of the time of
+/// a SHA, and there is no attacker to defend against.
 final class Jars {
   private static final int BUFFER_BYTES = 1 << 16;
 

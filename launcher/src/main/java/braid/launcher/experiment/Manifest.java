@@ -25,24 +25,24 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// The record of one run, as it is kept: JSON whose fields stay where they are. `format` is raised
-/// if one ever changes; new ones may come.
+/// The stored record of one run, as JSON with stable fields. `format` is raised if a field changes;
+/// new fields may be added.
 public record Manifest(JsonObject json) implements Displayable {
   public static final String FORMAT = "braid.manifest/1";
   public static final String FILE = "manifest.json";
   static final Gson GSON = new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create();
 
-  /// How a run stands.
+  /// State of a run.
   public enum State {
     RUNNING,
     /// Every cell ran.
     COMPLETED,
     FAILED,
-    /// By Ctrl-C or a signal.
+    /// Ended by Ctrl-C or a signal.
     INTERRUPTED,
     /// A session in Jupyter, which ends when its kernel does.
     CLOSED,
-    /// Says `running`, but its process is gone.
+    /// Stored as `running`, but its process is gone.
     KILLED;
 
     public String word() {
@@ -54,7 +54,7 @@ public record Manifest(JsonObject json) implements Displayable {
     json = json.deepCopy();
   }
 
-  /// @throws BraidException where the file is no manifest of this format
+  /// @throws BraidException if the file is not a manifest of this format
   public static Manifest read(Path file) {
     try {
       var element = JsonParser.parseString(Files.readString(file));
@@ -83,7 +83,7 @@ public record Manifest(JsonObject json) implements Displayable {
     return text("id").orElseThrow();
   }
 
-  /// What stands there, for example `git.revision`; an object or list as JSON.
+  /// Returns a value by its path, for example `git.revision`; an object or list as JSON.
   public Optional<String> text(String path) {
     return at(path)
         .map(
@@ -118,7 +118,7 @@ public record Manifest(JsonObject json) implements Displayable {
             .formatted(List.of(State.values()), id(), word));
   }
 
-  /// Numbers of processes are used again, so its start has to be the same.
+  /// Compares the start time too, since process ids are reused.
   private boolean isAlive() {
     return text("process.pid")
         .flatMap(pid -> ProcessHandle.of(Long.parseLong(pid)))
@@ -131,20 +131,20 @@ public record Manifest(JsonObject json) implements Displayable {
   /// A measurement of the run.
   ///
   /// @param kind `profiles` or `study`
-  /// @param problem of a study, in one line; empty for profiles
-  /// @param headline its result in one line
+  /// @param problem problem of a study in one line; empty for profiles
+  /// @param headline result in one line
   public record Measured(String id, String kind, String problem, String headline) {
     public boolean isStudy() {
       return kind.equals("study");
     }
 
-    /// The problem and its result.
+    /// Returns the problem and its result.
     public String answer() {
       return problem.isEmpty() ? headline : problem + ": " + headline;
     }
   }
 
-  /// The measurements, the oldest first.
+  /// Returns the measurements, oldest first.
   public List<Measured> measured() {
     var measured = new ArrayList<Measured>();
     if (json.get("data") instanceof JsonArray data) {
@@ -165,19 +165,19 @@ public record Manifest(JsonObject json) implements Displayable {
     return fields.get(name) instanceof JsonPrimitive value ? value.getAsString() : "";
   }
 
-  /// The ids of the measurements, the oldest first.
+  /// Returns the ids of the measurements, oldest first.
   public List<String> data() {
     return measured().stream().map(Measured::id).toList();
   }
 
-  /// The run's time; empty while it runs, and if it was killed.
+  /// Returns the duration of the run; empty while it runs, and if it was killed.
   public Optional<Duration> duration() {
     return json.get("seconds") instanceof JsonPrimitive seconds && seconds.isNumber()
         ? Optional.of(Duration.ofMillis(Math.round(1e3 * seconds.getAsDouble())))
         : Optional.empty();
   }
 
-  /// Every parameter as it would be written in Java.
+  /// Returns every parameter as Java source.
   public SequencedMap<String, String> parameters() {
     var values = new LinkedHashMap<String, String>();
     if (json.get("parameters") instanceof JsonObject parameters) {
@@ -188,7 +188,7 @@ public record Manifest(JsonObject json) implements Displayable {
     return Collections.unmodifiableSequencedMap(values);
   }
 
-  /// The parameters that were given, which is what tells runs of one notebook apart.
+  /// Returns the parameters that the user set, which distinguish runs of one notebook.
   public SequencedMap<String, String> given() {
     var given = new LinkedHashMap<>(parameters());
     given
@@ -201,7 +201,7 @@ public record Manifest(JsonObject json) implements Displayable {
     return GSON.toJson(json) + "\n";
   }
 
-  /// What a reader wants first, a line each; [#toJson()] has all.
+  /// Returns the most useful fields, one line each; [#toJson()] has all.
   public SequencedMap<String, String> summary() {
     return Summary.of(this);
   }

@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/// The fields of a manifest that are relied on when it is read. A file that somebody has changed is
-/// refused by the name of its field.
+/// Checks the fields that readers of a manifest need. A file that was changed by hand is refused
+/// with the name of the field.
 final class ManifestShape {
   private final Path file;
 
@@ -21,7 +21,7 @@ final class ManifestShape {
     this.file = file;
   }
 
-  /// @throws BraidException where a field is missing or is something else
+  /// @throws BraidException if a field is missing or has another type
   static void check(JsonObject json, Path file) {
     new ManifestShape(file).check(json);
   }
@@ -57,11 +57,11 @@ final class ManifestShape {
     }
   }
 
-  private interface Entry {
+  private interface ElementCheck {
     void check(String place, JsonObject entry);
   }
 
-  private void objects(String name, JsonArray list, Entry each) {
+  private void objects(String name, JsonArray list, ElementCheck each) {
     for (int i = 0; i < list.size(); i++) {
       var place = name + "[" + i + "]";
       require(place, list.get(i), "an object", JsonObject.class::isInstance);

@@ -8,7 +8,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.stream.Collectors;
 
-/// A manifest in a dozen lines.
+/// A manifest as a dozen lines for readers.
 final class Summary {
   private static final int REVISION_SHOWN = 12;
 

@@ -17,15 +17,15 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Pattern;
 
-/// All that surrounds a run and may change its times: Java, the machine, the GPUs, the libraries,
-/// the environment. Nothing is loaded or started for it: the run comes right after.
+/// Surroundings of a run that may change its times: Java, the machine, the GPUs, the libraries, the
+/// environment. Collecting them loads and starts nothing, since the run follows at once.
 public final class Surroundings {
   private static final Pattern OPENBLAS =
       Pattern.compile("openblas-(\\d[^-]*-[^-]*)-linux.*\\.jar");
 
   private Surroundings() {}
 
-  /// @param environment the variables that matter
+  /// @param environment relevant variables
   public static JsonObject here(String braidVersion, Map<String, String> environment, Gpus gpus) {
     var json = new JsonObject();
     json.add("braid", object("version", braidVersion));
@@ -52,7 +52,7 @@ public final class Surroundings {
     json.addProperty("vendor", System.getProperty("java.vm.vendor", ""));
     json.addProperty("home", System.getProperty("java.home", ""));
     var flags = new JsonArray();
-    // the JVM's own, and ours: what else is defined could be a secret
+    // Properties of the JVM and of Braid; others could hold secrets.
     ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
         .filter(flag -> flag.matches("(-X|--|-Dbraid\\.).*"))
         .forEach(flags::add);

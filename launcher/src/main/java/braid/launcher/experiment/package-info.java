@@ -1,5 +1,5 @@
-/// What it takes to repeat a run and to trust it: the manifest that is kept with what was measured,
-/// where runs are found again, and in what two of them differ.
+/// Stored runs: the manifest needed to repeat and to trust a run, finding a run by name, and the
+/// differences between two runs.
 @NullMarked
 package braid.launcher.experiment;
 

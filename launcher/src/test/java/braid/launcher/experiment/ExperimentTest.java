@@ -80,7 +80,7 @@ class ExperimentTest {
     assertThat(experiment.directory()).isDirectoryNotContaining("glob:**unfinished");
   }
 
-  /// Whose process is gone cannot have ended well, whatever it wrote last.
+  /// A run without its process was killed, whatever it wrote last.
   @Test
   void aRunThatWasKilledIsNotRunning() throws Exception {
     var experiment = new Experiment(runs, ExperimentTest::facts);

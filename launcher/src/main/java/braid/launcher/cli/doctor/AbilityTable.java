@@ -44,23 +44,23 @@ final class AbilityTable {
 
   /// A text for all transports and kinds of memory with one answer, supported ones first.
   private static List<String> answers(List<Ability> abilities) {
-    record Over(String transport, Answer answer) {}
-    record In(SequencedSet<String> memories, Answer answer) {}
-    var memories = new LinkedHashMap<Over, SequencedSet<String>>();
+    record ByTransport(String transport, Answer answer) {}
+    record ByMemory(SequencedSet<String> memories, Answer answer) {}
+    var memories = new LinkedHashMap<ByTransport, SequencedSet<String>>();
     for (var ability : abilities) {
       var answer =
           new Answer(
               ability.supported(), ability.engine(), ability.supported() ? "" : ability.reason());
       memories
-          .computeIfAbsent(new Over(ability.transport(), answer), _ -> new LinkedHashSet<>())
+          .computeIfAbsent(new ByTransport(ability.transport(), answer), _ -> new LinkedHashSet<>())
           .add(ability.memory());
     }
-    var transports = new LinkedHashMap<In, SequencedSet<String>>();
+    var transports = new LinkedHashMap<ByMemory, SequencedSet<String>>();
     memories.forEach(
-        (over, kinds) ->
+        (key, kinds) ->
             transports
-                .computeIfAbsent(new In(kinds, over.answer), _ -> new LinkedHashSet<>())
-                .add(over.transport));
+                .computeIfAbsent(new ByMemory(kinds, key.answer), _ -> new LinkedHashSet<>())
+                .add(key.transport));
     return transports.entrySet().stream()
         .sorted((a, b) -> Boolean.compare(b.getKey().answer.supported, a.getKey().answer.supported))
         .map(

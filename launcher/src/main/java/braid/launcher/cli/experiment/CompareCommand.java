@@ -23,8 +23,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/// `braid compare`: whether a second run is as fast as a first, study by study, and in what the two
-/// differ.
+/// `braid compare`: compares a second run with a first, study by study, and prints the differences
+/// of their surroundings.
 @Command(
     name = "compare",
     description =
@@ -157,10 +157,10 @@ public final class CompareCommand implements Callable<Integer> {
     return percent / PERCENT;
   }
 
-  /// The k-th study of a problem with the k-th of that problem in the other.
+  /// Pairs the k-th study of a problem with the k-th of that problem in the other run.
   private static List<Comparison> pair(Source a, Source b, double share) {
     if (a.studies().size() == 1 && b.studies().size() == 1) {
-      // says what it is that is not alike
+      // Throws with the difference.
       return List.of(Comparison.of(a.studies().getFirst(), b.studies().getFirst(), share));
     }
     var left = new ArrayList<>(b.studies());

@@ -15,7 +15,7 @@ import javax.xml.stream.XMLStreamException;
 import javax.xml.stream.XMLStreamWriter;
 
 /// A comparison as a JUnit XML file: a suite per study, a test case per configuration, which fails
-/// where that is slower. Undecided ones are skipped, or fail if that was asked for.
+/// if that is slower. Undecided ones are skipped, or fail with `--fail-on-undecided`.
 final class CompareJUnit {
   private static final double NANOS_PER_MILLI = 1e6;
   private static final double NANOS_PER_SECOND = 1e9;

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Optional;
 
 /// A comparison for programs: shares as numbers, times in nanoseconds. `compare` is raised if a
-/// field ever changes or goes.
+/// field changes or is removed.
 final class CompareJson {
   private static final int SHAPE = 1;
   private static final Gson GSON =

@@ -21,13 +21,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// What a run is told, beside what surrounds it.
+/// First fields of a manifest: command, notebook, parameters, limits, and the surroundings.
 public final class RunFacts {
   private static final String MEMORY = "BRAID_SYMMETRIC_MEMORY";
 
   private final JsonObject json = new JsonObject();
 
-  /// @param command the arguments of `braid`
+  /// @param command arguments of `braid`
   public RunFacts(List<String> command, Path directory) {
     var words = new JsonArray();
     command.forEach(words::add);
@@ -40,7 +40,7 @@ public final class RunFacts {
     return this;
   }
 
-  /// @param file where it was read, which says whose revision counts
+  /// @param file source file, whose repository has the revision
   public RunFacts notebook(Notebook notebook, Path file, Path output) {
     var path = file.toAbsolutePath().normalize();
     var about = new JsonObject();
@@ -55,13 +55,13 @@ public final class RunFacts {
     return this;
   }
 
-  /// Where there is no notebook to name.
+  /// Adds the revision of a folder, for a session without a notebook.
   public RunFacts git(Path directory) {
     json.add("git", GitState.of(directory, Optional.empty()));
     return this;
   }
 
-  /// @param environment the variables that matter
+  /// @param environment relevant variables
   private RunFacts session(SessionOptions options, Map<String, String> environment) {
     var session = new JsonObject();
     session.addProperty("ranks", options.ranks());
@@ -78,7 +78,7 @@ public final class RunFacts {
     return this;
   }
 
-  /// In seconds, as they were given.
+  /// Adds the limits in seconds, as the user wrote them.
   public RunFacts limits(Optional<String> total, Optional<String> cell) {
     var limits = new JsonObject();
     total.ifPresent(seconds -> limits.addProperty("timeout", seconds));
@@ -87,7 +87,7 @@ public final class RunFacts {
     return this;
   }
 
-  /// With all that surrounds a session that is started now.
+  /// Returns all facts, with the surroundings of a session that starts now.
   public JsonObject of(SessionOptions options, Env env) {
     var variables = env.thatMatter();
     return session(options, variables)
@@ -99,7 +99,7 @@ public final class RunFacts {
     return json;
   }
 
-  /// Of the cells' sources alone: outputs and parameters that were given change nothing.
+  /// Digest of the cells' sources; outputs and set parameters do not change it.
   public static String digest(Notebook notebook) {
     try {
       var digest = MessageDigest.getInstance("SHA-256");
@@ -115,7 +115,7 @@ public final class RunFacts {
     }
   }
 
-  /// The notebook without what earlier runs left in it.
+  /// Returns the notebook without outputs of earlier runs.
   public static String source(Notebook notebook) {
     var copy = Notebook.parse(notebook.toJson(), notebook.name());
     copy.cells().stream().filter(NotebookCell::isCode).forEach(NotebookCell::clearOutputs);

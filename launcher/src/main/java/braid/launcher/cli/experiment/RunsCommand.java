@@ -20,7 +20,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/// `braid runs`: what there is to rerun and to compare; of one of them, everything that is known.
+/// `braid runs`: lists stored runs, or prints the manifest of one.
 @Command(
     name = "runs",
     description = "Lists the runs that are kept under runs/, or shows the manifest of one.",
@@ -97,13 +97,13 @@ public final class RunsCommand implements Callable<Integer> {
         found(run));
   }
 
-  /// The result of its first study, without what qualifies it, or what else it measured.
+  /// Returns the result of the first study up to its interval, or the number of profiles.
   private static String found(Manifest run) {
     var studies = run.measured().stream().filter(Measured::isStudy).toList();
     if (studies.isEmpty()) {
       return run.data().isEmpty() ? "-" : RunSummary.counted(run.data().size(), "profile");
     }
-    // Up to the interval: the rest qualifies it.
+    // The interval and the remarks follow.
     var first = studies.getFirst().answer().split(" \\(|;", 2)[0];
     return studies.size() == 1 ? first : "%s (+%d more)".formatted(first, studies.size() - 1);
   }

@@ -5,8 +5,8 @@ import braid.launcher.experiment.Experiment;
 import braid.launcher.session.SessionOptions;
 import java.util.List;
 
-/// The manifest of a session in Jupyter. Jupyter tells its kernel no notebook and no parameters, so
-/// there is nothing to rerun; what was measured can be trusted and compared all the same.
+/// The manifest of a session in Jupyter. A kernel knows neither its notebook nor parameters, so the
+/// session cannot be rerun; its measurements can still be trusted and compared.
 public final class SessionManifest {
   private SessionManifest() {}
 

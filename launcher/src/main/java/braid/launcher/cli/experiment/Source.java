@@ -13,13 +13,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// One side of a comparison: a run with all studies it made, or one study alone.
+/// One side of a comparison: a run with all its studies, or a single study.
 ///
-/// @param manifest what is known of how it was measured; none of a study that no run made
+/// @param manifest manifest of the run; empty for a study without a run
 record Source(String id, Optional<Manifest> manifest, List<Study> studies) {
   private static final String STUDY = "study.json";
 
-  /// @throws BraidException where there is none of that name, or it has no study
+  /// @throws BraidException if nothing has that name, or it has no study
   static Source named(String name, Experiments experiments) {
     var folder =
         experiments

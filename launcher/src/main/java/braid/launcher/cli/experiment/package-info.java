@@ -1,4 +1,4 @@
-/// Commands on runs that are kept: which there are, and what two of them differ by.
+/// Commands on stored runs: list, delete, compare.
 @NullMarked
 package braid.launcher.cli.experiment;
 

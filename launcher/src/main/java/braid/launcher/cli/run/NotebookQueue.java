@@ -18,12 +18,12 @@ import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Runs notebooks one after the other, each on ranks of its own. One that fails keeps no other from
-/// running, unless that is asked for.
+/// Runs notebooks in order, each on ranks of its own. A failed notebook does not stop the next one,
+/// unless `--fail-fast` is set.
 public final class NotebookQueue {
-  /// What is done where all have ended, still before a signal may end the JVM.
+  /// Runs after the last notebook, before a signal may end the JVM.
   public interface Ending<T> {
-    /// Called before each notebook with what is to be said of all, should the process end in it.
+    /// Called before each notebook with the results to report if the process ends in it.
     default void unfinished(List<NotebookRun> runs) {}
 
     T of(List<NotebookRun> runs, List<Experiment> kept, SessionOptions options) throws IOException;
@@ -55,7 +55,7 @@ public final class NotebookQueue {
     this.err = err;
   }
 
-  /// Runs all. A signal ends the notebook that is running, and no other is begun.
+  /// Runs all notebooks. A signal ends the running one, and no other starts.
   public <T> T run(Ending<T> ending) throws IOException {
     return SignalledSession.inOrder(
         this::stop, this::endRanks, () -> ending.of(all(ending), List.copyOf(kept), options));
@@ -82,7 +82,7 @@ public final class NotebookQueue {
     return runs;
   }
 
-  /// The notebooks before, the one that is about to run, and the rest.
+  /// Results of the notebooks before, of the next one, and of the rest.
   private List<NotebookRun> unfinished(List<NotebookRun> before) {
     var all = new ArrayList<>(before);
     for (var input : inputs.subList(before.size(), inputs.size())) {
@@ -103,7 +103,7 @@ public final class NotebookQueue {
         .orElseGet(() -> NotebookRun.unchecked(input.notebook(), result));
   }
 
-  /// The result of a notebook that is not to be begun any more.
+  /// Result of a notebook that will not start.
   private Optional<RunResult> unstarted(RunInput input, List<NotebookRun> before) {
     var why = stopReason();
     if (why.isPresent()) {
@@ -133,7 +133,7 @@ public final class NotebookQueue {
       begin(recorded);
       return recorded.on(options);
     } catch (BraidException e) {
-      // ranks that cannot be started now may be startable for the next notebook
+      // Ranks that cannot start now may start for the next notebook.
       return notRun(input, ExitCode.USAGE, "not run: " + e.getMessage());
     }
   }
@@ -158,7 +158,7 @@ public final class NotebookQueue {
     }
   }
 
-  /// Not synchronized: whoever is about to begin a notebook may take a while.
+  /// Not synchronized: starting a notebook may take a while.
   private void endRanks() {
     var recorded = running;
     if (recorded != null) {

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 
-/// What can be set in a notebook, for `--help-notebook`: a line for each parameter.
+/// Parameters of a notebook for `--help-notebook`, one line each.
 public final class ParameterList {
   private ParameterList() {}
 

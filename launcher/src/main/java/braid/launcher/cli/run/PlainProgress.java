@@ -6,8 +6,8 @@ import java.io.PrintWriter;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
-/// Progress for a log: one line where a cell starts, one where it ends, and of long work in it one
-/// line every five seconds.
+/// Progress for a log: one line when a cell starts, one when it ends, and one every five seconds
+/// during long work.
 final class PlainProgress implements RunProgress {
   private static final long PAUSE_NANOS = TimeUnit.SECONDS.toNanos(5);
 

@@ -16,10 +16,10 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// A notebook's run with its manifest: written before the ranks start, ended however the run ends,
-/// and put into the output notebook too.
+/// A notebook's run with its manifest, which is written before the ranks start, completed however
+/// the run ends, and copied into the output notebook.
 final class RecordedRun {
-  /// The section of the notebook's metadata.
+  /// Section of the notebook's metadata.
   private static final String METADATA = "braid";
 
   private final RunInput input;
@@ -29,7 +29,7 @@ final class RecordedRun {
   private final AtomicBoolean stopped = new AtomicBoolean();
   private final AtomicReference<@Nullable Session> running = new AtomicReference<>();
 
-  /// @param err where it is said that a manifest could not be written; the run goes on without
+  /// @param err receives a note if the manifest cannot be written; the run continues
   RecordedRun(RunInput input, NotebookRunner runner, Experiment experiment, PrintWriter err) {
     this.input = input;
     this.runner = runner;
@@ -48,13 +48,13 @@ final class RecordedRun {
     }
   }
 
-  /// Ends it because of a signal, from another thread; does not wait for that.
+  /// Ends the run because of a signal, from another thread, without waiting.
   void stop(String reason) {
     stopped.set(true);
     runner.stop(reason);
   }
 
-  /// Ends the ranks, and with them the cell that runs.
+  /// Ends the ranks, and so the running cell.
   void endRanks() {
     SignalledSession.close(running.get());
   }
@@ -88,7 +88,7 @@ final class RecordedRun {
     return result;
   }
 
-  /// The runner has saved it; what is missing is how the run ended.
+  /// Saves the notebook again with the end of the run in its metadata.
   private void saveWithManifest() {
     try {
       notebook().write(input.output());

@@ -12,13 +12,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/// What a run's report says of where and how it ran.
+/// Facts for a run's report: machine, backend, command.
 public final class ReportFacts {
   private static final String PLAIN_WORD = "[\\w@%+=:,./-]+";
 
   private ReportFacts() {}
 
-  /// @param arguments of the `braid` command
+  /// @param arguments arguments of the `braid` command
   public static Facts of(List<String> arguments, SessionOptions options, RankCount machine) {
     var facts = new LinkedHashMap<String, String>();
     facts.put("ranks", Integer.toString(options.ranks()));

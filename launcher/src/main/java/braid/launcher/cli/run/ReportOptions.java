@@ -4,7 +4,7 @@ import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/// What is written of a run besides its notebooks.
+/// Options for the files of a run besides its notebooks.
 public final class ReportOptions {
   @Option(
       names = "--junit",
@@ -18,7 +18,7 @@ public final class ReportOptions {
       description = "Writes one HTML page with everything: environment, cells, charts, failures.")
   private @Nullable Path report;
 
-  /// Where they go, if that can be.
+  /// Returns the reports, after checking that they can be written.
   public RunReports of(RunInputs inputs) {
     return RunReports.to(junit, report, inputs);
   }

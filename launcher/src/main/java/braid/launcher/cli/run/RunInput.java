@@ -5,8 +5,8 @@ import braid.launcher.notebook.check.Recording;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/// A notebook to run: read, found in order, its parameters in it.
+/// A checked notebook with its parameters, ready to run.
 ///
-/// @param file where it was read
-/// @param recording what it is to be held to afterwards
+/// @param file source file
+/// @param recording recorded outputs to compare with afterwards
 public record RunInput(Notebook notebook, Path file, Path output, Optional<Recording> recording) {}

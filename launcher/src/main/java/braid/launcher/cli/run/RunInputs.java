@@ -16,10 +16,10 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// The notebooks of a run and where each is saved. Everything that can be wrong with any of them is
-/// found here, before the first one runs.
+/// Notebooks of a run and their output files. All mistakes in them are found here, before the first
+/// one runs.
 ///
-/// @param notes what the user should know
+/// @param notes remarks for the user
 public record RunInputs(List<RunInput> all, List<String> notes) {
   public RunInputs {
     all = List.copyOf(all);
@@ -27,9 +27,9 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
   }
 
   /// @param files at least one
-  /// @param output a file for one notebook, a directory for several; the current one by default
-  /// @param check whether each is to be held to its recorded outputs
-  /// @throws BraidException where a file, a parameter or a place to save is wrong
+  /// @param output file for one notebook, directory for several; by default the current directory
+  /// @param check true to compare each with its recorded outputs
+  /// @throws BraidException if a file, a parameter or an output file is wrong
   public static RunInputs of(
       List<Path> files, @Nullable Path output, Parameters parameters, boolean check) {
     var notebooks = files.stream().map(RunInputs::read).toList();
@@ -48,9 +48,9 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
     return new RunInputs(inputs, notes);
   }
 
-  /// A notebook that is run again, its parameters in it.
+  /// Returns a notebook that is rerun, with its parameters.
   ///
-  /// @param original the file that it once was
+  /// @param original file of the first run
   public static RunInputs again(Notebook notebook, Path original, @Nullable Path output) {
     var saved = outputs(List.of(original), output).getFirst();
     return new RunInputs(

@@ -20,7 +20,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
-/// The files that are written of a run, however it ended.
+/// Report files of a run, written however it ends.
 public final class RunReports {
   private final Optional<Path> junit;
   private final Optional<Path> html;
@@ -31,7 +31,7 @@ public final class RunReports {
     this.html = html;
   }
 
-  /// @throws BraidException where one cannot be written, or would replace another file of the run
+  /// @throws BraidException if one cannot be written, or would replace another file of the run
   public static RunReports to(@Nullable Path junit, @Nullable Path html, RunInputs inputs) {
     var taken = new LinkedHashMap<Path, String>();
     for (var input : inputs.all()) {
@@ -63,17 +63,17 @@ public final class RunReports {
     void to(Path file) throws IOException;
   }
 
-  /// Writes all of them that can be, and says of the others why not.
+  /// Writes all reports that it can, and prints why the others failed.
   ///
-  /// @return whether all are written
+  /// @return true if all are written
   private boolean write(List<NotebookRun> runs, Facts facts, PrintWriter err) {
     boolean first = write("junit", junit, file -> JUnitReport.write(runs, file), err);
     boolean second = write("report", html, file -> HtmlReport.write(runs, facts, file), err);
     return first && second;
   }
 
-  /// Puts into regular files that the run did not finish. Errors wait for the end of the run, which
-  /// writes again.
+  /// Writes reports of an unfinished run into regular files. Errors are reported at the end, when
+  /// the files are written again.
   private void writeUnfinished(List<NotebookRun> runs, Facts facts) {
     writeUnfinished(junit, file -> JUnitReport.write(runs, file));
     writeUnfinished(html, file -> HtmlReport.write(runs, facts, file));
@@ -84,7 +84,7 @@ public final class RunReports {
       try {
         writing.to(file.get());
       } catch (IOException e) {
-        // the end says so
+        // Reported at the end.
       }
     }
   }
@@ -106,7 +106,7 @@ public final class RunReports {
     }
   }
 
-  /// What is written and said of all that was run; gives the exit code.
+  /// Returns the action at the end of all notebooks: writes, prints, and returns the exit code.
   public NotebookQueue.Ending<Integer> ending(Facts facts, PrintWriter out, PrintWriter err) {
     return new NotebookQueue.Ending<>() {
       @Override
@@ -124,7 +124,7 @@ public final class RunReports {
     };
   }
 
-  /// What was written, by the name of its option.
+  /// Returns the files that were written, by the names of their options.
   SequencedMap<String, Path> written() {
     return written;
   }

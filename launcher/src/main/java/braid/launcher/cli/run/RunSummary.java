@@ -14,9 +14,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// How a run and its cells are put in words.
+/// The results of a run and its cells as text.
 public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
-  /// A line for each notebook and where it is saved, the total, and what else was written.
+  /// Prints a line for each notebook and its output file, the total, and the other files.
   void print(PrintWriter out, RunReports reports, List<Experiment> kept) {
     for (var run : runs) {
       out.println(line(run, options.ranks()));
@@ -33,7 +33,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     out.flush();
   }
 
-  /// The results of its studies, and the folder that holds every measurement.
+  /// Prints the results of its studies, and the folder with all measurements.
   private static void print(PrintWriter out, Experiment run) {
     var measured = run.manifest().measured();
     var studies = measured.stream().filter(Measured::isStudy).toList();
@@ -51,7 +51,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
             + (held.isEmpty() ? "" : " (" + String.join(", ", held) + ")"));
   }
 
-  /// For example "3 notebooks: 2 in order, 1 failed; 17 cells in 41.2 s".
+  /// Returns, for example, "3 notebooks: 2 in order, 1 failed; 17 cells in 41.2 s".
   private String total() {
     long order = runs.stream().filter(r -> r.wasRun() && r.exitCode() == ExitCode.OK).count();
     long failed = runs.stream().filter(r -> r.wasRun() && r.exitCode() != ExitCode.OK).count();
@@ -93,7 +93,8 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
             : ", " + counted(run.differences().size(), "difference") + " from its record");
   }
 
-  /// For example "tune.ipynb: 3 of 9 cells ran on 4 ranks in 1.2 s, cell 3 failed, 6 not run".
+  /// Returns, for example, "tune.ipynb: 3 of 9 cells ran on 4 ranks in 1.2 s, cell 3 failed, 6 not
+  /// run".
   static String line(RunResult result, int ranks) {
     long all = result.cells().size() - result.count(Status.SKIPPED);
     long ran = all - result.count(Status.PENDING);
@@ -115,7 +116,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     return String.join(", ", parts);
   }
 
-  /// What a failed cell printed, and why it failed.
+  /// Returns the output and the error of a failed cell.
   static List<String> failure(CellResult cell) {
     var lines = new ArrayList<String>();
     lines.add("braid: " + cell.name() + " failed: " + cell.firstLine());
@@ -133,7 +134,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     return count + " " + (count == 1 ? one : several);
   }
 
-  /// For example "41.2 s" or "2:05 min".
+  /// Returns, for example, "41.2 s" or "2:05 min".
   public static String time(Duration duration) {
     double seconds = duration.toNanos() / 1e9;
     return seconds < 60

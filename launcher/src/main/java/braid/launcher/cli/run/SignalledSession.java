@@ -13,33 +13,33 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// A session that ends in order where a signal ends the command. Ctrl-C and SIGTERM end the JVM by
-/// its shutdown hooks: one of them has the work stopped and what it has saved, and the ranks ended
-/// first. The exit code is then the signal's. Where something else ends the JVM, a cell for
-/// instance, nothing is waited for: [ProcessExit] has the code.
+/// A session that ends in order when a signal ends the command. Ctrl-C and SIGTERM run the JVM's
+/// shutdown hooks. One of them first stops the work, lets it save its results, and ends the ranks;
+/// the exit code is then the signal's. If something else ends the JVM, such as a cell, the hook
+/// waits for nothing, and [ProcessExit] has the code.
 public final class SignalledSession {
-  /// How long that may take: an interrupt that is not heeded, and what follows it.
+  /// Longest time for that: an interrupt that is ignored, and ending the ranks after it.
   private static final Duration STOP_PATIENCE = Duration.ofSeconds(25);
 
-  /// The JVM's own exit codes on these signals.
+  /// The JVM's exit codes for these signals.
   private static final int HUNG_UP = 129;
 
   private static final int INTERRUPTED = 130;
   private static final int TERMINATED = 143;
 
-  /// What is done on the session.
+  /// Work on the session.
   public interface Work<T> {
     T on(Session session) throws IOException;
   }
 
-  /// What is to be ended in order.
+  /// Work that ends in order.
   interface Ordered<T> {
     T done() throws IOException;
   }
 
   private SignalledSession() {}
 
-  /// @param stop asks the work to end, with the reason; it does not wait for that
+  /// @param stop requests the end of the work, with the reason, without waiting
   public static <T> T run(SessionOptions options, Consumer<String> stop, Work<T> work)
       throws IOException {
     var running = new AtomicReference<@Nullable Session>();
@@ -60,9 +60,9 @@ public final class SignalledSession {
     }
   }
 
-  /// Work that starts its own sessions: a signal asks it to stop, and the JVM waits for its end.
+  /// Runs work that starts its own sessions. A signal requests its end, and the JVM waits for it.
   ///
-  /// @param atOnce ends the ranks there are, if there are any
+  /// @param atOnce ends the ranks, if any
   static <T> T inOrder(Consumer<String> stop, Runnable atOnce, Ordered<T> work) throws IOException {
     var ended = new CountDownLatch(1);
     var signals = new AtomicInteger();
@@ -86,8 +86,8 @@ public final class SignalledSession {
     }
   }
 
-  /// The first Ctrl-C has the work end in order. The next does not wait until a cell heeds that: it
-  /// ends the ranks, and with them the cell, which is saved as it is.
+  /// The first Ctrl-C ends the work in order. The next one ends the ranks, and so the cell, whose
+  /// outputs so far are saved.
   private static void interrupted(int times, Runnable atOnce) {
     if (times == 1) {
       System.err.println("braid: interrupted; ending in order (again: ends the ranks at once)");
@@ -104,7 +104,7 @@ public final class SignalledSession {
     }
   }
 
-  /// On a thread of its own: an exit waits for the hooks, and the next signal must be heard.
+  /// Runs on its own thread: an exit waits for the hooks, and the next signal must be handled.
   private static void exit(int code) {
     ProcessExit.code(code);
     Thread.ofPlatform().daemon().name("exit").start(() -> System.exit(code));
@@ -114,7 +114,7 @@ public final class SignalledSession {
     try {
       Runtime.getRuntime().removeShutdownHook(hook);
     } catch (IllegalStateException e) {
-      // the JVM is ending, by the signal that the hook answers
+      // The JVM is ending by the signal that the hook handles.
     }
   }
 

@@ -8,8 +8,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 
-/// The terminal that the command was started on, if stderr goes to one. `System.console()` does not
-/// say that: it asks about stdin and stdout.
+/// The terminal of the command, if stderr goes to one. `System.console()` only tests stdin and
+/// stdout.
 final class Terminal {
   private static final long STTY_PATIENCE_SECONDS = 1;
 

@@ -8,8 +8,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
-/// Progress for a terminal: one line that is written over, with a bar; its clock ticks while a long
-/// cell says nothing. A failure stays on the screen.
+/// Progress for a terminal: one line that is overwritten, with a bar and a running clock. A failure
+/// stays on the screen.
 final class TerminalProgress implements RunProgress {
   private static final int BAR_COLUMNS = 20;
   private static final long TICK_MILLIS = 250;
@@ -46,7 +46,7 @@ final class TerminalProgress implements RunProgress {
     draw();
   }
 
-  /// Drawn at the next tick.
+  /// Shows the line at the next tick.
   @Override
   public synchronized void cellProgressed(String line) {
     running = line;
@@ -71,7 +71,7 @@ final class TerminalProgress implements RunProgress {
     }
   }
 
-  /// What is running gets the columns that the rest leaves.
+  /// Returns the line; the running code gets the remaining columns.
   synchronized String line(Duration elapsed) {
     if (cells == 0) {
       return running;

@@ -1,4 +1,4 @@
-/// How `braid run` goes through its notebooks, and what it says of them.
+/// `braid run`: runs notebooks, shows progress, prints results and writes reports.
 @NullMarked
 package braid.launcher.cli.run;
 

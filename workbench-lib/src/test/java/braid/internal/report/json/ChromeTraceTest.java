@@ -34,7 +34,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;
 
-/// What the trace event format's document asks for, and that nothing measured is lost on the way.
+/// The trace has the form that its format demands, and holds everything measured.
 class ChromeTraceTest {
   private static final ProfileSet SET = new SyntheticReduction(3, 2, 4, 2, 12_345, 6_789).set();
 
