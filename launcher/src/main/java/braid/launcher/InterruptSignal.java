@@ -5,9 +5,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.InvocationTargetException;
 
-/// Handlers of SIGINT and other signals that would end the JVM. Ctrl-C on a terminal sends SIGINT
-/// to every process there, including ranks. The JDK's only signal API is looked up by name, because
-/// javac warns of any use of it.
+/// Installs handlers for SIGINT and other signals that would end the JVM. Ctrl-C in a terminal
+/// sends SIGINT to all its foreground processes, including the ranks. The JDK's only signal API,
+/// `sun.misc.Signal`, is looked up by reflection, because javac warns of any direct use.
 public final class InterruptSignal {
   private InterruptSignal() {}
 

@@ -7,7 +7,7 @@ import java.util.TreeMap;
 public final class Nearest {
   private Nearest() {}
 
-  /// Returns the name with the smallest edit distance; of several the first.
+  /// Returns the name with the smallest edit distance; the first one if several are equally close.
   ///
   /// @param names at least one
   public static String to(String mistyped, Collection<String> names) {
@@ -16,8 +16,8 @@ public final class Nearest {
     return byDistance.firstEntry().getValue();
   }
 
-  /// Edit distance. `row[j]` is the distance of the processed part of `a` from the first `j`
-  /// letters of `b`.
+  /// Returns the edit distance. `row[j]` is the distance between the processed part of `a` and the
+  /// first `j` letters of `b`.
   private static int distance(String a, String b) {
     var row = new int[b.length() + 1];
     for (int j = 0; j <= b.length(); j++) {

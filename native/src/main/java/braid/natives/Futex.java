@@ -10,9 +10,9 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
-/// Sleeps on a 32-bit word of shared memory until another process changes it. The shared futex
-/// operations are used: the kernel identifies a word by file and offset, so each process may map
-/// the file at any address.
+/// Sleeps on a 32-bit word of shared memory until another process changes it. Uses the
+/// process-shared futex operations: the kernel identifies a word by file and offset, so each
+/// process may map the file at any address.
 public final class Futex {
   private static final long SYS_FUTEX = syscallNumber();
   private static final int FUTEX_WAIT = 0;

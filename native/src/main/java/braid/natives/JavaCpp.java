@@ -8,18 +8,19 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Objects;
 
-/// Settings of JavaCPP, made before the first of its classes is loaded.
+/// Sets JavaCPP's system properties. Must run before any JavaCPP class is loaded.
 public final class JavaCpp {
   private static final String PREFIX = "org.bytedeco.javacpp.";
   private static final String CACHE = PREFIX + "cachedir";
 
   private JavaCpp() {}
 
-  /// Removes JavaCPP's memory limits: they count the whole process, and a process with a GPU maps
-  /// and pins gigabytes outside Java's heap. Sets the folder for unpacked native libraries to one
-  /// that no other user can write. Properties that are already set stay.
+  /// Removes JavaCPP's memory limits: they apply to the whole process, and a process with a GPU
+  /// maps and pins gigabytes outside the Java heap. If the user's home is not writable, sets the
+  /// folder for unpacked native libraries to one that no other user can write. Keeps properties
+  /// that are already set.
   ///
-  /// @throws UnsatisfiedLinkError if there is no such folder, in one line for users
+  /// @throws UnsatisfiedLinkError with a one-line message for users, if there is no such folder
   public static void prepare() {
     for (String limit : new String[] {"maxbytes", "maxphysicalbytes"}) {
       if (System.getProperty(PREFIX + limit) == null) {
@@ -44,8 +45,8 @@ public final class JavaCpp {
   }
 
   /// Returns a folder in `parent` that only this user can write, although every user can write
-  /// `parent`. JavaCPP's own choice is a predictable name that another user could create first,
-  /// with libraries in it.
+  /// `parent`. JavaCPP's own choice has a predictable name: another user could create that folder
+  /// first and put libraries into it.
   static Path ownFolder(Path parent) {
     try {
       var user = Objects.requireNonNull(Files.getAttribute(Path.of("/proc/self"), "unix:uid"));

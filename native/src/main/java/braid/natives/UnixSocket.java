@@ -12,10 +12,10 @@ import java.lang.invoke.VarHandle;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
-/// Linux socket calls that pass file descriptors, which Java's own sockets cannot. All sockets are
-/// local, non-blocking and closed on exec.
+/// Linux socket calls that pass file descriptors, which Java's own sockets cannot do. All sockets
+/// are local, non-blocking and closed on exec.
 final class UnixSocket {
-  /// Most connections that may wait for one mailbox: far more than the ranks of one machine.
+  /// Maximum number of connections that wait for one mailbox: far more than one machine has ranks.
   static final int BACKLOG = 1024;
 
   private static final int EAGAIN = 11;
@@ -66,7 +66,7 @@ final class UnixSocket {
 
   private UnixSocket() {}
 
-  /// Listens at an abstract address, which has no file and ends with the socket.
+  /// Listens at an abstract address. It has no file and disappears when the socket is closed.
   static int listenAt(String name) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
@@ -89,7 +89,7 @@ final class UnixSocket {
     }
   }
 
-  /// Connects at once or fails. The listener need not be in `accept`.
+  /// Connects or fails immediately, without blocking. The listener need not be in `accept`.
   static int connectTo(String name) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
@@ -121,7 +121,7 @@ final class UnixSocket {
     };
   }
 
-  /// Returns a connection that waits at the listening socket, or -1 if none waits.
+  /// Accepts a pending connection of the listening socket. Returns -1 if none is pending.
   static int accept(int listening, String name) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
@@ -206,8 +206,8 @@ final class UnixSocket {
     }
   }
 
-  /// Returns true if the process at the other end belongs to this process's user. Any user may
-  /// listen at or connect to an abstract address.
+  /// Returns true if the process at the other end runs as the same user as this process. Abstract
+  /// addresses have no permissions: any user may listen at one or connect to it.
   static boolean isOurs(int socket, String name) {
     try (var arena = Arena.ofConfined()) {
       var state = arena.allocate(ERRNO_STATE);
@@ -245,7 +245,7 @@ final class UnixSocket {
               + "' has "
               + bytes.length);
     }
-    // A leading zero byte makes the name abstract; the length ends it.
+    // A leading zero byte makes the name abstract; the address length, not a zero byte, ends it.
     var address = arena.allocate(PATH_OFFSET + 1 + bytes.length, Short.BYTES);
     address.set(ValueLayout.JAVA_SHORT, 0, AF_UNIX);
     MemorySegment.copy(bytes, 0, address, ValueLayout.JAVA_BYTE, PATH_OFFSET + 1, bytes.length);

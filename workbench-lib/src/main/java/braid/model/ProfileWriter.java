@@ -8,8 +8,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Writes a profile as JSON. A span is a row of nine integers, with stage, stream and engine as
-/// indices into lists of names: a profile of ten thousand spans stays under a megabyte.
+/// Writes a profile as JSON. Each span is a row of nine integers, in which stage, stream and engine
+/// are indices into lists of names. So a profile of ten thousand spans stays under a megabyte.
 final class ProfileWriter {
   private ProfileWriter() {}
 

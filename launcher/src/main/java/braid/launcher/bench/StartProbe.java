@@ -13,8 +13,9 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// The process timed by `braid bench front`: prints `ready` when the ranks are, `first` with the
-/// first cell's result, and then idles until its input ends, so that its memory can be read.
+/// The process timed by `braid bench front`. Prints `ready` when the ranks are ready, and `first`
+/// with the first cell's result. Then idles until stdin is closed, so that its memory use can be
+/// measured.
 @Command(
     name = "start-probe",
     hidden = true,

@@ -18,10 +18,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/// A child process whose start and output lines are timed by this JVM's clock. It must end when its
-/// input ends; otherwise it and its descendants are killed.
+/// A child process whose start and output lines are timed by this JVM's clock. It must exit when
+/// its stdin is closed; otherwise it and its descendants are killed.
 final class TimedChild implements AutoCloseable {
-  /// An output line and its time after the start.
+  /// An output line and its time, counted from the start of the process.
   record Line(String line, Duration after) {
     double seconds() {
       return after.toNanos() / 1e9;
@@ -37,7 +37,7 @@ final class TimedChild implements AutoCloseable {
   private final Process process;
   private final LinkedBlockingQueue<Optional<Line>> output = new LinkedBlockingQueue<>();
 
-  /// Starts the process. `patience` is the longest silence, and the longest time to end.
+  /// Starts the process. `patience` limits the time between two output lines, and the time to exit.
   TimedChild(
       String name,
       List<String> command,
@@ -69,7 +69,7 @@ final class TimedChild implements AutoCloseable {
     }
   }
 
-  /// Returns the next line; the error if there is none includes the child's stderr.
+  /// Returns the next line. If there is none, the error has the last lines of the child's stderr.
   Line next() throws InterruptedException {
     var next = output.poll(patience.toNanos(), TimeUnit.NANOSECONDS);
     if (next == null) {
@@ -116,7 +116,7 @@ final class TimedChild implements AutoCloseable {
       process.getOutputStream().close();
       process.waitFor(patience.toNanos(), TimeUnit.NANOSECONDS);
     } catch (IOException e) {
-      process.destroyForcibly(); // its input is closed, so it cannot be asked to end
+      process.destroyForcibly(); // closing stdin failed, so it may never exit by itself
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     } finally {

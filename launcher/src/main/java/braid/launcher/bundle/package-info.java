@@ -1,4 +1,4 @@
-/// Packs Braid into one archive that runs without Java, network and Maven.
+/// Packs Braid into one archive that runs on a host without Java, Maven or network.
 @NullMarked
 package braid.launcher.bundle;
 

@@ -39,7 +39,7 @@ import org.jspecify.annotations.Nullable;
 public final class Session implements AutoCloseable {
   private static final Duration DELIVERY = Duration.ofMillis(50);
 
-  /// Number of statements that take some twenty seconds to compile.
+  /// Number of statements in a cell from which a note warns: they take about 20 s to compile.
   private static final int MANY_STATEMENTS = 1_000;
 
   private final SessionOptions options;
@@ -124,7 +124,7 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /// Returns the ranks that were ended because they did not answer when a cell had to end.
+  /// Returns the deaths of ranks that were killed because they were frozen when a cell had to end.
   private List<Death> frozen() {
     return ranks().all().stream()
         .filter(rank -> rank.endedFrozen())
@@ -132,7 +132,7 @@ public final class Session implements AutoCloseable {
         .toList();
   }
 
-  /// Restarts after ranks were ended by the user's second interrupt.
+  /// Restarts all ranks after the user's second interrupt killed some. Returns the cell's failure.
   private CellFailure restartAfterInsisting(Cell cell, Optional<CellFailure> failure) {
     var dead =
         ranks().all().stream()
@@ -181,7 +181,7 @@ public final class Session implements AutoCloseable {
       }
       for (var piece : pieces) {
         if (interrupted) {
-          // Work that earlier pieces enqueued must not run into the next measurement.
+          // Work that earlier pieces enqueued must not overlap the next measurement.
           resume();
           throw new CellFailed(FailureReport.interrupted(cell));
         }
@@ -201,7 +201,7 @@ public final class Session implements AutoCloseable {
     } catch (MagicError e) {
       throw new CellFailed(e.failure());
     } finally {
-      // Magics need no rank; a frozen one must not block them.
+      // Magics need no rank, so a frozen rank must not block a cell that has only magics.
       if (ran) {
         drain();
       }
@@ -236,7 +236,7 @@ public final class Session implements AutoCloseable {
     try {
       return cluster.compiler().eval(source);
     } catch (IllegalStateException e) {
-      // JShell has ended because a rank has, whether the front has noticed it or not.
+      // JShell has ended because a rank died; the front may not have noticed the death yet.
       var deadRank = cluster.fanOut().deadRank();
       if (deadRank.isPresent()) {
         throw new CellFailed(FailureReport.dead(deadRank.get()));
@@ -245,7 +245,7 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /// Evaluates the outcome of one snippet.
+  /// Returns the result of a snippet that has run; throws if it failed or was interrupted.
   private Optional<MimeBundle> resultOf(
       SnippetEvent event, Piece.Java piece, Cell cell, CellRun run) throws CellFailed {
     var error = cluster.compiler().errors(cell, piece, event);
@@ -273,7 +273,7 @@ public final class Session implements AutoCloseable {
       throw new CellFailed(report);
     }
     if (cluster.fanOut().needsResume()) {
-      // Its waits were released, not completed.
+      // No rank failed, but waits were released instead of completed.
       resume();
       throw new CellFailed(
           frozen().isEmpty()
@@ -351,8 +351,8 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /// Interrupts the running cell on every rank, from another thread. Without a running cell, or the
-  /// second time, it has no effect.
+  /// Interrupts the running cell on every rank; called from another thread. Has no effect if no
+  /// cell is running or if the cell has been interrupted already.
   public void interrupt() {
     if (oneCell.isLocked()) {
       interrupted = true;
@@ -362,8 +362,8 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /// Ends the running cell after an ineffective interrupt: ranks that do not stop within a moment
-  /// are ended and new ones started, which the cell's failure reports.
+  /// Ends a cell that is still running after an interrupt: kills the ranks that do not stop within
+  /// a grace period and, if any was killed, restarts all ranks. The cell's failure reports this.
   public void insist() {
     if (oneCell.isLocked()) {
       interrupted = true;
@@ -392,7 +392,8 @@ public final class Session implements AutoCloseable {
       cluster.close();
       cluster = RankCluster.start(options, this::onRankEvent);
       outputNanos = 0;
-      // The old compiler's classes are promoted, and would stay until the heap is full.
+      // The old compiler's classes are in the old generation, where they would stay until the heap
+      // is full.
       System.gc();
     } finally {
       oneCell.unlock();
@@ -421,7 +422,8 @@ public final class Session implements AutoCloseable {
     return mode;
   }
 
-  /// Sets the output mode, also for the rest of this cell; earlier output keeps the old mode.
+  /// Sets the output mode for the rest of this cell and for later cells. Earlier output of this
+  /// cell keeps the old mode.
   void output(OutputMode next, CellRun run) {
     drain();
     run.mode(next);
@@ -432,7 +434,7 @@ public final class Session implements AutoCloseable {
     return limit;
   }
 
-  /// Sets the output limit, also for the rest of this cell.
+  /// Sets the output limit for the rest of this cell and for later cells.
   void limit(OutputLimit next, CellRun run) {
     run.limit(next);
     limit = next;
@@ -454,7 +456,7 @@ public final class Session implements AutoCloseable {
     return cluster.compiler();
   }
 
-  /// Backend of the ranks, with its reason.
+  /// Returns the ranks' backend, and why it was chosen.
   BackendChoice backend() {
     return options.backend();
   }

@@ -11,15 +11,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/// All kernels, loaded on one GPU, with one launch method each. If callers choose the grid, it is
-/// the parameter `blocks`; otherwise it is as large as useful. Empty work is not launched.
+/// All kernels, loaded on one GPU, with one launch method each. A parameter `blocks` sets the grid
+/// size; methods without it use as many blocks as are useful. Nothing is launched for empty work.
 public final class Kernels implements AutoCloseable {
   private static final String PREFIX = "braid_";
   private static final int THREADS = 256;
   private static final int COPY_THREADS = 512;
   private static final int TMA_THREADS = 32;
 
-  /// Bytes per stage of a block of `braid_copy_tma`, and the shared memory of all its stages.
+  /// Bytes per stage in a block of `braid_copy_tma`, which has four stages in shared memory.
   private static final int TMA_CHUNK_BYTES = 16384;
 
   private static final int TMA_SHARED_BYTES = 4 * TMA_CHUNK_BYTES;
@@ -61,7 +61,7 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Loads the kernels, compiled or from the cache folder.
+  /// Loads the kernels from the cache folder; compiles them if they are not there.
   public static Kernels load(Gpu gpu, Path cacheFolder) {
     var compiler = KernelCompiler.open(Libraries.require(Libraries.Library.NVRTC).path());
     var image =
@@ -98,7 +98,7 @@ public final class Kernels implements AutoCloseable {
     return kernel;
   }
 
-  /// Returns true if this GPU has bulk copies.
+  /// Returns true if this GPU supports TMA bulk copies.
   public boolean hasTma() {
     return tma;
   }
@@ -108,7 +108,7 @@ public final class Kernels implements AutoCloseable {
     return mostBlocks;
   }
 
-  /// Copies bytes of any alignment, also from and to peers.
+  /// Copies bytes of any alignment. Either address may be in a peer's memory.
   public void copy(GpuStream on, int blocks, long to, long from, long bytes) {
     if (bytes > 0) {
       kernel("copy").launch(on, blocks, COPY_THREADS, 0, to, from, bytes);
@@ -125,8 +125,8 @@ public final class Kernels implements AutoCloseable {
     return (int) Math.min(blocks, (bytes + TMA_CHUNK_BYTES - 1) / TMA_CHUNK_BYTES);
   }
 
-  /// Copies by bulk copies, which leave registers and threads of the multiprocessors free and use
-  /// 64 KiB of shared memory per block. `blocks` is a maximum.
+  /// Copies with TMA bulk copies. They leave the multiprocessors' registers and threads to other
+  /// kernels, but use 64 KiB of shared memory per block. `blocks` is a maximum.
   public void copyTma(GpuStream on, int blocks, long to, long from, long bytes) {
     if (!fitsTma(to, from, bytes)) {
       throw new IllegalArgumentException(
@@ -139,13 +139,13 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Packs rows that begin a pitch apart.
+  /// Copies rows that begin `fromPitch` bytes apart into contiguous memory.
   public void pack(
       GpuStream on, int blocks, long to, long from, long fromPitch, long rowBytes, long rows) {
     copyRows(on, blocks, to, rowBytes, from, fromPitch, rowBytes, rows);
   }
 
-  /// Copies rows from one pitch to another.
+  /// Copies rows that begin `fromPitch` bytes apart to rows that begin `toPitch` bytes apart.
   public void copyRows(
       GpuStream on,
       int blocks,
@@ -166,7 +166,7 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Adds parts. Use [#fullGrid] blocks if nothing else runs.
+  /// Adds parts element by element. Use [#fullGrid] blocks if no other kernel runs beside it.
   public void reduce(GpuStream on, int blocks, ReduceArguments arguments) {
     if (arguments.count() > 0) {
       kernel(arguments.kernel()).launch(on, blocks, THREADS, 0, arguments.bytes());
@@ -179,16 +179,16 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Fills with [Integers]: element i with the integer at index i.
+  /// Sets element i to [Integers#at] index i, a pseudo-random small integer.
   public void fillIntegers(GpuStream on, long to, long count, ElementType type, long seed) {
     if (count > 0) {
       kernel("fill_integers").launch(on, grid(count), THREADS, 0, to, count, type.code(), seed);
     }
   }
 
-  /// Raises the fp32 number at `result` to the largest absolute value, infinity for a NaN, and
-  /// clears the 32-bit word after it if any value is not an integer. The caller initializes them to
-  /// 0 and 1.
+  /// Raises the fp32 number at `result` to the largest absolute value; a NaN counts as infinity.
+  /// Clears the 32-bit word after it if any value is not an integer. The caller initializes both,
+  /// to 0 and 1.
   public void range(GpuStream on, long from, long count, ElementType type, long result) {
     if (count > 0) {
       kernel("range").launch(on, grid(count), THREADS, 0, from, count, type.code(), result);
@@ -197,7 +197,7 @@ public final class Kernels implements AutoCloseable {
 
   /// Counts values of `got` that differ from the expected value, rounded to `got`'s type, by more
   /// than `atol` + `rtol` × |expected|. NaN equals NaN. Two 64-bit words at `result` receive the
-  /// first index and the count; the caller initializes them to -1 and 0.
+  /// index of the first such value and the count; the caller initializes them to -1 and 0.
   public void compare(
       GpuStream on,
       long expected,
@@ -226,7 +226,7 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Writes absolute values, in their own type.
+  /// Writes the absolute values of elements, in the elements' type.
   public void sizes(GpuStream on, long to, long from, long count, ElementType type) {
     if (count > 0) {
       kernel("sizes").launch(on, grid(count), THREADS, 0, to, from, count, type.code());
@@ -234,8 +234,9 @@ public final class Kernels implements AutoCloseable {
   }
 
   /// Widens intervals: lowers the fp32 numbers at `low` and raises those at `high` by `share` ×
-  /// size + `least`, except where the size is at most `exact`. Infinities and NaN stay. With
-  /// `overflows`, an infinite size widens the interval to everything.
+  /// size + `least`, where size is the number of the same index at `sizes`. Skips elements whose
+  /// size is at most `exact`, and bounds that are infinite or NaN. With `overflows`, the
+  /// interval becomes unbounded if that sum is infinite.
   public void widen(
       GpuStream on,
       long low,
@@ -264,14 +265,16 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Compares `got` with intervals around the expected values. At `result`, a 64-bit word receives
-  /// the first index outside its interval, an fp64 number the sum of squared errors beyond `got`'s
-  /// rounding, and another the sum of squared interval radii; the caller initializes them to -1, 0
-  /// and 0.
+  /// Compares `got` with intervals around the expected values. Three numbers at `result`,
+  /// initialized by the caller to -1, 0 and 0, receive:
+  ///
+  /// - a 64-bit word: the index of the first value outside its interval;
+  /// - an fp64 number: the sum of squared errors, without the part due to rounding to `got`'s type;
+  /// - an fp64 number: the sum of squared interval radii.
   ///
   /// @param type type of expected values and interval ends
-  /// @param activated true if GELU of the values was stored
-  /// @param outScale factor of the stored values
+  /// @param activated true if `got` is the GELU of the values
+  /// @param outScale factor by which values were multiplied before they were stored in `got`
   public void judge(
       GpuStream on,
       long expected,
@@ -304,7 +307,7 @@ public final class Kernels implements AutoCloseable {
     }
   }
 
-  /// Transposes bytes: rows × columns with rows `stride` apart become columns × rows without gaps.
+  /// Transposes a matrix of bytes. Its rows begin `stride` bytes apart; the result is contiguous.
   public void transpose(GpuStream on, long to, long from, long stride, long rows, long columns) {
     if (rows > 0 && columns > 0) {
       kernel("transpose")
@@ -346,7 +349,7 @@ public final class Kernels implements AutoCloseable {
     return (int) Math.min(mostBlocks, (count + THREADS - 1) / THREADS);
   }
 
-  /// Unloads the kernels; none may still run.
+  /// Unloads the kernels. No kernel may still be running.
   @Override
   public void close() {
     module.close();

@@ -11,8 +11,8 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import org.bytedeco.javacpp.Loader;
 
-/// Libraries in the presets' redist jar, if it is on the class path. They are unpacked into
-/// JavaCPP's cache only if nothing newer is found.
+/// Finds copies of NVIDIA's libraries in the redist jar of JavaCPP's CUDA presets, if the jar is on
+/// the class path. A copy is unpacked into JavaCPP's cache only if no newer one is found elsewhere.
 final class RedistJar {
   private static final Pattern JAR = Pattern.compile(".*/cuda-redist-(\\d+(?:\\.\\d+)*)-.*");
 
@@ -70,7 +70,8 @@ final class RedistJar {
     return urls;
   }
 
-  /// Version of the jar's name, for libraries with the toolkit's numbering.
+  /// Returns the version in the jar's name, which is the CUDA toolkit's. Empty for libraries with
+  /// version numbers of their own.
   private static Optional<Version> version(Library which, URL url) {
     return switch (which) {
       case CUDA_RUNTIME, NVRTC, CUPTI -> {

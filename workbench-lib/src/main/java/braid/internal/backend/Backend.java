@@ -30,14 +30,14 @@ public interface Backend extends SymmetricMemory.Allocator {
   /// Default timing of iterations.
   Timing timing();
 
-  /// Speed of the links for tables, or their name.
+  /// Link between the ranks, as tables show it: bandwidth and latency if simulated, else its name.
   String link();
 
-  /// Simulates the link from the next copy on. Throws where links are real.
+  /// Simulates this link, beginning with the next copy. Throws if the backend's links are real.
   void playLink(Link link);
 
-  /// Returns the kind that is allocated for the requested one. Throws with the reason if an
-  /// explicit kind is not available.
+  /// Returns the kind to allocate for the requested one: `AUTO` becomes an available kind. Throws,
+  /// with the reason, if any other kind is not available.
   MemoryKind resolve(MemoryKind requested);
 
   /// Reason why the library is not available; empty if it is.
@@ -49,60 +49,61 @@ public interface Backend extends SymmetricMemory.Allocator {
   /// @param rendezvous supplies a new rendezvous at every call
   LibraryCollectives library(Library library, Supplier<Rendezvous> rendezvous);
 
-  /// Creates a stream: a queue of work that runs asynchronously, also beside other streams.
+  /// Creates a stream: a queue of work that runs asynchronously and concurrently with other
+  /// streams.
   Stream stream(Lane lane);
 
-  /// Brings the streams of one plan to rest: drops work that has not begun and waits for work that
-  /// has, ending its waits for other ranks. Afterwards the streams are as new. Takes all of them
-  /// together, since streams of a plan wait for each other.
+  /// Resets the streams of one plan: drops work that has not started, ends waits for other ranks,
+  /// and waits until the work that has started is done. Afterwards the streams are as new. Takes
+  /// all streams of the plan in one call, because they wait for each other.
   void rest(List<Stream> streams);
 
-  /// Compiles the work that `enqueue` puts on the streams, without running it: algorithms are
-  /// chosen, and memory and time of a first use are spent. Choosing reads the inputs, so they
-  /// should hold their values.
+  /// Compiles the work that `enqueue` puts on the streams, without running it: chooses algorithms,
+  /// allocates memory and does other first-use work. The choice of algorithms reads the inputs, so
+  /// they should already hold their values.
   ///
-  /// @param recorded true if a launch submits all work at once, as a graph where the backend has
-  ///   them; false if it submits call by call
+  /// @param recorded true if a launch submits all work at once, as a graph if the backend has
+  ///   graphs; false if it submits call by call
   Executable compile(List<Stream> streams, Runnable enqueue, boolean recorded);
 
-  /// Allocates zeroed host memory on every member, mapped into each, for words that ranks signal
-  /// by. Collective: all members call it together.
+  /// Allocates zeroed host memory for the words by which ranks signal each other: one part per
+  /// member, all mapped by every member. Collective: all members call it together.
   SymmetricMemory control(String label, long bytesPerRank, Rendezvous rendezvous);
 
-  /// Allocates memory of this rank alone, with undefined contents. Lives until it is closed.
+  /// Allocates rank-local memory with undefined contents, which lives until it is closed.
   PrivateMemory allocate(long bytes);
 
-  /// Access of the host to this backend's memory, except that of [#control].
+  /// Returns the host's access to this backend's memory, except memory of [#control].
   Inspection access();
 
-  /// Allocates page-locked host memory for this rank alone, which the device copies directly. Lives
+  /// Allocates rank-local, page-locked host memory, which the device can copy directly. It lives
   /// until it is closed.
   PrivateMemory pinned(long bytes);
 
-  /// Returns the right side in the form in which multiplications with left sides of type `left`
-  /// read it.
+  /// Returns the right operand of multiplications whose left operand has type `left`, with memory
+  /// for the widened form that they read, if they need one.
   Operand operand(Matrix source, DType left);
 
-  /// Precision of multiplications of these types.
+  /// Returns the precision in which a GEMM of these types multiplies.
   Precision precision(DType input, DType weight);
 
   /// Current readings by name: clocks, power, temperature, throttle reasons, and the backend's
   /// counters. Empty if none are available.
   SequencedMap<String, Long> readings();
 
-  /// Current state of the hardware, to be kept beside a measurement that has just ended.
+  /// Returns the hardware's current state, to be stored with a measurement that has just ended.
   Reading reading();
 
-  /// Largest error of the last recorded spans' times against the process's clock.
+  /// Returns the largest error of the last recorded times, relative to the process's clock.
   long clockErrorNanos();
 
-  /// Further checks that a self-test runs on this machine.
+  /// Returns this backend's own checks, which a self-test runs too.
   List<SelfCheck> selfChecks();
 
   /// Returns true if no stream has work. May be called from any thread.
   boolean atRest();
 
-  /// Drops work that streams have not begun and waits for work that they have.
+  /// Drops work that the streams have not started, and waits for work that they have started.
   void quiesce();
 
   /// Frees everything that this backend allocated. Idempotent.

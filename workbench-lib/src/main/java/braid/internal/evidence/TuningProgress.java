@@ -6,8 +6,8 @@ import braid.internal.report.json.StudyJson;
 import braid.internal.report.progress.ProgressBar;
 import braid.model.MimeBundle;
 
-/// Progress of the tuner, shown by rank 0 in one display that is updated, and at the end the study,
-/// for the front to keep.
+/// Shows the tuner's progress in one display that rank 0 updates. At the end, publishes the study
+/// to the front, which keeps it.
 public final class TuningProgress {
   private final Outbox outbox;
   private final String displayId;
@@ -39,7 +39,7 @@ public final class TuningProgress {
     bar.step(configuration);
   }
 
-  /// Sets the total number of measurements, as far as known now.
+  /// Updates the expected total number of measurements.
   public void expecting(int measurements) {
     bar.expect(measurements);
   }

@@ -1,4 +1,4 @@
-/// Parts of single magics that need no session.
+/// Parts of individual magics that do not depend on the session.
 @NullMarked
 package braid.launcher.session.magic;
 

@@ -17,9 +17,9 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.TreeSet;
 
-/// CUDA virtual memory: each rank allocates its part and passes it to the others as a file
-/// descriptor; all parts are mapped side by side. Two meetings: one when every part can be fetched,
-/// one when every rank has mapped all parts.
+/// CUDA virtual memory. Each rank allocates its part, sends it to the other ranks as a file
+/// descriptor, and maps all parts into one address range. The ranks synchronize twice: when every
+/// rank has its part and an open mailbox, and when every rank has mapped all parts.
 final class NativeKind implements CudaMemoryKind {
   private final CudaDevice device;
   private final String token;

@@ -18,8 +18,8 @@ import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.IntervalXYDataset;
 import org.jfree.data.xy.XYDataset;
 
-/// Draws each item in its lane from its start to its end, in the form of its group. Bars have a
-/// minimum width; a label is drawn only if its bar has room for it.
+/// Draws each bar in its lane, from its start to its end, in the form of its group: block, thread
+/// or tick. Bars have a minimum width; a label is drawn only if it fits into its bar.
 final class LaneBars extends AbstractXYItemRenderer {
   private static final double SHORTEST_BAR_PX = 1.5;
   private static final double GAP_PX = 1;
@@ -42,7 +42,7 @@ final class LaneBars extends AbstractXYItemRenderer {
     }
   }
 
-  /// Shows form and colour in the legend, as in the plot.
+  /// Returns a legend entry with the group's form and colour, as in the plot.
   @Override
   public LegendItem getLegendItem(int datasetIndex, int series) {
     var group = groups.get(series);
@@ -96,7 +96,8 @@ final class LaneBars extends AbstractXYItemRenderer {
     }
   }
 
-  /// Returns the shape of a pin, whose head is visible even on a bar of the same lightness.
+  /// Returns a pin: a thin line with a wider head above the bar, which stays visible if the bar has
+  /// a similar brightness.
   private static Path2D tick(double x, double top, double bottom) {
     var pin = new Path2D.Double();
     pin.moveTo(x - TICK_HEAD_PX, top);

@@ -3,21 +3,21 @@ package braid.internal.report.statistics;
 import java.time.Duration;
 import java.util.Arrays;
 
-/// Number of rounds of a study: an exact number, or enough to make its times precise, within a time
+/// Number of rounds of a study: an exact number, or as many as make its times precise within a time
 /// budget.
 ///
-/// The decision to continue depends on the width of intervals and never on which configuration
-/// leads, so it does not favor a winner.
+/// The decision to continue depends on the width of confidence intervals, never on which
+/// configuration leads, so it does not favor any configuration.
 ///
-/// @param first rounds that are always measured
-/// @param mostRounds limit of rounds
-/// @param budget time from the first round, after which no round should end
+/// @param first number of rounds that are always measured
+/// @param mostRounds maximum number of rounds
+/// @param budget time limit, counted from the first round; no round should end later
 public record RoundPlan(int first, int mostRounds, Duration budget) {
-  /// Rounds beyond the fewest that can declare a winner, so that one disturbed round does not
-  /// forbid it.
+  /// Rounds in addition to the fewest that can declare a winner, so that one disturbed round does
+  /// not prevent a winner.
   private static final int SPARE_ROUNDS = 2;
 
-  /// Fewest rounds to add at once, since the ranks meet before every decision.
+  /// Fewest rounds to add at once, because the ranks must synchronize for every decision.
   private static final int LEAST_STEP = 4;
 
   public static RoundPlan exactly(int rounds) {
@@ -32,7 +32,8 @@ public record RoundPlan(int first, int mostRounds, Duration budget) {
 
   /// Returns the number of rounds to add; 0 to stop.
   ///
-  /// @param nanos times so far: the reference, the reference again, every configuration
+  /// @param nanos times so far, one row each: the reference, the reference again, every
+  ///   configuration
   /// @param elapsedNanos duration of those rounds
   public int more(long[][] nanos, long elapsedNanos) {
     int rounds = nanos[0].length;
