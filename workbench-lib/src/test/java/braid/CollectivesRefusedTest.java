@@ -315,11 +315,14 @@ class CollectivesRefusedTest {
           while (world.context().waits().current().isEmpty()) {
             Thread.onSpinWait();
           }
-          refused(
-              "barrier in group `world`: another thread of this rank is in a collective; make them"
-                  + " from one thread, so that all ranks make them in the same order",
-              comm::barrier);
-          wasRefused.countDown();
+          try {
+            refused(
+                "barrier in group `world`: another thread of this rank is in a collective; call"
+                    + " collectives from one thread, so that all ranks call them in the same order",
+                comm::barrier);
+          } finally {
+            wasRefused.countDown();
+          }
           first.join();
         });
   }

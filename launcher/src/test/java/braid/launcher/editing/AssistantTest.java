@@ -168,21 +168,21 @@ class AssistantTest {
 
   @Test
   void ourApiIsExplainedByItsOwnComments() {
-    assertThat(inspect("Overlap.spl|its(4)", 0))
+    assertThat(inspect("Overlap.pipe|lined(4)", 0))
         .startsWith("Overlap Overlap.pipelined(int splits)")
-        .contains("A pipelined collective in that many chunks.");
+        .contains("Returns a pipelined collective in that number of chunks.");
     assertThat(inspect("GemmSpec.allGatherGemm(1, |", 0)).contains("int m").contains("    ");
     assertThat(inspect("Overlap.DEFAULT_SPLITS", 0))
         .startsWith("int Overlap.DEFAULT_SPLITS")
-        .contains("Pieces of a pipelined collective");
+        .contains("Default chunks of a pipelined collective");
     assertThat(inspect("Pipeline", 0)).startsWith("Pipeline\n    ");
-    assertThat(inspect("Overl|ap", 0)).contains("splits: how many pieces");
+    assertThat(inspect("Overl|ap", 0)).contains("splits: number of chunks");
     assertThat(inspect("Schedule.on(\"mine\", 2).fl|ag(\"begun\", 2)", 0))
         .startsWith("Flag Schedule.Builder.flag(String name, int words)");
     assertThat(inspect("Lane", 0)).contains("A queue of each rank");
-    assertThat(inspect("Profile", 0)).contains("What one rank did while a pipeline ran");
-    assertThat(inspect("Study", 0)).contains("What the tuner measured");
-    assertThat(inspect("SelfTest", 0)).contains("Whether everything comes out right");
+    assertThat(inspect("Profile", 0)).contains("One rank's record of a run");
+    assertThat(inspect("Study", 0)).contains("Measurements of the tuner");
+    assertThat(inspect("SelfTest", 0)).contains("Self-test of a machine");
     assertThat(inspect("Pipeline.on(null).gemm", 0))
         .startsWith("Pipeline.Builder Pipeline.Builder.gemm(");
     var bundle = assistant.inspect("Overlap", 7, 0).orElseThrow();
