@@ -61,7 +61,7 @@ class InterruptTest(KernelCase):
         msg_id = kernel.execute(BEGUN + "if (world.rank() == 2) " + DEAF + " else world.barrier();")
         kernel.until_printed("begun")
         kernel.manager.interrupt_kernel()
-        kernel.until_printed("of the ranks [2] have not stopped yet; interrupt again")
+        kernel.until_printed("but ranks [2] have not stopped yet; interrupt again")
         kernel.manager.interrupt_kernel()
         ran = kernel.finish(msg_id)
         self.assertEqual("Interrupted", ran.reply["ename"])

@@ -66,7 +66,7 @@ class EditingTest(KernelCase):
 
     def test_inspection_shows_our_own_comments_and_where_a_cell_declared(self):
         data = self.asked("inspect_request", "Overlap.pipelined(4", detail_level=0)["data"]
-        self.assertIn("A pipelined collective in that many chunks", data["text/plain"])
+        self.assertIn("Returns a pipelined collective in that number of chunks", data["text/plain"])
         self.assertTrue(data["text/markdown"].startswith("```java\n"), data)
         name = "cell %d" % self.kernel.run("int inspected = 5;").reply["execution_count"]
         data = self.asked("inspect_request", "inspected", detail_level=1)["data"]
