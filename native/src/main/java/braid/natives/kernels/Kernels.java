@@ -235,8 +235,8 @@ public final class Kernels implements AutoCloseable {
 
   /// Widens intervals: lowers the fp32 numbers at `low` and raises those at `high` by `share` ×
   /// size + `least`, where size is the number of the same index at `sizes`. Skips elements whose
-  /// size is at most `exact`, and bounds that are infinite or NaN. With `overflows`, the
-  /// interval becomes unbounded if that sum is infinite.
+  /// size is at most `exact`, and bounds that are infinite or NaN. With `overflows`, the interval
+  /// becomes unbounded if that sum is infinite.
   public void widen(
       GpuStream on,
       long low,
