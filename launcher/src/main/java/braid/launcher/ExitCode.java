@@ -4,7 +4,7 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 
-/// Exit codes of the `braid` command; the README documents them.
+/// Exit codes of the `braid` command; docs/guide/headless_and_ci.md documents them.
 public enum ExitCode {
   OK(0),
   CELL_FAILED(1),

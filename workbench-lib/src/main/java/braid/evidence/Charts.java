@@ -74,7 +74,7 @@ public final class Charts {
   public JFreeChart chart() {
     if (names == null || values == null) {
       throw new BraidException(
-          "bars need names and values but %s; say names(\"%s\").values(...)"
+          "bars need names and values but %s; call names(\"%s\").values(...)"
               .formatted(
                   names == null ? "names(column) is missing" : "values(column) is missing",
                   table.columnNames().isEmpty() ? "column" : table.columnNames().getFirst()));

@@ -77,6 +77,11 @@ public final class Runs implements Displayable {
     return new Runs(directory, clock);
   }
 
+  /// Returns true if a text has the form of a run's id.
+  public static boolean isId(String text) {
+    return ID.matcher(text).matches();
+  }
+
   /// Returns a unique id for a run saved at that time; ids sort by time.
   public static String newId(Instant now) {
     var random = "%06x".formatted(ThreadLocalRandom.current().nextInt(RANDOM_BOUND));
@@ -122,10 +127,7 @@ public final class Runs implements Displayable {
       return Stream.empty();
     }
     try (var paths = Files.list(folder)) {
-      return paths
-          .filter(path -> ID.matcher(String.valueOf(path.getFileName())).matches())
-          .toList()
-          .stream();
+      return paths.filter(path -> isId(String.valueOf(path.getFileName()))).toList().stream();
     } catch (IOException e) {
       throw new BraidException("the runs in " + folder + " could not be listed: " + e, e);
     }
@@ -133,7 +135,7 @@ public final class Runs implements Displayable {
 
   /// Returns a run's measurements, with their tables and charts.
   public Evidence load(String id) {
-    if (!ID.matcher(id).matches()) {
+    if (!isId(id)) {
       throw new BraidException(
           "a run's id must look like 20260131T235959000Z-0a1b2c but was \"" + id + "\"" + remedy());
     }

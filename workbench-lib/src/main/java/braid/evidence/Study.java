@@ -218,7 +218,7 @@ public record Study(
 
   /// Returns the median time of a configuration of this study.
   public double medianNanos(Overlap how) {
-    return Spread.of(nanos(how)).medianNanos();
+    return how.equals(Overlap.unfused()) ? unfusedMedianNanos() : trial(how).medianNanos();
   }
 
   /// Returns the share by which one configuration takes longer than another, negative if it is
@@ -229,9 +229,10 @@ public record Study(
   }
 
   private List<Long> nanos(Overlap how) {
-    if (how.equals(Overlap.unfused())) {
-      return unfusedFirst;
-    }
+    return how.equals(Overlap.unfused()) ? unfusedFirst : trial(how).nanos();
+  }
+
+  private Trial trial(Overlap how) {
     return trials.stream()
         .filter(trial -> trial.overlap().equals(how))
         .findFirst()
@@ -239,8 +240,7 @@ public record Study(
             () ->
                 new BraidException(
                     "a configuration must be one of this study's %d but was %s; study.trials() has all"
-                        .formatted(trials.size(), how)))
-        .nanos();
+                        .formatted(trials.size(), how)));
   }
 
   /// Returns the noise floor as a share of the time: with 95% confidence, two measurements of the

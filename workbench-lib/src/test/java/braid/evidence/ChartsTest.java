@@ -63,7 +63,7 @@ class ChartsTest {
         .hasMessage("column \"method\" must hold numbers but holds string; choose another");
     assertThatThrownBy(() -> Charts.bars(table).names("pattern").chart())
         .hasMessage(
-            "bars need names and values but values(column) is missing; say names(\"pattern\").values(...)");
+            "bars need names and values but values(column) is missing; call names(\"pattern\").values(...)");
   }
 
   /// Against the tables of each profile.

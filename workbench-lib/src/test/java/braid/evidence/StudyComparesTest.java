@@ -43,6 +43,7 @@ class StudyComparesTest {
     assertThat(study.excess(TWO, Overlap.unfused()).value()).isCloseTo(-0.5, offset(1e-9));
     assertThat(study.excess(TWO, FOUR).value()).isCloseTo(0, offset(1e-9));
     assertThat(study.medianNanos(SLOW)).isEqualTo(4500);
+    assertThat(study.medianNanos(Overlap.unfused())).isEqualTo(study.unfusedMedianNanos());
     assertThatThrownBy(() -> study.medianNanos(Overlap.ring()))
         .hasMessage(
             "a configuration must be one of this study's 3 but was ring splits=1 streams=1 over copy_engine; study.trials() has all");

@@ -203,7 +203,8 @@ final class RunCommand implements Callable<Integer> {
 
   private static String decoded(String text) {
     try {
-      return new String(Base64.getDecoder().decode(text), StandardCharsets.UTF_8);
+      return new String(
+          Base64.getDecoder().decode(text.replaceAll("\\s", "")), StandardCharsets.UTF_8);
     } catch (IllegalArgumentException e) {
       throw new BraidException(
           "-b must be YAML in base64 but was %s (%s); try -b $(echo '{m: 8192}' | base64 -w 0)"

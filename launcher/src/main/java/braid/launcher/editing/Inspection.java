@@ -14,7 +14,6 @@ import jdk.jshell.SourceCodeAnalysis.Documentation;
 /// Description of the name at the cursor: its signature, the cell that declared it, and its
 /// comment.
 final class Inspection {
-  static final String MARKDOWN = "text/markdown";
 
   private static final ApiDocs API = new ApiDocs();
 
@@ -92,7 +91,7 @@ final class Inspection {
             .map(element -> markdown(element, full))
             .distinct()
             .collect(Collectors.joining("\n\n"));
-    return MimeBundle.text(plain).with(MARKDOWN, markdown);
+    return MimeBundle.text(plain).with(MimeBundle.MARKDOWN, markdown);
   }
 
   private static String plain(Element element, boolean full) {

@@ -1,7 +1,9 @@
 package braid.launcher.experiment;
 
+import braid.evidence.Runs;
 import braid.model.BraidException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -10,14 +12,11 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Predicate;
-import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /// Runs in a folder. Users name one by its id, a unique beginning of it, its last six characters, a
 /// path, `latest` or `previous`.
 public record Experiments(Path runs) {
-  private static final Pattern ID = Pattern.compile("\\d{8}T\\d{9}Z-[0-9a-f]{6}");
-
   /// The name of the run that started last.
   public static final String LATEST = "latest";
 
@@ -62,7 +61,7 @@ public record Experiments(Path runs) {
       var files = new ArrayList<Path>();
       // A manifest that was changed by hand must not name a folder elsewhere.
       for (var id : manifest.data()) {
-        if (ID.matcher(id).matches()) {
+        if (Runs.isId(id)) {
           addAll(directory.resolveSibling(id), files);
         }
       }
@@ -74,6 +73,8 @@ public record Experiments(Path runs) {
       if (Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)) {
         try (var below = Files.walk(folder)) {
           below.sorted(Comparator.reverseOrder()).forEach(files::add);
+        } catch (UncheckedIOException e) {
+          throw e.getCause();
         }
       }
     }

@@ -1,5 +1,6 @@
 package braid.launcher.cli;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.evidence.Runs;
@@ -17,6 +18,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -271,6 +273,21 @@ class RerunTest {
     try (var left = Files.list(runs)) {
       assertThat(left).containsExactlyInAnyOrder(mine, runs.resolve(last));
     }
+  }
+
+  /// As `base64` prints it, with line ends.
+  @Test
+  void parametersComeInBase64() throws Exception {
+    Files.writeString(
+        directory.resolve("n.ipynb"),
+        Notebooks.json(new Code("int m = 1;", "parameters"), new Code("System.out.println(m);")));
+    var text = Base64.getMimeEncoder(4, new byte[] {'\n'}).encodeToString("{m: 9}".getBytes(UTF_8));
+    assertThat(braid("run", "n.ipynb", "-n", "1", "-b", text).exitCode()).isZero();
+    assertThat(experiments().find("latest").manifest().given()).containsEntry("m", "9");
+
+    var wrong = braid("run", "n.ipynb", "-b", "{m: 9}");
+    assertThat(wrong.exitCode()).isEqualTo(2);
+    assertThat(wrong.err()).startsWith("braid: -b must be YAML in base64 but was {m: 9} (");
   }
 
   /// A manifest that names folders elsewhere deletes none of them.

@@ -6,6 +6,7 @@ import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.Origins;
 import braid.launcher.editing.Completions.Item;
 import braid.launcher.editing.Completions.ItemKind;
+import braid.model.MimeBundle;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -186,7 +187,7 @@ class AssistantTest {
     assertThat(inspect("Pipeline.on(null).gemm", 0))
         .startsWith("Pipeline.Builder Pipeline.Builder.gemm(");
     var bundle = assistant.inspect("Overlap", 7, 0).orElseThrow();
-    assertThat(bundle.data().get(Inspection.MARKDOWN))
+    assertThat(bundle.data().get(MimeBundle.MARKDOWN))
         .startsWith("```java\n")
         .contains("- `splits`:");
   }

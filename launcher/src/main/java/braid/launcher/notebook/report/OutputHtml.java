@@ -1,5 +1,6 @@
 package braid.launcher.notebook.report;
 
+import braid.model.MimeBundle;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
@@ -48,8 +49,8 @@ final class OutputHtml {
         return Picture.html(Picture.url(type, text(data.get(type))), plain) + "\n";
       }
     }
-    return data.has("text/markdown")
-        ? "<div class=\"rich\">" + Markdown.html(text(data.get("text/markdown"))) + "</div>\n"
+    return data.has(MimeBundle.MARKDOWN)
+        ? "<div class=\"rich\">" + Markdown.html(text(data.get(MimeBundle.MARKDOWN))) + "</div>\n"
         : "<pre>%s</pre>\n".formatted(shortened(plain));
   }
 

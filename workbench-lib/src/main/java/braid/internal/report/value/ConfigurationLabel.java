@@ -19,7 +19,7 @@ public final class ConfigurationLabel {
           "gemm-beside-all-gather", "GEMM beside all-gather",
           "gemm-beside-reduce-scatter", "GEMM beside reduce-scatter");
   private static final List<String> SIZES = List.of("m", "n", "k");
-  private static final Set<String> COUNTED = Set.of("splits", "streams", "workers");
+  private static final Set<String> COUNTED = Set.of("splits", "streams", "workers", "ranks");
 
   private ConfigurationLabel() {}
 
