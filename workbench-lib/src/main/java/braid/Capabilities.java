@@ -1,6 +1,8 @@
 package braid;
 
+import braid.model.BackendKind;
 import braid.model.BraidException;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.GemmSpec.Pattern;
 import braid.model.MemoryKind;
@@ -16,8 +18,6 @@ import tech.tablesaw.api.Table;
 /// overlaps; collective, route and kind for standalone collectives. An unsupported combination
 /// names the reason and the nearest one that is supported.
 public final class Capabilities {
-  private static final String HOST = "host";
-  private static final String CUDA = "cuda";
   private static final String NEEDS_CUDA = "needs CUDA; on the host use native";
 
   private Capabilities() {}
@@ -37,20 +37,15 @@ public final class Capabilities {
 
   /// One combination for a standalone collective.
   public record CollectiveRow(
-      String collective,
+      Collective collective,
       CollectiveWay way,
       MemoryKind kind,
       boolean supported,
       String engine,
-      String note) {
-    /// Returns true if the collective is a sum; libraries do not add every type.
-    public boolean adds() {
-      return CollectiveRules.adds(collective);
-    }
-  }
+      String note) {}
 
-  /// Returns every combination on the named backend.
-  public static List<Row> of(String backend) {
+  /// Returns every combination on a backend.
+  public static List<Row> of(BackendKind backend) {
     boolean cuda = isCuda(backend);
     var rows = new ArrayList<Row>();
     for (var pattern : Pattern.values()) {
@@ -65,24 +60,25 @@ public final class Capabilities {
     return List.copyOf(rows);
   }
 
-  /// Returns the standalone collectives on the named backend.
-  public static List<CollectiveRow> collectivesOf(String backend) {
+  /// Returns the standalone collectives on a backend.
+  public static List<CollectiveRow> collectivesOf(BackendKind backend) {
     return CollectiveRules.of(backend).rows();
   }
 
   /// Returns true for the CUDA backend.
-  static boolean isCuda(String backend) {
+  static boolean isCuda(BackendKind backend) {
     return switch (backend) {
       case HOST -> false;
       case CUDA -> true;
-      default ->
-          throw new BraidException("a backend must be host or cuda but was %s".formatted(backend));
+      case AUTO ->
+          throw new BraidException(
+              "a backend must be host or cuda but was %s; ask for one of them".formatted(backend));
     };
   }
 
   /// Returns every combination on the host backend.
   public static List<Row> host() {
-    return of(HOST);
+    return of(BackendKind.HOST);
   }
 
   /// Returns the combinations as a table, for a front.
@@ -99,7 +95,7 @@ public final class Capabilities {
 
   /// Returns the standalone collectives on the host backend.
   public static List<CollectiveRow> hostCollectives() {
-    return collectivesOf(HOST);
+    return collectivesOf(BackendKind.HOST);
   }
 
   /// Returns every kind of symmetric memory that some backend offers.

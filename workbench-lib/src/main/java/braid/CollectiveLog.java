@@ -64,7 +64,7 @@ final class CollectiveLog {
       columns.put("algorithm", algorithm);
     }
     columns.put("ranks", Integer.toString(group.size()));
-    columns.put("backend", group.context().backend().name());
+    columns.put("backend", group.context().backend().kind().toString());
     columns.put("link", group.context().backend().link());
     columns.put("memory", together(kinds));
     return columns;

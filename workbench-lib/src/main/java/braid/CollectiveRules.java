@@ -1,6 +1,8 @@
 package braid;
 
 import braid.Capabilities.CollectiveRow;
+import braid.model.BackendKind;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.MemoryKind;
 import braid.model.Transport;
@@ -11,26 +13,15 @@ import java.util.List;
 /// Collectives that a backend offers, by route and kind of memory. The table of capabilities and
 /// the checks of calls both use it.
 record CollectiveRules(boolean cuda) {
-  private static final List<String> NAMES =
-      List.of(
-          "all-gather",
-          "reduce-scatter",
-          "all-reduce",
-          "all-to-all",
-          "broadcast",
-          "send",
-          "receive",
-          "barrier");
-
   private static final String NEEDS_GPU_MEMORY = "needs CUDA; on the host use native";
 
-  static CollectiveRules of(String backend) {
+  static CollectiveRules of(BackendKind backend) {
     return new CollectiveRules(Capabilities.isCuda(backend));
   }
 
   List<CollectiveRow> rows() {
     var rows = new ArrayList<CollectiveRow>();
-    for (var collective : NAMES) {
+    for (var collective : Collective.values()) {
       for (var way : CollectiveWay.values()) {
         for (var kind : Capabilities.kinds()) {
           var reason = unsupported(collective, way, kind);
@@ -50,7 +41,7 @@ record CollectiveRules(boolean cuda) {
   }
 
   /// Returns why the combination is not available; empty if it is.
-  String unsupported(String collective, CollectiveWay way, MemoryKind kind) {
+  String unsupported(Collective collective, CollectiveWay way, MemoryKind kind) {
     if (!cuda && way.library().isPresent()) {
       return "needs CUDA; on the host call over(COPY_ENGINE) or pushing()";
     }
@@ -61,12 +52,12 @@ record CollectiveRules(boolean cuda) {
     if (!cuda && kind != MemoryKind.NATIVE) {
       return NEEDS_GPU_MEMORY;
     }
-    return collective.equals("barrier") ? "" : kindless(way, kind);
+    return collective == Collective.BARRIER ? "" : kindless(way, kind);
   }
 
-  private static String none(String collective, CollectiveWay way) {
-    boolean adds = adds(collective);
-    boolean message = collective.equals("send") || collective.equals("receive");
+  private static String none(Collective collective, CollectiveWay way) {
+    boolean adds = collective.adds();
+    boolean message = collective.isMessage();
     return switch (way) {
       case COPY_ENGINE, WORKERS -> "";
       case PUSHING ->
@@ -77,7 +68,7 @@ record CollectiveRules(boolean cuda) {
       case NCCL_COPY_ENGINE ->
           message
               ? messages()
-              : adds || collective.equals("broadcast")
+              : adds || collective == Collective.BROADCAST
                   ? "NCCL has it by kernels only; call by(NCCL)"
                   : "";
       case NVSHMEM ->
@@ -96,11 +87,6 @@ record CollectiveRules(boolean cuda) {
         : "";
   }
 
-  /// Returns true if the collective is a sum.
-  static boolean adds(String collective) {
-    return collective.equals("reduce-scatter") || collective.equals("all-reduce");
-  }
-
   private static String messages() {
     return "a message is matched and fetched by its receiver; call over(COPY_ENGINE)";
   }
@@ -117,11 +103,11 @@ record CollectiveRules(boolean cuda) {
     return kind == needed ? "" : "needs memory in " + memory;
   }
 
-  private String engine(String collective, CollectiveWay way) {
-    if (collective.equals("barrier")) {
+  private String engine(Collective collective, CollectiveWay way) {
+    if (collective == Collective.BARRIER) {
       return "signals; nothing is moved";
     }
-    if (collective.equals("send")) {
+    if (collective == Collective.SEND) {
       return "the receiver's";
     }
     return switch (way) {
@@ -133,37 +119,37 @@ record CollectiveRules(boolean cuda) {
     };
   }
 
-  private static String note(String collective, CollectiveWay way) {
+  private static String note(Collective collective, CollectiveWay way) {
     return switch (way) {
       case COPY_ENGINE, WORKERS -> pulled(collective);
       case PUSHING ->
           switch (collective) {
-            case "all-to-all" -> "x and y are two tensors";
-            case "barrier" -> "";
+            case ALL_TO_ALL -> "x and y are two tensors";
+            case BARRIER -> "";
             default -> "written into the others, not fetched";
           };
       case NCCL ->
           switch (collective) {
-            case "reduce-scatter", "all-reduce" -> "adds in NCCL's order; fp32, bf16 and fp16";
-            case "all-to-all" -> "x and y are two tensors";
+            case REDUCE_SCATTER, ALL_REDUCE -> "adds in NCCL's order; fp32, bf16 and fp16";
+            case ALL_TO_ALL -> "x and y are two tensors";
             default -> "";
           };
       case NCCL_COPY_ENGINE, NVSHMEM ->
-          collective.equals("all-to-all") ? "x and y are two tensors" : "";
+          collective == Collective.ALL_TO_ALL ? "x and y are two tensors" : "";
     };
   }
 
-  private static String pulled(String collective) {
+  private static String pulled(Collective collective) {
     return switch (collective) {
-      case "all-gather" -> "every rank fetches from all others";
-      case "reduce-scatter" -> "adds in fp32 in the order of the ranks, rounds once";
-      case "all-reduce" ->
+      case ALL_GATHER -> "every rank fetches from all others";
+      case REDUCE_SCATTER -> "adds in fp32 in the order of the ranks, rounds once";
+      case ALL_REDUCE ->
           "twoShot(): sums by their owners, then to all; oneShot(): by every rank; also in place";
-      case "all-to-all" -> "x and y are two tensors";
-      case "broadcast" -> "every rank fetches from the root";
-      case "send" -> "returns when it is received; in rings call sendReceive";
-      case "receive" -> "copies out of the sender's tensor";
-      default -> "";
+      case ALL_TO_ALL -> "x and y are two tensors";
+      case BROADCAST -> "every rank fetches from the root";
+      case SEND -> "returns when it is received; in rings call sendReceive";
+      case RECEIVE -> "copies out of the sender's tensor";
+      case BARRIER -> "";
     };
   }
 }

@@ -10,12 +10,12 @@ import braid.internal.collective.ReachableTensor;
 import braid.internal.memory.Call;
 import braid.model.AllReduce;
 import braid.model.BraidException;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.Library;
 import braid.model.Overlap;
 import braid.model.Profile;
 import braid.model.Transport;
-import braid.schedule.Collective;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -202,33 +202,33 @@ public final class Collectives {
 
   /// Gathers all ranks' `x` into `y`, by rank.
   public void allGather(SymmetricTensor x, SymmetricTensor y) {
-    var rules = rules("all-gather", x);
+    var rules = rules(Collective.ALL_GATHER, x);
     rules.into(y, rules.timesRanks(), "the first size of x times the ranks");
     make(Collective.ALL_GATHER, x, y);
   }
 
   /// Returns the same in a new tensor, which the caller closes.
   public SymmetricTensor allGather(SymmetricTensor x) {
-    var rules = rules("all-gather", x);
+    var rules = rules(Collective.ALL_GATHER, x);
     return filled(rules, rules.timesRanks(), y -> allGather(x, y));
   }
 
   /// Writes this rank's part of the sum of all ranks' `x` into `y`.
   public void reduceScatter(SymmetricTensor x, SymmetricTensor y) {
-    var rules = rules("reduce-scatter", x);
+    var rules = rules(Collective.REDUCE_SCATTER, x);
     rules.into(y, rules.dividedByRanks(), "the first size of x divided by the ranks");
     make(Collective.REDUCE_SCATTER, x, y);
   }
 
   /// Returns the same in a new tensor, which the caller closes.
   public SymmetricTensor reduceScatter(SymmetricTensor x) {
-    var rules = rules("reduce-scatter", x);
+    var rules = rules(Collective.REDUCE_SCATTER, x);
     return filled(rules, rules.dividedByRanks(), y -> reduceScatter(x, y));
   }
 
   /// Writes the sum of all ranks' `x` into `y`, which may be `x` itself.
   public void allReduce(SymmetricTensor x, SymmetricTensor y) {
-    var rules = rules("all-reduce", x);
+    var rules = rules(Collective.ALL_REDUCE, x);
     rules.into(y, x.shape(), "that of x");
     rules.roomFor(algorithm(), y);
     make(Collective.ALL_REDUCE, x, y);
@@ -236,12 +236,12 @@ public final class Collectives {
 
   /// Returns the same in a new tensor, which the caller closes; `allReduce(x, x)` works in place.
   public SymmetricTensor allReduce(SymmetricTensor x) {
-    return filled(rules("all-reduce", x), x.shape(), y -> allReduce(x, y));
+    return filled(rules(Collective.ALL_REDUCE, x), x.shape(), y -> allReduce(x, y));
   }
 
   /// Writes the parts of all ranks' `x` that are for this rank into `y`, by rank.
   public void allToAll(SymmetricTensor x, SymmetricTensor y) {
-    var rules = rules("all-to-all", x);
+    var rules = rules(Collective.ALL_TO_ALL, x);
     var _ = rules.dividedByRanks();
     rules.into(y, x.shape(), "that of x");
     rules.other(y);
@@ -250,7 +250,7 @@ public final class Collectives {
 
   /// Returns the same in a new tensor, which the caller closes.
   public SymmetricTensor allToAll(SymmetricTensor x) {
-    var rules = rules("all-to-all", x);
+    var rules = rules(Collective.ALL_TO_ALL, x);
     var _ = rules.dividedByRanks();
     return filled(rules, x.shape(), y -> allToAll(x, y));
   }
@@ -258,7 +258,7 @@ public final class Collectives {
   /// Copies the root's `x` into `x` on every rank. Ranks wait for the root only, so a rank may
   /// learn only in its own next call that another rank called something else.
   public void broadcast(SymmetricTensor x, int root) {
-    var rules = rules("broadcast", x);
+    var rules = rules(Collective.BROADCAST, x);
     if (root < 0 || root >= group.size()) {
       throw new BraidException(
           "%s: the root must be 0..%d but was %d; give a rank of the group"
@@ -276,12 +276,12 @@ public final class Collectives {
   public void barrier() {
     group.checkMember();
     if (log != null) {
-      log.add("barrier");
+      log.add(Collective.BARRIER.toString());
     }
     engine.make(
         CollectiveCall.barrier(route()),
         true,
-        () -> Call.of("barrier", "of collectives over " + route()));
+        () -> Call.of(Collective.BARRIER.toString(), "of collectives over " + route()));
   }
 
   /// Sends `x` to a rank and waits until that rank has received it: then `x` may be overwritten.
@@ -289,7 +289,7 @@ public final class Collectives {
   /// send first wait for each other, which is an error at once; use [#sendReceive] there. A message
   /// to the own rank is copied at once and kept until it is received.
   public void send(SymmetricTensor x, int toRank) {
-    var rules = rules("send", x);
+    var rules = rules(Collective.SEND, x);
     var message = message(rules, x, toRank);
     log(SEND_RECEIVE, x, x.shape());
     engine.send(route(), message);
@@ -302,7 +302,7 @@ public final class Collectives {
   /// Receives the next message of a rank into `y`. A message of another shape or type is an error
   /// on both ranks.
   public void receive(SymmetricTensor y, int fromRank) {
-    var landing = landing(rules("receive", y), y, fromRank);
+    var landing = landing(rules(Collective.RECEIVE, y), y, fromRank);
     log(SEND_RECEIVE, y, y.shape());
     engine.receive(route(), landing);
   }
@@ -310,9 +310,9 @@ public final class Collectives {
   /// Sends `x` to one rank and receives `y` from the same or another rank, at the same time: for
   /// rings, also of one rank.
   public void sendReceive(SymmetricTensor x, int toRank, SymmetricTensor y, int fromRank) {
-    var rules = rules("sendReceive", x);
+    var rules = rules(Collective.SEND, "sendReceive", x);
     var message = message(rules, x, toRank);
-    var landing = landing(rules("sendReceive", y), y, fromRank);
+    var landing = landing(rules(Collective.RECEIVE, "sendReceive", y), y, fromRank);
     rules.other(y);
     log(SEND_RECEIVE, x, x.shape());
     engine.sendReceive(route(), message, landing);
@@ -369,9 +369,8 @@ public final class Collectives {
   }
 
   private void make(Collective collective, SymmetricTensor x, SymmetricTensor y) {
-    var name = collective.toString();
-    new ShapeRules(group, name, x).available(route().way(), y);
-    log(name, x, y.shape());
+    new ShapeRules(group, collective, x).available(route().way(), y);
+    log(collective.toString(), x, y.shape());
     boolean sums = collective == Collective.ALL_REDUCE && route().way().library().isEmpty();
     if (sums && log != null) {
       log.add(algorithm());
@@ -381,7 +380,7 @@ public final class Collectives {
         true,
         () ->
             Call.of(
-                name,
+                collective.toString(),
                 "%s to %s over %s%s"
                     .formatted(text(x), text(y), route(), sums ? ", " + algorithm() : "")));
   }
@@ -419,11 +418,15 @@ public final class Collectives {
         .formatted(tensor.name(), Tensor.text(tensor.shape()), tensor.dtype(), tensor.identity());
   }
 
-  private ShapeRules rules(String name, SymmetricTensor x) {
+  private ShapeRules rules(Collective collective, SymmetricTensor x) {
+    return rules(collective, collective.toString(), x);
+  }
+
+  private ShapeRules rules(Collective collective, String name, SymmetricTensor x) {
     group.checkMember();
-    var rules = new ShapeRules(group, name, x);
+    var rules = new ShapeRules(group, collective, name, x);
     rules.usable(x);
-    if (algorithm != null && !name.equals(Collective.ALL_REDUCE.toString())) {
+    if (algorithm != null && collective != Collective.ALL_REDUCE) {
       throw new BraidException(
           "%s: %s is for all-reduces; set it for all-reduces only".formatted(rules, algorithm));
     }

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
@@ -19,13 +20,13 @@ final class Feasibility {
           "%s does not exist for %s: %s".formatted(how.method(), pattern, reason));
     }
     checkSum(
-        CollectiveRules.of(group.context().backend().name()), pattern, how.method(), group.size());
+        CollectiveRules.of(group.context().backend().kind()), pattern, how.method(), group.size());
     checkSizes(spec, how, group);
     checkChunks(spec, how, group);
   }
 
-  /// Refuses pairs of types that the named backend cannot multiply.
-  static void checkTypes(GemmSpec spec, String backend) {
+  /// Refuses pairs of types that the backend cannot multiply.
+  static void checkTypes(GemmSpec spec, BackendKind backend) {
     var input = spec.dtype();
     var weight = spec.weightDtype();
     boolean possible =

@@ -4,6 +4,7 @@ import braid.internal.context.RankContext;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.store.MeetingTable;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.GroupAborted;
 import braid.model.Link;
@@ -60,7 +61,7 @@ public final class LocalRanks {
                   place,
                   place,
                   Optional.empty(),
-                  "host",
+                  BackendKind.HOST,
                   link,
                   MemoryKind.AUTO,
                   Env.DEFAULT_TIMEOUT,

@@ -258,7 +258,7 @@ public final class Pipeline implements AutoCloseable {
       var scaled = Scales.of(problem, scales);
       var context = group.context();
       var backend = context.backend();
-      Feasibility.checkTypes(problem, backend.name());
+      Feasibility.checkTypes(problem, backend.kind());
       var recipe = copy();
       var own = recipe.bindings;
       if (!own.isEmpty()) {
@@ -574,7 +574,7 @@ public final class Pipeline implements AutoCloseable {
     var columns = new LinkedHashMap<>(spec().columns());
     columns.putAll(plan.tuning().columns());
     columns.put("ranks", Integer.toString(group.size()));
-    columns.put("backend", backend.name());
+    columns.put("backend", backend.kind().toString());
     columns.put("link", backend.link());
     columns.put("memory", key.kind().toString());
     return columns;

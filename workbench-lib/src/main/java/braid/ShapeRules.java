@@ -2,13 +2,20 @@ package braid;
 
 import braid.model.AllReduce;
 import braid.model.BraidException;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.schedule.CollectiveSpec;
 import java.util.ArrayList;
 import java.util.List;
 
 /// Checks whether a collective accepts its tensors; an error states the rule.
-record ShapeRules(ProcessGroup group, String name, SymmetricTensor x) {
+///
+/// @param name call in messages: the collective, or `sendReceive`
+record ShapeRules(ProcessGroup group, Collective collective, String name, SymmetricTensor x) {
+  ShapeRules(ProcessGroup group, Collective collective, SymmetricTensor x) {
+    this(group, collective, collective.toString(), x);
+  }
+
   /// Requires an open tensor of the group.
   void usable(SymmetricTensor tensor) {
     if (!tensor.group().equals(group)) {
@@ -22,8 +29,7 @@ record ShapeRules(ProcessGroup group, String name, SymmetricTensor x) {
 
   /// Requires that the route offers the collective for the memory and type of the tensor.
   void available(CollectiveWay way, SymmetricTensor tensor) {
-    var collective = name.equals("sendReceive") ? "send" : name;
-    var rules = CollectiveRules.of(group.context().backend().name());
+    var rules = CollectiveRules.of(group.context().backend().kind());
     var reason = rules.unsupported(collective, way, tensor.kind());
     if (!reason.isEmpty()) {
       throw new BraidException(
@@ -31,12 +37,10 @@ record ShapeRules(ProcessGroup group, String name, SymmetricTensor x) {
               .formatted(this, way, tensor.kind(), tensor.name(), reason));
     }
     var library = way.library();
-    if (CollectiveRules.adds(collective) && library.isEmpty()) {
+    if (collective.adds() && library.isEmpty()) {
       refuse(rules.unaddable(group.size()), "call by(NCCL)");
     }
-    if (CollectiveRules.adds(collective)
-        && library.isPresent()
-        && !library.get().adds(tensor.dtype())) {
+    if (collective.adds() && library.isPresent() && !library.get().adds(tensor.dtype())) {
       throw new BraidException(
           "%s: %s adds fp32, bf16 and fp16 but `%s` is %s; call over(COPY_ENGINE)"
               .formatted(this, way, tensor.name(), tensor.dtype()));

@@ -2,6 +2,8 @@ package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.BackendKind;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.GemmSpec;
 import braid.model.MemoryKind;
@@ -96,21 +98,20 @@ class CapabilitiesPageTest {
   }
 
   private static String collectives() {
-    var rows = Capabilities.collectivesOf("cuda");
     return table(
         "collective",
-        rows.stream().map(row -> String.valueOf(row.collective())).distinct().toList(),
+        Arrays.asList(Collective.values()),
         Arrays.asList(CollectiveWay.values()),
         (backend, collective, way) ->
             Capabilities.collectivesOf(backend).stream()
-                .filter(row -> collective.equals(String.valueOf(row.collective())))
-                .filter(row -> row.way() == way && row.supported())
+                .filter(
+                    row -> row.collective() == collective && row.way() == way && row.supported())
                 .map(Capabilities.CollectiveRow::kind));
   }
 
   /// The kinds of memory in which a backend can do it.
   private interface Supported<R, C> {
-    Stream<MemoryKind> by(String backend, R row, C column);
+    Stream<MemoryKind> by(BackendKind backend, R row, C column);
   }
 
   private static <R, C> String table(
@@ -121,8 +122,8 @@ class CapabilitiesPageTest {
     for (var row : rows) {
       table.append("| %s |".formatted(row));
       for (var column : columns) {
-        var host = joined(supported.by("host", row, column));
-        var cuda = joined(supported.by("cuda", row, column));
+        var host = joined(supported.by(BackendKind.HOST, row, column));
+        var cuda = joined(supported.by(BackendKind.CUDA, row, column));
         table.append(
             host.equals(cuda) ? " %s |".formatted(host) : " %s / %s |".formatted(host, cuda));
       }

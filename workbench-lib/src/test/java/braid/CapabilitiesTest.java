@@ -3,6 +3,8 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.Capabilities.CollectiveRow;
+import braid.model.BackendKind;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.DType;
 import braid.model.Library;
@@ -16,18 +18,18 @@ import org.junit.jupiter.api.Test;
 
 /// The table's rows for GPUs, as far as no GPU is needed to check them.
 class CapabilitiesTest {
-  private static final List<CollectiveRow> ROWS = Capabilities.collectivesOf("cuda");
+  private static final List<CollectiveRow> ROWS = Capabilities.collectivesOf(BackendKind.CUDA);
 
-  private static Set<MemoryKind> kinds(String collective, CollectiveWay way) {
+  private static Set<MemoryKind> kinds(Collective collective, CollectiveWay way) {
     return ROWS.stream()
-        .filter(row -> row.collective().equals(collective) && row.way() == way && row.supported())
+        .filter(row -> row.collective() == collective && row.way() == way && row.supported())
         .map(CollectiveRow::kind)
         .collect(Collectors.toSet());
   }
 
   @Test
   void onGpusEveryOverlapButBulkOfDependentDataIsThereInEveryKindOfMemory() {
-    assertThat(Capabilities.of("cuda"))
+    assertThat(Capabilities.of(BackendKind.CUDA))
         .hasSameSizeAs(Capabilities.host())
         .allMatch(
             row ->
@@ -45,7 +47,7 @@ class CapabilitiesTest {
   @Test
   void librariesHaveWhatTheyHaveInTheirOwnMemory() {
     var all = EnumSet.complementOf(EnumSet.of(MemoryKind.AUTO));
-    for (var collective : List.of("all-gather", "all-to-all")) {
+    for (var collective : List.of(Collective.ALL_GATHER, Collective.ALL_TO_ALL)) {
       assertThat(kinds(collective, CollectiveWay.COPY_ENGINE)).isEqualTo(all);
       assertThat(kinds(collective, CollectiveWay.PUSHING)).isEqualTo(all);
       assertThat(kinds(collective, CollectiveWay.NCCL)).isEqualTo(all);
@@ -53,14 +55,15 @@ class CapabilitiesTest {
           .containsExactly(MemoryKind.NCCL);
       assertThat(kinds(collective, CollectiveWay.NVSHMEM)).containsExactly(MemoryKind.NVSHMEM);
     }
-    for (var sum : List.of("reduce-scatter", "all-reduce")) {
+    for (var sum : List.of(Collective.REDUCE_SCATTER, Collective.ALL_REDUCE)) {
       assertThat(kinds(sum, CollectiveWay.NCCL)).isEqualTo(all);
       assertThat(kinds(sum, CollectiveWay.PUSHING)).isEmpty();
       assertThat(kinds(sum, CollectiveWay.NCCL_COPY_ENGINE)).isEmpty();
       assertThat(kinds(sum, CollectiveWay.NVSHMEM)).isEmpty();
     }
-    assertThat(kinds("broadcast", CollectiveWay.NVSHMEM)).containsExactly(MemoryKind.NVSHMEM);
-    assertThat(kinds("broadcast", CollectiveWay.NCCL_COPY_ENGINE)).isEmpty();
+    assertThat(kinds(Collective.BROADCAST, CollectiveWay.NVSHMEM))
+        .containsExactly(MemoryKind.NVSHMEM);
+    assertThat(kinds(Collective.BROADCAST, CollectiveWay.NCCL_COPY_ENGINE)).isEmpty();
   }
 
   @Test

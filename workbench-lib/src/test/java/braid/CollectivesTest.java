@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.evidence.ProfileSet;
 import braid.internal.context.RankContext;
 import braid.model.BraidException;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.DType;
 import braid.model.Link;
@@ -140,23 +141,22 @@ class CollectivesTest {
   }
 
   private static void make(
-      Collectives comm, String collective, SymmetricTensor x, SymmetricTensor y) {
+      Collectives comm, Collective collective, SymmetricTensor x, SymmetricTensor y) {
     int rank = x.group().rank();
     switch (collective) {
-      case "all-gather" -> comm.allGather(x, y);
-      case "reduce-scatter" -> comm.reduceScatter(y, x);
-      case "all-reduce" -> comm.allReduce(y, y);
-      case "all-to-all" -> comm.allToAll(x).close();
-      case "broadcast" -> comm.broadcast(x, 1);
-      case "send", "receive" -> {
+      case ALL_GATHER -> comm.allGather(x, y);
+      case REDUCE_SCATTER -> comm.reduceScatter(y, x);
+      case ALL_REDUCE -> comm.allReduce(y, y);
+      case ALL_TO_ALL -> comm.allToAll(x).close();
+      case BROADCAST -> comm.broadcast(x, 1);
+      case SEND, RECEIVE -> {
         if (rank == 0) {
           comm.send(x, 1);
         } else {
           comm.receive(x, 0);
         }
       }
-      case "barrier" -> comm.barrier();
-      default -> throw new AssertionError("there is no " + collective);
+      case BARRIER -> comm.barrier();
     }
   }
 

@@ -263,7 +263,7 @@ class OwnScheduleRefusedTest {
                 p.call(
                     new Step.LibraryCall(
                         collective,
-                        braid.schedule.Collective.ALL_GATHER,
+                        braid.model.Collective.ALL_GATHER,
                         x.on(p.rank()),
                         y.on(p.rank()),
                         0,

@@ -3,6 +3,7 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -120,7 +121,9 @@ class PipelineRefusedTest {
   @Test
   void cudaRefusesTypesThatItDoesNotMultiply() {
     assertThatThrownBy(
-            () -> Feasibility.checkTypes(SPEC.dtype(DType.FP8_E4M3).weight(DType.BF16), "cuda"))
+            () ->
+                Feasibility.checkTypes(
+                    SPEC.dtype(DType.FP8_E4M3).weight(DType.BF16), BackendKind.CUDA))
         .isInstanceOf(BraidException.class)
         .hasMessage(
             "cuda multiplies fp8 by fp8, fp32 by tf32, and other types by themselves, but the input"
@@ -131,11 +134,11 @@ class PipelineRefusedTest {
         var spec = SPEC.input(input).weight(weight);
         boolean fp8 = input.bytes() == 1 && weight.bytes() == 1;
         boolean fp32 = input.bytes() == 4 && weight.bytes() == 4;
-        Feasibility.checkTypes(spec, "host");
+        Feasibility.checkTypes(spec, BackendKind.HOST);
         if (input == weight || fp8 || fp32) {
-          Feasibility.checkTypes(spec, "cuda");
+          Feasibility.checkTypes(spec, BackendKind.CUDA);
         } else {
-          assertThatThrownBy(() -> Feasibility.checkTypes(spec, "cuda"))
+          assertThatThrownBy(() -> Feasibility.checkTypes(spec, BackendKind.CUDA))
               .hasMessageContaining("the input is %s and the weight %s;".formatted(input, weight));
         }
       }

@@ -61,13 +61,13 @@ final class CollectivePlanner {
               case ALL_GATHER -> builder.symmetric("y", spec.dtype(), elements * ranks, 1);
               case REDUCE_SCATTER -> builder.symmetric("y", spec.dtype(), elements / ranks, 1);
               case ALL_REDUCE, ALL_TO_ALL -> builder.symmetric("y", spec.dtype(), elements, 1);
-              case BROADCAST, BARRIER -> x;
+              case BROADCAST, SEND, RECEIVE, BARRIER -> x;
             };
     // Only sums need an inbox.
-    boolean sums =
-        spec.collective() == Collective.REDUCE_SCATTER
-            || spec.collective() == Collective.ALL_REDUCE;
-    this.inbox = sums ? builder.local("inbox", spec.dtype(), (long) ROOMS * ranks * chunk(), 1) : x;
+    this.inbox =
+        spec.collective().adds()
+            ? builder.local("inbox", spec.dtype(), (long) ROOMS * ranks * chunk(), 1)
+            : x;
     switch (spec.collective()) {
       case BROADCAST ->
           builder
@@ -165,7 +165,8 @@ final class CollectivePlanner {
           }
         }
         case BROADCAST -> broadcast();
-        case BARRIER -> meet();
+        case SEND, RECEIVE, BARRIER ->
+            throw new IllegalStateException("nothing is fetched in " + spec.collective());
       }
     }
 
@@ -308,8 +309,8 @@ final class CollectivePlanner {
             program.await(comm, Step.NO_CHUNK, landed, root, root);
           }
         }
-        case REDUCE_SCATTER, ALL_REDUCE, BARRIER ->
-            throw new IllegalStateException("sums cannot be computed by pushing");
+        case REDUCE_SCATTER, ALL_REDUCE, SEND, RECEIVE, BARRIER ->
+            throw new IllegalStateException("nothing is pushed in " + spec.collective());
       }
     }
 

@@ -1,6 +1,7 @@
 package braid.schedule;
 
 import braid.model.AllReduce;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.DType;
 import java.util.List;

@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.Collective;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
 import braid.schedule.Value.Factor;
@@ -218,7 +219,7 @@ final class Expected {
       case ALL_REDUCE -> add(whole(x), whole(y));
       case BROADCAST -> gather(whole(x.subList(root, root + 1)), whole(y));
       case ALL_TO_ALL -> exchange(x, y);
-      case BARRIER -> {}
+      case SEND, RECEIVE, BARRIER -> {}
     }
   }
 

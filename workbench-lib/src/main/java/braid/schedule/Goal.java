@@ -1,5 +1,7 @@
 package braid.schedule;
 
+import braid.model.BraidException;
+import braid.model.Collective;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import java.util.Optional;
@@ -21,6 +23,15 @@ public sealed interface Goal {
   ///
   /// @param root rank of a broadcast; 0 for other collectives
   record Collected(Collective collective, int root) implements Goal {
+    /// @throws BraidException for a message, which is no collective of all ranks
+    public Collected {
+      if (collective.isMessage()) {
+        throw new BraidException(
+            "the goal of a schedule must be a collective of all ranks but was %s; name the schedule instead: Schedule.on(\"%s\", ranks)"
+                .formatted(collective, collective));
+      }
+    }
+
     @Override
     public String toString() {
       return collective.toString();

@@ -1,5 +1,7 @@
 package braid.schedule;
 
+import braid.model.BraidException;
+import braid.model.Collective;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -168,6 +170,15 @@ public sealed interface Step {
   record LibraryCall(
       Lane lane, Collective collective, Region x, Region y, int root, boolean hostWaits)
       implements Step {
+    /// @throws BraidException for a message, which no library sends
+    public LibraryCall {
+      if (collective.isMessage()) {
+        throw new BraidException(
+            "a library call must be a collective of all ranks but was %s; copy instead"
+                .formatted(collective));
+      }
+    }
+
     @Override
     public int chunk() {
       return NO_CHUNK;

@@ -49,12 +49,12 @@ record SelfTestPlan(
       if (!row.supported()) {
         unsupported.add(
             unsupportedRow(
-                row.collective(),
+                row.collective().toString(),
                 SelfTest.Configuration.ANY,
                 row.way().toString(),
                 row.kind(),
                 row.note()));
-      } else if (row.adds()) {
+      } else if (row.collective().adds()) {
         row.way()
             .library()
             .ifPresent(
@@ -71,7 +71,7 @@ record SelfTestPlan(
       Capabilities.CollectiveRow row, Library library, DType dtype) {
     return new SelfTest.Row(
         new SelfTest.Configuration(
-            row.collective(),
+            row.collective().toString(),
             SelfTest.Configuration.ANY,
             row.way().toString(),
             row.kind().toString(),

@@ -10,6 +10,7 @@ import braid.internal.selftest.CaseContext;
 import braid.internal.selftest.CaseFailed;
 import braid.internal.selftest.Program;
 import braid.internal.selftest.Programs;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.Library;
 import braid.model.MemoryKind;
@@ -36,7 +37,7 @@ final class SelfTestRun {
   private final SelfTestPlan plan;
   private final Consumer<Tensor> alteration;
   private final Consumer<Row> listener;
-  private final String backend;
+  private final BackendKind backend;
   private final List<Row> rows = new ArrayList<>();
   private final Map<Library, String> missing = new EnumMap<>(Library.class);
 
@@ -54,7 +55,7 @@ final class SelfTestRun {
     this.plan = plan;
     this.alteration = alteration;
     this.listener = listener;
-    this.backend = context.backend().name();
+    this.backend = context.backend().kind();
   }
 
   SelfTest.Report report() {

@@ -3,12 +3,12 @@ package braid.schedule;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.model.AllReduce;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.DType;
 import braid.schedule.CollectiveSpec.LibraryNeeds;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -16,22 +16,22 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// Standalone collectives pass the check: on all numbers of ranks, by copies that fetch, copies
 /// that write, and library calls with and without meetings.
 class CollectiveSchedulesTest {
-  private static final Set<Collective> SUMS =
-      Set.of(Collective.REDUCE_SCATTER, Collective.ALL_REDUCE);
-
   /// Parts of a megabyte or more are split into chunks.
   private static final long[] SIZES = {1, 7, 48, 700_001};
 
   private static List<CollectiveSpec> specs(int ranks) {
     var specs = new ArrayList<CollectiveSpec>();
     for (var collective : Collective.values()) {
+      if (collective.isMessage()) {
+        continue;
+      }
       for (long size : ranks > 4 ? new long[] {1, 48} : SIZES) {
         long elements = collective == Collective.ALL_REDUCE ? size : size * ranks;
         specs.add(spec(collective, elements, CollectiveWay.COPY_ENGINE, LibraryNeeds.NONE));
         if (collective == Collective.ALL_REDUCE) {
           specs.add(oneShot(elements, false));
         }
-        if (!SUMS.contains(collective)) {
+        if (!collective.adds()) {
           specs.add(spec(collective, elements, CollectiveWay.PUSHING, LibraryNeeds.NONE));
         }
         specs.add(spec(collective, elements, CollectiveWay.NCCL, LibraryNeeds.NONE));

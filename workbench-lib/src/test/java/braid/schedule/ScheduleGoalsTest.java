@@ -1,7 +1,10 @@
 package braid.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BraidException;
+import braid.model.Collective;
 import braid.model.DType;
 import braid.schedule.Step.LibraryCall;
 import java.util.List;
@@ -21,7 +24,7 @@ final class ScheduleGoalsTest {
     return switch (collective) {
       case ALL_GATHER -> given ? PART : RANKS * PART;
       case REDUCE_SCATTER -> given ? RANKS * PART : PART;
-      case ALL_REDUCE, ALL_TO_ALL, BROADCAST, BARRIER -> RANKS * PART;
+      case ALL_REDUCE, ALL_TO_ALL, BROADCAST, SEND, RECEIVE, BARRIER -> RANKS * PART;
     };
   }
 
@@ -69,7 +72,7 @@ final class ScheduleGoalsTest {
                 }
                 program.reduce(lane, part, parts, to, Finish.NONE);
               }
-              case BARRIER -> {}
+              case SEND, RECEIVE, BARRIER -> {}
             }
           }
           others.forEach(other -> program.signal(lane, -1, read, rank, other));
@@ -78,7 +81,9 @@ final class ScheduleGoalsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "BARRIER")
+  @EnumSource(
+      mode = EnumSource.Mode.EXCLUDE,
+      names = {"SEND", "RECEIVE", "BARRIER"})
   void plainCopiesAndSumsMakeACollective(Collective collective) {
     assertThat(plain(collective, false).findings()).isEmpty();
     assertThat(plain(collective, true).findings())
@@ -114,7 +119,25 @@ final class ScheduleGoalsTest {
   }
 
   @ParameterizedTest
-  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "BARRIER")
+  @EnumSource(names = {"SEND", "RECEIVE"})
+  void messagesAreNoCollectivesOfAllRanks(Collective message) {
+    assertThatThrownBy(() -> new Goal.Collected(message, 0))
+        .isInstanceOf(BraidException.class)
+        .hasMessageContaining("must be a collective of all ranks but was " + message + "; name");
+    var builder = Schedule.on("own", RANKS);
+    var x = builder.symmetric("x", DType.FP32, PART, 1);
+    var lane = builder.lane("comm", Lane.Role.COMMUNICATION);
+    assertThatThrownBy(() -> new Step.LibraryCall(lane, message, x.on(0), x.on(0), 0, false))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "a library call must be a collective of all ranks but was %s; copy instead"
+                .formatted(message));
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      mode = EnumSource.Mode.EXCLUDE,
+      names = {"SEND", "RECEIVE", "BARRIER"})
   void libraryCallsMeetInOneOrder(Collective collective) {
     assertThat(byLibrary(collective, false).findings()).isEmpty();
     assertThat(byLibrary(collective, true).findings())

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.model.BraidException;
+import braid.model.Collective;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.MimeBundle;

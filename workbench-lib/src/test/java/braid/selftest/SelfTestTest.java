@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import braid.Capabilities;
 import braid.LocalRanks;
 import braid.Tensor;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.MemoryKind;
@@ -262,16 +263,17 @@ class SelfTestTest {
 
   @Test
   void capabilitiesAreOfABackend() {
-    assertThat(Capabilities.of("host")).isEqualTo(Capabilities.host());
-    assertThat(Capabilities.collectivesOf("host")).isEqualTo(Capabilities.hostCollectives());
-    assertThatThrownBy(() -> Capabilities.of("abacus"))
-        .hasMessage("a backend must be host or cuda but was abacus");
+    assertThat(Capabilities.of(BackendKind.HOST)).isEqualTo(Capabilities.host());
+    assertThat(Capabilities.collectivesOf(BackendKind.HOST))
+        .isEqualTo(Capabilities.hostCollectives());
+    assertThatThrownBy(() -> Capabilities.of(BackendKind.AUTO))
+        .hasMessage("a backend must be host or cuda but was auto; ask for one of them");
   }
 
   /// Every combination of a backend's table that the plan leaves out has a row with the reason.
   @ParameterizedTest
-  @CsvSource({"host,false", "host,true", "cuda,false", "cuda,true"})
-  void everyWayIsRunOrHasItsReason(String backend, boolean quick) {
+  @CsvSource({"HOST,false", "HOST,true", "CUDA,false", "CUDA,true"})
+  void everyWayIsRunOrHasItsReason(BackendKind backend, boolean quick) {
     var plan =
         new SelfTestPlan(
             Capabilities.kinds(),
@@ -301,7 +303,11 @@ class SelfTestTest {
         for (var row : collectives) {
           var way =
               new SelfTest.Configuration(
-                  row.collective(), "-", row.way().toString(), kind.toString(), dtype.toString());
+                  row.collective().toString(),
+                  "-",
+                  row.way().toString(),
+                  kind.toString(),
+                  dtype.toString());
           boolean reason = reasons.contains(way) || reasons.contains(ofAnyType(way));
           assertThat(run.contains(way) != reason).as("%s", way).isTrue();
         }

@@ -5,6 +5,7 @@ import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
 import braid.launcher.session.StageTimes;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -105,7 +106,7 @@ final class CellRounds {
     var rounds = new CellRounds();
     try {
       for (int ranks : rankCounts) {
-        var options = new SessionOptions(ranks, "host", Optional.empty(), home);
+        var options = new SessionOptions(ranks, BackendKind.HOST, Optional.empty(), home);
         var timed = new TimedSession(Session.start(options));
         rounds.byRanks.put(ranks, timed);
         timed.run("int a = 1;", "", "");

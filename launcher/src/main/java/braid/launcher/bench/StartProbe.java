@@ -4,6 +4,7 @@ import braid.launcher.ExitCode;
 import braid.launcher.cell.Cell;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -34,7 +35,8 @@ final class StartProbe implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
-    try (var session = Session.start(new SessionOptions(ranks, "host", Optional.empty(), home))) {
+    try (var session =
+        Session.start(new SessionOptions(ranks, BackendKind.HOST, Optional.empty(), home))) {
       print(READY);
       var outcome = session.run(new Cell("cell 1", "1 + 1"), new CapturedOutput());
       print(FIRST + outcome.result().map(result -> result.text()).orElse(outcome.toString()));

@@ -4,6 +4,7 @@ import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import braid.model.MimeBundle;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -59,7 +60,7 @@ public final class Rehearsal {
   public static void main(String[] args) throws IOException {
     var home = Files.createTempDirectory("braid-rehearsal");
     var _ = Braid.commandLine().execute("run", "--help");
-    var options = new SessionOptions(1, "host", Optional.empty(), home);
+    var options = new SessionOptions(1, BackendKind.HOST, Optional.empty(), home);
     try (var session = Session.start(options)) {
       for (int i = 0; i < CELLS.size(); i++) {
         var outcome = session.run(new Cell("cell " + (i + 1), CELLS.get(i)), new DiscardedOutput());

@@ -16,6 +16,7 @@ import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import com.google.gson.JsonObject;
 import java.io.IOException;
@@ -115,7 +116,11 @@ final class RerunCommand implements Callable<Integer> {
     var from = "run " + before.id();
     int ranks =
         machine.parse("the ranks of " + from, before.text("session.ranks").orElse("unknown"));
-    var backend = before.text("session.backend").orElse(BackendChoice.AUTO);
+    var backend =
+        before
+            .text("session.backend")
+            .map(name -> BackendKind.parse(name, "the backend of " + from))
+            .orElse(BackendKind.AUTO);
     return new SessionOptions(
         ranks,
         BackendChoice.of(backend, from, ranks, machine.gpus()),

@@ -241,7 +241,7 @@ final class SelfTestCommand implements Callable<Integer> {
   private static JsonObject about(SessionOptions options) {
     var about = new JsonObject();
     about.addProperty("braid", Installation.version());
-    about.addProperty("backend", options.backend().name());
+    about.addProperty("backend", options.backend().kind().toString());
     about.addProperty("why", options.backend().why());
     about.addProperty("ranks", options.ranks());
     return about;
@@ -268,7 +268,7 @@ final class SelfTestCommand implements Callable<Integer> {
     out.println(
         "selftest %s, %s: %s"
             .formatted(
-                options.backend().name(),
+                options.backend().kind().toString(),
                 RunSummary.counted(options.ranks(), "rank"),
                 result.summary()));
     file.ifPresent(path -> out.println("json     " + path));

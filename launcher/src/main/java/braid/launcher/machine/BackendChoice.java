@@ -1,43 +1,25 @@
 package braid.launcher.machine;
 
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.util.List;
 import java.util.stream.IntStream;
 
 /// Backend of the ranks and the reason for it; an automatic choice states its reason.
 ///
-/// @param name `host` or `cuda`
 /// @param devices device of each rank, in order; empty on the host
-public record BackendChoice(String name, String why, List<String> devices) {
-  public static final String AUTO = "auto";
-  public static final String HOST = "host";
-  public static final String CUDA = "cuda";
-
-  private static final List<String> BACKENDS = List.of(AUTO, HOST, CUDA);
-
+public record BackendChoice(BackendKind kind, String why, List<String> devices) {
   public BackendChoice {
     devices = List.copyOf(devices);
   }
 
-  public BackendChoice(String name, String why) {
-    this(name, why, List.of());
+  public BackendChoice(BackendKind kind, String why) {
+    this(kind, why, List.of());
   }
 
-  /// @param from option or variable with the request, for messages
-  /// @throws BraidException if there is no such backend
-  public static void check(String requested, String from) {
-    if (!BACKENDS.contains(requested)) {
-      throw new BraidException(
-          "%s must be one of %s but was %s; try host"
-              .formatted(from, String.join(", ", BACKENDS), requested));
-    }
-  }
-
-  /// @param requested `auto`, `host` or `cuda`
   /// @param from option or variable with the request, for messages
   /// @throws BraidException if the requested backend is not available
-  public static BackendChoice of(String requested, String from, int ranks, Gpus gpus) {
-    check(requested, from);
+  public static BackendChoice of(BackendKind requested, String from, int ranks, Gpus gpus) {
     return switch (requested) {
       case CUDA -> {
         if (gpus.count() == 0) {
@@ -52,12 +34,13 @@ public record BackendChoice(String name, String why, List<String> devices) {
         }
         yield onGpus(ranks, gpus);
       }
-      case HOST -> new BackendChoice(HOST, "set by %s".formatted(from));
-      default ->
+      case HOST -> new BackendChoice(BackendKind.HOST, "set by %s".formatted(from));
+      case AUTO ->
           gpus.count() == 0
-              ? new BackendChoice(HOST, "no GPU: " + gpus.missing())
+              ? new BackendChoice(BackendKind.HOST, "no GPU: " + gpus.missing())
               : ranks > gpus.count()
-                  ? new BackendChoice(HOST, "%d ranks but only %s".formatted(ranks, gpus.words()))
+                  ? new BackendChoice(
+                      BackendKind.HOST, "%d ranks but only %s".formatted(ranks, gpus.words()))
                   : onGpus(ranks, gpus);
     };
   }
@@ -70,21 +53,21 @@ public record BackendChoice(String name, String why, List<String> devices) {
     var devices =
         IntStream.range(0, ranks)
             .mapToObj(i -> "GPU %d: %s".formatted(i, gpus.all().get(i).name()));
-    return new BackendChoice(CUDA, why, devices.toList());
+    return new BackendChoice(BackendKind.CUDA, why, devices.toList());
   }
 
   /// Returns the device of a rank: its GPU's number, as CUDA counts, and name, or "host".
   public String device(int rank) {
-    return rank < devices.size() ? devices.get(rank) : isCuda() ? "GPU " + rank : HOST;
+    return rank < devices.size() ? devices.get(rank) : isCuda() ? "GPU " + rank : kind.toString();
   }
 
   public boolean isCuda() {
-    return name.equals(CUDA);
+    return kind == BackendKind.CUDA;
   }
 
-  /// Returns name and reason: "host (no GPU: no /dev/nvidia0)".
+  /// Returns kind and reason: "host (no GPU: no /dev/nvidia0)".
   @Override
   public String toString() {
-    return "%s (%s)".formatted(name, why);
+    return "%s (%s)".formatted(kind, why);
   }
 }

@@ -1,5 +1,6 @@
 package braid.launcher.machine;
 
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -43,8 +44,8 @@ public record RankCount(int cores, long availableMiB, Gpus gpus) {
 
   /// Default number of ranks: one per GPU; on the host, four or the number that the machine can
   /// hold.
-  public int byDefault(String backend) {
-    return gpus.count() > 0 && !backend.equals(BackendChoice.HOST)
+  public int byDefault(BackendKind requested) {
+    return gpus.count() > 0 && requested != BackendKind.HOST
         ? gpus.count()
         : Math.min(DEFAULT_ON_HOST, most());
   }
@@ -58,7 +59,7 @@ public record RankCount(int cores, long availableMiB, Gpus gpus) {
     } catch (NumberFormatException e) {
       throw new BraidException(
           "%s must be a number of ranks, 1..%d, but was \"%s\"; try %d"
-              .formatted(source, most(), text, byDefault(BackendChoice.AUTO)),
+              .formatted(source, most(), text, byDefault(BackendKind.AUTO)),
           e);
     }
     if (count < 1 || count > most()) {
@@ -73,7 +74,7 @@ public record RankCount(int cores, long availableMiB, Gpus gpus) {
                   MIB_PER_RANK,
                   availableMiB,
                   count,
-                  count < 1 ? byDefault(BackendChoice.AUTO) : most()));
+                  count < 1 ? byDefault(BackendKind.AUTO) : most()));
     }
     return count;
   }

@@ -10,6 +10,7 @@ import braid.launcher.wire.Hello;
 import braid.launcher.wire.OutputMark;
 import braid.launcher.wire.RankFailure;
 import braid.launcher.wire.ToRank;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.natives.LibC;
 import java.io.EOFException;
@@ -230,7 +231,7 @@ public final class RankMain {
 
   private void exit() {
     long grace =
-        context.env().backend().equals("cuda") ? EXIT_GRACE_OF_GPU_MILLIS : EXIT_GRACE_MILLIS;
+        context.env().backend() == BackendKind.CUDA ? EXIT_GRACE_OF_GPU_MILLIS : EXIT_GRACE_MILLIS;
     Thread.ofPlatform()
         .daemon()
         .start(

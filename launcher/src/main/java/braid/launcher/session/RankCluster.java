@@ -144,7 +144,7 @@ final class RankCluster implements AutoCloseable {
     var environment = new HashMap<String, String>();
     environment.put("MASTER_ADDR", InetAddress.getLoopbackAddress().getHostAddress());
     environment.put("MASTER_PORT", Integer.toString(storePort));
-    environment.put("BRAID_BACKEND", options.backend().name());
+    environment.put("BRAID_BACKEND", options.backend().kind().toString());
     if (options.backend().isCuda()) {
       environment.putAll(WITHOUT_MULTICAST);
     }

@@ -2,6 +2,7 @@ package braid.launcher.session;
 
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.OutputLimit;
+import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
 
@@ -16,7 +17,7 @@ public record SessionOptions(
   }
 
   /// Uses the backend `host` or `cuda`, set in code.
-  public SessionOptions(int ranks, String backend, Optional<String> link, Path home) {
+  public SessionOptions(int ranks, BackendKind backend, Optional<String> link, Path home) {
     this(ranks, new BackendChoice(backend, "set in code"), link, home);
   }
 }

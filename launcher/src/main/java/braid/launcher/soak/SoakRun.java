@@ -1,6 +1,7 @@
 package braid.launcher.soak;
 
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -92,7 +93,7 @@ public record SoakRun(
       throws IOException, InterruptedException {
     if (session.equals(HEADLESS)) {
       return Optional.of(
-          new HeadlessVictim(new SessionOptions(ranks, "host", Optional.empty(), home)));
+          new HeadlessVictim(new SessionOptions(ranks, BackendKind.HOST, Optional.empty(), home)));
     }
     Optional<Victim> jupyter =
         JupyterVictim.start(kernel, home.resolve("kernel.log")).map(victim -> victim);

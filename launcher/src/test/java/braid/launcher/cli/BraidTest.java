@@ -6,6 +6,7 @@ import braid.Capabilities;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.Notebooks;
 import braid.launcher.notebook.Notebooks.Code;
+import braid.model.BackendKind;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import java.io.IOException;
@@ -457,8 +458,8 @@ class BraidTest {
             "cache",
             "jupyter",
             "kernelspecs");
-    var backend = json.get("backend").getAsString();
-    assertThat(backend).isIn("host", "cuda");
+    var backend = BackendKind.parse(json.get("backend").getAsString(), "backend");
+    assertThat(backend).isIn(BackendKind.HOST, BackendKind.CUDA);
     assertThat(json.getAsJsonArray("overlaps")).hasSize(Capabilities.of(backend).size());
     var first = json.getAsJsonArray("overlaps").get(0).getAsJsonObject();
     assertThat(first.keySet())

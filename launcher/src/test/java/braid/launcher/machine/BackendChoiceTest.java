@@ -3,6 +3,7 @@ package braid.launcher.machine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -21,7 +22,9 @@ class BackendChoiceTest {
           host | 2 | 2 | host (set by --backend)
           """)
   void saysWhatItChoseAndWhy(String wish, int ranks, int gpus, String choice) {
-    var chosen = BackendChoice.of(wish, "--backend", ranks, GpusTest.gpus(gpus));
+    var chosen =
+        BackendChoice.of(
+            BackendKind.parse(wish, "--backend"), "--backend", ranks, GpusTest.gpus(gpus));
     assertThat(chosen).hasToString(choice);
     assertThat(chosen.isCuda()).isEqualTo(choice.startsWith("cuda"));
   }
@@ -36,7 +39,11 @@ class BackendChoiceTest {
           gpu  | 1 | 2 | BRAID_BACKEND must be one of auto, host, cuda but was gpu; try host
           """)
   void refusesWhatWasNamedAndCannotBeHad(String wish, int ranks, int gpus, String message) {
-    assertThatThrownBy(() -> BackendChoice.of(wish, "BRAID_BACKEND", ranks, GpusTest.gpus(gpus)))
+    assertThatThrownBy(
+            () -> {
+              var requested = BackendKind.parse(wish, "BRAID_BACKEND");
+              BackendChoice.of(requested, "BRAID_BACKEND", ranks, GpusTest.gpus(gpus));
+            })
         .isInstanceOf(BraidException.class)
         .hasMessage(message);
   }

@@ -3,6 +3,7 @@ package braid.launcher.machine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -17,11 +18,11 @@ class RankCountTest {
 
   @Test
   void isOneAGpuOrFourOnTheHost() {
-    assertThat(with(64, 500_000, 8).byDefault("auto")).isEqualTo(8);
-    assertThat(with(64, 500_000, 8).byDefault("cuda")).isEqualTo(8);
-    assertThat(with(64, 500_000, 8).byDefault("host")).isEqualTo(4);
-    assertThat(LAPTOP.byDefault("auto")).isEqualTo(4);
-    assertThat(with(2, 250, 0).byDefault("auto")).isEqualTo(2);
+    assertThat(with(64, 500_000, 8).byDefault(BackendKind.AUTO)).isEqualTo(8);
+    assertThat(with(64, 500_000, 8).byDefault(BackendKind.CUDA)).isEqualTo(8);
+    assertThat(with(64, 500_000, 8).byDefault(BackendKind.HOST)).isEqualTo(4);
+    assertThat(LAPTOP.byDefault(BackendKind.AUTO)).isEqualTo(4);
+    assertThat(with(2, 250, 0).byDefault(BackendKind.AUTO)).isEqualTo(2);
   }
 
   @Test

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
+import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.Random;
@@ -25,7 +26,7 @@ class DepartedTest {
 
   @BeforeEach
   void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(RANKS, "host", Optional.empty(), home));
+    session = Session.start(new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), home));
   }
 
   @AfterEach

@@ -8,6 +8,7 @@ import braid.launcher.cell.CellOutput;
 import braid.launcher.cell.Outcome;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.OutputLimit;
+import braid.model.BackendKind;
 import braid.model.MimeBundle;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -38,7 +39,7 @@ class FloodTest {
         Session.start(
             new SessionOptions(
                 3,
-                new BackendChoice("host", "as the test says"),
+                new BackendChoice(BackendKind.HOST, "as the test says"),
                 Optional.empty(),
                 home,
                 OutputLimit.parse("256KiB")));

@@ -6,6 +6,7 @@ import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
+import braid.model.BackendKind;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -26,7 +27,7 @@ class FrozenRankTest {
 
   @BeforeEach
   void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(3, "host", Optional.empty(), home));
+    session = Session.start(new SessionOptions(3, BackendKind.HOST, Optional.empty(), home));
   }
 
   @AfterEach

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import braid.launcher.cell.Cell;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -23,7 +24,7 @@ class LongLifeTest {
   @TempDir Path home;
 
   private SessionOptions options(Optional<String> link) {
-    return new SessionOptions(1, "host", link, home);
+    return new SessionOptions(1, BackendKind.HOST, link, home);
   }
 
   /// Open descriptors by kind: jars, sockets, pipes, other files.

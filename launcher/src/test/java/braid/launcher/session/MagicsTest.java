@@ -9,6 +9,7 @@ import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.MagicName;
 import braid.launcher.cell.Outcome;
 import braid.launcher.session.magic.MavenJars;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -36,7 +37,7 @@ class MagicsTest {
 
   @BeforeAll
   void start() {
-    session = Session.start(new SessionOptions(2, "host", Optional.empty(), home));
+    session = Session.start(new SessionOptions(2, BackendKind.HOST, Optional.empty(), home));
   }
 
   @AfterAll

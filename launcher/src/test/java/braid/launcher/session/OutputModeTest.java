@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.Outcome;
+import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -29,7 +30,7 @@ class OutputModeTest {
 
   @BeforeAll
   void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(3, "host", Optional.empty(), home));
+    session = Session.start(new SessionOptions(3, BackendKind.HOST, Optional.empty(), home));
   }
 
   @AfterAll

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.natives.cuda.Gpu;
 import java.io.BufferedReader;
@@ -37,7 +38,7 @@ class RankLifeTest {
   @TempDir Path home;
 
   private Session start() {
-    return Session.start(new SessionOptions(RANKS, "host", Optional.empty(), home));
+    return Session.start(new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), home));
   }
 
   private static void kill9(long pid) throws IOException, InterruptedException {
@@ -176,7 +177,8 @@ class RankLifeTest {
 
     public static void main(String[] args) {
       var session =
-          Session.start(new SessionOptions(RANKS, "host", Optional.empty(), Path.of(args[0])));
+          Session.start(
+              new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), Path.of(args[0])));
       session.ranks().all().forEach(r -> System.out.println(r.pid()));
       var output = new Recorded();
       output.onStdout = () -> System.out.println("begun");
@@ -245,7 +247,8 @@ class RankLifeTest {
   /// No GPU is needed to see how a rank is started: the backend is initialized at its first use.
   @Test
   void aRankOfAGpuIsCompiledFullyAndKeepsOffMulticast() {
-    try (var session = Session.start(new SessionOptions(1, "cuda", Optional.empty(), home))) {
+    try (var session =
+        Session.start(new SessionOptions(1, BackendKind.CUDA, Optional.empty(), home))) {
       var output = new Recorded();
       session.run(
           new Cell(
@@ -266,7 +269,8 @@ class RankLifeTest {
   @Test
   void gpusThatCudaCannotUseAreOneClearErrorOfAllRanks() {
     assumeTrue(Gpu.missing().isPresent(), "CUDA can use the GPUs here");
-    try (var session = Session.start(new SessionOptions(2, "cuda", Optional.empty(), home))) {
+    try (var session =
+        Session.start(new SessionOptions(2, BackendKind.CUDA, Optional.empty(), home))) {
       var outcome =
           session.run(
               new Cell("cell 1", "SymmetricTensor.on(world).shape(2, 2).allocate()"),
@@ -283,7 +287,8 @@ class RankLifeTest {
     assertThatThrownBy(
             () ->
                 Session.start(
-                    new SessionOptions(2, "host", Optional.of("as fast as you like"), home)))
+                    new SessionOptions(
+                        2, BackendKind.HOST, Optional.of("as fast as you like"), home)))
         .isInstanceOf(BraidException.class)
         .hasMessageContaining("as fast as you like");
   }

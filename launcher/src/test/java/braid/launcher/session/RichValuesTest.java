@@ -3,6 +3,7 @@ package braid.launcher.session;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
+import braid.model.BackendKind;
 import braid.model.MimeBundle;
 import java.nio.file.Path;
 import java.util.List;
@@ -22,7 +23,7 @@ class RichValuesTest {
 
   @BeforeAll
   void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(2, "host", Optional.empty(), home));
+    session = Session.start(new SessionOptions(2, BackendKind.HOST, Optional.empty(), home));
     run("record Way(String name, int splits, double ms) {}");
     run("record Size(int m, int n) { public String toString() { return m + \"x\" + n; } }");
   }

@@ -7,6 +7,7 @@ import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
 import braid.launcher.editing.Completeness.Status;
+import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -29,7 +30,7 @@ class SessionTest {
 
   @BeforeAll
   void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(3, "host", Optional.empty(), home));
+    session = Session.start(new SessionOptions(3, BackendKind.HOST, Optional.empty(), home));
   }
 
   @AfterAll

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
+import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterAll;
@@ -27,7 +28,7 @@ class WireLimitsTest {
 
   @BeforeAll
   void start() {
-    session = Session.start(new SessionOptions(2, "host", Optional.empty(), home));
+    session = Session.start(new SessionOptions(2, BackendKind.HOST, Optional.empty(), home));
   }
 
   @AfterAll

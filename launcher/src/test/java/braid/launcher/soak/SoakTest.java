@@ -3,6 +3,7 @@ package braid.launcher.soak;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -22,7 +23,7 @@ class SoakTest {
   @TempDir Path home;
 
   private HeadlessVictim session() {
-    return new HeadlessVictim(new SessionOptions(RANKS, "host", Optional.empty(), home));
+    return new HeadlessVictim(new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), home));
   }
 
   /// Attacks possible on a headless session.

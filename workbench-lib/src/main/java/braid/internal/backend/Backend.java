@@ -8,6 +8,7 @@ import braid.internal.resource.SymmetricMemory;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.BackendKind;
 import braid.model.DType;
 import braid.model.Library;
 import braid.model.Link;
@@ -25,7 +26,7 @@ import java.util.function.Supplier;
 /// executables may be passed only to the backend that created them.
 public interface Backend extends SymmetricMemory.Allocator {
   /// Name of the backend, as in `BRAID_BACKEND`.
-  String name();
+  BackendKind kind();
 
   /// Default timing of iterations.
   Timing timing();

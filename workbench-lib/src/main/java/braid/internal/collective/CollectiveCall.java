@@ -3,8 +3,8 @@ package braid.internal.collective;
 import braid.internal.library.LibraryRequest;
 import braid.internal.library.TensorPart;
 import braid.model.AllReduce;
+import braid.model.Collective;
 import braid.model.DType;
-import braid.schedule.Collective;
 import braid.schedule.CollectiveSpec;
 import org.jspecify.annotations.Nullable;
 

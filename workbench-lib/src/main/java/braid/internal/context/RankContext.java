@@ -154,12 +154,12 @@ public final class RankContext implements AutoCloseable {
   /// Opens the configured backend. `auto` selects GPUs if this machine has one per rank.
   private static Backend open(Env env, String token, Waits waits) {
     return switch (env.backend()) {
-      case "cuda" -> CudaBackend.open(env, token, waits);
-      case "auto" ->
+      case CUDA -> CudaBackend.open(env, token, waits);
+      case AUTO ->
           Gpu.missing().isEmpty() && Gpu.count() >= env.local().size()
               ? CudaBackend.open(env, token, waits)
               : new HostBackend(env, token, waits);
-      default -> new HostBackend(env, token, waits);
+      case HOST -> new HostBackend(env, token, waits);
     };
   }
 

@@ -25,6 +25,7 @@ import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Library;
@@ -85,8 +86,8 @@ public final class CudaBackend implements Backend {
   }
 
   @Override
-  public String name() {
-    return "cuda";
+  public BackendKind kind() {
+    return BackendKind.CUDA;
   }
 
   @Override

@@ -16,6 +16,7 @@ import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.Library;
@@ -62,8 +63,8 @@ public final class HostBackend implements Backend {
   }
 
   @Override
-  public String name() {
-    return "host";
+  public BackendKind kind() {
+    return BackendKind.HOST;
   }
 
   @Override

@@ -1,6 +1,6 @@
 package braid.internal.library;
 
-import braid.schedule.Collective;
+import braid.model.Collective;
 
 /// A collective to be run by a library, the same on all ranks.
 ///
@@ -16,6 +16,7 @@ public record LibraryRequest(Collective collective, TensorPart x, TensorPart y, 
       case ALL_TO_ALL -> others * x.bytes() / ranks;
       case BROADCAST -> ranks == 1 ? 0 : x.bytes();
       case BARRIER -> 0;
+      case SEND, RECEIVE -> throw new IllegalStateException("no library call for " + collective);
     };
   }
 }

@@ -1,5 +1,6 @@
 package braid.internal.rank;
 
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.Link;
 import braid.model.MemoryKind;
@@ -28,7 +29,7 @@ public record Env(
     Place world,
     Place local,
     Optional<StoreAddress> store,
-    String backend,
+    BackendKind backend,
     Link link,
     MemoryKind memory,
     Duration timeout,
@@ -81,7 +82,10 @@ public record Env(
         world,
         local,
         reader.store(world),
-        reader.backend(),
+        reader
+            .get("BRAID_BACKEND")
+            .map(name -> BackendKind.parse(name, "BRAID_BACKEND"))
+            .orElse(BackendKind.AUTO),
         reader.get("BRAID_LINK").map(Link::parse).orElse(Link.DEFAULT),
         reader.get("BRAID_SYMMETRIC_MEMORY").map(MemoryKind::parse).orElse(MemoryKind.AUTO),
         reader
@@ -169,16 +173,6 @@ public record Env(
         case "loads" -> false;
         default ->
             throw new BraidException("BRAID_WORKER_COPIES must be bulk or loads but was " + how);
-      };
-    }
-
-    String backend() {
-      var name = get("BRAID_BACKEND").orElse("auto");
-      return switch (name) {
-        case "auto", "host", "cuda" -> name;
-        default ->
-            throw new BraidException(
-                "BRAID_BACKEND must be one of auto, host, cuda but was " + name);
       };
     }
   }

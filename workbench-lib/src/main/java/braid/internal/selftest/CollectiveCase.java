@@ -5,6 +5,7 @@ import braid.Collectives;
 import braid.ProcessGroup;
 import braid.SymmetricTensor;
 import braid.model.AllReduce;
+import braid.model.Collective;
 import braid.model.CollectiveWay;
 import braid.model.DType;
 import braid.model.Library;
@@ -25,30 +26,28 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
     implements TabledCase {
   /// Collectives, with their algorithms and patterns of messages.
   public enum Operation {
-    ALL_GATHER("all-gather", false),
-    REDUCE_SCATTER("reduce-scatter", true),
-    ALL_REDUCE("all-reduce", true),
-    ALL_REDUCE_IN_PLACE("all-reduce", true),
-    ONE_SHOT("all-reduce", true),
-    ONE_SHOT_IN_PLACE("all-reduce", true),
-    ALL_TO_ALL("all-to-all", false),
-    BROADCAST("broadcast", false),
+    ALL_GATHER(Collective.ALL_GATHER),
+    REDUCE_SCATTER(Collective.REDUCE_SCATTER),
+    ALL_REDUCE(Collective.ALL_REDUCE),
+    ALL_REDUCE_IN_PLACE(Collective.ALL_REDUCE),
+    ONE_SHOT(Collective.ALL_REDUCE),
+    ONE_SHOT_IN_PLACE(Collective.ALL_REDUCE),
+    ALL_TO_ALL(Collective.ALL_TO_ALL),
+    BROADCAST(Collective.BROADCAST),
     /// Each rank sends to the next and receives from the previous one.
-    RING("send", false),
+    RING(Collective.SEND),
     /// Like the ring, but in two calls: every second rank receives first.
-    TURNS("receive", false),
+    TURNS(Collective.RECEIVE),
     /// Between two barriers, each rank reads the data written by the next one.
-    BARRIER("barrier", false),
+    BARRIER(Collective.BARRIER),
     /// Ranks 2i and 2i + 1 send each other their `x`, in order; a last rank without a partner keeps
     /// its own.
-    PAIRS("send", false);
+    PAIRS(Collective.SEND);
 
-    private final String collective;
-    private final boolean adds;
+    private final Collective collective;
 
-    Operation(String collective, boolean adds) {
+    Operation(Collective collective) {
       this.collective = collective;
-      this.adds = adds;
     }
 
     /// Returns true if it names its algorithm; libraries choose their own.
@@ -58,7 +57,7 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
 
     @Override
     public String toString() {
-      return collective;
+      return collective.toString();
     }
   }
 
@@ -109,10 +108,10 @@ public record CollectiveCase(Operation operation, DType dtype, Route route, int 
 
   private boolean supportedBy(Capabilities.CollectiveRow row) {
     return row.supported()
-        && row.collective().equals(what())
+        && row.collective() == operation.collective
         && row.way() == route.way
         && !(operation.isOneShot() && route.way.library().isPresent())
-        && (!operation.adds
+        && (!operation.collective.adds()
             || route.way.library().map(library -> library.adds(dtype)).orElse(true));
   }
 

@@ -3,6 +3,7 @@ package braid.internal.rank;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.Link;
 import braid.model.MemoryKind;
@@ -14,7 +15,6 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 class EnvTest {
   private static final Map<String, String> COMPLETE =
@@ -34,16 +34,16 @@ class EnvTest {
     assertThat(env.link()).isEqualTo(Link.DEFAULT);
     assertThat(env.memory()).isEqualTo(MemoryKind.AUTO);
     assertThat(env.timeout()).isEqualTo(Duration.ofMinutes(5));
-    assertThat(env.backend()).isEqualTo("auto");
+    assertThat(env.backend()).isEqualTo(BackendKind.AUTO);
     assertThat(env.bulkCopies()).isTrue();
     assertThat(env.cache())
         .isEqualTo(Path.of(System.getProperty("user.home")).resolve(".cache/braid"));
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"auto", "host", "cuda"})
-  void readsEveryBackend(String backend) {
-    assertThat(Env.read(Map.of("BRAID_BACKEND", backend)).backend()).isEqualTo(backend);
+  @CsvSource({"auto,AUTO", "host,HOST", "cuda,CUDA"})
+  void readsEveryBackend(String name, BackendKind backend) {
+    assertThat(Env.read(Map.of("BRAID_BACKEND", name)).backend()).isEqualTo(backend);
   }
 
   @Test
@@ -80,7 +80,7 @@ class EnvTest {
           LOCAL_WORLD_SIZE      | 8     | LOCAL_WORLD_SIZE must be at most WORLD_SIZE = 4 but was 8
           BRAID_TIMEOUT_SECONDS | 0     | BRAID_TIMEOUT_SECONDS must be 1 or more but was 0
           BRAID_SYMMETRIC_MEMORY| ncc   | a memory kind must be one of auto, native, ipc, nccl, nvshmem but was ncc
-          BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu
+          BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu; try host
           BRAID_WORKER_COPIES   | tma   | BRAID_WORKER_COPIES must be bulk or loads but was tma
           BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; bandwidth in GB/s, GiB/s, Gb/s or Gbps (also K, M, T), latency in ns, us, µs, ms or s, for example 0.25GB/s,20us
           """)

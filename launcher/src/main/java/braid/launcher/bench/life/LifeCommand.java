@@ -3,6 +3,7 @@ package braid.launcher.bench.life;
 import braid.launcher.ExitCode;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -53,7 +54,8 @@ public final class LifeCommand implements Callable<Integer> {
     check("--cells", cells, 2 * LifeRun.WINDOW, MAX_CELLS);
     check("--warm-up", warmUp, 0, MAX_CELLS);
     var home = Files.createTempDirectory("braid-bench-life");
-    try (var session = Session.start(new SessionOptions(ranks, "host", Optional.empty(), home))) {
+    try (var session =
+        Session.start(new SessionOptions(ranks, BackendKind.HOST, Optional.empty(), home))) {
       print(LifeRun.of(session, warmUp, cells, this::progress));
     } finally {
       try (var files = Files.walk(home)) {

@@ -1,6 +1,7 @@
 package braid.launcher.cli.doctor;
 
 import braid.Capabilities;
+import braid.model.BackendKind;
 import com.google.gson.JsonObject;
 import java.util.List;
 
@@ -20,8 +21,7 @@ record Ability(
     String reason) {
   static final String NO_WAY = "";
 
-  /// @param backend `host` or `cuda`
-  static List<Ability> overlaps(String backend) {
+  static List<Ability> overlaps(BackendKind backend) {
     return Capabilities.of(backend).stream()
         .map(
             row ->
@@ -36,13 +36,12 @@ record Ability(
         .toList();
   }
 
-  /// @param backend `host` or `cuda`
-  static List<Ability> collectives(String backend) {
+  static List<Ability> collectives(BackendKind backend) {
     return Capabilities.collectivesOf(backend).stream()
         .map(
             row ->
                 new Ability(
-                    row.collective(),
+                    row.collective().toString(),
                     NO_WAY,
                     row.way().toString(),
                     row.kind().toString(),

@@ -1,5 +1,6 @@
 package braid.launcher.cli.doctor;
 
+import braid.model.BackendKind;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -14,12 +15,13 @@ final class AbilityTable {
   /// @param reason why not; empty where it is supported
   private record Answer(boolean supported, String engine, String reason) {}
 
-  private final String backend;
+  private final BackendKind backend;
   private final List<Ability> overlaps;
   private final List<Ability> collectives;
   private final Grid grid;
 
-  AbilityTable(int columns, String backend, List<Ability> overlaps, List<Ability> collectives) {
+  AbilityTable(
+      int columns, BackendKind backend, List<Ability> overlaps, List<Ability> collectives) {
     this.grid = new Grid(columns);
     this.backend = backend;
     this.overlaps = overlaps;

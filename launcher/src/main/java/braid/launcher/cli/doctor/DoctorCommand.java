@@ -3,8 +3,8 @@ package braid.launcher.cli.doctor;
 import braid.launcher.ExitCode;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
-import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonArray;
@@ -103,15 +103,15 @@ public final class DoctorCommand implements Callable<Integer> {
   }
 
   /// Backend whose abilities are printed.
-  private static String backend(Env env, RankCount machine) {
+  private static BackendKind backend(Env env, RankCount machine) {
     try {
-      return MachineChecks.choice(env, machine).name();
+      return MachineChecks.choice(env, machine).kind();
     } catch (BraidException e) {
-      return BackendChoice.HOST; // a check reports the invalid choice
+      return BackendKind.HOST; // a check reports the invalid choice
     }
   }
 
-  private static void report(List<Check> checks, boolean ok, String backend, PrintWriter out) {
+  private static void report(List<Check> checks, boolean ok, BackendKind backend, PrintWriter out) {
     int columns = checks.stream().mapToInt(check -> check.title().length()).max().orElse(0);
     out.println("braid " + Installation.version());
     for (var check : checks) {
@@ -129,7 +129,7 @@ public final class DoctorCommand implements Callable<Integer> {
     out.println(ok ? "Everything Braid needs is available." : "Something Braid needs is missing.");
   }
 
-  private static String json(List<Check> checks, boolean ok, String backend) {
+  private static String json(List<Check> checks, boolean ok, BackendKind backend) {
     var list = new JsonArray();
     for (var check : checks) {
       var item = new JsonObject();
@@ -147,7 +147,7 @@ public final class DoctorCommand implements Callable<Integer> {
     report.addProperty("braid", Installation.version());
     report.addProperty("ok", ok);
     report.add("checks", list);
-    report.addProperty("backend", backend);
+    report.addProperty("backend", backend.toString());
     report.add("overlaps", json(Ability.overlaps(backend), "pattern"));
     report.add("collectives", json(Ability.collectives(backend), "collective"));
     return new GsonBuilder()

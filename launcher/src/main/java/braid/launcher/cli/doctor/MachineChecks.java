@@ -5,6 +5,7 @@ import braid.internal.shared.SharedFileSweep;
 import braid.launcher.cli.home.Env;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.Link;
 import java.io.IOException;
@@ -59,12 +60,12 @@ final class MachineChecks {
     return Check.ok(
         "ranks",
         "ranks",
-        "%d by default, at most %d".formatted(machine.byDefault("auto"), machine.most()));
+        "%d by default, at most %d".formatted(machine.byDefault(BackendKind.AUTO), machine.most()));
   }
 
   /// Check of the default backend.
   private static Check backend(Env env, RankCount machine) {
-    var requested = env.backend().orElse(BackendChoice.AUTO);
+    var requested = env.backend().orElse("");
     try {
       return Check.ok("backend", "backend", choice(env, machine).toString());
     } catch (BraidException e) {
@@ -75,7 +76,10 @@ final class MachineChecks {
 
   /// @throws BraidException if the environment names an unavailable backend
   static BackendChoice choice(Env env, RankCount machine) {
-    var requested = env.backend().orElse(BackendChoice.AUTO);
+    var requested =
+        env.backend()
+            .map(name -> BackendKind.parse(name, "BRAID_BACKEND"))
+            .orElse(BackendKind.AUTO);
     return BackendChoice.of(
         requested, "BRAID_BACKEND", machine.byDefault(requested), machine.gpus());
   }

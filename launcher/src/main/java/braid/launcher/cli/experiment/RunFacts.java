@@ -65,7 +65,7 @@ public final class RunFacts {
   private RunFacts session(SessionOptions options, Map<String, String> environment) {
     var session = new JsonObject();
     session.addProperty("ranks", options.ranks());
-    session.addProperty("backend", options.backend().name());
+    session.addProperty("backend", options.backend().kind().toString());
     session.addProperty("why", options.backend().why());
     if (!options.backend().isCuda()) {
       session.addProperty("link", options.link().orElse(Link.DEFAULT.toString()));

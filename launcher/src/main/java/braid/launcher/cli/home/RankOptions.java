@@ -4,6 +4,7 @@ import braid.launcher.machine.BackendChoice;
 import braid.launcher.machine.RankCount;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import braid.model.Link;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -76,10 +77,11 @@ public final class RankOptions {
     return Optional.ofNullable(ranks).map(text -> machine.parse("-n", text));
   }
 
-  private String requestedBackend(Env env) {
-    var requestedBackend = Optional.ofNullable(backend).or(env::backend).orElse(BackendChoice.AUTO);
-    BackendChoice.check(requestedBackend, backendSource());
-    return requestedBackend;
+  private BackendKind requestedBackend(Env env) {
+    return Optional.ofNullable(backend)
+        .or(env::backend)
+        .map(name -> BackendKind.parse(name, backendSource()))
+        .orElse(BackendKind.AUTO);
   }
 
   private String backendSource() {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -27,7 +28,8 @@ class LifeRunTest {
   @Test
   @Timeout(1_200)
   void fiveHundredCellsLeaveNoThreadAndNoFileOpen() {
-    try (var session = Session.start(new SessionOptions(RANKS, "host", Optional.empty(), home))) {
+    try (var session =
+        Session.start(new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), home))) {
       var run = LifeRun.of(session, WARM_UP, CELLS, _ -> {});
       assertThat(run.millis()).hasSize(CELLS);
       assertThat(run.warm().threads()).hasSizeGreaterThanOrEqualTo(1 + RANKS);

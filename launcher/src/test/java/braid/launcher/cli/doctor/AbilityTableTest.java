@@ -2,12 +2,13 @@ package braid.launcher.cli.doctor;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.BackendKind;
 import braid.model.GemmSpec;
 import braid.model.Method;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 class AbilityTableTest {
   private static final int COLUMNS = 100;
@@ -42,7 +43,7 @@ class AbilityTableTest {
             new Ability("send", "", "library", "native", false, "", "needs CUDA"),
             new Ability("dance", "", "library", "native", false, "", "needs CUDA"));
 
-    assertThat(new AbilityTable(COLUMNS, "host", overlaps, collectives).lines())
+    assertThat(new AbilityTable(COLUMNS, BackendKind.HOST, overlaps, collectives).lines())
         .containsExactly(
             "Overlapped patterns on the host backend:",
             "          ring   bulk",
@@ -71,7 +72,7 @@ class AbilityTableTest {
             yes("gather", "bulk", "native", ""),
             no("gather", "bulk", "ipc", "not yet"));
 
-    assertThat(new AbilityTable(COLUMNS, "host", overlaps, List.of()).lines())
+    assertThat(new AbilityTable(COLUMNS, BackendKind.HOST, overlaps, List.of()).lines())
         .containsExactly(
             "Overlapped patterns on the host backend:",
             "          ring   bulk",
@@ -82,8 +83,8 @@ class AbilityTableTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"host", "cuda"})
-  void whatBraidCanDoFitsTheTerminalAndLeavesNothingOut(String backend) {
+  @EnumSource(names = {"HOST", "CUDA"})
+  void whatBraidCanDoFitsTheTerminalAndLeavesNothingOut(BackendKind backend) {
     var overlaps = Ability.overlaps(backend);
     var collectives = Ability.collectives(backend);
     var lines = new AbilityTable(COLUMNS, backend, overlaps, collectives).lines();

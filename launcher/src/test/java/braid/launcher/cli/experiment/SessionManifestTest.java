@@ -9,6 +9,7 @@ import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Manifest.State;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import braid.model.MimeBundle;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -42,7 +43,7 @@ class SessionManifestTest {
   @Test
   void aSessionsManifestBeginsWithWhatIsMeasuredAndEndsWithTheSession() {
     var env = new Env(Map.of("BRAID_TIMEOUT_SECONDS", "77", "BRAID_TOKEN", "secret"));
-    var options = new SessionOptions(1, "host", Optional.empty(), home);
+    var options = new SessionOptions(1, BackendKind.HOST, Optional.empty(), home);
     var experiments = new Experiments(home.resolve("runs"));
     try (var session = Session.start(options)) {
       session.recordIn(SessionManifest.of(options, env));

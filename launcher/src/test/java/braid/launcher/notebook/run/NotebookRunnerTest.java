@@ -14,6 +14,7 @@ import braid.launcher.notebook.report.JUnitReport;
 import braid.launcher.notebook.run.CellResult.Status;
 import braid.launcher.session.Session;
 import braid.launcher.session.SessionOptions;
+import braid.model.BackendKind;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -43,7 +44,7 @@ class NotebookRunnerTest {
   }
 
   private static Session start(int ranks) {
-    return Session.start(new SessionOptions(ranks, "host", Optional.empty(), home));
+    return Session.start(new SessionOptions(ranks, BackendKind.HOST, Optional.empty(), home));
   }
 
   @AfterAll

@@ -10,11 +10,11 @@ import braid.internal.library.TensorPart;
 import braid.internal.rank.Waits;
 import braid.internal.resource.Rendezvous;
 import braid.model.BraidException;
+import braid.model.Collective;
 import braid.model.DType;
 import braid.natives.cuda.GpuStream;
 import braid.natives.nccl.Nccl;
 import braid.natives.nccl.NcclCommunicator;
-import braid.schedule.Collective;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.function.Supplier;
@@ -114,7 +114,8 @@ public final class NcclCollectives implements LibraryCollectives {
               x.address(), y.address(), y.elements(), type(x.dtype()), on);
       case ALL_REDUCE ->
           communicator.allReduceSum(x.address(), y.address(), x.elements(), type(x.dtype()), on);
-      case BARRIER -> throw new IllegalArgumentException("NCCL has no barrier");
+      case SEND, RECEIVE, BARRIER ->
+          throw new IllegalArgumentException("no call of NCCL for " + request.collective());
     }
   }
 

@@ -40,7 +40,7 @@ public final class NvshmemCollectives implements LibraryCollectives {
       case ALL_GATHER -> puts(y + rank * bytes, x, 0, bytes);
       case ALL_TO_ALL -> puts(y + rank * part, x, part, part);
       case BROADCAST -> rank == request.root() ? puts(x, x, 0, bytes) : _ -> {};
-      case REDUCE_SCATTER, ALL_REDUCE, BARRIER ->
+      case REDUCE_SCATTER, ALL_REDUCE, SEND, RECEIVE, BARRIER ->
           throw new IllegalArgumentException("NVSHMEM has no " + request.collective());
     };
   }
