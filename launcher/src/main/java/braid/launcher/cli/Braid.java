@@ -1,13 +1,13 @@
 package braid.launcher.cli;
 
 import braid.launcher.ProcessExit;
-import braid.launcher.bench.BenchCommand;
 import braid.launcher.cli.doctor.DoctorCommand;
 import braid.launcher.cli.experiment.CompareCommand;
 import braid.launcher.cli.experiment.RunsCommand;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.jupyter.KernelCommand;
 import braid.launcher.cli.jupyter.LabCommand;
+import java.util.ServiceLoader;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
@@ -18,7 +18,8 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
-/// The `braid` command. To add a subcommand, add its class to the list.
+/// The `braid` command. To add a subcommand, add its class to the list, or to the services of
+/// [CheckCommand].
 @Command(
     name = "braid",
     sortOptions = false,
@@ -31,9 +32,6 @@ import picocli.CommandLine.Spec;
       LabCommand.class,
       KernelCommand.class,
       DoctorCommand.class,
-      SelfTestCommand.class,
-      SoakCommand.class,
-      BenchCommand.class,
       BundleCommand.class,
       CompletionCommand.class,
       HelpCommand.class,
@@ -105,14 +103,15 @@ public final class Braid implements Runnable {
             command ->
                 command instanceof RunCommand
                     || command instanceof RerunCommand
-                    || command instanceof SelfTestCommand);
+                    || (command instanceof CheckCommand check && check.runsCells()));
   }
 
   /// Returns the command, with one-line errors, for callers in this JVM.
   public static CommandLine commandLine() {
     var braid = new Braid();
-    return new CommandLine(braid)
-        .setUsageHelpAutoWidth(true)
+    var line = new CommandLine(braid);
+    ServiceLoader.load(CheckCommand.class).forEach(line::addSubcommand);
+    return line.setUsageHelpAutoWidth(true)
         .setParameterExceptionHandler(Errors::misused)
         .setExecutionExceptionHandler(
             (e, command, parsed) -> Errors.failed(e, command, braid.verbose));

@@ -14,7 +14,6 @@ import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Reading;
-import braid.model.SelfCheck;
 import braid.model.Timing;
 import braid.schedule.Lane;
 import java.util.List;
@@ -97,9 +96,6 @@ public interface Backend extends SymmetricMemory.Allocator {
 
   /// Returns the largest error of the last recorded times, relative to the process's clock.
   long clockErrorNanos();
-
-  /// Returns this backend's own checks, which a self-test runs too.
-  List<SelfCheck> selfChecks();
 
   /// Returns true if no stream has work. May be called from any thread.
   boolean atRest();

@@ -6,8 +6,6 @@ import braid.internal.backend.Stream;
 import braid.internal.cuda.device.Communicators;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.cuda.device.DeviceAccess;
-import braid.internal.cuda.device.GemmCheck;
-import braid.internal.cuda.device.KernelCheck;
 import braid.internal.cuda.device.OperandForms;
 import braid.internal.cuda.library.NcclCollectives;
 import braid.internal.cuda.library.NvshmemCollectives;
@@ -32,7 +30,6 @@ import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Reading;
-import braid.model.SelfCheck;
 import braid.model.Timing;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
@@ -244,9 +241,9 @@ public final class CudaBackend implements Backend {
             }));
   }
 
-  @Override
-  public List<SelfCheck> selfChecks() {
-    return List.of(new KernelCheck(device), new GemmCheck(device));
+  /// Returns this rank's GPU.
+  public CudaDevice device() {
+    return device;
   }
 
   @Override

@@ -23,7 +23,6 @@ import braid.model.Library;
 import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Reading;
-import braid.model.SelfCheck;
 import braid.model.Timing;
 import braid.schedule.Lane;
 import java.lang.foreign.Arena;
@@ -163,11 +162,6 @@ public final class HostBackend implements Backend {
   @Override
   public PrivateMemory pinned(long bytes) {
     return allocate(bytes);
-  }
-
-  @Override
-  public List<SelfCheck> selfChecks() {
-    return List.of();
   }
 
   @Override

@@ -28,7 +28,7 @@ import picocli.CommandLine.Spec;
     exitCodeList = {" 0:every check passed", " 1:a check failed", " 2:a mistake in the options"},
     footerHeading = "%nExamples:%n",
     footer = {"  braid soak", "  braid soak --seconds 600 --seed 7 -n 3"})
-final class SoakCommand implements Callable<Integer> {
+public final class SoakCommand implements Callable<Integer>, CheckCommand {
   private static final int MOST_RANKS = 64;
   private static final int MOST_SECONDS = 1_000_000;
   private static final int DRAWN_SEEDS = 1_000_000_000;

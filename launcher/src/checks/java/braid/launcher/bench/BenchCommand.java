@@ -1,6 +1,7 @@
 package braid.launcher.bench;
 
 import braid.launcher.bench.life.LifeCommand;
+import braid.launcher.cli.CheckCommand;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
@@ -18,7 +19,7 @@ import picocli.CommandLine.Spec;
     mixinStandardHelpOptions = true,
     synopsisSubcommandLabel = "COMMAND",
     commandListHeading = "%nCommands:%n")
-public final class BenchCommand implements Runnable {
+public final class BenchCommand implements Runnable, CheckCommand {
   @Spec private CommandSpec spec = CommandSpec.create();
 
   @Override

@@ -4,6 +4,9 @@ import braid.Capabilities;
 import braid.ProcessGroup;
 import braid.Tensor;
 import braid.internal.context.RankContext;
+import braid.internal.cuda.CudaBackend;
+import braid.internal.cuda.device.GemmCheck;
+import braid.internal.cuda.device.KernelCheck;
 import braid.internal.memory.Members;
 import braid.internal.report.HtmlTable;
 import braid.model.BraidException;
@@ -155,11 +158,17 @@ public final class SelfTest {
                 programs != null ? programs : quick ? 0 : DEFAULT_RANDOM_PROGRAMS,
                 group.broadcast(
                     seed != null ? seed : ThreadLocalRandom.current().nextInt(SEEDS), 0)),
-            Stream.concat(RankContext.current().backend().selfChecks().stream(), checks.stream())
-                .toList());
+            Stream.concat(ofGpu().stream(), checks.stream()).toList());
     new Members(group.name(), group.members(), place)
         .requireSame("self-test", group.gather(plan.toString()));
     return new SelfTestRun(group, plan, alteration, listener).report();
+  }
+
+  /// Returns the checks of this rank's GPU; none on the host.
+  private static List<SelfCheck> ofGpu() {
+    return RankContext.current().backend() instanceof CudaBackend gpu
+        ? List.of(new KernelCheck(gpu.device()), new GemmCheck(gpu.device()))
+        : List.of();
   }
 
   /// One tested configuration; a part that does not apply is `-`.

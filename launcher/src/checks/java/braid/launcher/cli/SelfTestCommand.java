@@ -68,7 +68,7 @@ import picocli.CommandLine.Spec;
       "  braid selftest --backend host --quick --timeout 300",
       "  braid selftest -n 2 --quick --random 500 --seed 42",
     })
-final class SelfTestCommand implements Callable<Integer> {
+public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
   /// Limit of drawn seeds, to keep them short.
   private static final int DRAWN_SEEDS = 1_000_000_000;
 
@@ -109,6 +109,11 @@ final class SelfTestCommand implements Callable<Integer> {
   private @Nullable Path json;
 
   @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public boolean runsCells() {
+    return true;
+  }
 
   @Override
   public Integer call() throws IOException {
