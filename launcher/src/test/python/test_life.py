@@ -8,7 +8,7 @@
 | failures, compile errors           | test_traps: trap_10; test_protocol: a_failure_is_published_and_replied_alike  |
 | streams, 20,000 and 50,000 lines   | test_life: test_50_000_lines_arrive_in_order; test_traps: trap_01, trap_02    |
 | displays: JSON, SVG, PNG           | test_life: test_a_picture_arrives_bit_for_bit; test_protocol: json_content    |
-| progress in place                  | test_life: test_long_work_tells_how_far_it_is_in_one_place                    |
+| progress in place                  | test_life: test_long_work_tells_how_far_it_is_in_one_place, test_the_progress |
 | completion, kinds of suggestions   | test_life: test_completion_*; test_protocol: completion_counts_characters     |
 | inspection                         | test_life: test_inspection_*; test_protocol: inspection_finds                 |
 | is_complete                        | test_life: test_brackets_in_quotes; test_protocol: is_complete_says_so        |
@@ -144,6 +144,19 @@ class RunningTest(KernelCase):
         updates = [c for c in ran.of("update_display_data") if c["transient"]["display_id"] == name]
         self.assertIn("/20 · iterations", shown["data"]["text/plain"])
         self.assertIn("profiled 20 iterations in ", updates[-1]["data"]["text/plain"])
+
+    def test_the_progress_of_a_loop_is_one_display_in_the_front_too(self):
+        for header in ("", "%%front\n"):
+            with self.subTest(header):
+                ran = self.kernel.run(header + 'for (var n : progress(List.of(1, 2), "sizes")) { int twice = 2 * n; }')
+                self.assertEqual("ok", ran.reply["status"], ran.reply)
+                (shown,) = ran.of("display_data")
+                updates = ran.of("update_display_data")
+                self.assertIn("sizes 0/2 · starting", shown["data"]["text/plain"])
+                self.assertIn("sizes 2/2 · done", updates[-1]["data"]["text/plain"])
+                self.assertEqual(
+                    {shown["transient"]["display_id"]}, {update["transient"]["display_id"] for update in updates}
+                )
 
 
 class QueueTest(KernelCase):

@@ -4,9 +4,11 @@ import braid.internal.context.RankContext;
 import braid.internal.evidence.HandedOver;
 import braid.internal.rank.Outbox;
 import braid.internal.report.Renderings;
+import braid.internal.report.progress.ProgressLoop;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
+import java.util.Collection;
 import java.util.UUID;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -78,6 +80,18 @@ public final class Display {
   /// Replaces the shown value.
   public void update(@Nullable Object value) {
     updateDisplay(id, value);
+  }
+
+  /// Returns the items for a loop whose progress is shown in one display, in cells on the ranks and
+  /// in `%%front` cells:
+  ///
+  /// ```
+  /// for (var spec : progress(specs, "shapes")) Tuner.on(world).gemm(spec).run();
+  /// ```
+  ///
+  /// @param what name of the items
+  public static <T> Iterable<T> progress(Collection<T> items, String what) {
+    return () -> new ProgressLoop<>(items, what, outbox());
   }
 
   /// Wraps a value so that all of it is shown, not only its first rows or elements.

@@ -24,7 +24,7 @@ final class HeadlessVictim implements Victim {
   }
 
   /// Forwards a cell's output.
-  private record Forwarding(RunningCell cell) implements CellOutput {
+  private record Forwarding(VictimCell cell) implements CellOutput {
     @Override
     public void stdout(String text) {
       cell.append(text);
@@ -67,10 +67,10 @@ final class HeadlessVictim implements Victim {
   }
 
   @Override
-  public RunningCell begin(String code, Optional<Duration> limit) {
+  public VictimCell begin(String code, Optional<Duration> limit) {
     stop = new StopRequest();
     var request = stop;
-    var cell = new RunningCell();
+    var cell = new VictimCell();
     var attempt = new CellAttempt(session, new Cell("the cell", code), new Forwarding(cell));
     Thread.ofPlatform()
         .daemon()
@@ -80,7 +80,7 @@ final class HeadlessVictim implements Victim {
   }
 
   private static void run(
-      CellAttempt attempt, TimeLimits limits, StopRequest stop, RunningCell cell) {
+      CellAttempt attempt, TimeLimits limits, StopRequest stop, VictimCell cell) {
     try {
       var outcome = attempt.run(limits, stop);
       outcome.result().ifPresent(result -> cell.append(result.text()));

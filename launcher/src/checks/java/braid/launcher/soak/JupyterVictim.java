@@ -28,7 +28,7 @@ final class JupyterVictim implements Victim {
   private final Process python;
   private final Writer orders;
   private final LinkedBlockingQueue<Long> ready = new LinkedBlockingQueue<>();
-  private volatile @Nullable RunningCell cell;
+  private volatile @Nullable VictimCell cell;
   private long front;
 
   private JupyterVictim(Process python) {
@@ -141,8 +141,8 @@ final class JupyterVictim implements Victim {
   }
 
   @Override
-  public RunningCell begin(String code, Optional<Duration> limit) {
-    var begun = new RunningCell();
+  public VictimCell begin(String code, Optional<Duration> limit) {
+    var begun = new VictimCell();
     cell = begun;
     order("begin", code);
     return begun;

@@ -238,7 +238,7 @@ final class Soak {
     return OptionalDouble.of(seconds);
   }
 
-  private RunningCell begin(String code, Optional<Duration> limit) {
+  private VictimCell begin(String code, Optional<Duration> limit) {
     if (!code.equals(SoakCells.HEALTH)) {
       last = code;
     }
@@ -246,7 +246,7 @@ final class Soak {
   }
 
   /// Starts a cell and waits until it prints that it has begun.
-  private RunningCell begun(String code) throws Fault, InterruptedException {
+  private VictimCell begun(String code) throws Fault, InterruptedException {
     var cell = begin(code, Optional.empty());
     if (!cell.awaitOutput(SoakCells.BEGUN, HANGS)) {
       throw new Fault("the cell did not begin: " + end(cell));
@@ -254,7 +254,7 @@ final class Soak {
     return cell;
   }
 
-  private OptionalDouble named(RunningCell cell, long startNanos, List<String> says)
+  private OptionalDouble named(VictimCell cell, long startNanos, List<String> says)
       throws Fault, InterruptedException {
     awaitEnd(cell);
     double seconds = (System.nanoTime() - startNanos) / NANOS_PER_SECOND;
@@ -265,7 +265,7 @@ final class Soak {
     return inTime(seconds, namedWithin);
   }
 
-  private static void says(RunningCell cell, List<String> wanted) throws Fault {
+  private static void says(VictimCell cell, List<String> wanted) throws Fault {
     for (var text : wanted) {
       if (!cell.output().contains(text)) {
         throw new Fault("\"%s\" was not printed; %s".formatted(text, end(cell)));
@@ -273,7 +273,7 @@ final class Soak {
     }
   }
 
-  private void awaitEnd(RunningCell cell) throws Fault, InterruptedException {
+  private void awaitEnd(VictimCell cell) throws Fault, InterruptedException {
     if (!cell.awaitEnd(HANGS)) {
       throw new Fault(
           "the cell did not end in %d s; %s; threads are in %s"
@@ -281,14 +281,14 @@ final class Soak {
     }
   }
 
-  private void succeeds(RunningCell cell) throws Fault, InterruptedException {
+  private void succeeds(VictimCell cell) throws Fault, InterruptedException {
     awaitEnd(cell);
     if (!cell.succeeded()) {
       throw new Fault("the cell failed; " + end(cell));
     }
   }
 
-  private static String end(RunningCell cell) {
+  private static String end(VictimCell cell) {
     var output = cell.output().strip().replace('\n', '|');
     int most = 400;
     return "its output: "

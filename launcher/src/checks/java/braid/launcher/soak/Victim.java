@@ -12,7 +12,7 @@ interface Victim extends AutoCloseable {
   long front();
 
   /// Starts a cell; the limit applies if this kind of session has limits.
-  RunningCell begin(String code, Optional<Duration> limit);
+  VictimCell begin(String code, Optional<Duration> limit);
 
   /// Returns true if cells can have a time limit.
   boolean hasLimits();

@@ -1,5 +1,7 @@
 package braid.launcher.fanout;
 
+import braid.launcher.cell.Cell;
+import braid.launcher.cell.RunningCell;
 import braid.launcher.fanout.Invocation.Ending;
 import braid.launcher.ranks.Death;
 import braid.launcher.ranks.RankDied;
@@ -39,12 +41,8 @@ public final class FanOut implements ExecutionControl {
   private long steps;
   private long ranNanos;
   private long loadNanos;
+  private volatile RunningCell cell = new RunningCell(new Cell("no cell", ""));
   private @Nullable Invocation running;
-  private boolean stopRequested;
-  private long stopNanos;
-  private boolean insisted;
-  private boolean interruptedBefore;
-  private boolean needsResume;
   private @Nullable RankDied deadRank;
   private Optional<Map<Integer, Ending>> last = Optional.empty();
 
@@ -96,41 +94,18 @@ public final class FanOut implements ExecutionControl {
     return ended;
   }
 
-  /// Begins a new cell, which has not been interrupted.
-  public synchronized void begin() {
-    stopRequested = false;
-    insisted = false;
+  /// Begins a cell, to which the next requests belong.
+  public void begin(RunningCell next) {
+    cell = next;
   }
 
-  /// Interrupts the running step, or, while the cell still compiles, its next step as soon as it
-  /// starts.
-  public synchronized void interrupt() {
-    requestStop();
+  /// Stops the running request: its cell was interrupted. A request that has not begun needs no
+  /// stop, because it looks at its cell.
+  @Override
+  public synchronized void stop() {
     if (running != null) {
-      running.interrupt();
+      running.stop();
     }
-  }
-
-  /// Interrupts the running step and ends ranks that do not stop, after an earlier interrupt did
-  /// not end the cell.
-  public synchronized void insist() {
-    requestStop();
-    insisted = true;
-    if (running != null) {
-      running.insist();
-    }
-  }
-
-  private void requestStop() {
-    if (!stopRequested) {
-      stopRequested = true;
-      stopNanos = System.nanoTime();
-    }
-  }
-
-  /// Returns true if the user interrupted this cell twice.
-  public synchronized boolean insisted() {
-    return insisted;
   }
 
   /// Returns the ranks that have not ended the running step.
@@ -138,18 +113,11 @@ public final class FanOut implements ExecutionControl {
     return running == null ? List.of() : running.pending();
   }
 
-  /// Returns true if ranks must [#resume] although no step failed, because they were interrupted
-  /// and ended normally.
-  public boolean needsResume() {
-    return needsResume;
-  }
-
   /// Resumes ranks after a failed or interrupted cell: released ranks can wait again, once streams
   /// are idle. Messages sent during the cell travel beside requests, so they must arrive first:
   /// they must not end a later cell.
   public void resume() throws InterruptedException {
     awaitDelivery();
-    needsResume = false;
     epoch++;
     var _ = request(ranks().all(), new ToRank.Resume(epoch));
   }
@@ -180,10 +148,11 @@ public final class FanOut implements ExecutionControl {
   }
 
   /// Returns true if frozen ranks may be ended, in a wait that began at `startNanos`.
-  private synchronized boolean mayEnd(long startNanos) {
+  private boolean mayEnd(long startNanos) {
     long now = System.nanoTime();
     return now - startNanos >= Invocation.KILL_AFTER.toNanos()
-        || (stopRequested && now - stopNanos >= Invocation.FROZEN_GRACE.toNanos());
+        || (cell.isInterrupted()
+            && now - cell.interruptedNanos() >= Invocation.FROZEN_GRACE.toNanos());
   }
 
   /// Marks every rank's output; returns the ranks that answered.
@@ -196,24 +165,12 @@ public final class FanOut implements ExecutionControl {
 
   private Map<Integer, Ending> request(List<RankProcess> ranks, ToRank message)
       throws InterruptedException {
-    var invocation = new Invocation(ranks, ranks().all(), message);
+    var invocation = new Invocation(ranks, ranks().all(), message, cell);
     synchronized (this) {
       running = invocation;
-      if (stopRequested) {
-        invocation.stopRequested(stopNanos);
-        if (message instanceof ToRank.Invoke) {
-          invocation.interrupt();
-        }
-      }
-      if (insisted) {
-        invocation.insist();
-      }
     }
     try {
-      var ended = invocation.await();
-      interruptedBefore = invocation.wasInterrupted();
-      needsResume |= invocation.needsResume();
-      return ended;
+      return invocation.await();
     } finally {
       synchronized (this) {
         running = null;
@@ -224,10 +181,6 @@ public final class FanOut implements ExecutionControl {
   /// Returns the rank that died while it loaded classes, which ends JShell.
   public Optional<Death> deadRank() {
     return Optional.ofNullable(deadRank).map(RankDied::death);
-  }
-
-  public boolean wasInterrupted() {
-    return interruptedBefore;
   }
 
   @Override
@@ -259,11 +212,16 @@ public final class FanOut implements ExecutionControl {
     throw new NotImplementedException("classes are never redefined");
   }
 
-  /// Runs one snippet on the selected ranks. The endings are kept for the session. JShell receives
-  /// the root cause, so that it maps its stack to the cell's lines.
+  /// Runs one snippet on the selected ranks, unless its cell has been interrupted. The endings are
+  /// kept for the session. JShell receives the root cause, so that it maps its stack to the cell's
+  /// lines.
   @Override
   public String invoke(String className, String methodName)
       throws RunException, EngineTerminationException {
+    last = Optional.empty();
+    if (cell.isInterrupted()) {
+      throw new StoppedException();
+    }
     long start = System.nanoTime();
     var ended =
         requestUninterrupted(selected(), new ToRank.Invoke(className, methodName, render, ++steps));
@@ -353,11 +311,6 @@ public final class FanOut implements ExecutionControl {
   @Override
   public Object extensionCommand(String command, Object argument) throws NotImplementedException {
     throw new NotImplementedException("no such command: " + command);
-  }
-
-  @Override
-  public void stop() {
-    interrupt();
   }
 
   @Override

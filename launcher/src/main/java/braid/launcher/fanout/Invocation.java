@@ -1,5 +1,6 @@
 package braid.launcher.fanout;
 
+import braid.launcher.cell.RunningCell;
 import braid.launcher.ranks.RankDied;
 import braid.launcher.ranks.RankProcess;
 import braid.launcher.wire.FromRank;
@@ -37,13 +38,13 @@ public final class Invocation {
   private static final Duration STOP_AFTER = Duration.ofSeconds(3);
 
   /// Interval of repeated stops: a rank that receives one before it has begun has nothing to stop
-  /// yet.
+  /// yet, and code may catch one.
   private static final Duration STOP_AGAIN = Duration.ofMillis(200);
 
   static final Duration KILL_AFTER = Duration.ofSeconds(12);
 
-  /// Time for a rank to stop after the user's second interrupt.
-  private static final Duration INSIST_GRACE = Duration.ofSeconds(1);
+  /// Time for a rank to stop before [RunningCell#kill] kills it.
+  private static final Duration KILL_GRACE = Duration.ofSeconds(1);
 
   /// Time for a frozen rank to stop; it can only do so if it is continued.
   static final Duration FROZEN_GRACE = Duration.ofSeconds(1);
@@ -57,19 +58,19 @@ public final class Invocation {
   private final List<RankProcess> all;
   private final Map<Integer, CompletableFuture<Boolean>> idle = new TreeMap<>();
   private final Set<Integer> departed = new TreeSet<>();
+  private final RunningCell cell;
   private final boolean isCell;
   private final long step;
+  private final long startNanos = System.nanoTime();
   private String problem = "";
   private long problemNanos;
-  private long insistedNanos;
-  private long stopNanos;
-  private boolean interrupted;
-  private boolean needsResume;
 
   /// Sends the message to every rank of the list; the caller then waits. `all` are the ranks of the
-  /// session: those without the request cannot participate either.
-  public Invocation(List<RankProcess> ranks, List<RankProcess> all, ToRank message) {
+  /// session: those without the request cannot participate either. The request ends when `cell` is
+  /// interrupted, before or after this.
+  Invocation(List<RankProcess> ranks, List<RankProcess> all, ToRank message, RunningCell cell) {
     this.all = all;
+    this.cell = cell;
     isCell = message instanceof ToRank.Invoke;
     step = message instanceof ToRank.Invoke invoke ? invoke.step() : 0;
     ranks.forEach(r -> requested.put(r.rank(), r));
@@ -120,38 +121,9 @@ public final class Invocation {
     }
   }
 
-  /// Interrupts the step.
-  public synchronized void interrupt() {
-    interrupted = true;
-    stopRequested(System.nanoTime());
-  }
-
-  /// Notes that the user has interrupted the cell at `sinceNanos` (`System.nanoTime`): frozen ranks
-  /// are no longer waited for. Others may end the step.
-  synchronized void stopRequested(long sinceNanos) {
-    if (stopNanos == 0) {
-      stopNanos = sinceNanos;
-    }
+  /// Stops the step: its cell was interrupted.
+  synchronized void stop() {
     notifyAll();
-  }
-
-  /// Interrupts the step again: ranks that do not stop now are killed.
-  public synchronized void insist() {
-    interrupt();
-    if (insistedNanos == 0) {
-      insistedNanos = System.nanoTime();
-    }
-    notifyAll();
-  }
-
-  public synchronized boolean wasInterrupted() {
-    return interrupted;
-  }
-
-  /// Returns true if ranks were stopped or released: they must [ToRank.Resume], even if they ended
-  /// normally.
-  public synchronized boolean needsResume() {
-    return needsResume;
   }
 
   /// Returns the ranks that have not ended yet.
@@ -163,17 +135,15 @@ public final class Invocation {
   public synchronized Map<Integer, Ending> await() throws InterruptedException {
     boolean released = false;
     while (endings.size() < requested.size()) {
-      if (interrupted) {
+      if (cell.isInterrupted()) {
         stopNow();
-      }
-      if (stopNanos != 0 && System.nanoTime() - stopNanos >= FROZEN_GRACE.toNanos()) {
-        killFrozen();
+        if (System.nanoTime() - cell.interruptedNanos() >= FROZEN_GRACE.toNanos()) {
+          killFrozen();
+        }
       }
       if (problemNanos == 0) {
         if (isCell && pending().size() < all.size()) {
           informOfDeparted();
-          wait(POLL.toMillis());
-        } else if (stopNanos != 0) {
           wait(POLL.toMillis());
         } else {
           wait();
@@ -239,9 +209,10 @@ public final class Invocation {
   }
 
   private long killAfterNanos() {
-    return insistedNanos == 0
-        ? KILL_AFTER.toNanos()
-        : Math.min(KILL_AFTER.toNanos(), insistedNanos - problemNanos + INSIST_GRACE.toNanos());
+    long killed = Math.max(startNanos, cell.killedNanos());
+    return cell.isKilled()
+        ? Math.min(KILL_AFTER.toNanos(), killed - problemNanos + KILL_GRACE.toNanos())
+        : KILL_AFTER.toNanos();
   }
 
   private boolean release(boolean already) {
@@ -252,7 +223,6 @@ public final class Invocation {
   /// stopped; otherwise the message would affect the next cell.
   private boolean sendToPending(ToRank message) {
     if (isCell) {
-      needsResume = true;
       pending().forEach(rank -> process(rank).send(message));
     }
     return true;

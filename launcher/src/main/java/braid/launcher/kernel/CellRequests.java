@@ -1,7 +1,7 @@
 package braid.launcher.kernel;
 
 import braid.launcher.cell.Cell;
-import braid.launcher.cell.CellFailure;
+import braid.launcher.cell.RunningCell;
 import braid.launcher.kernel.channels.Channels;
 import braid.launcher.kernel.channels.Channels.Channel;
 import braid.launcher.kernel.channels.MalformedMessage;
@@ -10,16 +10,13 @@ import braid.launcher.kernel.output.CellPublisher;
 import braid.launcher.kernel.output.DisplayContent;
 import braid.launcher.kernel.output.ErrorContent;
 import braid.launcher.kernel.output.Prompts;
-import braid.launcher.session.Session;
 import braid.model.MimeBundle;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.time.Duration;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -63,11 +60,7 @@ final class CellRequests implements AutoCloseable {
     }
   }
 
-  /// The running cell; `interrupted` completes at its first interrupt, with the time
-  /// (`System.nanoTime`).
-  private record Running(CompletableFuture<Long> interrupted, CellPublisher publisher) {}
-
-  private static final Duration INTERRUPT_AGAIN = Duration.ofMillis(200);
+  private record Running(RunningCell cell, CellPublisher publisher) {}
 
   /// A client may send both a message and a signal for one key press: together they are one
   /// interrupt.
@@ -116,43 +109,24 @@ final class CellRequests implements AutoCloseable {
     if (running.isEmpty()) {
       return;
     }
-    var cell = running.get();
-    boolean first = cell.interrupted.complete(System.nanoTime());
     prompts.release("the cell was interrupted");
-    if (first) {
-      repeat(cell, session::interrupt);
-      schedule(REPORT_PENDING, cell, () -> reportPending(cell.publisher));
-    } else if (System.nanoTime() - cell.interrupted.join() > ONE_INTERRUPT.toNanos()) {
-      repeat(cell, session::insist);
+    var cell = running.get().cell;
+    if (!cell.isInterrupted()) {
+      cell.interrupt();
+      var interrupted = running.get();
+      var _ =
+          timer.schedule(
+              () -> reportPending(interrupted), REPORT_PENDING.toMillis(), TimeUnit.MILLISECONDS);
+    } else if (System.nanoTime() - cell.interruptedNanos() > ONE_INTERRUPT.toNanos()) {
+      cell.kill();
     }
   }
 
-  /// Runs an action now and repeatedly until the cell has ended: the session ignores an interrupt
-  /// that arrives just before the cell starts. Repeats do not count as the user's second interrupt.
-  private void repeat(Running cell, Runnable action) {
-    action.run();
-    schedule(INTERRUPT_AGAIN, cell, () -> repeat(cell, action));
-  }
-
-  /// Runs an action after a delay if the cell still runs; no later cell starts meanwhile.
-  private void schedule(Duration delay, Running cell, Runnable action) {
-    var _ =
-        timer.schedule(
-            () -> {
-              synchronized (this) {
-                if (running.equals(Optional.of(cell))) {
-                  action.run();
-                }
-              }
-            },
-            delay.toMillis(),
-            TimeUnit.MILLISECONDS);
-  }
-
-  private void reportPending(CellPublisher publisher) {
-    var pending = session.pending();
-    if (!pending.isEmpty()) {
-      publisher.note(
+  /// Reports the ranks that have not stopped. The cell cannot end meanwhile.
+  private synchronized void reportPending(Running interrupted) {
+    var pending = interrupted.cell.pending();
+    if (running.equals(Optional.of(interrupted)) && !pending.isEmpty()) {
+      interrupted.publisher.note(
           "interrupted, but ranks %s have not stopped yet; interrupt again to end the ranks and start new ones\n"
               .formatted(pending));
     }
@@ -161,7 +135,7 @@ final class CellRequests implements AutoCloseable {
   /// Aborts waiting cells. The running one ends with its session.
   synchronized void stop() {
     abortedBefore = Long.MAX_VALUE;
-    running.ifPresent(cell -> cell.interrupted.complete(System.nanoTime()));
+    running.ifPresent(now -> now.cell.interrupt());
   }
 
   @Override
@@ -220,26 +194,20 @@ final class CellRequests implements AutoCloseable {
   }
 
   private JsonObject run(ExecuteRequest execution, CellPublisher publisher) {
-    var cell = new Running(new CompletableFuture<>(), publisher);
-    synchronized (this) {
-      running = Optional.of(cell);
-    }
+    var name = execution.counted ? "cell " + executionCount : "uncounted cell";
+    var cell = interruptible(new Cell(name, execution.code), publisher);
     try {
       // A client may interrupt the cell as soon as it sees this.
       if (!execution.silent) {
         publisher.input(execution.code, executionCount);
       }
-      var ranks = awaitRanks(cell);
-      if (cell.interrupted.isDone()) {
-        return ErrorContent.of(notStarted());
-      }
-      var name = execution.counted ? "cell " + executionCount : "uncounted cell";
-      var outcome = ranks.run(new Cell(name, execution.code), publisher);
+      session.begin(cell, publisher);
+      var outcome = cell.await();
       if (outcome.failure().isPresent()) {
         return ErrorContent.of(outcome.failure().get());
       }
       outcome.result().ifPresent(result -> publish(execution, publisher, result));
-      return succeeded(execution, ranks, publisher);
+      return succeeded(execution, publisher);
     } catch (RuntimeException | Error e) {
       return ErrorContent.of(e);
     } finally {
@@ -249,10 +217,11 @@ final class CellRequests implements AutoCloseable {
     }
   }
 
-  private Session awaitRanks(Running cell) {
-    var ready = session.get();
-    CompletableFuture.anyOf(ready, cell.interrupted).join();
-    return cell.interrupted.isDone() ? ready.getNow(null) : ready.join();
+  /// Returns a cell that interrupts reach from now on.
+  private synchronized RunningCell interruptible(Cell cell, CellPublisher publisher) {
+    var handle = new RunningCell(cell);
+    running = Optional.of(new Running(handle, publisher));
+    return handle;
   }
 
   private void publish(ExecuteRequest execution, CellPublisher publisher, MimeBundle result) {
@@ -262,11 +231,10 @@ final class CellRequests implements AutoCloseable {
     }
   }
 
-  private static JsonObject succeeded(
-      ExecuteRequest execution, Session ranks, CellPublisher publisher) {
+  private JsonObject succeeded(ExecuteRequest execution, CellPublisher publisher) {
     var values = new JsonObject();
     execution.userExpressions.forEach(
-        (name, expression) -> values.add(name, value(name, expression, ranks, publisher)));
+        (name, expression) -> values.add(name, value(name, expression, publisher)));
     var content = new JsonObject();
     content.addProperty("status", "ok");
     content.add("user_expressions", values);
@@ -274,9 +242,10 @@ final class CellRequests implements AutoCloseable {
     return content;
   }
 
-  private static JsonObject value(
-      String name, String expression, Session ranks, CellPublisher publisher) {
-    var outcome = ranks.run(new Cell("user expression " + name, expression), publisher);
+  private JsonObject value(String name, String expression, CellPublisher publisher) {
+    var cell = interruptible(new Cell("user expression " + name, expression), publisher);
+    session.begin(cell, publisher);
+    var outcome = cell.await();
     if (outcome.failure().isPresent()) {
       return ErrorContent.of(outcome.failure().get());
     }
@@ -290,12 +259,6 @@ final class CellRequests implements AutoCloseable {
             .orElseGet(JsonObject::new));
     content.add("metadata", new JsonObject());
     return content;
-  }
-
-  private static CellFailure notStarted() {
-    var message = "interrupted while the ranks were starting; the cell did not start";
-    return new CellFailure(
-        CellFailure.Cause.INTERRUPTED, "Interrupted", message, List.of("Interrupted: " + message));
   }
 
   private void reply(Message request, JsonObject content) {

@@ -1,9 +1,9 @@
 package braid.launcher.kernel;
 
+import braid.launcher.cell.CellOutput;
+import braid.launcher.cell.RunningCell;
 import braid.launcher.session.Session;
 import java.time.Duration;
-import java.util.List;
-import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
@@ -36,25 +36,16 @@ final class LazySession implements AutoCloseable {
     return started;
   }
 
-  /// Interrupts the session's running cell, if the session has started.
-  void interrupt() {
-    ready().ifPresent(Session::interrupt);
-  }
-
-  /// Interrupts the session's running cell and ends ranks that do not stop.
-  void insist() {
-    ready().ifPresent(Session::insist);
-  }
-
-  /// Returns the ranks that the running cell still waits for.
-  List<Integer> pending() {
-    return ready().map(Session::pending).orElse(List.of());
-  }
-
-  private synchronized Optional<Session> ready() {
-    return started != null && started.isDone() && !started.isCompletedExceptionally()
-        ? Optional.of(started.join())
-        : Optional.empty();
+  /// Begins a cell as soon as the session has started. The cell fails if that fails.
+  void begin(RunningCell cell, CellOutput output) {
+    var _ =
+        get()
+            .thenAccept(session -> session.begin(cell, output))
+            .exceptionally(
+                failure -> {
+                  cell.fail(failure);
+                  return null;
+                });
   }
 
   @Override

@@ -106,7 +106,7 @@ final class FailureReport {
 
   /// Returns the failure of a cell that was interrupted twice: ranks were ended and new ones
   /// started.
-  static CellFailure insisted(
+  static CellFailure killed(
       Cell cell, Optional<Integer> line, List<Integer> dead, List<String> before) {
     var message =
         "%s%s was interrupted twice: %s did not stop; the ranks were ended and new ones started; all declarations are lost"

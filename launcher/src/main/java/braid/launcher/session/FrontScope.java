@@ -31,15 +31,10 @@ import org.jspecify.annotations.Nullable;
 /// Scope of `%%front` cells: the front's own JVM, with its own variables.
 final class FrontScope implements AutoCloseable {
   /// Runs a snippet and keeps its value, or the exception.
-  private static final class FrontExecution extends LocalExecutionControl {
+  private final class FrontExecution extends LocalExecutionControl {
     private final StoppableRun running = new StoppableRun();
-    private final BooleanSupplier interrupted;
     private @Nullable Object value;
     private @Nullable RankFailure failure;
-
-    private FrontExecution(BooleanSupplier interrupted) {
-      this.interrupted = interrupted;
-    }
 
     @Override
     public void load(ClassBytecodes[] classes)
@@ -56,7 +51,7 @@ final class FrontScope implements AutoCloseable {
       running.begin();
       try {
         if (interrupted.getAsBoolean()) {
-          running.stop();
+          FrontScope.this.stop();
         }
         value = method.invoke(null);
         return "";
@@ -71,7 +66,7 @@ final class FrontScope implements AutoCloseable {
 
     /// Restores null streams: the JDK's engine would fail without them, and so would all output of
     /// the front.
-    private static void restore(PrintStream out, PrintStream err) {
+    private void restore(PrintStream out, PrintStream err) {
       if (System.err == null) {
         System.setErr(err);
         err.println(StandardOutput.unset("System.err"));
@@ -101,15 +96,14 @@ final class FrontScope implements AutoCloseable {
 
   private final GatheredEvidence gathered;
   private final BooleanSupplier interrupted;
-  private final FrontExecution execution;
+  private final FrontExecution execution = new FrontExecution();
   private final Origins origins = new Origins();
-  private @Nullable CellCompiler compiler;
+  private volatile @Nullable CellCompiler compiler;
 
   /// Creates the scope; `interrupted` is true while the running cell is interrupted.
   FrontScope(GatheredEvidence gathered, BooleanSupplier interrupted) {
     this.gathered = gathered;
     this.interrupted = interrupted;
-    execution = new FrontExecution(interrupted);
   }
 
   Optional<MimeBundle> run(String name, String body, CellRun run) throws CellFailed {
@@ -212,14 +206,18 @@ final class FrontScope implements AutoCloseable {
         StandardCharsets.UTF_8);
   }
 
-  void interrupt() {
-    execution.running.stop();
+  /// Stops the running snippet, if any. The scope's own declarations are never stopped.
+  void stop() {
+    if (compiler != null) {
+      execution.running.stop();
+    }
   }
 
   @Override
   public void close() {
-    if (compiler != null) {
-      compiler.close();
+    var current = compiler;
+    if (current != null) {
+      current.close();
     }
   }
 }

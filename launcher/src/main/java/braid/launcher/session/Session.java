@@ -4,6 +4,7 @@ import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.cell.Outcome;
+import braid.launcher.cell.RunningCell;
 import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.CellCompiler.Piece;
 import braid.launcher.compile.CompileError;
@@ -51,7 +52,7 @@ public final class Session implements AutoCloseable {
       Executors.newSingleThreadScheduledExecutor(
           Thread.ofPlatform().daemon().name("braid-output").factory());
   private volatile @Nullable CellRun current;
-  private volatile boolean interrupted;
+  private volatile RunningCell running = new RunningCell(new Cell("no cell", ""));
   private OutputMode mode = OutputMode.DIFF;
   private OutputLimit limit;
   private volatile boolean closed;
@@ -72,7 +73,7 @@ public final class Session implements AutoCloseable {
     }
     var _ =
         clock.scheduleWithFixedDelay(
-            this::deliver, DELIVERY.toMillis(), DELIVERY.toMillis(), TimeUnit.MILLISECONDS);
+            this::tick, DELIVERY.toMillis(), DELIVERY.toMillis(), TimeUnit.MILLISECONDS);
   }
 
   /// Starts the ranks and waits until each is ready.
@@ -85,13 +86,42 @@ public final class Session implements AutoCloseable {
     evidence.recordIn(experiment);
   }
 
-  /// Runs one cell to its end. Cells run one at a time; a second call waits.
+  /// Runs one cell to its end.
   public Outcome run(Cell cell, CellOutput output) {
+    return begin(cell, output).await();
+  }
+
+  /// Begins a cell.
+  public RunningCell begin(Cell cell, CellOutput output) {
+    var handle = new RunningCell(cell);
+    begin(handle, output);
+    return handle;
+  }
+
+  /// Begins a cell on a thread of its own. Cells run one at a time; a second one waits.
+  public void begin(RunningCell cell, CellOutput output) {
+    Thread.ofPlatform().daemon().name("run " + cell.cell().name()).start(() -> run(cell, output));
+  }
+
+  private void run(RunningCell handle, CellOutput output) {
     long start = System.nanoTime();
     oneCell.lock();
     try {
-      interrupted = false;
-      cluster.fanOut().begin();
+      if (handle.begin(this::stop, () -> cluster.fanOut().pending())) {
+        running = handle;
+        cluster.fanOut().begin(handle);
+        var ended = run(handle.cell(), output, start);
+        handle.end(ended);
+      }
+    } catch (Throwable e) {
+      handle.fail(e);
+    } finally {
+      oneCell.unlock();
+    }
+  }
+
+  private Outcome run(Cell cell, CellOutput output, long start) {
+    try {
       var header = CellHeader.of(cell, ranks().size());
       var run =
           new CellRun(
@@ -109,9 +139,9 @@ public final class Session implements AutoCloseable {
       } catch (CellFailed e) {
         failure = Optional.of(e.failure());
       }
-      if (cluster.fanOut().insisted() && ranks().death().isPresent() && !closed) {
-        failure = Optional.of(restartAfterInsisting(cell, failure));
-      } else if (failure.isEmpty() && interrupted && frozen().size() > frozenBefore) {
+      if (running.isKilled() && ranks().death().isPresent() && !closed) {
+        failure = Optional.of(restartAfterKill(cell, failure));
+      } else if (failure.isEmpty() && isInterrupted() && frozen().size() > frozenBefore) {
         failure = Optional.of(FailureReport.ended(cell, frozen()));
       }
       run.finish();
@@ -119,8 +149,6 @@ public final class Session implements AutoCloseable {
     } catch (MagicError e) {
       return new Outcome(
           Optional.empty(), Optional.of(e.failure()), Duration.ofNanos(System.nanoTime() - start));
-    } finally {
-      oneCell.unlock();
     }
   }
 
@@ -132,8 +160,8 @@ public final class Session implements AutoCloseable {
         .toList();
   }
 
-  /// Restarts all ranks after the user's second interrupt killed some. Returns the cell's failure.
-  private CellFailure restartAfterInsisting(Cell cell, Optional<CellFailure> failure) {
+  /// Restarts all ranks after [RunningCell#kill] killed some. Returns the cell's failure.
+  private CellFailure restartAfterKill(Cell cell, Optional<CellFailure> failure) {
     var dead =
         ranks().all().stream()
             .filter(rank -> rank.death().isPresent())
@@ -141,7 +169,7 @@ public final class Session implements AutoCloseable {
             .toList();
     var line = cluster.origins().runningLine();
     restart();
-    return FailureReport.insisted(
+    return FailureReport.killed(
         cell, line, dead, failure.map(CellFailure::traceback).orElse(List.of()));
   }
 
@@ -180,11 +208,6 @@ public final class Session implements AutoCloseable {
                 .formatted(pieces.size()));
       }
       for (var piece : pieces) {
-        if (interrupted) {
-          // Work that earlier pieces enqueued must not overlap the next measurement.
-          resume();
-          throw new CellFailed(FailureReport.interrupted(cell));
-        }
         result =
             switch (piece) {
               case Piece.Magic magic -> magics.line(magic, cell, run);
@@ -193,6 +216,14 @@ public final class Session implements AutoCloseable {
                 yield runJava(java, cell, run);
               }
             };
+        if (isInterrupted()) {
+          // Work that the pieces enqueued must not overlap the next measurement.
+          resume();
+          throw new CellFailed(
+              frozen().isEmpty()
+                  ? FailureReport.interrupted(cell)
+                  : FailureReport.ended(cell, frozen()));
+        }
       }
       CellCompiler.growth(compiledBefore, cluster.compiler().compiled()).ifPresent(this::warn);
       return result;
@@ -259,7 +290,6 @@ public final class Session implements AutoCloseable {
                 .flatMap(e -> e.values().stream())
                 .anyMatch(e -> e instanceof Ending.Dead || Invocation.failure(e).isPresent());
     if (failed) {
-      boolean byUser = interrupted || cluster.fanOut().wasInterrupted();
       var report =
           FailureReport.of(
               cell,
@@ -267,18 +297,10 @@ public final class Session implements AutoCloseable {
               ranks().size(),
               ended.orElse(Map.of()),
               event.exception(),
-              byUser,
+              isInterrupted(),
               frozen());
       resume();
       throw new CellFailed(report);
-    }
-    if (cluster.fanOut().needsResume()) {
-      // No rank failed, but waits were released instead of completed.
-      resume();
-      throw new CellFailed(
-          frozen().isEmpty()
-              ? FailureReport.interrupted(cell)
-              : FailureReport.ended(cell, frozen()));
     }
     if (!piece.shown() || !CellCompiler.hasResult(event.snippet()) || ended.isEmpty()) {
       return Optional.empty();
@@ -320,8 +342,8 @@ public final class Session implements AutoCloseable {
       case RankEvent.Displayed shown when run != null -> run.shown(shown);
       case RankEvent.Displayed ignored -> {}
       case RankEvent.Published published -> evidence.published(published.bundle());
-      case RankEvent.Silent silent when run != null && oneCell.isLocked() -> run.silent(silent);
-      case RankEvent.AnswersAgain again when run != null && oneCell.isLocked() ->
+      case RankEvent.Silent silent when run != null && running.isRunning() -> run.silent(silent);
+      case RankEvent.AnswersAgain again when run != null && running.isRunning() ->
           run.answersAgain(again);
       case RankEvent.Silent ignored -> {}
       case RankEvent.AnswersAgain ignored -> {}
@@ -332,7 +354,7 @@ public final class Session implements AutoCloseable {
 
   private void died(RankEvent.Died died, @Nullable CellRun run) {
     drain.died(died.rank());
-    if (!closed && run != null && !oneCell.isLocked()) {
+    if (!closed && run != null && !running.isRunning()) {
       run.text(Channel.STDERR, died.death() + "; %restart starts new ranks\n");
     }
   }
@@ -344,33 +366,20 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  private void deliver() {
+  /// Delivers output. Repeats the stop of an interrupted cell: front code may catch the first one.
+  private void tick() {
+    running.stopAgain();
     var run = current;
     if (run != null) {
       run.deliver();
     }
   }
 
-  /// Interrupts the running cell on every rank; called from another thread. Has no effect if no
-  /// cell is running or if the cell has been interrupted already.
-  public void interrupt() {
-    if (oneCell.isLocked()) {
-      interrupted = true;
-      stopBlocking();
-      cluster.fanOut().interrupt();
-      magics.front().interrupt();
-    }
-  }
-
-  /// Ends a cell that is still running after an interrupt: kills the ranks that do not stop within
-  /// a grace period and, if any was killed, restarts all ranks. The cell's failure reports this.
-  public void insist() {
-    if (oneCell.isLocked()) {
-      interrupted = true;
-      stopBlocking();
-      cluster.fanOut().insist();
-      magics.front().interrupt();
-    }
+  /// Stops the running cell, wherever it is.
+  private void stop() {
+    stopBlocking();
+    cluster.fanOut().stop();
+    magics.front().stop();
   }
 
   private void stopBlocking() {
@@ -380,17 +389,13 @@ public final class Session implements AutoCloseable {
     }
   }
 
-  /// Returns the ranks that the running cell still waits for.
-  public List<Integer> pending() {
-    return cluster.fanOut().pending();
-  }
-
   /// Ends all ranks and starts new ones; all declarations are lost.
   public void restart() {
     oneCell.lock();
     try {
       cluster.close();
       cluster = RankCluster.start(options, this::onRankEvent);
+      cluster.fanOut().begin(running);
       outputNanos = 0;
       // The old compiler's classes are in the old generation, where they would stay until the heap
       // is full.
@@ -441,7 +446,7 @@ public final class Session implements AutoCloseable {
   }
 
   boolean isInterrupted() {
-    return interrupted;
+    return running.isInterrupted();
   }
 
   long ranNanos() {

@@ -5,14 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.CellOutput;
-import braid.launcher.cell.Outcome;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.OutputLimit;
 import braid.model.BackendKind;
 import braid.model.MimeBundle;
 import java.nio.file.Path;
 import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
@@ -93,11 +91,10 @@ class FloodTest {
         };
     output.onStdout = look;
     output.onStderr = look;
-    var running =
-        CompletableFuture.supplyAsync(() -> session.run(new Cell("the cell", flood), output));
+    var running = session.begin(new Cell("the cell", flood), output);
     much.await();
-    session.interrupt();
-    assertThat(running.get().succeeded()).isFalse();
+    running.interrupt();
+    assertThat(running.await().succeeded()).isFalse();
     assertThat(length(output)).isLessThan(LIMIT_BYTES + NOTES_BYTES);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
@@ -181,23 +178,18 @@ class FloodTest {
     var whole = "%%output-limit 1GiB\n%%rank 0\n";
     var print = "System.out.println(\"x\".repeat(999));";
     var all =
-        CompletableFuture.supplyAsync(
-            () ->
-                session.run(
-                    new Cell("the cell", whole + "for (int i = 0; i < 64_000; i++) " + print),
-                    slow));
+        session.begin(
+            new Cell("the cell", whole + "for (int i = 0; i < 64_000; i++) " + print), slow);
     first.await();
     goOn.countDown();
-    assertThat(all.get().failure()).isEmpty();
+    assertThat(all.await().failure()).isEmpty();
     assertThat(taken).hasValue(64_000_000);
-    CompletableFuture<Outcome> endless =
-        CompletableFuture.supplyAsync(
-            () -> session.run(new Cell("the cell", whole + "while (true) " + print), slow));
+    var endless = session.begin(new Cell("the cell", whole + "while (true) " + print), slow);
     while (taken.get() == 64_000_000) {
       Thread.onSpinWait();
     }
-    session.interrupt();
-    assertThat(endless.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
+    endless.interrupt();
+    assertThat(endless.await().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
 

@@ -6,11 +6,11 @@ import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
+import braid.launcher.cell.RunningCell;
 import braid.model.BackendKind;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -48,8 +48,8 @@ class FrozenRankTest {
     return session.run(new Cell("a cell", source), new Recorded());
   }
 
-  private CompletableFuture<Outcome> begin(String source, Recorded output) {
-    return CompletableFuture.supplyAsync(() -> session.run(new Cell("the cell", source), output));
+  private RunningCell begin(String source, Recorded output) {
+    return session.begin(new Cell("the cell", source), output);
   }
 
   private void usableAfterARestart() {
@@ -83,8 +83,8 @@ class FrozenRankTest {
     silent.await();
     signal("CONT");
     again.await();
-    session.interrupt();
-    assertThat(running.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
+    running.interrupt();
+    assertThat(running.await().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(output.err.toString().lines().toList())
         .satisfiesExactly(
             line ->
@@ -119,8 +119,8 @@ class FrozenRankTest {
     var running = begin(source, output);
     begun.await();
     signal("STOP");
-    session.interrupt();
-    return running.get().failure().orElseThrow();
+    running.interrupt();
+    return running.await().failure().orElseThrow();
   }
 
   @ParameterizedTest
@@ -155,8 +155,8 @@ class FrozenRankTest {
     var running = begin(source, output);
     reported.await();
     assertThat(output.err).contains("rank 1 (pid " + pid + ") has not answered for");
-    session.interrupt();
-    var failure = running.get().failure().orElseThrow();
+    running.interrupt();
+    var failure = running.await().failure().orElseThrow();
     assertThat(failure.message()).contains("rank 1 (pid " + pid + ")");
     usableAfterARestart();
   }
@@ -183,7 +183,7 @@ class FrozenRankTest {
             output);
     begun.await();
     signal("STOP");
-    var failure = running.get().failure().orElseThrow();
+    var failure = running.await().failure().orElseThrow();
     assertThat(failure.message()).isEqualTo("mine");
     assertThat(failure.traceback()).anyMatch(line -> line.contains("rank 1 did not stop"));
     usableAfterARestart();

@@ -6,11 +6,11 @@ import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
+import braid.launcher.cell.RunningCell;
 import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterEach;
@@ -49,26 +49,26 @@ class InterruptTest {
     return outcome.result().orElseThrow().text();
   }
 
-  private CompletableFuture<Outcome> begin(String source) throws InterruptedException {
+  /// Begins a cell, and waits until it prints or ends.
+  private RunningCell begin(String source) throws InterruptedException {
     var begun = new CountDownLatch(1);
     var output = new Recorded();
     output.onStdout = begun::countDown;
-    var running =
-        CompletableFuture.supplyAsync(() -> session.run(new Cell("the cell", source), output));
-    var _ = running.whenComplete((_, _) -> begun.countDown());
+    var running = session.begin(new Cell("the cell", source), output);
+    var _ = running.outcome().whenComplete((_, _) -> begun.countDown());
     begun.await();
     return running;
   }
 
   private CellFailure interrupted(String source) throws Exception {
     var running = begin(source);
-    session.interrupt();
-    return running.get().failure().orElseThrow();
+    running.interrupt();
+    return running.await().failure().orElseThrow();
   }
 
   /// Waits for a condition, or until the cell has ended and can no longer reach it.
-  private static void await(CompletableFuture<?> running, BooleanSupplier happened) {
-    while (!running.isDone() && !happened.getAsBoolean()) {
+  private static void await(RunningCell running, BooleanSupplier happened) {
+    while (running.isRunning() && !happened.getAsBoolean()) {
       Thread.onSpinWait();
     }
   }
@@ -179,15 +179,15 @@ class InterruptTest {
     run("int kept = 41;");
     var running = begin(BEGUN + "while (true) { }");
     for (int i = 0; i < 20; i++) {
-      session.interrupt();
+      running.interrupt();
     }
-    assertThat(running.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
+    assertThat(running.await().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("kept + 1")).isEqualTo("42");
   }
 
   /// Rank 1 prints once the others wait and are past everything that an interrupt could end.
   @Test
-  void whoInsistsGetsNewRanksWhereOneDoesNotStop(@TempDir Path folder) throws Exception {
+  void killingACellStartsNewRanksIfOneDoesNotStop(@TempDir Path folder) throws Exception {
     run("int kept = 41;");
     var pids = session.ranks().all().stream().map(rank -> rank.pid()).toList();
     var running =
@@ -207,11 +207,11 @@ class InterruptTest {
             }
             """
                 .formatted(folder, DEAF));
-    session.interrupt();
-    await(running, () -> session.pending().equals(List.of(1)));
-    assertThat(running).isNotDone();
-    session.insist();
-    var failure = running.get().failure().orElseThrow();
+    running.interrupt();
+    await(running, () -> running.pending().equals(List.of(1)));
+    assertThat(running.outcome()).isNotDone();
+    running.kill();
+    var failure = running.await().failure().orElseThrow();
     assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(failure.traceback())
         .containsExactly(
@@ -224,12 +224,12 @@ class InterruptTest {
 
   /// A second interrupt loses nothing if the ranks stop after a moment.
   @Test
-  void whoInsistsKeepsRanksThatStop() throws Exception {
+  void killingACellKeepsRanksThatStop() throws Exception {
     run("int kept = 41;");
     var running = begin(BEGUN + "while (true) { }");
-    session.interrupt();
-    session.insist();
-    var failure = running.get().failure().orElseThrow();
+    running.interrupt();
+    running.kill();
+    var failure = running.await().failure().orElseThrow();
     assertThat(failure.message()).startsWith("the cell was interrupted").doesNotContain("twice");
     assertThat(result("kept + 1")).isEqualTo("42");
   }

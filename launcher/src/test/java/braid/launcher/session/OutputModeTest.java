@@ -7,7 +7,6 @@ import braid.launcher.cell.Outcome;
 import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -121,16 +120,17 @@ class OutputModeTest {
       output = new Recorded();
       output.onStdout = come::countDown;
       var running =
-          CompletableFuture.supplyAsync(
-              () ->
-                  run(
-                      "%%output "
-                          + mode
-                          + "\nSystem.out.println(\"now\"); Thread.sleep(Long.MAX_VALUE);"));
+          session.begin(
+              new Cell(
+                  "a cell",
+                  "%%output "
+                      + mode
+                      + "\nSystem.out.println(\"now\"); Thread.sleep(Long.MAX_VALUE);"),
+              output);
       come.await();
-      assertThat(running).isNotDone();
-      session.interrupt();
-      running.join();
+      assertThat(running.isRunning()).isTrue();
+      running.interrupt();
+      running.await();
     }
   }
 }

@@ -14,6 +14,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Values of cells as text, and as HTML where that shows more.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
@@ -40,6 +42,12 @@ class RichValuesTest {
     return outcome.result();
   }
 
+  private void run(String source, String message) {
+    output = new Recorded();
+    var outcome = session.run(new Cell("a cell", source), output);
+    assertThat(outcome.failure().orElseThrow().message()).isEqualTo(message);
+  }
+
   private String text(String source) {
     return run(source).orElseThrow().text();
   }
@@ -57,6 +65,30 @@ class RichValuesTest {
     assertThat(text("Optional.of(3)")).isEqualTo("Optional[3]");
     assertThat(text("new Size(2, 3)")).isEqualTo("2x3");
     assertThat(html("List.of(1, 2, 3)")).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "%%rank 1\n", "%%front\n"})
+  void progressOfALoopIsOneDisplay(String header) {
+    var loop =
+        header
+            + "{\n  int sum = 0;\n"
+            + "  for (var n : progress(List.of(10, 20, 12), \"sizes\")) sum += n;\n"
+            + "  System.out.println(sum);\n}";
+    run(loop);
+    assertThat(output.out).hasToString("42\n");
+    assertThat(output.shown.getFirst()).matches("\\[·{24}] sizes 0/3 · starting · \\d+\\.\\d s");
+    assertThat(output.shown.getLast())
+        .matches("update progress-\\S+: \\[█{24}] sizes 3/3 · done · \\d+\\.\\d s");
+    assertThat(output.shown.stream().skip(1).map(shown -> shown.split(": ")[0]).distinct())
+        .hasSize(1);
+    run(
+        loop.replace("sum += n;", "if (n == 20) throw new IllegalStateException(\"twenty\");"),
+        "twenty");
+    assertThat(output.shown).noneMatch(shown -> shown.contains("done"));
+    run(header + "for (var n : progress(List.of(), \"sizes\")) System.out.println(\"wrong\");");
+    assertThat(output.out).isEmpty();
+    assertThat(output.shown.getLast()).contains("sizes 0/0 · done");
   }
 
   @Test

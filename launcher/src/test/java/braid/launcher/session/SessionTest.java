@@ -10,7 +10,6 @@ import braid.launcher.editing.Completeness.Status;
 import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -254,11 +253,10 @@ class SessionTest {
       var watching = new Recorded();
       watching.onStdout = begun::countDown;
       var source = "%%front\nSystem.out.println(\"begun\");\n" + endless;
-      var outcome =
-          CompletableFuture.supplyAsync(() -> session.run(new Cell("endless", source), watching));
+      var running = session.begin(new Cell("endless", source), watching);
       begun.await();
-      session.interrupt();
-      var failure = outcome.get().failure().orElseThrow();
+      running.interrupt();
+      var failure = running.await().failure().orElseThrow();
       assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
       assertThat(failure.traceback()).containsExactly("endless was interrupted, line 3");
       assertThat(result("%%front\n6 * 7")).isEqualTo("42");
@@ -353,14 +351,12 @@ class SessionTest {
       var started = new CountDownLatch(1);
       var watching = new Recorded();
       watching.onStdout = started::countDown;
-      var outcome =
-          CompletableFuture.supplyAsync(
-              () ->
-                  session.run(
-                      new Cell("endless", "System.out.println(\"begun\");\n" + endless), watching));
+      var running =
+          session.begin(
+              new Cell("endless", "System.out.println(\"begun\");\n" + endless), watching);
       started.await();
-      session.interrupt();
-      assertThat(outcome.get().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
+      running.interrupt();
+      assertThat(running.await().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
       assertThat(result("6 * 7")).isEqualTo("42");
     }
   }

@@ -73,7 +73,7 @@ class SoakTest {
     }
 
     @Override
-    public RunningCell begin(String code, Optional<Duration> limit) {
+    public VictimCell begin(String code, Optional<Duration> limit) {
       return victim.begin(code.equals(SoakCells.HEALTH) ? code : "1 + 1", limit);
     }
 

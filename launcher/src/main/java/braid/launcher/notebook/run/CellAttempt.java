@@ -5,6 +5,7 @@ import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellOutput;
 import braid.launcher.cell.Outcome;
+import braid.launcher.cell.RunningCell;
 import braid.launcher.session.Session;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -21,13 +22,11 @@ public final class CellAttempt {
   /// Name of a failure by timeout.
   static final String TIMEOUT = "Timeout";
 
-  /// Interval and number of interrupts before the session is closed.
-  private static final long INTERRUPT_INTERVAL_MILLIS = 250;
-
-  private static final int INTERRUPTS = 40;
+  /// Time for an interrupted cell to end before the session is closed.
+  private static final Duration INTERRUPT_GRACE = Duration.ofSeconds(10);
 
   /// Time for the cell to end after its ranks are ended.
-  private static final long CLOSE_GRACE_MILLIS = 5000;
+  private static final Duration CLOSE_GRACE = Duration.ofSeconds(5);
 
   private final Session session;
   private final Cell cell;
@@ -45,10 +44,9 @@ public final class CellAttempt {
     if (stop.reason().isPresent() || limit.map(l -> !l.left().isPositive()).orElse(false)) {
       return stopped(new End("it was not started", Optional.empty()), limit, stop, startNanos);
     }
-    var running = new CompletableFuture<Outcome>();
-    Thread.ofPlatform().daemon().name("run " + cell.name()).start(() -> complete(running));
+    var running = session.begin(cell, output);
     try {
-      var first = CompletableFuture.anyOf(running, stop.whenRequested());
+      var first = CompletableFuture.anyOf(running.outcome(), stop.whenRequested());
       if (limit.isPresent()) {
         first.get(limit.get().left().toNanos(), TimeUnit.NANOSECONDS);
       } else {
@@ -62,10 +60,10 @@ public final class CellAttempt {
       Thread.currentThread().interrupt();
       return outcome;
     } catch (ExecutionException e) {
-      return crashed(running.exceptionNow(), startNanos);
+      return crashed(running.outcome().exceptionNow(), startNanos);
     }
     return stop.reason().isEmpty()
-        ? running.join()
+        ? running.await()
         : stopped(end(running), limit, stop, startNanos);
   }
 
@@ -77,14 +75,6 @@ public final class CellAttempt {
       case INTERRUPTED -> failure.name().equals(TIMEOUT) ? ExitCode.TIMEOUT : ExitCode.CELL_FAILED;
       case COMPILE, EXCEPTION, MAGIC -> ExitCode.CELL_FAILED;
     };
-  }
-
-  private void complete(CompletableFuture<Outcome> running) {
-    try {
-      running.complete(session.run(cell, output));
-    } catch (Throwable e) {
-      running.completeExceptionally(e);
-    }
   }
 
   private Outcome stopped(
@@ -113,36 +103,32 @@ public final class CellAttempt {
   /// End of a stopped cell, and its failure, which shows where it was.
   private record End(String description, Optional<CellFailure> failure) {}
 
-  /// Interrupts the cell repeatedly: an interrupt before the cell reaches the ranks has no effect.
-  private End end(CompletableFuture<Outcome> running) {
-    for (int i = 0; i < INTERRUPTS && !running.isDone(); i++) {
-      session.interrupt();
-      if (ended(running, INTERRUPT_INTERVAL_MILLIS)) {
-        break;
-      }
+  private End end(RunningCell running) {
+    running.interrupt();
+    var outcome = running.outcome();
+    boolean inTime = ended(outcome, INTERRUPT_GRACE);
+    if (outcome.isCompletedExceptionally()) {
+      return new End("the session failed: " + outcome.exceptionNow(), Optional.empty());
     }
-    if (running.isCompletedExceptionally()) {
-      return new End("the session failed: " + running.exceptionNow(), Optional.empty());
-    }
-    if (running.isDone()) {
-      return new End("it was interrupted", running.join().failure());
+    if (inTime) {
+      return new End("it was interrupted", outcome.join().failure());
     }
     session.close();
     return new End(
-        "it ignored interrupts for %d s, so its ranks were ended"
-            .formatted(INTERRUPTS * INTERRUPT_INTERVAL_MILLIS / 1000),
-        ended(running, CLOSE_GRACE_MILLIS) && !running.isCompletedExceptionally()
-            ? running.join().failure()
+        "it ignored an interrupt for %d s, so its ranks were ended"
+            .formatted(INTERRUPT_GRACE.toSeconds()),
+        ended(outcome, CLOSE_GRACE) && !outcome.isCompletedExceptionally()
+            ? outcome.join().failure()
             : Optional.empty());
   }
 
-  private static boolean ended(CompletableFuture<Outcome> running, long millis) {
+  private static boolean ended(CompletableFuture<Outcome> outcome, Duration limit) {
     try {
-      running.get(millis, TimeUnit.MILLISECONDS);
+      outcome.get(limit.toNanos(), TimeUnit.NANOSECONDS);
       return true;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      return running.isDone();
+      return outcome.isDone();
     } catch (ExecutionException e) {
       return true;
     } catch (TimeoutException e) {

@@ -123,6 +123,22 @@ class NotebookRunnerTest {
             "cell 1 COMPLETED");
   }
 
+  @Test
+  void progressOfALoopInTheFrontIsReportedAndSavedAsOneDisplay() throws IOException {
+    var heard = new RecordedProgress();
+    var notebook =
+        Notebooks.of(
+            new Code(
+                "%%front\nfor (var n : progress(List.of(1, 2), \"sizes\")) { int twice = 2 * n; }"));
+    new NotebookRunner(notebook, out(), TimeLimits.none(), heard).run(session);
+    var lines = heard.events.stream().filter(event -> event.startsWith("sizes ")).toList();
+    assertThat(lines.getFirst()).startsWith("sizes 0/2 · starting · ");
+    assertThat(lines.getLast()).startsWith("sizes 2/2 · done · ");
+    assertThat(saved(0).outputs()).hasSize(1);
+    assertThat(output(0, 0).getAsJsonObject("data").get("text/plain").toString())
+        .contains("sizes 2/2 · done");
+  }
+
   private String status(int cell) {
     return saved(cell).metadata().getAsJsonObject("papermill").get("status").getAsString();
   }

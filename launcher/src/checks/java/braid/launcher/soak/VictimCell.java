@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
 /// A running cell and its output so far. Of a flood only the first and the last part are kept.
-final class RunningCell {
+final class VictimCell {
   private static final int MOST_CHARS = 100_000;
 
   private final StringBuilder output = new StringBuilder();
