@@ -43,6 +43,23 @@ class InterruptTest(KernelCase):
                 self.assertNotIn("twice", ran.reply["evalue"])
                 self.assertEqual("42", self.kernel.run("world.barrier(); kept + 1").result())
 
+    def test_each_interrupt_ends_one_cell_as_soon_as_the_cell_is_announced(self):
+        for _ in range(20):
+            for header in ("", "%%front\n"):
+                msg_id = self.kernel.execute(header + "while (true) { }")
+                self.kernel.until(lambda m: m["msg_type"] == "execute_input")
+                self.kernel.manager.interrupt_kernel()
+                self.assertEqual("Interrupted", self.kernel.finish(msg_id).reply["ename"])
+                self.assertEqual("3", self.kernel.run("1 + 2").result())
+
+    def test_an_interrupt_reaches_the_expressions_of_a_request(self):
+        endless = "new ArrayBlockingQueue<String>(1).take()"
+        msg_id = self.kernel.execute("1 + 2", user_expressions={"first": endless, "second": endless})
+        self.kernel.until(lambda m: m["msg_type"] == "execute_result")
+        self.kernel.manager.interrupt_kernel()
+        values = self.kernel.finish(msg_id).reply["user_expressions"]
+        self.assertEqual(["Interrupted", "Interrupted"], [value["ename"] for value in values.values()])
+
     def test_a_rank_that_is_waited_for_is_named_by_what_the_others_waited_for(self):
         ran = self.interrupted(
             "%%rank 0,1,2\n" + PRINT_ONCE_WAITING + "world.barrier();",

@@ -80,6 +80,7 @@ final class CellRequests implements AutoCloseable {
           Thread.ofPlatform().name("kernel-cells").daemon().factory());
 
   private Optional<Running> running = Optional.empty();
+  private boolean interrupted;
   private long arrivals;
   private long abortedBefore;
   private int executionCount;
@@ -109,24 +110,25 @@ final class CellRequests implements AutoCloseable {
     if (running.isEmpty()) {
       return;
     }
+    interrupted = true;
     prompts.release("the cell was interrupted");
     var cell = running.get().cell;
     if (!cell.isInterrupted()) {
       cell.interrupt();
-      var interrupted = running.get();
+      var now = running.get();
       var _ =
           timer.schedule(
-              () -> reportPending(interrupted), REPORT_PENDING.toMillis(), TimeUnit.MILLISECONDS);
+              () -> reportPending(now), REPORT_PENDING.toMillis(), TimeUnit.MILLISECONDS);
     } else if (System.nanoTime() - cell.interruptedNanos() > ONE_INTERRUPT.toNanos()) {
       cell.kill();
     }
   }
 
-  /// Reports the ranks that have not stopped. The cell cannot end meanwhile.
-  private synchronized void reportPending(Running interrupted) {
-    var pending = interrupted.cell.pending();
-    if (running.equals(Optional.of(interrupted)) && !pending.isEmpty()) {
-      interrupted.publisher.note(
+  /// Reports the ranks that have not stopped. No later cell begins meanwhile.
+  private synchronized void reportPending(Running cell) {
+    var pending = cell.cell.pending();
+    if (running.equals(Optional.of(cell)) && !pending.isEmpty()) {
+      cell.publisher.note(
           "interrupted, but ranks %s have not stopped yet; interrupt again to end the ranks and start new ones\n"
               .formatted(pending));
     }
@@ -213,14 +215,19 @@ final class CellRequests implements AutoCloseable {
     } finally {
       synchronized (this) {
         running = Optional.empty();
+        interrupted = false;
       }
     }
   }
 
-  /// Returns a cell that interrupts reach from now on.
+  /// Returns a cell that interrupts reach from now on. An earlier interrupt of the same request
+  /// ends it too.
   private synchronized RunningCell interruptible(Cell cell, CellPublisher publisher) {
     var handle = new RunningCell(cell);
     running = Optional.of(new Running(handle, publisher));
+    if (interrupted) {
+      handle.interrupt();
+    }
     return handle;
   }
 
