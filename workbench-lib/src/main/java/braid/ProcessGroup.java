@@ -102,6 +102,11 @@ public final class ProcessGroup implements AutoCloseable {
     return new Place(rank(), size());
   }
 
+  /// Returns true if the ranks use GPUs, false on the host backend: for defaults that fit either.
+  public boolean onGpu() {
+    return Capabilities.isCuda(context.backend().name());
+  }
+
   /// Returns true if this rank is in the group.
   public boolean isMember() {
     return rank != NOT_A_MEMBER;

@@ -1,21 +1,17 @@
 package braid;
 
+import braid.Candidates.Candidate;
+import braid.Candidates.Work;
 import braid.evidence.ChainStudy;
 import braid.evidence.Study;
-import braid.internal.context.RankContext;
-import braid.internal.evidence.TuningProgress;
-import braid.internal.report.json.ReadingsJson;
-import braid.internal.report.progress.Progress;
 import braid.internal.report.statistics.RoundPlan;
-import braid.internal.report.statistics.Rounds;
 import braid.model.BraidException;
+import braid.model.Configuration;
 import braid.model.GemmSpec;
 import braid.model.Method;
 import braid.model.Overlap;
-import braid.model.Reading;
 import braid.model.Timing;
 import braid.model.Transport;
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -23,7 +19,6 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Function;
@@ -38,6 +33,12 @@ import org.jspecify.annotations.Nullable;
 /// twice per round: [#repeats] rounds, or until all times are known to within 1% or the [#budget]
 /// is spent. Every rank calls it alike and every rank gets the same [Study]: rank 0 decides and
 /// broadcasts.
+///
+/// [#steps] compares anything that ranks do, in the same rounds: chains, pipelines, or code:
+///
+/// ```java
+/// Tuner.on(world).steps("gradients").step("one-shot", () -> oneShot.allReduce(a, b)).step("ring", chain).run()
+/// ```
 ///
 /// All pipelines exist at once, so their buffers must fit together. Configurations that the problem
 /// does not allow are refused before any pipeline is built. FP8 operands are scaled by 1.
@@ -67,8 +68,6 @@ public final class Tuner {
 
   public static final int MAX_WARMUP = 1_000;
 
-  private static final int ROOT = 0;
-
   private final ProcessGroup group;
   private @Nullable GemmSpec spec;
   private @Nullable List<Integer> splits;
@@ -81,6 +80,8 @@ public final class Tuner {
   private @Nullable Integer warmup;
   private @Nullable Long seed;
   private @Nullable Timing timing;
+  private @Nullable String steps;
+  private final SequencedMap<Configuration, Work> named = new LinkedHashMap<>();
 
   private Tuner(ProcessGroup group) {
     this.group = group;
@@ -93,7 +94,51 @@ public final class Tuner {
   /// Sets the problem.
   public Tuner gemm(GemmSpec problem) {
     requireUnset("gemm", spec);
+    requireNoOther("gemm", "steps", steps);
     spec = problem;
+    return this;
+  }
+
+  /// Sets the problem to steps that [#step] adds, instead of a GEMM.
+  ///
+  /// @param problem name of what all of them do, for tables and charts
+  public Tuner steps(String problem) {
+    requireUnset("steps", steps);
+    requireNoOther("steps", "gemm", spec);
+    if (problem.isBlank()) {
+      throw new BraidException("the steps' problem must not be blank; try steps(\"backward\")");
+    }
+    steps = problem;
+    return this;
+  }
+
+  /// Adds a chain as a step. The first step is the reference, which is measured twice per round.
+  /// The caller closes the chain.
+  public Tuner step(String name, Chain chain) {
+    return step(name, new Work.OfChain(chain, false));
+  }
+
+  /// Adds a pipeline as a step.
+  public Tuner step(String name, Pipeline pipeline) {
+    return step(name, Chain.of(pipeline));
+  }
+
+  /// Adds code as a step: all ranks run it alike, and its time is from a barrier to its end on the
+  /// slowest rank. It is not verified.
+  public Tuner step(String name, Runnable code) {
+    return step(name, new Work.OfCode(group, code));
+  }
+
+  private Tuner step(String name, Work work) {
+    if (steps == null) {
+      throw new BraidException(
+          "step `%s` needs the problem's name first; call steps(\"backward\") before"
+              .formatted(name));
+    }
+    if (named.putIfAbsent(new Configuration.Named(name), work) != null) {
+      throw new BraidException(
+          "step `%s` was given already; give each its own name".formatted(name));
+    }
     return this;
   }
 
@@ -204,14 +249,59 @@ public final class Tuner {
   }
 
   public Study run() {
+    if (steps != null) {
+      return compared(steps);
+    }
     var problem = spec;
     if (problem == null) {
       throw new BraidException(
-          "a tuner needs a problem but has none; call gemm(spec) before run()");
+          "a tuner needs a problem but has none; call gemm(spec) or steps(name) before run()");
     }
     var overlaps = overlaps();
     overlaps.forEach(how -> Feasibility.check(problem, how, group));
-    return study(overlaps, how -> new Candidate(how, pipeline(problem, how), true), Map.of());
+    return study(
+        overlaps,
+        how -> new Candidate(how, new Work.OfChain(pipeline(problem, how), true)),
+        Map.of());
+  }
+
+  private Study compared(String problem) {
+    options()
+        .forEach((name, value) -> requireNoOther(name, "steps", value == null ? null : problem));
+    if (named.size() < 2) {
+      throw new BraidException(
+          "steps are compared with the first, so there must be 2 or more but were %d; add step(name, chain) or step(name, () -> ...)"
+              .formatted(named.size()));
+    }
+    group.agree(
+        "the tuner's steps",
+        named.keySet().stream().map(String::valueOf).collect(Collectors.joining(", ")));
+    boolean code = named.values().stream().anyMatch(Work.OfCode.class::isInstance);
+    if (code && timing == Timing.BACK_TO_BACK) {
+      throw new BraidException(
+          "timing must be latency if a step is code, which runs once at a time, but was %s; leave it out"
+              .formatted(timing));
+    }
+    var form = code ? Timing.LATENCY : form();
+    var columns = new LinkedHashMap<String, String>();
+    columns.put("steps", problem);
+    columns.put("backend", group.context().backend().name());
+    columns.put("link", group.context().backend().link());
+    return measured(named.size() - 1, form)
+        .study(
+            ready -> named.forEach((step, work) -> ready.add(new Candidate(step, work))),
+            _ -> columns);
+  }
+
+  /// Options that are about tunings.
+  private Map<String, @Nullable Object> options() {
+    var options = new LinkedHashMap<String, @Nullable Object>();
+    options.put("splits", splits);
+    options.put("streams", streams);
+    options.put("methods", methods);
+    options.put("transports", transports);
+    options.put("overlaps", explicit);
+    return options;
   }
 
   private Chain pipeline(GemmSpec problem, Overlap how) {
@@ -228,6 +318,7 @@ public final class Tuner {
   /// [Chain#with] returns the tuned one.
   public ChainStudy tune(Chain chain) {
     requireNoOther("gemm", "a chain", spec);
+    requireNoOther("steps", "a chain", steps);
     var best = new ArrayList<>(chain.pipelines().stream().map(Pipeline::overlap).toList());
     var tuned = new ArrayList<ChainStudy.Tuned>();
     for (int at = 0; at < best.size(); at++) {
@@ -243,7 +334,7 @@ public final class Tuner {
               how -> {
                 var tunings = new ArrayList<>(best);
                 tunings.set(index, how);
-                return new Candidate(how, chain.with(tunings), true);
+                return new Candidate(how, new Work.OfChain(chain.with(tunings), true));
               },
               Map.of("tuned", "pipeline %d".formatted(at + 1)));
       tuned.add(new ChainStudy.Tuned(at + 1, pipeline.spec().toString(), study));
@@ -257,64 +348,35 @@ public final class Tuner {
     return new ChainStudy(best, tuned);
   }
 
-  /// Compares chains, such as several ways to do one step. Each is labelled by its first tuning
-  /// that is not unfused. The caller closes them.
-  ///
-  /// @param reference the unfused chain
-  public Study compare(Chain reference, Chain... others) {
-    requireNoOther("gemm", "a comparison", spec);
-    var chains = new LinkedHashMap<Overlap, Chain>();
-    for (var each : others) {
-      var how = shown(each);
-      if (how.method() == Method.UNFUSED || chains.putIfAbsent(how, each) != null) {
-        throw new BraidException(
-            "chains are shown by their first tuning that is not unfused, which must differ, but %s has `%s`; change it, for example its priority"
-                .formatted(each, how));
-      }
-    }
-    if (shown(reference).method() != Method.UNFUSED || chains.isEmpty()) {
-      throw new BraidException(
-          "a comparison is of an unfused chain with 1 or more others but %s is with %d; give the unfused one first"
-              .formatted(reference, chains.size()));
-    }
-    return study(
-        List.copyOf(chains.keySet()),
-        how -> new Candidate(how, chains.getOrDefault(how, reference), false),
-        Map.of());
-  }
-
-  private static Overlap shown(Chain chain) {
-    return chain.pipelines().stream()
-        .map(Pipeline::overlap)
-        .filter(how -> how.method() != Method.UNFUSED)
-        .findFirst()
-        .orElseGet(Overlap::unfused);
-  }
-
   /// @param build builds the candidate of a tuning
   /// @param also additional columns of the problem
   private Study study(
       List<Overlap> overlaps, Function<Overlap, Candidate> build, Map<String, String> also) {
-    long shuffling = orElse(seed, ThreadLocalRandom.current().nextLong());
-    long order = group.broadcast(shuffling, ROOT);
-    var plan = plan(overlaps.size());
-    var progress = progress(overlaps.size(), plan, order);
-    var candidates = new ArrayList<Candidate>();
-    try (var _ = Progress.reportedElsewhere()) {
-      candidates.add(build.apply(Overlap.unfused()));
-      for (var overlap : overlaps) {
-        candidates.add(build.apply(overlap));
-      }
-      for (var candidate : candidates) {
-        progress.ifPresent(n -> n.verifying(candidates.indexOf(candidate)));
-        candidate.chain.verify();
-      }
-      var study = measure(candidates, plan, order, progress, also);
-      progress.ifPresent(n -> n.found(study));
-      return study;
-    } finally {
-      candidates.reversed().forEach(Candidate::close);
-    }
+    return measured(overlaps.size(), form())
+        .study(
+            ready -> {
+              ready.add(build.apply(Overlap.unfused()));
+              for (var overlap : overlaps) {
+                ready.add(build.apply(overlap));
+              }
+            },
+            reference -> {
+              var columns =
+                  new LinkedHashMap<>(((Work.OfChain) reference.work()).chain().problem());
+              columns.putAll(also);
+              return columns;
+            });
+  }
+
+  /// Returns the measurement of that number of configurations beside the reference.
+  private Candidates measured(int configurations, Timing form) {
+    return new Candidates(
+        group,
+        configurations,
+        plan(configurations),
+        orElse(warmup, DEFAULT_WARMUP),
+        form,
+        orElse(seed, ThreadLocalRandom.current().nextLong()));
   }
 
   private RoundPlan plan(int configurations) {
@@ -322,113 +384,6 @@ public final class Tuner {
         ? RoundPlan.within(
             orElse(budget, DEFAULT_BUDGET), configurations, DEFAULT_REPEATS, MAX_REPEATS)
         : RoundPlan.exactly(repeats);
-  }
-
-  /// Returns the reporter of progress on rank 0, and empty on the others.
-  private Optional<TuningProgress> progress(int configurations, RoundPlan plan, long order) {
-    return group.rank() == ROOT
-        ? Optional.of(
-            new TuningProgress(
-                RankContext.current().outbox(),
-                "tuner-" + Long.toHexString(order),
-                configurations + 1,
-                (configurations + 2) * plan.first()))
-        : Optional.empty();
-  }
-
-  /// @param candidates candidates, the unfused reference first
-  private Study measure(
-      List<Candidate> candidates,
-      RoundPlan plan,
-      long order,
-      Optional<TuningProgress> progress,
-      Map<String, String> also) {
-    var entries = new ArrayList<Candidate>();
-    entries.add(candidates.getFirst());
-    entries.addAll(candidates);
-    var rounds = new Rounds(entries, order);
-    var slowest = measureAsPlanned(rounds, plan, entries, progress);
-    var ofUnfused = readingsOfAllRanks(candidates.getFirst());
-    var trials = new ArrayList<Study.Trial>();
-    for (int entry = 2; entry < entries.size(); entry++) {
-      var candidate = entries.get(entry);
-      trials.add(
-          new Study.Trial(
-              candidate.overlap(), list(slowest[entry]), readingsOfAllRanks(candidate)));
-    }
-    var study =
-        new Study(
-            problem(candidates.getFirst(), also),
-            group.size(),
-            order,
-            list(slowest[0]),
-            list(slowest[1]),
-            trials,
-            ofUnfused);
-    return Study.fromJson(group.broadcast(study.toJson(), ROOT));
-  }
-
-  /// Measures rounds until rank 0 decides to stop.
-  ///
-  /// @return times of the slowest rank: one row per entry, one column per round
-  private long[][] measureAsPlanned(
-      Rounds rounds, RoundPlan plan, List<Candidate> entries, Optional<TuningProgress> progress) {
-    long startNanos = System.nanoTime();
-    long more = group.broadcast(plan.first(), ROOT);
-    long[][] slowest;
-    do {
-      rounds.measure(
-          (int) more,
-          e -> progress.ifPresent(n -> n.measuring(entries.get(e).overlap().toString())));
-      slowest = slowestOfAllRanks(rounds.nanos());
-      long decided = group.rank() == ROOT ? plan.more(slowest, System.nanoTime() - startNanos) : 0;
-      more = group.broadcast(decided, ROOT);
-      int all = entries.size() * (slowest[0].length + (int) more);
-      progress.ifPresent(n -> n.expecting(all));
-    } while (more > 0);
-    return slowest;
-  }
-
-  /// Problem, ranks, backend, link and memory, as columns: a configuration without the tuning.
-  private SequencedMap<String, String> problem(Candidate candidate, Map<String, String> also) {
-    var columns = new LinkedHashMap<>(candidate.chain.problem());
-    columns.putAll(also);
-    // Studies of earlier versions have no such column; all of them were timed one by one.
-    if (form() != Timing.LATENCY) {
-      columns.put("timing", form().toString());
-    }
-    return columns;
-  }
-
-  private long[][] slowestOfAllRanks(long[][] mine) {
-    int rounds = mine[0].length;
-    var bytes = ByteBuffer.allocate(mine.length * rounds * Long.BYTES);
-    for (var row : mine) {
-      bytes.asLongBuffer().put(row);
-      bytes.position(bytes.position() + rounds * Long.BYTES);
-    }
-    var ofRanks =
-        group.gather(bytes.array()).stream().map(b -> ByteBuffer.wrap(b).asLongBuffer()).toList();
-    var slowest = new long[mine.length][rounds];
-    for (int row = 0; row < mine.length; row++) {
-      for (int round = 0; round < rounds; round++) {
-        int at = row * rounds + round;
-        slowest[row][round] = ofRanks.stream().mapToLong(b -> b.get(at)).max().orElseThrow();
-      }
-    }
-    return slowest;
-  }
-
-  private static List<Long> list(long[] nanos) {
-    return Arrays.stream(nanos).boxed().toList();
-  }
-
-  /// Returns the readings of all ranks, in the order of measurement.
-  private List<Reading> readingsOfAllRanks(Candidate candidate) {
-    return Reading.together(
-        group.gather(ReadingsJson.write(candidate.readings)).stream()
-            .map(ReadingsJson::read)
-            .toList());
   }
 
   private List<Overlap> overlaps() {
@@ -466,40 +421,6 @@ public final class Tuner {
       case BULK -> Overlap.bulk();
       case UNFUSED -> Overlap.unfused();
     };
-  }
-
-  private final class Candidate implements Rounds.Candidate, AutoCloseable {
-    private final Overlap overlap;
-    private final Chain chain;
-    private final boolean owned;
-    private final List<Reading> readings = new ArrayList<>();
-
-    /// @param owned true if this candidate closes the chain
-    Candidate(Overlap overlap, Chain chain, boolean owned) {
-      this.overlap = overlap;
-      this.chain = chain;
-      this.owned = owned;
-    }
-
-    Overlap overlap() {
-      return overlap;
-    }
-
-    @Override
-    public void close() {
-      if (owned) {
-        chain.close();
-      }
-    }
-
-    @Override
-    public long nanos() {
-      int untimed = orElse(warmup, DEFAULT_WARMUP);
-      long nanos = chain.time(untimed + 1, form())[untimed];
-      // Before the hardware changes its state.
-      readings.add(group.context().backend().reading());
-      return nanos;
-    }
   }
 
   private static <T> T orElse(@Nullable T value, T otherwise) {

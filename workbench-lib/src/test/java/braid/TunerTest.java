@@ -166,6 +166,106 @@ class TunerTest {
         });
   }
 
+  /// The times are those that the steps take: one of them keeps one rank busy for longer, and the
+  /// slowest rank counts.
+  @Test
+  void stepsOfAnyKindAreMeasuredInTheSameRounds() {
+    var studies = new ConcurrentLinkedQueue<Study>();
+    var runs = new ConcurrentLinkedQueue<String>();
+    LocalRanks.run(
+        2,
+        world ->
+            studies.add(
+                Tuner.on(world)
+                    .steps("waiting")
+                    .step("2 ms", () -> busy(2, "2 ms", world, runs))
+                    .step("2 ms again", () -> busy(2, "2 ms again", world, runs))
+                    .step("6 ms on rank 1", () -> busy(world.rank() == 1 ? 6 : 0, "6", world, runs))
+                    .repeats(8)
+                    .seed(3)
+                    .run()));
+
+    assertThat(studies).hasSize(2).allMatch(studies.element()::equals);
+    var study = studies.element();
+    assertThat(study.repeats()).isEqualTo(8);
+    assertThat(study.reference().toString()).isEqualTo("2 ms");
+    assertThat(study.problem())
+        .containsEntry("steps", "waiting")
+        .doesNotContainKeys("timing", "method");
+    // A warm-up run and a timed one per measurement; the reference is measured twice per round.
+    assertThat(runs.stream().filter("2 ms"::equals).count()).isEqualTo(2 * 2 * 8);
+    assertThat(runs.stream().filter("2 ms again"::equals).count()).isEqualTo(2 * 8);
+    // Nothing takes less time than it is busy.
+    assertThat(study.unfusedFirst()).allMatch(nanos -> nanos >= 2_000_000);
+    assertThat(study.unfusedAgain()).allMatch(nanos -> nanos >= 2_000_000);
+    assertThat(study.trials().get(0).nanos()).allMatch(nanos -> nanos >= 2_000_000);
+    assertThat(study.trials().get(1).nanos()).allMatch(nanos -> nanos >= 6_000_000);
+    assertThat(study.medianNanos("6 ms on rank 1")).isEqualTo(study.trials().get(1).medianNanos());
+    assertThat(study.medianNanos("2 ms")).isEqualTo(study.unfusedMedianNanos());
+    assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+  }
+
+  private static void busy(
+      int millis, String name, ProcessGroup world, ConcurrentLinkedQueue<String> runs) {
+    if (world.rank() == 0) {
+      runs.add(name);
+    }
+    long start = System.nanoTime();
+    while (System.nanoTime() - start < millis * 1_000_000L) {
+      Thread.onSpinWait();
+    }
+  }
+
+  @Test
+  void aTunerOfStepsRefusesWhatHasNoEffect() {
+    LocalRanks.run(
+        1,
+        world -> {
+          Runnable nothing = () -> {};
+          assertThatThrownBy(() -> Tuner.on(world).step("a", nothing))
+              .hasMessage(
+                  "step `a` needs the problem's name first; call steps(\"backward\") before");
+          var one = Tuner.on(world).steps("s").step("a", nothing);
+          assertThatThrownBy(() -> one.step("a", nothing))
+              .hasMessage("step `a` was given already; give each its own name");
+          assertThatThrownBy(one::run)
+              .hasMessageStartingWith(
+                  "steps are compared with the first, so there must be 2 or more but were 1");
+          assertThatThrownBy(() -> one.gemm(SMALL))
+              .hasMessage("gemm has no effect beside steps, which was s; set one of the two");
+          assertThatThrownBy(() -> Tuner.on(world).gemm(SMALL).steps("s"))
+              .hasMessageStartingWith("steps has no effect beside gemm");
+          var two = Tuner.on(world).steps("s").step("a", nothing).step("b", nothing);
+          assertThatThrownBy(() -> two.splits(2).run())
+              .hasMessage("splits has no effect beside steps, which was s; set one of the two");
+          var flying = Tuner.on(world).steps("s").step("a", nothing).step("b", nothing);
+          assertThatThrownBy(() -> flying.timing(Timing.BACK_TO_BACK).run())
+              .hasMessageStartingWith("timing must be latency if a step is code");
+          assertThatThrownBy(() -> Tuner.on(world).steps("s").step(" ", nothing))
+              .hasMessageStartingWith("a step's name must not be blank");
+          assertThatThrownBy(() -> Tuner.on(world).steps(" "))
+              .hasMessageStartingWith("the steps' problem must not be blank");
+        });
+  }
+
+  @Test
+  void ranksWithDifferentStepsAreNamed() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var failed =
+              catchThrowable(
+                  () ->
+                      Tuner.on(world)
+                          .steps("s")
+                          .step("a", () -> {})
+                          .step(world.rank() == 0 ? "b" : "c", () -> {})
+                          .run());
+          assertThat(failed).isInstanceOf(BraidException.class);
+          assertThat(failed).hasMessageContaining("a, b").hasMessageContaining("a, c");
+        });
+  }
+
   @Test
   void oneRankAloneTunesToo() {
     LocalRanks.run(

@@ -5,6 +5,7 @@ import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.TwoSamples;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.model.BraidException;
+import braid.model.Configuration;
 import braid.model.Displayable;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
@@ -161,6 +162,9 @@ public record Comparison(
 
   private static List<String> unlike(Study first, Study second) {
     var unlike = new ArrayList<>(differences(first.problem(), second.problem(), false));
+    if (!first.reference().equals(second.reference())) {
+      unlike.add("reference: %s and %s".formatted(first.reference(), second.reference()));
+    }
     if (first.ranks() != second.ranks()) {
       unlike.add("ranks: %d and %d".formatted(first.ranks(), second.ranks()));
     }
@@ -212,11 +216,11 @@ public record Comparison(
     return unfused;
   }
 
-  private static SequencedMap<Overlap, double[]> times(Study study) {
-    var times = new LinkedHashMap<Overlap, double[]>();
-    times.put(Overlap.unfused(), unfused(study));
+  private static SequencedMap<Configuration, double[]> times(Study study) {
+    var times = new LinkedHashMap<Configuration, double[]>();
+    times.put(study.reference(), unfused(study));
     for (var trial : study.trials()) {
-      times.put(trial.overlap(), trial.nanos().stream().mapToDouble(n -> n).toArray());
+      times.put(trial.configuration(), trial.nanos().stream().mapToDouble(n -> n).toArray());
     }
     return times;
   }
@@ -293,18 +297,21 @@ public record Comparison(
     return within && meaningful ? Verdict.SAME : Verdict.UNDECIDED;
   }
 
-  private static String name(Overlap how, SequencedSet<String> varying) {
+  private static String name(Configuration how, SequencedSet<String> varying) {
     return how.equals(Overlap.unfused())
         ? "unfused"
         : ConfigurationLabel.distinguishing(how, varying);
   }
 
-  private static String names(Set<Overlap> overlaps, SequencedSet<String> varying) {
+  private static String names(Set<Configuration> overlaps, SequencedSet<String> varying) {
     return String.join(", ", overlaps.stream().skip(1).map(how -> name(how, varying)).toList());
   }
 
   private static Stream<String> unmatched(
-      String which, Set<Overlap> all, Set<Overlap> shared, SequencedSet<String> varying) {
+      String which,
+      Set<Configuration> all,
+      Set<Configuration> shared,
+      SequencedSet<String> varying) {
     return all.stream()
         .filter(how -> !shared.contains(how))
         .map(how -> "%s only in the %s".formatted(name(how, varying), which));

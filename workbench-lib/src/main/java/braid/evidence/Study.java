@@ -15,6 +15,7 @@ import braid.internal.report.statistics.Ranking;
 import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
+import braid.model.Configuration;
 import braid.model.Estimate;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
@@ -38,8 +39,9 @@ import java.util.stream.Stream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
 
-/// Measurements of the tuner: every configuration in every round, beside the unfused reference,
-/// which runs twice per round to show how much two measurements of the same work differ. A time is
+/// Measurements of the tuner: every configuration in every round, beside the reference, which runs
+/// twice per round to show how much two measurements of the same work differ. Of a pipeline, the
+/// configurations are tunings and the reference is unfused; of steps, they are names. A time is
 /// always that of the slowest rank. Readings of the hardware after each measurement are kept beside
 /// the times, if available.
 ///
@@ -47,6 +49,7 @@ import tech.tablesaw.api.Table;
 /// @param seed seed that shuffled the order of measurement
 /// @param unfusedReadings readings of both unfused measurements per round, in the order of
 ///   measurement; empty if the hardware reports none
+/// @param reference the reference, to which the times named unfused belong
 public record Study(
     SequencedMap<String, String> problem,
     int ranks,
@@ -54,7 +57,8 @@ public record Study(
     List<Long> unfusedFirst,
     List<Long> unfusedAgain,
     List<Trial> trials,
-    List<Reading> unfusedReadings)
+    List<Reading> unfusedReadings,
+    Configuration reference)
     implements Evidence {
   /// Largest number of rounds; a larger one is taken for a mistake.
   public static final int MAX_REPEATS = 10_000;
@@ -64,15 +68,20 @@ public record Study(
 
   /// One configuration, its time per round, and the hardware readings of all ranks together; no
   /// readings if the hardware reports none.
-  public record Trial(Overlap overlap, List<Long> nanos, List<Reading> readings) {
+  public record Trial(Configuration configuration, List<Long> nanos, List<Reading> readings) {
     public Trial {
       nanos = List.copyOf(nanos);
       readings = known(readings);
     }
 
     /// Creates a value without readings of the hardware.
-    public Trial(Overlap overlap, List<Long> nanos) {
-      this(overlap, nanos, List.of());
+    public Trial(Configuration configuration, List<Long> nanos) {
+      this(configuration, nanos, List.of());
+    }
+
+    /// Returns the tuning; only in studies of pipelines.
+    public Overlap overlap() {
+      return tuning(configuration);
     }
 
     public double medianNanos() {
@@ -102,19 +111,45 @@ public record Study(
       throw new BraidException("a study needs at least 1 configuration and 1 round but has none");
     }
     requireRounds("the unfused reference's second time", unfusedFirst.size(), unfusedAgain);
+    var seen = new HashSet<Configuration>();
+    seen.add(reference);
     requireReadings("the unfused reference", 2 * unfusedFirst.size(), unfusedReadings);
-    var seen = new HashSet<Overlap>();
     for (var trial : trials) {
-      requireRounds(trial.overlap().toString(), unfusedFirst.size(), trial.nanos());
-      requireReadings(trial.overlap().toString(), unfusedFirst.size(), trial.readings());
-      if (!seen.add(trial.overlap())) {
+      var configuration = trial.configuration();
+      requireRounds(configuration.toString(), unfusedFirst.size(), trial.nanos());
+      requireReadings(configuration.toString(), unfusedFirst.size(), trial.readings());
+      if (configuration.getClass() != reference.getClass()) {
         throw new BraidException(
-            "a study has each configuration once but twice " + trial.overlap());
+            "a study has tunings or named steps but has both, `%s` and `%s`"
+                .formatted(reference, configuration));
+      }
+      if (!seen.add(configuration)) {
+        throw new BraidException("a study has each configuration once but twice " + configuration);
       }
     }
   }
 
-  /// Creates a value without readings of the hardware.
+  /// Creates a study of a pipeline.
+  public Study(
+      SequencedMap<String, String> problem,
+      int ranks,
+      long seed,
+      List<Long> unfusedFirst,
+      List<Long> unfusedAgain,
+      List<Trial> trials,
+      List<Reading> unfusedReadings) {
+    this(
+        problem,
+        ranks,
+        seed,
+        unfusedFirst,
+        unfusedAgain,
+        trials,
+        unfusedReadings,
+        Overlap.unfused());
+  }
+
+  /// Creates a study of a pipeline without readings of the hardware.
   public Study(
       SequencedMap<String, String> problem,
       int ranks,
@@ -169,24 +204,47 @@ public record Study(
         kept.seed(),
         kept.unfusedFirst(),
         kept.unfusedAgain(),
-        kept.trials().stream().map(t -> new Trial(t.overlap(), t.nanos(), t.readings())).toList(),
-        kept.unfusedReadings());
+        kept.trials().stream()
+            .map(t -> new Trial(t.configuration(), t.nanos(), t.readings()))
+            .toList(),
+        kept.unfusedReadings(),
+        kept.reference());
   }
 
   public String toJson() {
     var kept =
         trials.stream()
-            .map(t -> new StudyJson.Trial(t.overlap(), t.nanos(), t.readings()))
+            .map(t -> new StudyJson.Trial(t.configuration(), t.nanos(), t.readings()))
             .toList();
-    return new StudyJson(problem, ranks, seed, unfusedFirst, unfusedAgain, kept, unfusedReadings)
+    return new StudyJson(
+            problem, ranks, seed, unfusedFirst, unfusedAgain, kept, unfusedReadings, reference)
         .write();
   }
 
   /// Returns the configuration to use: the fastest that beats the unfused reference beyond the
   /// noise, or the unfused reference if none does.
   public Overlap best() {
+    return tuning(bestConfiguration());
+  }
+
+  /// Returns the name of the best configuration: of a step, as the tuner was given it.
+  public String bestName() {
+    return bestConfiguration().toString();
+  }
+
+  private Configuration bestConfiguration() {
     int best = ranking().best();
-    return best == Ranking.UNFUSED ? Overlap.unfused() : trials.get(best).overlap();
+    return best == Ranking.UNFUSED ? reference : trials.get(best).configuration();
+  }
+
+  private static Overlap tuning(Configuration configuration) {
+    return switch (configuration) {
+      case Overlap overlap -> overlap;
+      case Configuration.Named step ->
+          throw new BraidException(
+              "`%s` is the name of a step, which has no overlap; use bestName(), tiedNames() or configuration()"
+                  .formatted(step));
+    };
   }
 
   /// Returns the median time of [#best] over all rounds.
@@ -206,6 +264,11 @@ public record Study(
     return ranking().ties().stream().map(i -> trials.get(i).overlap()).toList();
   }
 
+  /// Returns the names of [#ties]: of steps, as the tuner was given them.
+  public List<String> tiedNames() {
+    return ranking().ties().stream().map(i -> trials.get(i).configuration().toString()).toList();
+  }
+
   /// Returns the configuration with the fewest splits and streams of [#best] and [#ties].
   public Overlap simplest() {
     return Stream.concat(Stream.of(best()), ties().stream())
@@ -217,24 +280,34 @@ public record Study(
   }
 
   /// Returns the median time of a configuration of this study.
-  public double medianNanos(Overlap how) {
-    return how.equals(Overlap.unfused()) ? unfusedMedianNanos() : trial(how).medianNanos();
+  public double medianNanos(Configuration how) {
+    return how.equals(reference) ? unfusedMedianNanos() : trial(how).medianNanos();
+  }
+
+  /// Returns the median time of a step of this study.
+  public double medianNanos(String step) {
+    return medianNanos(new Configuration.Named(step));
   }
 
   /// Returns the share by which one configuration takes longer than another, negative if it is
   /// faster. Times are compared within each round; the interval has 95% confidence, given enough
   /// rounds.
-  public Estimate excess(Overlap how, Overlap than) {
+  public Estimate excess(Configuration how, Configuration than) {
     return PairedSamples.excess(doubles(nanos(than)), doubles(nanos(how)), Ranking.CONFIDENCE);
   }
 
-  private List<Long> nanos(Overlap how) {
-    return how.equals(Overlap.unfused()) ? unfusedFirst : trial(how).nanos();
+  /// Returns [#excess] of two steps.
+  public Estimate excess(String step, String than) {
+    return excess(new Configuration.Named(step), new Configuration.Named(than));
   }
 
-  private Trial trial(Overlap how) {
+  private List<Long> nanos(Configuration how) {
+    return how.equals(reference) ? unfusedFirst : trial(how).nanos();
+  }
+
+  private Trial trial(Configuration how) {
     return trials.stream()
-        .filter(trial -> trial.overlap().equals(how))
+        .filter(trial -> trial.configuration().equals(how))
         .findFirst()
         .orElseThrow(
             () ->
@@ -313,7 +386,7 @@ public record Study(
       var trial = trials.get(i);
       configurations.add(
           new RankedConfigurations.RankedConfiguration(
-              trial.overlap(),
+              trial.configuration(),
               trial.spread(),
               ranking.saved().get(i),
               verdict,
@@ -324,6 +397,7 @@ public record Study(
         setting(),
         basis(),
         varying(),
+        reference,
         unfused(),
         Conditions.of(unfusedReadings),
         ranking.best() == Ranking.UNFUSED,
@@ -333,11 +407,11 @@ public record Study(
   /// Returns the settings in which the configurations differ.
   public SequencedSet<String> varying() {
     var names = new LinkedHashSet<String>();
-    trials.forEach(trial -> names.addAll(trial.overlap().columns().keySet()));
+    trials.forEach(trial -> names.addAll(trial.configuration().columns().keySet()));
     var varying = new LinkedHashSet<String>();
     for (var name : names) {
       // A default has no column, and is a value too.
-      var values = trials.stream().map(t -> t.overlap().columns().getOrDefault(name, ""));
+      var values = trials.stream().map(t -> t.configuration().columns().getOrDefault(name, ""));
       if (values.distinct().count() > 1) {
         varying.add(name);
       }
@@ -348,6 +422,13 @@ public record Study(
   /// Returns one row for the unfused reference and one per configuration.
   public Table table() {
     return StudyTable.of(ranked());
+  }
+
+  /// Returns the configurations of several studies in one table, without the references: first the
+  /// columns in which their problems differ, such as the pattern or a size; then [#table].
+  public static Table compared(List<Study> studies) {
+    return StudyTable.joined(
+        studies.stream().map(Study::place).toList(), studies.stream().map(Study::ranked).toList());
   }
 
   /// Returns time against split count if that forms lines, else [#configurations()].
@@ -370,10 +451,32 @@ public record Study(
   public String finding() {
     int best = ranking().best();
     if (best == Ranking.UNFUSED) {
-      return "No overlap beats unfused here beyond the noise";
+      return "%s here beyond the noise".formatted(capitalized(nothingBeats()));
     }
-    return "%s: %s less time than unfused"
-        .formatted(name(trials.get(best).overlap()), percent(saved().get(best).value()));
+    return "%s: %s less time than %s"
+        .formatted(
+            name(trials.get(best).configuration()),
+            percent(saved().get(best).value()),
+            referenceName());
+  }
+
+  private String nothingBeats() {
+    return "no %s beats %s"
+        .formatted(reference instanceof Overlap ? "overlap" : "step", referenceName());
+  }
+
+  private static String capitalized(String sentence) {
+    return sentence.substring(0, 1).toUpperCase(Locale.ROOT) + sentence.substring(1);
+  }
+
+  private String referenceName() {
+    return ConfigurationLabel.reference(reference);
+  }
+
+  private SequencedMap<String, String> place() {
+    var columns = new LinkedHashMap<>(problem);
+    columns.put("ranks", Integer.toString(ranks));
+    return columns;
   }
 
   /// Returns problem and ranks in one line.
@@ -391,8 +494,8 @@ public record Study(
   /// percent, and everything that throttled the hardware. Empty if none is known.
   public List<String> doubts() {
     var measured = new LinkedHashMap<String, Conditions>();
-    measured.put("unfused", Conditions.of(unfusedReadings));
-    trials.forEach(t -> measured.put(name(t.overlap()), Conditions.of(t.readings())));
+    measured.put(referenceName(), Conditions.of(unfusedReadings));
+    trials.forEach(t -> measured.put(name(t.configuration()), Conditions.of(t.readings())));
     return Doubts.of(measured);
   }
 
@@ -409,16 +512,18 @@ public record Study(
     double unfused = unfused().medianNanos();
     var ties = ties(ranking);
     if (ranking.best() == Ranking.UNFUSED) {
-      return "no overlap beats unfused (%s) here beyond the noise (±%s)%s"
-          .formatted(TimeScale.format(unfused), percent(ranking.noiseFloor()), ties);
+      return "%s (%s) here beyond the noise (±%s)%s"
+          .formatted(
+              nothingBeats(), TimeScale.format(unfused), percent(ranking.noiseFloor()), ties);
     }
     var trial = trials.get(ranking.best());
     var saved = ranking.saved().get(ranking.best());
-    return "%s: %s, %s less than unfused's %s (%s to %s with %s confidence; noise ±%s)%s"
+    return "%s: %s, %s less than %s's %s (%s to %s with %s confidence; noise ±%s)%s"
         .formatted(
-            name(trial.overlap()),
+            name(trial.configuration()),
             TimeScale.format(trial.medianNanos()),
             percent(saved.value()),
+            referenceName(),
             TimeScale.format(unfused),
             percent(saved.low()),
             percent(saved.high()),
@@ -435,13 +540,13 @@ public record Study(
     return "; as good within the noise: "
         + ranking.ties().stream()
             .limit(TIES_NAMED)
-            .map(i -> name(trials.get(i).overlap()))
+            .map(i -> name(trials.get(i).configuration()))
             .collect(Collectors.joining(", "))
         + (more > 0 ? " and " + more + " more" : "");
   }
 
-  private String name(Overlap overlap) {
-    return ConfigurationLabel.distinguishing(overlap, varying());
+  private String name(Configuration configuration) {
+    return ConfigurationLabel.distinguishing(configuration, varying());
   }
 
   private static String percent(double share) {

@@ -28,7 +28,8 @@ public record Overlap(
     int workers,
     Priority priority,
     boolean replayed,
-    boolean symmetricOutput) {
+    boolean symmetricOutput)
+    implements Configuration {
   /// Default chunks of a pipelined collective.
   public static final int DEFAULT_SPLITS = 4;
 
@@ -269,6 +270,7 @@ public record Overlap(
   }
 
   /// Returns this tuning as columns of a table; defaults have none, except the first four.
+  @Override
   public SequencedMap<String, String> columns() {
     var columns = new LinkedHashMap<String, String>();
     columns.put("method", method.toString());

@@ -2,9 +2,11 @@ package braid.evidence;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 
 import braid.model.BraidException;
 import braid.model.ChunkOrder;
+import braid.model.Configuration;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import braid.model.Priority;
@@ -12,6 +14,7 @@ import braid.model.Reading;
 import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
@@ -23,6 +26,114 @@ class StudyTest {
   private static Study study() {
     return MACHINE.of(
         SyntheticStudy.overlaps(SPLITS, 1, 2), SyntheticStudy.model(75e6, 28e6, 0.6e6));
+  }
+
+  private static Study steps(long... others) {
+    var problem = new LinkedHashMap<String, String>();
+    problem.put("steps", "backward");
+    problem.put("backend", "host");
+    var trials = new ArrayList<Study.Trial>();
+    for (int i = 0; i < others.length; i++) {
+      trials.add(
+          new Study.Trial(
+              new Configuration.Named("way " + (i + 1)), Collections.nCopies(12, others[i])));
+    }
+    return new Study(
+        problem,
+        4,
+        1,
+        Collections.nCopies(12, 100_000_000L),
+        Collections.nCopies(12, 100_000_000L),
+        trials,
+        List.of(),
+        new Configuration.Named("plain"));
+  }
+
+  @Test
+  void stepsHaveTheNamesThatTheyWereGiven() {
+    var study = steps(80_000_000, 90_000_000);
+    assertThat(study.bestName()).isEqualTo("way 1");
+    assertThat(study.tiedNames()).isEmpty();
+    assertThat(study.medianNanos("way 2")).isEqualTo(90e6);
+    assertThat(study.medianNanos("plain")).isEqualTo(100e6);
+    assertThat(study.excess("way 1", "way 2").value()).isCloseTo(-1.0 / 9, within(1e-12));
+    assertThat(study.excess("plain", "way 1").value()).isCloseTo(0.25, within(1e-12));
+    assertThat(study.headline())
+        .startsWith("way 1: 80.0 ms, 20.0% less than plain's 100 ms (")
+        .doesNotContain("unfused");
+    assertThat(study.finding()).isEqualTo("way 1: 20.0% less time than plain");
+    assertThat(study.setting()).isEqualTo("backward, backend host, 4 ranks");
+    var table = study.table();
+    assertThat(table.stringColumn("step").asList()).containsExactly("plain", "way 1", "way 2");
+    assertThat(table.doubleColumn("vs reference %").asList()).containsExactly(0.0, -20.0, -10.0);
+    assertThat(table.stringColumn("verdict").asList())
+        .containsExactly("reference", "best", "slower");
+    assertThat(study.charts()).containsOnlyKeys("configurations");
+    assertThat(Study.fromJson(study.toJson())).isEqualTo(study);
+
+    var slower = steps(130_000_000);
+    assertThat(slower.bestName()).isEqualTo("plain");
+    assertThat(slower.headline()).startsWith("no step beats plain (100 ms) here");
+    assertThat(slower.finding()).isEqualTo("No step beats plain here beyond the noise");
+
+    assertThatThrownBy(study::best)
+        .isInstanceOf(BraidException.class)
+        .hasMessageStartingWith("`way 1` is the name of a step, which has no overlap");
+    assertThatThrownBy(study::heatmap).hasMessageStartingWith("a heat map shows splits");
+    assertThatThrownBy(() -> study.medianNanos("way 3"))
+        .hasMessageStartingWith("a configuration must be one of this study's 2 but was way 3");
+  }
+
+  @Test
+  void stepsAreComparedAcrossStudiesByNameAndReference() {
+    var comparison = Comparison.of(steps(80_000_000, 90_000_000), steps(80_000_000, 120_000_000));
+    assertThat(comparison.rows())
+        .extracting(row -> row.configuration() + " " + row.verdict())
+        .containsExactly("plain SAME", "way 1 SAME", "way 2 SLOW");
+    var other = steps(80_000_000);
+    var renamed =
+        new Study(
+            other.problem(),
+            other.ranks(),
+            other.seed(),
+            other.unfusedFirst(),
+            other.unfusedAgain(),
+            other.trials(),
+            List.of(),
+            new Configuration.Named("simple"));
+    assertThatThrownBy(() -> Comparison.of(other, renamed))
+        .hasMessageContaining("reference: plain and simple");
+  }
+
+  @Test
+  void studiesOfSeveralShapesAreOneTable() {
+    var table =
+        Study.compared(
+            List.of(
+                ofShape(64, Overlap.pipelined(2), Overlap.ring()),
+                ofShape(128, Overlap.pipelined(2))));
+    assertThat(table.columnNames()).startsWith("m", "method").doesNotContain("n", "pattern");
+    assertThat(table.intColumn("m").asList()).containsExactly(64, 64, 128);
+    assertThat(table.stringColumn("method").asList())
+        .containsExactly("pipelined", "ring", "pipelined");
+    // 100 ms unfused, and as many nanoseconds less as rows.
+    assertThat(table.doubleColumn("median ms").asList())
+        .containsExactly(100 - 64e-6, 100 - 64e-6, 100 - 128e-6);
+    assertThat(table.doubleColumn("vs unfused %").getDouble(2)).isCloseTo(-128e-6, within(1e-9));
+    assertThatThrownBy(() -> Study.compared(List.of()))
+        .hasMessage("a table of studies needs 1 or more of them but has none");
+  }
+
+  private static Study ofShape(int m, Overlap... overlaps) {
+    return new Study(
+        GemmSpec.allGatherGemm(m, 64, 64).columns(),
+        2,
+        1,
+        Collections.nCopies(12, 100_000_000L),
+        Collections.nCopies(12, 100_000_000L),
+        List.of(overlaps).stream()
+            .map(how -> new Study.Trial(how, Collections.nCopies(12, 100_000_000L - m)))
+            .toList());
   }
 
   @Test

@@ -248,6 +248,18 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
     return last(Study.class, "tuned: Tuner.on(world)...run() does");
   }
 
+  /// Returns the tuner's latest result for each problem, in the order of their first results:
+  /// `Study.compared(profiles.studies())` joins them.
+  public List<Study> studies() {
+    var latest = new LinkedHashMap<List<Object>, Study>();
+    for (var evidence : all()) {
+      if (evidence instanceof Study study) {
+        latest.put(List.of(study.problem(), study.reference(), study.ranks()), study);
+      }
+    }
+    return List.copyOf(latest.values());
+  }
+
   private <T extends Evidence> T last(Class<T> type, String remedy) {
     @Nullable T found = null;
     for (var evidence : all()) {

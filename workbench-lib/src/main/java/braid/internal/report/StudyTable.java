@@ -2,9 +2,13 @@ package braid.internal.report;
 
 import braid.internal.report.statistics.Conditions;
 import braid.internal.report.statistics.RankedConfigurations;
-import braid.model.Overlap;
+import braid.model.BraidException;
+import braid.model.Spread;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.SequencedMap;
@@ -15,45 +19,92 @@ import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 import tech.tablesaw.columns.Column;
 
-/// Table of a study: the unfused reference first, then the configurations in the order of the
-/// study.
+/// Tables of studies: the reference first, then the configurations in the order of the study.
 public final class StudyTable {
   private static final double NANOS_PER_MILLI = 1e6;
 
   private StudyTable() {}
 
   public static Table of(RankedConfigurations ranked) {
-    var settings = new ArrayList<SequencedMap<String, String>>();
-    settings.add(Overlap.unfused().columns());
-    var median = DoubleColumn.create("median ms");
-    var p10 = DoubleColumn.create("p10 ms");
-    var p90 = DoubleColumn.create("p90 ms");
-    var change = DoubleColumn.create("vs unfused %");
-    var low = DoubleColumn.create("from %");
-    var high = DoubleColumn.create("to %");
-    var verdict = StringColumn.create("verdict");
-
-    median.append(ranked.unfused().medianNanos() / NANOS_PER_MILLI);
-    p10.append(ranked.unfused().p10Nanos() / NANOS_PER_MILLI);
-    p90.append(ranked.unfused().p90Nanos() / NANOS_PER_MILLI);
-    change.append(0);
-    low.appendMissing();
-    high.appendMissing();
-    verdict.append(ranked.unfusedIsBest() ? "reference, best" : "reference");
-    for (var configuration : ranked.configurations()) {
-      settings.add(configuration.overlap().columns());
-      median.append(configuration.time().medianNanos() / NANOS_PER_MILLI);
-      p10.append(configuration.time().p10Nanos() / NANOS_PER_MILLI);
-      p90.append(configuration.time().p90Nanos() / NANOS_PER_MILLI);
-      change.append(-100 * configuration.saved().value());
-      low.append(-100 * configuration.saved().high());
-      high.append(-100 * configuration.saved().low());
-      verdict.append(configuration.verdict().toString());
-    }
-    var columns = new ArrayList<Column<?>>(ConfigurationColumns.of(settings));
-    columns.addAll(List.of(median, p10, p90, change, low, high, verdict));
+    var rows = new Rows();
+    rows.reference(ranked);
+    rows.configurations(ranked, Map.of());
+    var columns = rows.columns(change(ranked.ofPipeline()));
     columns.addAll(hardware(ranked));
     return Table.create(ranked.setting(), columns);
+  }
+
+  /// Returns the configurations of several studies, without the references: first the columns in
+  /// which their problems differ.
+  ///
+  /// @param problems problem of each study
+  public static Table joined(
+      List<SequencedMap<String, String>> problems, List<RankedConfigurations> studies) {
+    if (studies.isEmpty()) {
+      throw new BraidException("a table of studies needs 1 or more of them but has none");
+    }
+    var names = new LinkedHashSet<String>();
+    problems.forEach(problem -> names.addAll(problem.keySet()));
+    names.removeIf(name -> problems.stream().map(p -> p.get(name)).distinct().count() == 1);
+    var rows = new Rows();
+    for (int i = 0; i < studies.size(); i++) {
+      var differing = new LinkedHashMap<String, String>();
+      for (var name : names) {
+        differing.put(name, problems.get(i).getOrDefault(name, ""));
+      }
+      rows.configurations(studies.get(i), differing);
+    }
+    boolean ofPipelines = studies.stream().allMatch(RankedConfigurations::ofPipeline);
+    return Table.create("studies", rows.columns(change(ofPipelines)));
+  }
+
+  private static String change(boolean ofPipelines) {
+    return ofPipelines ? "vs unfused %" : "vs reference %";
+  }
+
+  /// Rows of a table under construction.
+  private static final class Rows {
+    private final List<SequencedMap<String, String>> settings = new ArrayList<>();
+    private final DoubleColumn median = DoubleColumn.create("median ms");
+    private final DoubleColumn p10 = DoubleColumn.create("p10 ms");
+    private final DoubleColumn p90 = DoubleColumn.create("p90 ms");
+    private final DoubleColumn change = DoubleColumn.create("change");
+    private final DoubleColumn low = DoubleColumn.create("from %");
+    private final DoubleColumn high = DoubleColumn.create("to %");
+    private final StringColumn verdict = StringColumn.create("verdict");
+
+    void reference(RankedConfigurations ranked) {
+      add(ranked.reference().columns(), ranked.unfused());
+      change.append(0);
+      low.appendMissing();
+      high.appendMissing();
+      verdict.append(ranked.unfusedIsBest() ? "reference, best" : "reference");
+    }
+
+    void configurations(RankedConfigurations ranked, Map<String, String> before) {
+      for (var each : ranked.configurations()) {
+        var row = new LinkedHashMap<>(before);
+        row.putAll(each.configuration().columns());
+        add(row, each.time());
+        change.append(-100 * each.saved().value());
+        low.append(-100 * each.saved().high());
+        high.append(-100 * each.saved().low());
+        verdict.append(each.verdict().toString());
+      }
+    }
+
+    private void add(SequencedMap<String, String> row, Spread time) {
+      settings.add(row);
+      median.append(time.medianNanos() / NANOS_PER_MILLI);
+      p10.append(time.p10Nanos() / NANOS_PER_MILLI);
+      p90.append(time.p90Nanos() / NANOS_PER_MILLI);
+    }
+
+    List<Column<?>> columns(String changeName) {
+      var columns = new ArrayList<Column<?>>(ConfigurationColumns.of(settings));
+      columns.addAll(List.of(median, p10, p90, change.setName(changeName), low, high, verdict));
+      return columns;
+    }
   }
 
   /// Returns columns for the readings that any configuration has.

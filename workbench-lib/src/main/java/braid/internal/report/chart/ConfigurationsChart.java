@@ -28,7 +28,7 @@ public final class ConfigurationsChart {
             .sorted(Comparator.comparingDouble(configuration -> configuration.time().medianNanos()))
             .limit(MOST_SHOWN)
             .toList();
-    var marks = new StudyMarks(ranked.unfused(), shown);
+    var marks = new StudyMarks(ranked, shown);
     var times = new XYIntervalSeries("median, bars p10 to p90", false, true);
     for (int lane = 0; lane < shown.size(); lane++) {
       var configuration = shown.get(lane);
@@ -50,9 +50,9 @@ public final class ConfigurationsChart {
     plot.setRenderer(StudyMarks.dots(1, false));
     marks.addTo(plot, false);
     var subtitle = new StringBuilder(ranked.setting());
-    var common = new LinkedHashMap<>(shown.getFirst().overlap().columns());
+    var common = new LinkedHashMap<>(shown.getFirst().configuration().columns());
     common.keySet().removeAll(ranked.varying());
-    if (!common.isEmpty()) {
+    if (ranked.ofPipeline() && !common.isEmpty()) {
       subtitle.append("\nall with ").append(ConfigurationLabel.of(common));
     }
     subtitle.append('\n').append(ranked.basis());
@@ -65,7 +65,7 @@ public final class ConfigurationsChart {
   private static List<LanePlot.Lane> lanes(
       List<RankedConfiguration> shown, SequencedSet<String> varying) {
     return shown.stream()
-        .map(s -> ConfigurationLabel.distinguishing(s.overlap(), varying))
+        .map(s -> ConfigurationLabel.distinguishing(s.configuration(), varying))
         .map(name -> new LanePlot.Lane(name, false))
         .toList();
   }

@@ -22,6 +22,10 @@ public final class HeatmapChart {
   private record Cell(int splits, int streams) {}
 
   public static JFreeChart of(RankedConfigurations ranked) {
+    if (!ranked.ofPipeline()) {
+      throw new BraidException(
+          "a heat map shows splits and streams, but these configurations are named steps; use chart()");
+    }
     var fastest = new LinkedHashMap<Cell, RankedConfiguration>();
     var splits = new TreeSet<Integer>();
     var streams = new TreeSet<Integer>();

@@ -34,7 +34,7 @@ public final class SplitsChart {
 
   public static JFreeChart of(RankedConfigurations ranked) {
     var lines = lines(ranked);
-    var marks = new StudyMarks(ranked.unfused(), ranked.configurations());
+    var marks = new StudyMarks(ranked, ranked.configurations());
     var data = new YIntervalSeriesCollection();
     double dodge = Math.min(DODGE, WIDEST_DODGE / lines.size());
     double shift = -dodge * (lines.size() - 1) / 2;
@@ -74,7 +74,7 @@ public final class SplitsChart {
     var others = new LinkedHashSet<>(ranked.varying());
     others.remove("splits");
     for (var configuration : ranked.configurations()) {
-      var settings = configuration.overlap().columns();
+      var settings = configuration.configuration().columns();
       settings.keySet().retainAll(others);
       var name = ConfigurationLabel.keyed(settings);
       if (name.isEmpty()) {

@@ -1,7 +1,9 @@
 package braid.internal.report.chart;
 
+import braid.internal.report.statistics.RankedConfigurations;
 import braid.internal.report.statistics.RankedConfigurations.RankedConfiguration;
 import braid.internal.report.statistics.RankedConfigurations.Verdict;
+import braid.internal.report.value.ConfigurationLabel;
 import braid.internal.report.value.TimeScale;
 import braid.model.Spread;
 import java.awt.BasicStroke;
@@ -34,14 +36,16 @@ final class StudyMarks {
   private static final double LEAST_SPREAD = 0.05;
 
   final TimeScale scale;
+  private final String reference;
   private final Spread unfused;
   private final double smallest;
   private final double largest;
   private final XYSeries best = new XYSeries("best");
   private final XYSeries ties = new XYSeries("ties with best");
 
-  StudyMarks(Spread unfused, List<RankedConfiguration> shown) {
-    this.unfused = unfused;
+  StudyMarks(RankedConfigurations ranked, List<RankedConfiguration> shown) {
+    unfused = ranked.unfused();
+    reference = ConfigurationLabel.reference(ranked.reference());
     double p90 = unfused.p90Nanos();
     double p10 = unfused.p10Nanos();
     for (var configuration : shown) {
@@ -117,7 +121,7 @@ final class StudyMarks {
   /// narrow the plot.
   private LegendItemCollection legend(XYPlot plot) {
     var items = new LegendItemCollection();
-    var name = "unfused " + TimeScale.format(unfused.medianNanos());
+    var name = reference + " " + TimeScale.format(unfused.medianNanos());
     items.add(new LegendItem(name, null, null, null, Theme.DASH, Theme.DASHED, Theme.REFERENCE));
     items.addAll(plot.getLegendItems());
     return items;

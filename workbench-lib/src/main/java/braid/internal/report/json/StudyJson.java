@@ -1,6 +1,7 @@
 package braid.internal.report.json;
 
 import braid.model.ChunkOrder;
+import braid.model.Configuration;
 import braid.model.Overlap;
 import braid.model.Priority;
 import braid.model.Reading;
@@ -12,7 +13,7 @@ import java.util.Map;
 import java.util.SequencedMap;
 
 /// A study as JSON: every time that was measured, none that was computed from them. A trial has the
-/// components of its tuning as fields of its own.
+/// components of its tuning as fields of its own; a step has its name, in the field `step`.
 public record StudyJson(
     SequencedMap<String, String> problem,
     int ranks,
@@ -20,11 +21,13 @@ public record StudyJson(
     List<Long> unfusedFirst,
     List<Long> unfusedAgain,
     List<Trial> trials,
-    List<Reading> unfusedReadings) {
+    List<Reading> unfusedReadings,
+    Configuration reference) {
   public static final String MIME = "application/vnd.braid.study+json";
   static final String FORMAT = "braid.study/1";
   private static final String READINGS = "readings";
   private static final String UNFUSED_READINGS = "unfusedReadings";
+  private static final String REFERENCE = "reference";
   private static final Gson GSON = new Gson();
 
   /// Components of a tuning that studies of Braid's first version lack, as they were then. Later
@@ -45,7 +48,7 @@ public record StudyJson(
           false);
 
   /// One configuration, its time in each round, and the hardware's state at each.
-  public record Trial(Overlap overlap, List<Long> nanos, List<Reading> readings) {}
+  public record Trial(Configuration configuration, List<Long> nanos, List<Reading> readings) {}
 
   public String write() {
     var json = new JsonObject();
@@ -53,11 +56,14 @@ public record StudyJson(
     json.add("problem", GSON.toJsonTree(problem));
     json.addProperty("ranks", ranks);
     json.addProperty("seed", seed);
+    if (reference instanceof Configuration.Named named) {
+      json.addProperty(REFERENCE, named.name());
+    }
     json.add("unfusedNanos", GSON.toJsonTree(unfusedFirst));
     json.add("unfusedAgainNanos", GSON.toJsonTree(unfusedAgain));
     var all = new JsonArray();
     for (var trial : trials) {
-      var one = GSON.toJsonTree(trial.overlap()).getAsJsonObject();
+      var one = tree(trial.configuration());
       one.add("nanos", GSON.toJsonTree(trial.nanos()));
       addReadings(one, READINGS, trial.readings());
       all.add(one);
@@ -65,6 +71,17 @@ public record StudyJson(
     json.add("trials", all);
     addReadings(json, UNFUSED_READINGS, unfusedReadings);
     return json.toString();
+  }
+
+  private static JsonObject tree(Configuration configuration) {
+    return switch (configuration) {
+      case Overlap overlap -> GSON.toJsonTree(overlap).getAsJsonObject();
+      case Configuration.Named named -> {
+        var json = new JsonObject();
+        json.addProperty(Configuration.Named.COLUMN, named.name());
+        yield json;
+      }
+    };
   }
 
   private static void addReadings(JsonObject json, String name, List<Reading> readings) {
@@ -84,7 +101,8 @@ public record StudyJson(
                 "unfusedNanos",
                 "unfusedAgainNanos",
                 "trials",
-                UNFUSED_READINGS);
+                UNFUSED_READINGS,
+                REFERENCE);
     return new StudyJson(
         fields.texts("problem"),
         fields.whole("ranks"),
@@ -92,10 +110,20 @@ public record StudyJson(
         fields.wholes("unfusedNanos"),
         fields.wholes("unfusedAgainNanos"),
         fields.objects("trials").stream().map(StudyJson::trial).toList(),
-        readings(fields, UNFUSED_READINGS));
+        readings(fields, UNFUSED_READINGS),
+        fields.has(REFERENCE)
+            ? new Configuration.Named(fields.text(REFERENCE))
+            : Overlap.unfused());
   }
 
   private static Trial trial(JsonFields fields) {
+    if (fields.has(Configuration.Named.COLUMN)) {
+      fields.only(Configuration.Named.COLUMN, "nanos", READINGS);
+      return new Trial(
+          new Configuration.Named(fields.text(Configuration.Named.COLUMN)),
+          fields.wholes("nanos"),
+          readings(fields, READINGS));
+    }
     fields.only(JsonFields.components(Overlap.class, "nanos", READINGS));
     return new Trial(
         fields.record(Overlap.class, ABSENT), fields.wholes("nanos"), readings(fields, READINGS));

@@ -1,5 +1,6 @@
 package braid.internal.report.statistics;
 
+import braid.model.Configuration;
 import braid.model.Estimate;
 import braid.model.Overlap;
 import braid.model.Spread;
@@ -13,6 +14,7 @@ import java.util.SequencedSet;
 /// @param setting problem and machine
 /// @param basis method of measurement
 /// @param varying settings in which the configurations differ
+/// @param reference the reference, by default [Overlap#unfused]
 /// @param unfused times of the reference
 /// @param unfusedConditions state of the hardware during the reference
 /// @param unfusedIsBest true if no configuration beats the reference
@@ -21,6 +23,7 @@ public record RankedConfigurations(
     String setting,
     String basis,
     SequencedSet<String> varying,
+    Configuration reference,
     Spread unfused,
     Conditions unfusedConditions,
     boolean unfusedIsBest,
@@ -30,7 +33,21 @@ public record RankedConfigurations(
   ///
   /// @param saved share of the unfused time that it saves
   public record RankedConfiguration(
-      Overlap overlap, Spread time, Estimate saved, Verdict verdict, Conditions conditions) {}
+      Configuration configuration,
+      Spread time,
+      Estimate saved,
+      Verdict verdict,
+      Conditions conditions) {
+    /// Returns the tuning, for charts of studies of pipelines.
+    public Overlap overlap() {
+      return (Overlap) configuration;
+    }
+  }
+
+  /// Returns true if the configurations are tunings of a pipeline, false if they are named steps.
+  public boolean ofPipeline() {
+    return reference instanceof Overlap;
+  }
 
   /// Verdict on a configuration against the best.
   public enum Verdict {

@@ -41,7 +41,7 @@ public record Ranking(
   /// @param times times of each configuration in each round
   public static Ranking of(double[] unfused, double[] unfusedAgain, List<double[]> times) {
     double noiseFloor = noiseFloor(unfused, unfusedAgain);
-    double confidence = ofEach(times.size());
+    var limits = new Limits(noiseFloor, ofEach(times.size()));
     var saved = excess(unfused, times);
     ToDoubleFunction<double[]> median = t -> Spread.quantile(t, 0.5);
     double reference =
@@ -58,21 +58,14 @@ public record Ranking(
             .toList();
     int best =
         byTime.stream()
-            .filter(c -> medians[c] < reference)
-            .filter(c -> exceeds(negated(saved.get(c)), noiseFloor, confidence))
+            .filter(c -> limits.slower(unfused, reference, times.get(c), medians[c]))
             .findFirst()
             .orElse(UNFUSED);
     var bestTimes = best == UNFUSED ? unfused : times.get(best);
     double bestMedian = best == UNFUSED ? reference : medians[best];
     var ties = new ArrayList<Integer>();
     for (int c : byTime) {
-      boolean slower =
-          medians[c] > bestMedian
-              && exceeds(
-                  PairedSamples.excess(bestTimes, times.get(c), confidence),
-                  noiseFloor,
-                  confidence);
-      if (c != best && !slower) {
+      if (c != best && !limits.slower(times.get(c), medians[c], bestTimes, bestMedian)) {
         ties.add(c);
       }
     }
@@ -144,8 +137,16 @@ public record Ranking(
     return 1.96 + 2.4 / Math.max(1, values - 1);
   }
 
-  private static boolean exceeds(Estimate share, double noiseFloor, double confidence) {
-    return share.confidence() >= confidence && share.low() > 0 && share.value() > noiseFloor;
+  /// Conditions for calling one of two configurations slower, the same for all pairs, the reference
+  /// included.
+  private record Limits(double noiseFloor, double confidence) {
+    boolean slower(double[] times, double median, double[] than, double medianThan) {
+      var excess = PairedSamples.excess(than, times, confidence);
+      return median > medianThan
+          && excess.confidence() >= confidence
+          && excess.low() > 0
+          && excess.value() > noiseFloor;
+    }
   }
 
   private static Estimate negated(Estimate e) {

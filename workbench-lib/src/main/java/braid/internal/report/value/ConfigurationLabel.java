@@ -1,5 +1,6 @@
 package braid.internal.report.value;
 
+import braid.model.Configuration;
 import braid.model.Overlap;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -46,10 +47,15 @@ public final class ConfigurationLabel {
       return value + " " + (value.equals("1") ? name.substring(0, name.length() - 1) : name);
     }
     return switch (name) {
-      case "method", "dtype" -> value;
+      case "method", "dtype", "steps" -> value;
       case "transport" -> "over " + value;
       default -> name + " " + value;
     };
+  }
+
+  /// Returns the name of a reference: "unfused", or the name of a step.
+  public static String reference(Configuration how) {
+    return how instanceof Overlap overlap ? overlap.method().toString() : how.toString();
   }
 
   /// Returns columns as in a table: "splits=4 streams=2".
@@ -60,8 +66,11 @@ public final class ConfigurationLabel {
   }
 
   /// Returns the settings of a tuning that `varying` names, or the whole tuning if it has no column
-  /// of them.
-  public static String distinguishing(Overlap how, Set<String> varying) {
+  /// of them; of a step, its name.
+  public static String distinguishing(Configuration how, Set<String> varying) {
+    if (how instanceof Configuration.Named named) {
+      return named.name();
+    }
     var settings = how.columns();
     settings.keySet().retainAll(varying);
     return settings.isEmpty() ? how.toString() : keyed(settings);

@@ -61,6 +61,42 @@ class RankingTest {
     assertThat(ranking.ties()).as("seed %d", seed).containsExactly(1 - ranking.best());
   }
 
+  /// Two configurations of which either is the reference. One is best beside the other as reference
+  /// exactly if the other does not tie with it when it is the reference itself.
+  @Test
+  void theReferenceIsACandidateForBestAsItIsForTies() {
+    var noise = new double[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+      noise[round] = round % 2 == 0 ? 1.15 : 1 / 1.15;
+    }
+    int wins = 0;
+    int ties = 0;
+    for (int step = 0; step <= 4_000; step++) {
+      double faster = 100 / (1 + step * 1e-4);
+      var slow = constant(100);
+      var fast = constant(faster);
+      var besideSlow = Ranking.of(slow, times(slow, noise), List.of(fast));
+      var besideFast = Ranking.of(fast, times(fast, noise), List.of(slow));
+      assertThat(besideFast.best()).as("%s beside %s", 100, faster).isEqualTo(Ranking.UNFUSED);
+      boolean wins1 = besideSlow.best() == 0;
+      boolean ties2 = besideFast.ties().contains(0);
+      assertThat(wins1).as("%s beats 100 unless 100 ties with it", faster).isEqualTo(!ties2);
+      assertThat(besideSlow.ties()).as("%s", faster).isEqualTo(wins1 ? List.of() : List.of(0));
+      wins += wins1 ? 1 : 0;
+      ties += ties2 ? 1 : 0;
+    }
+    assertThat(wins).isPositive();
+    assertThat(ties).isPositive();
+  }
+
+  private static double[] times(double[] values, double[] factors) {
+    var product = values.clone();
+    for (int i = 0; i < product.length; i++) {
+      product[i] *= factors[i];
+    }
+    return product;
+  }
+
   @Test
   void overlapThatIsNoFasterSeldomWins() {
     long seed = 5;

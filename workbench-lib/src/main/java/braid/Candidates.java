@@ -1,0 +1,212 @@
+package braid;
+
+import braid.evidence.Study;
+import braid.internal.context.RankContext;
+import braid.internal.evidence.TuningProgress;
+import braid.internal.report.json.ReadingsJson;
+import braid.internal.report.progress.Progress;
+import braid.internal.report.statistics.RoundPlan;
+import braid.internal.report.statistics.Rounds;
+import braid.model.Configuration;
+import braid.model.Reading;
+import braid.model.Timing;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/// Candidates of a study: verifies them and measures all in rounds, on all ranks together. Rank 0
+/// shows the progress, decides when to stop, and broadcasts the study.
+final class Candidates {
+  private static final int ROOT = 0;
+
+  private final ProcessGroup group;
+  private final RoundPlan plan;
+  private final int warmup;
+  private final Timing form;
+  private final long order;
+  private final Optional<TuningProgress> progress;
+
+  /// @param configurations number of candidates without the reference
+  /// @param warmup untimed iterations before each measurement
+  /// @param seed seed of the order; rank 0's counts
+  Candidates(
+      ProcessGroup group, int configurations, RoundPlan plan, int warmup, Timing form, long seed) {
+    this.group = group;
+    this.plan = plan;
+    this.warmup = warmup;
+    this.form = form;
+    order = group.broadcast(seed, ROOT);
+    progress =
+        group.rank() == ROOT
+            ? Optional.of(
+                new TuningProgress(
+                    RankContext.current().outbox(),
+                    "tuner-" + Long.toHexString(order),
+                    configurations + 1,
+                    (configurations + 2) * plan.first()))
+            : Optional.empty();
+  }
+
+  /// Work of a candidate, on this rank.
+  sealed interface Work {
+    default void verify() {}
+
+    long[] time(int iterations, Timing form);
+
+    default void close() {}
+
+    /// @param owned true if the tuner closes the chain
+    record OfChain(Chain chain, boolean owned) implements Work {
+      @Override
+      public void verify() {
+        chain.verify();
+      }
+
+      @Override
+      public long[] time(int iterations, Timing form) {
+        return chain.time(iterations, form);
+      }
+
+      @Override
+      public void close() {
+        if (owned) {
+          chain.close();
+        }
+      }
+    }
+
+    /// Code, which runs once at a time.
+    record OfCode(ProcessGroup group, Runnable code) implements Work {
+      @Override
+      public long[] time(int iterations, Timing form) {
+        return new Measurement(group, _ -> code.run()).time(iterations);
+      }
+    }
+  }
+
+  /// A configuration with its work and the hardware's readings.
+  record Candidate(Configuration configuration, Work work, List<Reading> readings) {
+    Candidate(Configuration configuration, Work work) {
+      this(configuration, work, new ArrayList<>());
+    }
+  }
+
+  /// @param build adds the candidates to the list, the reference first; those that it has added are
+  ///   closed even if it fails
+  /// @param problem returns the problem's columns, given the reference
+  Study study(
+      Consumer<List<Candidate>> build, Function<Candidate, SequencedMap<String, String>> problem) {
+    var candidates = new ArrayList<Candidate>();
+    try (var _ = Progress.reportedElsewhere()) {
+      build.accept(candidates);
+      for (int done = 0; done < candidates.size(); done++) {
+        int verified = done;
+        progress.ifPresent(n -> n.verifying(verified));
+        candidates.get(done).work().verify();
+      }
+      var columns = problem.apply(candidates.getFirst());
+      // Studies of earlier versions have no such column; all of them were timed one by one.
+      if (form != Timing.LATENCY) {
+        columns.put("timing", form.toString());
+      }
+      var study = measure(candidates, columns);
+      progress.ifPresent(n -> n.found(study));
+      return study;
+    } finally {
+      candidates.reversed().forEach(each -> each.work().close());
+    }
+  }
+
+  private Study measure(List<Candidate> candidates, SequencedMap<String, String> problem) {
+    var reference = candidates.getFirst();
+    var entries = new ArrayList<Candidate>();
+    entries.add(reference);
+    entries.addAll(candidates);
+    var slowest = measureAsPlanned(entries);
+    var ofReference = readingsOfAllRanks(reference);
+    var trials = new ArrayList<Study.Trial>();
+    for (int entry = 2; entry < entries.size(); entry++) {
+      var candidate = entries.get(entry);
+      trials.add(
+          new Study.Trial(
+              candidate.configuration(), list(slowest[entry]), readingsOfAllRanks(candidate)));
+    }
+    var study =
+        new Study(
+            problem,
+            group.size(),
+            order,
+            list(slowest[0]),
+            list(slowest[1]),
+            trials,
+            ofReference,
+            reference.configuration());
+    return Study.fromJson(group.broadcast(study.toJson(), ROOT));
+  }
+
+  /// Measures rounds until rank 0 decides to stop.
+  ///
+  /// @return times of the slowest rank: one row per entry, one column per round
+  private long[][] measureAsPlanned(List<Candidate> entries) {
+    var rounds =
+        new Rounds(
+            entries.stream().<Rounds.Candidate>map(each -> () -> nanos(each)).toList(), order);
+    long startNanos = System.nanoTime();
+    long more = group.broadcast(plan.first(), ROOT);
+    long[][] slowest;
+    do {
+      rounds.measure(
+          (int) more,
+          e -> progress.ifPresent(n -> n.measuring(entries.get(e).configuration().toString())));
+      slowest = slowestOfAllRanks(rounds.nanos());
+      long decided = group.rank() == ROOT ? plan.more(slowest, System.nanoTime() - startNanos) : 0;
+      more = group.broadcast(decided, ROOT);
+      int all = entries.size() * (slowest[0].length + (int) more);
+      progress.ifPresent(n -> n.expecting(all));
+    } while (more > 0);
+    return slowest;
+  }
+
+  private long nanos(Candidate candidate) {
+    long nanos = candidate.work().time(warmup + 1, form)[warmup];
+    // Before the hardware changes its state.
+    candidate.readings().add(group.context().backend().reading());
+    return nanos;
+  }
+
+  private long[][] slowestOfAllRanks(long[][] mine) {
+    int rounds = mine[0].length;
+    var bytes = ByteBuffer.allocate(mine.length * rounds * Long.BYTES);
+    for (var row : mine) {
+      bytes.asLongBuffer().put(row);
+      bytes.position(bytes.position() + rounds * Long.BYTES);
+    }
+    var ofRanks =
+        group.gather(bytes.array()).stream().map(b -> ByteBuffer.wrap(b).asLongBuffer()).toList();
+    var slowest = new long[mine.length][rounds];
+    for (int row = 0; row < mine.length; row++) {
+      for (int round = 0; round < rounds; round++) {
+        int at = row * rounds + round;
+        slowest[row][round] = ofRanks.stream().mapToLong(b -> b.get(at)).max().orElseThrow();
+      }
+    }
+    return slowest;
+  }
+
+  private static List<Long> list(long[] nanos) {
+    return Arrays.stream(nanos).boxed().toList();
+  }
+
+  /// Returns the readings of all ranks, in the order of measurement.
+  private List<Reading> readingsOfAllRanks(Candidate candidate) {
+    return Reading.together(
+        group.gather(ReadingsJson.write(candidate.readings())).stream()
+            .map(ReadingsJson::read)
+            .toList());
+  }
+}
