@@ -1,10 +1,15 @@
 package braid.launcher;
 
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.List;
+import java.util.Locale;
 import java.util.TreeMap;
 
 /// Suggests the closest name to a mistyped one.
 public final class Nearest {
+  private static final int LETTERS_PER_EDIT = 4;
+
   private Nearest() {}
 
   /// Returns the name with the smallest edit distance; the first one if several are equally close.
@@ -16,22 +21,39 @@ public final class Nearest {
     return byDistance.firstEntry().getValue();
   }
 
-  /// Returns the edit distance. `row[j]` is the distance between the processed part of `a` and the
-  /// first `j` letters of `b`.
-  private static int distance(String a, String b) {
-    var row = new int[b.length() + 1];
-    for (int j = 0; j <= b.length(); j++) {
-      row[j] = j;
-    }
-    for (int i = 1; i <= a.length(); i++) {
-      int diagonal = row[0];
-      row[0] = i;
-      for (int j = 1; j <= b.length(); j++) {
-        int replaced = diagonal + (a.charAt(i - 1) == b.charAt(j - 1) ? 0 : 1);
-        diagonal = row[j];
-        row[j] = Math.min(replaced, 1 + Math.min(row[j], row[j - 1]));
+  /// Returns the names that differ from the mistyped one by few edits, one in four letters, case
+  /// aside: those with the fewest. Empty if none is close.
+  public static List<String> close(String mistyped, Collection<String> names) {
+    var lower = mistyped.toLowerCase(Locale.ROOT);
+    var byDistance = new TreeMap<Integer, List<String>>();
+    for (var name : names) {
+      int distance = distance(lower, name.toLowerCase(Locale.ROOT));
+      if (distance <= (mistyped.length() + LETTERS_PER_EDIT / 2) / LETTERS_PER_EDIT) {
+        byDistance.computeIfAbsent(distance, _ -> new ArrayList<>()).add(name);
       }
     }
-    return row[b.length()];
+    return byDistance.isEmpty() ? List.of() : byDistance.firstEntry().getValue();
+  }
+
+  /// Returns the number of edits between two names: a letter more, less or other, or two swapped.
+  private static int distance(String a, String b) {
+    var edits = new int[a.length() + 1][b.length() + 1];
+    for (int i = 0; i <= a.length(); i++) {
+      for (int j = 0; j <= b.length(); j++) {
+        if (i == 0 || j == 0) {
+          edits[i][j] = i + j;
+          continue;
+        }
+        int replaced = edits[i - 1][j - 1] + (a.charAt(i - 1) == b.charAt(j - 1) ? 0 : 1);
+        edits[i][j] = Math.min(replaced, 1 + Math.min(edits[i - 1][j], edits[i][j - 1]));
+        if (i > 1
+            && j > 1
+            && a.charAt(i - 1) == b.charAt(j - 2)
+            && a.charAt(i - 2) == b.charAt(j - 1)) {
+          edits[i][j] = Math.min(edits[i][j], edits[i - 2][j - 2] + 1);
+        }
+      }
+    }
+    return edits[a.length()][b.length()];
   }
 }

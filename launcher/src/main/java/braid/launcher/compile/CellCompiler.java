@@ -18,6 +18,8 @@ import java.util.Set;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import javax.tools.JavaFileObject.Kind;
 import javax.tools.StandardJavaFileManager;
 import javax.tools.StandardLocation;
 import jdk.jshell.DeclarationSnippet;
@@ -196,30 +198,71 @@ public final class CellCompiler implements AutoCloseable {
 
   /// Returns why a snippet is invalid: it was rejected, or it declares a variable of an unknown
   /// type, which JShell would accept.
-  public Optional<CompileError> errors(Cell cell, Piece.Java piece, SnippetEvent event) {
+  public Optional<CompileError> errors(
+      Cell cell, Piece.Java piece, SnippetEvent event, OtherCells other) {
     return switch (event.status()) {
       case REJECTED -> {
         var diagnostics = shell.diagnostics(event.snippet()).filter(Diag::isError).toList();
-        yield Optional.of(CompileError.of(cell, piece, diagnostics, Locale.getDefault()));
+        yield Optional.of(
+            ask(
+                () ->
+                    CompileError.of(cell, piece, diagnostics, Locale.getDefault(), hints(other))));
       }
       case RECOVERABLE_NOT_DEFINED ->
-          Optional.of(CompileError.unresolved(cell, piece, unresolved(event)));
+          Optional.of(
+              ask(() -> CompileError.unresolved(cell, piece, dependencies(event), hints(other))));
       default -> Optional.empty();
     };
   }
 
   /// Returns the names that a valid declaration still lacks before it can be used: it may refer to
   /// later cells.
-  public Optional<String> lacks(SnippetEvent event) {
-    return event.status() == Snippet.Status.RECOVERABLE_DEFINED
-        ? Optional.of(unresolved(event))
-        : Optional.empty();
+  public Optional<String> lacks(SnippetEvent event, OtherCells other) {
+    if (event.status() != Snippet.Status.RECOVERABLE_DEFINED) {
+      return Optional.empty();
+    }
+    return Optional.of(
+        ask(
+            () -> {
+              var hints = hints(other);
+              return dependencies(event).stream()
+                  .map(name -> name + hints.forUnresolved(name).map(h -> " (" + h + ")").orElse(""))
+                  .collect(Collectors.joining(", "));
+            }));
   }
 
-  private String unresolved(SnippetEvent event) {
+  private List<String> dependencies(SnippetEvent event) {
     return event.snippet() instanceof DeclarationSnippet declaration
-        ? shell.unresolvedDependencies(declaration).collect(Collectors.joining(", "))
-        : "";
+        ? shell.unresolvedDependencies(declaration).toList()
+        : List.of();
+  }
+
+  /// Returns true if a cell of this compiler has declared a name.
+  public boolean declares(String name) {
+    return ask(
+        () ->
+            Stream.of(shell.variables(), shell.methods(), shell.types())
+                .flatMap(snippets -> snippets)
+                .anyMatch(snippet -> snippet.name().equals(name)));
+  }
+
+  private Hints hints(OtherCells other) {
+    return new Hints(shell, this::classesOf, other);
+  }
+
+  /// Returns the binary names of the classes of a package on the class path.
+  private List<String> classesOf(String packageName) {
+    var names = new ArrayList<String>();
+    for (var manager : files) {
+      try {
+        manager
+            .list(StandardLocation.CLASS_PATH, packageName, Set.of(Kind.CLASS), false)
+            .forEach(file -> names.add(manager.inferBinaryName(StandardLocation.CLASS_PATH, file)));
+      } catch (IOException e) {
+        throw new UncheckedIOException("the class path could not be read", e);
+      }
+    }
+    return names.stream().distinct().toList();
   }
 
   /// Closes the shell and the jars, which JShell leaves open. A running compilation ends before.

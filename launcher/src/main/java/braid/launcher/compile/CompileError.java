@@ -33,14 +33,24 @@ public final class CompileError extends Exception {
     return new CompileError(message, List.of(message));
   }
 
-  public static CompileError unresolved(Cell cell, CellCompiler.Piece.Java piece, String missing) {
-    var message = cell.name() + ", line " + piece.firstLine() + ": error: cannot find " + missing;
-    return new CompileError(
-        message, List.of(message, "    " + piece.source().lines().findFirst().orElse("")));
+  static CompileError unresolved(
+      Cell cell, CellCompiler.Piece.Java piece, List<String> missing, Hints hints) {
+    var message =
+        "%s, line %d: error: cannot find %s"
+            .formatted(cell.name(), piece.firstLine(), String.join(", ", missing));
+    var lines = new ArrayList<String>();
+    lines.add(message);
+    lines.add("    " + piece.source().lines().findFirst().orElse(""));
+    missing.forEach(name -> hints.forUnresolved(name).ifPresent(hint -> lines.add("  " + hint)));
+    return new CompileError(message, lines);
   }
 
-  public static CompileError of(
-      Cell cell, CellCompiler.Piece.Java piece, List<Diag> diagnostics, Locale locale) {
+  static CompileError of(
+      Cell cell,
+      CellCompiler.Piece.Java piece,
+      List<Diag> diagnostics,
+      Locale locale,
+      Hints hints) {
     var lines = new ArrayList<String>();
     var message = "";
     for (var diagnostic : diagnostics) {
@@ -53,7 +63,11 @@ public final class CompileError extends Exception {
       int line =
           piece.firstLine()
               + (int) piece.source().substring(0, lineStart).chars().filter(c -> c == '\n').count();
-      var messageLines = diagnostic.getMessage(locale).lines().toList();
+      var messageLines =
+          hints
+              .forConstructor(diagnostic, piece.source())
+              .map(List::of)
+              .orElseGet(() -> diagnostic.getMessage(locale).lines().toList());
       var head =
           cell.name()
               + ", line "
@@ -75,6 +89,7 @@ public final class CompileError extends Exception {
           .filter(s -> !s.strip().equals("location: class"))
           .map(s -> "  " + s)
           .forEach(lines::add);
+      hints.forUnknownName(diagnostic, piece.source()).ifPresent(hint -> lines.add("  " + hint));
     }
     if (lines.isEmpty()) {
       message =

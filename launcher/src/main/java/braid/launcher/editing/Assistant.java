@@ -5,26 +5,39 @@ import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.Origins;
 import braid.model.MimeBundle;
 import java.util.Optional;
+import java.util.function.Supplier;
+import java.util.regex.Pattern;
 
 /// Answers an editor's requests with the front's compiler, without the ranks.
 public final class Assistant {
+  private static final Pattern FRONT = Pattern.compile("(?:\\s*%%.*\\R)*\\s*%%front\\b");
   private static final String INDENT = "    ";
 
-  private final CellCompiler compiler;
-  private final Origins origins;
+  /// Declarations that a kind of cells sees.
+  public record Scope(CellCompiler compiler, Origins origins) {}
+
+  private final Scope ranks;
+  private final Supplier<Scope> front;
   private final MagicCompletion magics;
 
-  public Assistant(CellCompiler compiler, Origins origins, int ranks) {
-    this.compiler = compiler;
-    this.origins = origins;
+  /// @param front returns the scope of `%%front` cells
+  public Assistant(CellCompiler compiler, Origins origins, Supplier<Scope> front, int ranks) {
+    this.ranks = new Scope(compiler, origins);
+    this.front = front;
     magics = new MagicCompletion(ranks);
+  }
+
+  private Scope scope(String source) {
+    return FRONT.matcher(source).lookingAt() ? front.get() : ranks;
   }
 
   public Completions complete(String source, int cursor) {
     var line = source.substring(source.lastIndexOf('\n', cursor - 1) + 1, cursor);
-    return isMagic(line)
-        ? magics.complete(line, cursor)
-        : compiler.ask(() -> new JavaCompletion(compiler.analysis()).complete(source, cursor));
+    if (isMagic(line)) {
+      return magics.complete(line, cursor);
+    }
+    var compiler = scope(source).compiler();
+    return compiler.ask(() -> new JavaCompletion(compiler.analysis()).complete(source, cursor));
   }
 
   /// @param detail 0 for a short text, 1 for everything
@@ -35,7 +48,11 @@ public final class Assistant {
     if (line.startsWith("%") && (isMagic(source.substring(start, cursor)) || cursor == start)) {
       return MagicName.explain(line.split("\\s+", 2)[0]).map(MimeBundle::text);
     }
-    return compiler.ask(() -> new Inspection(compiler, origins).at(source, cursor, detail > 0));
+    var scope = scope(source);
+    return scope
+        .compiler()
+        .ask(
+            () -> new Inspection(scope.compiler(), scope.origins()).at(source, cursor, detail > 0));
   }
 
   /// Returns true for a magic line, except `%time`, which is followed by code.
@@ -44,13 +61,13 @@ public final class Assistant {
   }
 
   public Completeness completeness(String source) {
-    return compiler.ask(() -> completenessOf(CellText.withoutMagics(source)));
+    return ranks.compiler().ask(() -> completenessOf(CellText.withoutMagics(source)));
   }
 
   private Completeness completenessOf(String java) {
     var rest = java;
     while (true) {
-      var info = compiler.analysis().analyzeCompletion(rest);
+      var info = ranks.compiler().analysis().analyzeCompletion(rest);
       switch (info.completeness()) {
         case EMPTY -> {
           return new Completeness(Completeness.Status.COMPLETE, "");

@@ -8,6 +8,8 @@ import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.CellCompiler.Piece;
 import braid.launcher.compile.CompileError;
 import braid.launcher.compile.Origins;
+import braid.launcher.compile.OtherCells;
+import braid.launcher.editing.Assistant;
 import braid.launcher.output.CellRun;
 import braid.launcher.rank.StandardOutput;
 import braid.launcher.rank.StoppableRun;
@@ -21,6 +23,7 @@ import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
+import java.util.function.Predicate;
 import jdk.jshell.execution.LocalExecutionControl;
 import jdk.jshell.spi.ExecutionControl.ClassBytecodes;
 import jdk.jshell.spi.ExecutionControl.ClassInstallException;
@@ -98,12 +101,15 @@ final class FrontScope implements AutoCloseable {
   private final BooleanSupplier interrupted;
   private final FrontExecution execution = new FrontExecution();
   private final Origins origins = new Origins();
+  private final OtherCells ranks;
   private volatile @Nullable CellCompiler compiler;
 
-  /// Creates the scope; `interrupted` is true while the running cell is interrupted.
-  FrontScope(GatheredEvidence gathered, BooleanSupplier interrupted) {
+  /// Creates the scope; `interrupted` is true while the running cell is interrupted, and `onRanks`
+  /// for a name that cells of the ranks have declared.
+  FrontScope(GatheredEvidence gathered, BooleanSupplier interrupted, Predicate<String> onRanks) {
     this.gathered = gathered;
     this.interrupted = interrupted;
+    ranks = OtherCells.ranks(onRanks);
   }
 
   Optional<MimeBundle> run(String name, String body, CellRun run) throws CellFailed {
@@ -145,7 +151,7 @@ final class FrontScope implements AutoCloseable {
           continue;
         }
         origins.put(event.snippet().id(), origin);
-        var error = compiling.errors(cell, java, event);
+        var error = compiling.errors(cell, java, event, ranks);
         if (error.isPresent()) {
           throw new CellFailed(error.get().failure());
         }
@@ -178,7 +184,20 @@ final class FrontScope implements AutoCloseable {
             cell, origins, Optional.ofNullable(failure), mapped, interrupted.getAsBoolean()));
   }
 
-  private CellCompiler compiler() {
+  /// Returns true if a front cell can use a name that is declared here.
+  synchronized boolean declares(String name) {
+    var current = compiler;
+    return current == null
+        ? Prelude.PROFILES.startsWith("var " + name + " ")
+        : current.declares(name);
+  }
+
+  /// Returns the compiler and the origins, for editors.
+  Assistant.Scope assistant() {
+    return new Assistant.Scope(compiler(), origins);
+  }
+
+  private synchronized CellCompiler compiler() {
     var current = compiler;
     if (current == null) {
       current = new CellCompiler(execution);

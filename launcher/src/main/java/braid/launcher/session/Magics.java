@@ -36,7 +36,8 @@ final class Magics {
   Magics(Session session, GatheredEvidence evidence) {
     this.session = session;
     this.evidence = evidence;
-    front = new FrontScope(evidence, session::isInterrupted);
+    front =
+        new FrontScope(evidence, session::isInterrupted, name -> session.compiler().declares(name));
   }
 
   FrontScope front() {

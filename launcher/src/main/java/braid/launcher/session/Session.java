@@ -9,6 +9,7 @@ import braid.launcher.compile.CellCompiler;
 import braid.launcher.compile.CellCompiler.Piece;
 import braid.launcher.compile.CompileError;
 import braid.launcher.compile.Origins;
+import braid.launcher.compile.OtherCells;
 import braid.launcher.editing.Assistant;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.fanout.Invocation;
@@ -256,7 +257,7 @@ public final class Session implements AutoCloseable {
         result = resultOf(event, piece, cell, run);
         cluster
             .compiler()
-            .lacks(event)
+            .lacks(event, frontCells())
             .ifPresent(lacking -> warn("note: not usable until this is declared: " + lacking));
       }
     }
@@ -279,7 +280,7 @@ public final class Session implements AutoCloseable {
   /// Returns the result of a snippet that has run; throws if it failed or was interrupted.
   private Optional<MimeBundle> resultOf(
       SnippetEvent event, Piece.Java piece, Cell cell, CellRun run) throws CellFailed {
-    var error = cluster.compiler().errors(cell, piece, event);
+    var error = cluster.compiler().errors(cell, piece, event, frontCells());
     if (error.isPresent()) {
       throw new CellFailed(error.get().failure());
     }
@@ -309,6 +310,10 @@ public final class Session implements AutoCloseable {
     return values.isEmpty()
         ? Optional.empty()
         : Optional.of(ResultMerger.merge(values, run.mode()));
+  }
+
+  private OtherCells frontCells() {
+    return OtherCells.front(magics.front()::declares);
   }
 
   private void resume() {
@@ -472,7 +477,7 @@ public final class Session implements AutoCloseable {
 
   /// Returns an assistant for editors.
   public Assistant assistant() {
-    return new Assistant(cluster.compiler(), cluster.origins(), size());
+    return new Assistant(cluster.compiler(), cluster.origins(), magics.front()::assistant, size());
   }
 
   /// Ends every rank and frees all resources. Further calls have no effect.

@@ -23,8 +23,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class AssistantTest {
   private final CellCompiler compiler = new CellCompiler(new LocalExecutionControl());
+  private final CellCompiler front = new CellCompiler(new LocalExecutionControl());
   private final Origins origins = new Origins();
-  private final Assistant assistant = new Assistant(compiler, origins, 4);
+  private final Assistant assistant =
+      new Assistant(compiler, origins, () -> new Assistant.Scope(front, new Origins()), 4);
 
   @TempDir Path folder;
 
@@ -52,6 +54,7 @@ class AssistantTest {
   @AfterAll
   void close() {
     compiler.close();
+    front.close();
   }
 
   private Completions complete(String marked) {
@@ -126,6 +129,25 @@ class AssistantTest {
                 .replacements())
         .contains("substring(");
     assertThat(complete("%time Math.ma").replacements()).contains("max(");
+  }
+
+  @Test
+  void eachKindOfCellsCompletesItsOwnNames() {
+    compiler.eval("var onlyOnRanks = 1;");
+    front.eval("var onlyInFront = 1;");
+    assertThat(complete("only").replacements()).containsExactly("onlyOnRanks");
+    assertThat(complete("%%front\nonly").replacements()).containsExactly("onlyInFront");
+    assertThat(complete("%%time\n%%front\nonly").replacements()).containsExactly("onlyInFront");
+    assertThat(inspect("%%front\nonlyInFront|", 0)).startsWith("int onlyInFront");
+  }
+
+  /// The compiler's error names the factory, see HintsTest.
+  @Test
+  void constructorsThatAreNotPublicAreNotSuggested() {
+    assertThat(complete("new Pipel").replacements()).isEmpty();
+    assertThat(complete("new Tun").replacements()).isEmpty();
+    assertThat(complete("new Stud").replacements()).contains("Study(");
+    assertThat(complete("Pipeline.o").replacements()).contains("on(");
   }
 
   @Test

@@ -1,0 +1,238 @@
+package braid.launcher.compile;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.launcher.cell.Cell;
+import braid.launcher.compile.CellCompiler.Piece;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Modifier;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Stream;
+import jdk.jshell.execution.LocalExecutionControl;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class HintsTest {
+  private static final OtherCells FRONT = OtherCells.front(Set.of("profiles", "mine")::contains);
+
+  private final CellCompiler compiler = new CellCompiler(new LocalExecutionControl());
+
+  @BeforeAll
+  void declare() {
+    for (var source :
+        List.of(
+            "import java.util.*;",
+            "import braid.*;",
+            "import braid.evidence.*;",
+            "import braid.model.*;",
+            "import braid.schedule.*;",
+            "import braid.selftest.SelfTest;",
+            "import static braid.model.DType.*;",
+            "import static braid.Display.*;",
+            "import static braid.model.Method.*;",
+            "import static braid.model.Transport.*;",
+            "ProcessGroup world = null;",
+            "int splitCount = 4;",
+            "int halved(int number) { return number / 2; }",
+            "record Shape(int rows, int columns) {}",
+            "var shape = new Shape(1, 2);",
+            "var spec = GemmSpec.allGatherGemm(64, 64, 64);")) {
+      assertThat(compiler.eval(source)).allMatch(event -> event.exception() == null);
+    }
+  }
+
+  @AfterAll
+  void close() {
+    compiler.close();
+  }
+
+  private List<String> error(String source, OtherCells other) {
+    var cell = new Cell("cell 7", source);
+    return compiler.eval(source).stream()
+        .flatMap(
+            event -> compiler.errors(cell, new Piece.Java(source, 1, true), event, other).stream())
+        .findFirst()
+        .orElseThrow()
+        .failure()
+        .traceback();
+  }
+
+  private List<String> hints(String source) {
+    return error(source, FRONT).stream()
+        .map(String::strip)
+        .filter(line -> line.startsWith("did you mean") || line.contains(" exists in "))
+        .toList();
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiterString = " => ",
+      quoteCharacter = '\0',
+      value = {
+        "allgatherGemm(64, 64, 64) => `GemmSpec.allGatherGemm`",
+        "GemmSpec.allgatherGemm(64, 64, 64) => `GemmSpec.allGatherGemm`",
+        "Tunner.on(world) => `Tuner`",
+        "Tunner mine2 = null; => `Tuner`",
+        "bf16 => `BF16`",
+        "spec.dtype(BF61) => `BF16`",
+        "DType.bf16 => `DType.BF16`",
+        "copy_engine => `COPY_ENGINE`",
+        "Overlap.pipelnied(4).streams(2) => `Overlap.pipelined`",
+        "Overlap.pipelined(4).stream(2) => `streams`",
+        "spec.dtyp(BF16) => `dtype`",
+        "world.size => `size()`",
+        "pipelined(4) => `Overlap.pipelined`",
+        "Stage.CPOY => `Stage.COPY`",
+        "Study.Trail t = null; => `Study.Trial`",
+        "displya(3) => `display`",
+        "new Pipelin(world) => `Pipeline`",
+        "import braid.model.GemSpec; => `GemmSpec`",
+        "import braid.schedule.simulation.Machin; => `Machine`",
+        "splitCont + 1 => `splitCount`",
+        "SplitCount + 1 => `splitCount`",
+        "for (int i = 0; i < 3; i++) { splitCunt++; } => `splitCount`",
+        "halvd(3) => `halved`",
+        "new Shap(1, 2) => `Shape`",
+        "\"text\".subString(1) => `substring`",
+      })
+  void suggestsTheClosestPublicName(String source, String name) {
+    assertThat(hints(source)).containsExactly("did you mean " + name + "?");
+  }
+
+  @Test
+  void suggestsForMembersOfEveryTypeOfTheApiWithoutAList() throws Exception {
+    int tried = 0;
+    for (var type :
+        List.of(braid.Pipeline.class, braid.Chain.class, braid.schedule.Schedule.class)) {
+      for (var method : type.getDeclaredMethods()) {
+        var name = method.getName();
+        if (Modifier.isPublic(method.getModifiers())
+            && Modifier.isStatic(method.getModifiers())
+            && name.length() > 6) {
+          tried++;
+          var wrong = type.getSimpleName() + "." + name + "x()";
+          assertThat(hints(wrong))
+              .as(wrong)
+              .singleElement()
+              .asString()
+              .contains(type.getSimpleName() + "." + name + "`");
+        }
+      }
+    }
+    for (var constant : braid.model.DType.values()) {
+      tried++;
+      var wrong = constant.name().toLowerCase(java.util.Locale.ROOT);
+      assertThat(hints(wrong)).containsExactly("did you mean `" + constant.name() + "`?");
+    }
+    assertThat(tried).isGreaterThan(5);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "frobnicate(3)",
+        "zz",
+        "x1 + 1",
+        "GemmSpec.frobnicate(1)",
+        "spec.zzzzzzz()",
+        "new Frobnicator()",
+        "import braid.model.Frobnicator;",
+        "shape.hight()",
+        "Shape.Inner x = null;",
+        "\"a\" - 1",
+        "int wrong = \"text\";",
+      })
+  void suggestsNothingThatIsNotClose(String source) {
+    assertThat(error(source, FRONT)).isNotEmpty();
+    assertThat(hints(source)).isEmpty();
+  }
+
+  @Test
+  void theErrorIsTheCompilersWithOneLineMore() {
+    assertThat(error("allgatherGemm(64, 64, 64)", FRONT))
+        .containsExactly(
+            "cell 7, line 1: error: cannot find symbol",
+            "    allgatherGemm(64, 64, 64)",
+            "    ^",
+            "    symbol:   method allgatherGemm(int,int,int)",
+            "  did you mean `GemmSpec.allGatherGemm`?");
+  }
+
+  @Test
+  void aNameOfTheOtherKindOfCellsSaysWhereItLives() {
+    var inFront = "`profiles` exists in %%front cells only; begin the cell with %%front";
+    assertThat(hints("profiles.study()")).containsExactly(inFront);
+    assertThat(hints("mine + 1")).containsExactly(inFront.replace("profiles", "mine"));
+    var ranks = OtherCells.ranks("world2"::equals);
+    assertThat(error("world2.rank()", ranks))
+        .contains("  `world2` exists in rank cells only; leave out %%front");
+    // A member of that name is not the other cells' variable.
+    assertThat(hints("spec.profiles()")).isEmpty();
+  }
+
+  @Test
+  void aDeclarationThatWaitsForANameSuggestsItToo() {
+    var waiting = compiler.eval("int later() { return splitConut + profiles; }").getFirst();
+    assertThat(compiler.lacks(waiting, FRONT).orElseThrow())
+        .contains("variable splitConut (did you mean `splitCount`?)")
+        .contains("variable profiles (`profiles` exists in %%front cells only");
+  }
+
+  @Test
+  void aClassWithoutPublicConstructorNamesWhatToBeginWith() {
+    var expected =
+        "cell 7, line 1: error: Pipeline has no public constructor: begin with Pipeline.on(world)";
+    for (var call :
+        List.of("new Pipeline(world)", "new Pipeline()", "var p = new Pipeline(1, 2);")) {
+      assertThat(error(call, FRONT)).as(call).first().isEqualTo(expected);
+      assertThat(error(call, FRONT)).hasSize(3).noneMatch(line -> line.contains("PlanCache"));
+    }
+    assertThat(error("new Tuner(world)", FRONT).getFirst())
+        .endsWith("Tuner has no public constructor: begin with Tuner.on(world)");
+    assertThat(error("new Tensor()", FRONT).getFirst())
+        .startsWith("cell 7, line 1: error: Tensor has no public constructor: one is returned by ");
+    // A public constructor with other parameters is the compiler's business.
+    assertThat(error("new Study(3)", FRONT))
+        .anyMatch(line -> line.contains("GemmSpec") || line.contains("long"));
+    assertThat(error("new Study(3)", FRONT)).noneMatch(line -> line.contains("no public"));
+    assertThat(error("new Shape(1)", FRONT)).noneMatch(line -> line.contains("no public"));
+  }
+
+  static Stream<Class<?>> builtByFactories() {
+    return Stream.of(
+        braid.Pipeline.class,
+        braid.Chain.class,
+        braid.Tuner.class,
+        braid.Collectives.class,
+        braid.ProcessGroup.class,
+        braid.SymmetricTensor.class,
+        braid.LocalTensor.class,
+        braid.Display.class,
+        braid.schedule.Schedule.class,
+        braid.evidence.Charts.class,
+        braid.evidence.Runs.class);
+  }
+
+  @ParameterizedTest
+  @MethodSource("builtByFactories")
+  void everyFactoryThatIsNamedExists(Class<?> type) {
+    assertThat(Stream.of(type.getDeclaredConstructors()).map(Constructor::getModifiers))
+        .noneMatch(Modifier::isPublic);
+    var first = error("new " + type.getSimpleName() + "()", FRONT).getFirst();
+    var begin = "has no public constructor: begin with ";
+    assertThat(first).contains(begin);
+    var call = first.substring(first.indexOf(begin) + begin.length()).split("\\(")[0];
+    assertThat(call).startsWith(type.getSimpleName() + ".");
+    var method = call.substring(call.indexOf('.') + 1);
+    assertThat(Stream.of(type.getMethods()))
+        .anyMatch(m -> m.getName().equals(method) && Modifier.isStatic(m.getModifiers()));
+  }
+}
