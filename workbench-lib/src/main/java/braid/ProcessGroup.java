@@ -19,6 +19,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 import java.util.function.Supplier;
@@ -263,6 +264,16 @@ public final class ProcessGroup implements AutoCloseable {
   /// allocates where it could reuse.
   public SequencedMap<String, Long> counters() {
     return counters.snapshot();
+  }
+
+  /// Runs the code and returns the counts that it has raised, by name.
+  public SequencedMap<String, Long> counters(Runnable code) {
+    var before = counters();
+    code.run();
+    var raised = new LinkedHashMap<>(counters());
+    raised.replaceAll((name, count) -> count - before.getOrDefault(name, 0L));
+    raised.values().removeIf(count -> count == 0);
+    return raised;
   }
 
   /// Returns the counters themselves, to add to.

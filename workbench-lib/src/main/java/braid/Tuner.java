@@ -15,6 +15,7 @@ import braid.model.Transport;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -181,13 +182,17 @@ public final class Tuner {
   /// Sets the exact list of configurations: for uneven boundaries, orders, priorities and
   /// everything else that is not a grid.
   public Tuner overlaps(Overlap... tunings) {
+    return overlaps(List.of(tunings));
+  }
+
+  public Tuner overlaps(Collection<Overlap> tunings) {
     requireUnset("overlaps", explicit);
     if (splits != null || streams != null || methods != null || transports != null) {
       throw new BraidException(
           "overlaps lists every configuration, so splits, streams, methods and transports have"
               + " no effect beside it; put all into overlaps(...), or leave it out");
     }
-    explicit = distinct("overlaps", List.of(tunings));
+    explicit = distinct("overlaps", List.copyOf(tunings));
     for (var how : explicit) {
       if (how.method() == Method.UNFUSED) {
         throw new BraidException(

@@ -8,6 +8,7 @@ import braid.model.Place;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -185,6 +186,23 @@ class ProcessGroupTest {
                   "ranks of group `x` must be 0..1 (those of group `world`) but were [0, 2]");
           assertThatThrownBy(() -> world.broadcast(1L, 2))
               .hasMessage("the root of a broadcast in group `world` must be 0..1 but was 2");
+        });
+  }
+
+  @Test
+  void countersOfCodeAreThoseThatItRaises() {
+    LocalRanks.run(
+        2,
+        world -> {
+          assertThat(world.counters(() -> {})).isEmpty();
+          assertThat(
+                  world.counters(
+                      () -> {
+                        world.barrier();
+                        world.barrier();
+                      }))
+              .containsExactly(Map.entry("meetings", 2L));
+          assertThat(world.onGpu()).isFalse();
         });
   }
 }

@@ -200,6 +200,30 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
         .orElseThrow();
   }
 
+  /// Returns when the first span of a stage begins, as a share of the iteration from its first span
+  /// to the end of its last; the mean of all ranks and iterations. An iteration without the stage
+  /// counts as 1.
+  public double firstStart(Stage stage) {
+    requireSpans();
+    double sum = 0;
+    for (var profile : profiles) {
+      for (int i = 0; i < iterations(); i++) {
+        long begin = Long.MAX_VALUE;
+        long end = Long.MIN_VALUE;
+        long first = Long.MAX_VALUE;
+        for (var span : profile.spans()) {
+          if (span.iteration() == i) {
+            begin = Math.min(begin, span.startNanos());
+            end = Math.max(end, span.endNanos());
+            first = span.stage() == stage ? Math.min(first, span.startNanos()) : first;
+          }
+        }
+        sum += end <= begin ? 1 : (double) (Math.min(first, end) - begin) / (end - begin);
+      }
+    }
+    return sum / ranks() / iterations();
+  }
+
   private double receivedBytes() {
     return profiles.stream()
         .mapToDouble(

@@ -19,6 +19,7 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import java.util.function.IntFunction;
+import java.util.function.Predicate;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32C;
 
@@ -275,6 +276,11 @@ public final class Schedule implements Displayable {
     builder.lanes.addAll(lanes);
     builder.ports.addAll(ports);
     return new Schedule(builder, each -> each == rank ? List.copyOf(other) : steps(each));
+  }
+
+  /// Returns this schedule without the steps of one rank that match, to see what the check finds.
+  public Schedule without(int rank, Predicate<Step> left) {
+    return with(rank, steps(rank).stream().filter(left.negate()).toList());
   }
 
   /// Returns this schedule with some parts in private buffers of the caller: copies at the

@@ -49,6 +49,22 @@ class ProfileSetTest {
   }
 
   @Test
+  void theFirstStartOfAStageIsAShareOfTheIteration() {
+    var spans =
+        List.of(
+            new Span(0, 0, Stage.GEMM, "math", 100, 140, 0, 1),
+            new Span(0, 1, Stage.COPY, "comm", 130, 200, 8, 0),
+            new Span(0, 0, Stage.COPY, "comm", 125, 130, 8, 0),
+            new Span(1, 0, Stage.COPY, "comm", 300, 350, 8, 0),
+            new Span(1, 0, Stage.GEMM, "math", 310, 400, 0, 1));
+    var set = ProfileSet.of(List.of(profile(0, 1, List.of(100L, 100L), spans)));
+    // 25 of 100 in the first iteration, 0 of 100 in the second.
+    assertThat(set.firstStart(Stage.COPY)).isEqualTo(0.125, within(1e-12));
+    assertThat(set.firstStart(Stage.GEMM)).isEqualTo(0.05, within(1e-12));
+    assertThat(set.firstStart(Stage.REDUCE)).isEqualTo(1);
+  }
+
+  @Test
   void withNothingToOverlapTheRatiosAreMissing() {
     var gemm = new Span(0, -1, Stage.GEMM, "compute", 0, 80, 0, 1);
     var stages = ProfileSet.of(List.of(profile(0, 1, List.of(100L), List.of(gemm)))).stages();
