@@ -11,9 +11,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /// Allocating and closing leave no file, descriptor, mapping, thread or name behind, however often.
 /// Counted by the system, in processes that do no other work.
+@Isolated
 class LeakTest {
   private static final int CYCLES = 10_000;
 

@@ -4,10 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.ArrayList;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /// Every planned schedule passes the check.
+@Execution(ExecutionMode.CONCURRENT)
 final class ScheduleCheckTest {
   static Stream<ScheduleCases.Way> ways() {
     return ScheduleCases.ways().stream();
