@@ -9,6 +9,7 @@ import braid.launcher.cell.Outcome;
 import braid.launcher.cell.RunningCell;
 import braid.model.BackendKind;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
@@ -39,9 +40,25 @@ class FrozenRankTest {
     return session.ranks().get(1).pid();
   }
 
-  /// Sends rank 1 a signal.
+  /// Sends rank 1 a signal. A busy machine stops a process only when one of its threads is
+  /// scheduled, so STOP waits until no thread runs.
   private void signal(String signal) throws IOException, InterruptedException {
     assertThat(new ProcessBuilder("kill", "-" + signal, "" + pid()).start().waitFor()).isZero();
+    while (signal.equals("STOP") && !stopped()) {
+      Thread.onSpinWait();
+    }
+  }
+
+  private boolean stopped() throws IOException {
+    try (var threads = Files.newDirectoryStream(Path.of("/proc/" + pid() + "/task"))) {
+      for (var thread : threads) {
+        var status = Files.readString(thread.resolve("stat"));
+        if (status.charAt(status.lastIndexOf(')') + 2) != 'T') {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   private Outcome run(String source) {
