@@ -2,7 +2,11 @@
 
 from kernels import KernelCase
 
-BEGUN = 'System.out.println("begun");\n'
+
+def begun(code):
+    """A cell of one statement: an interrupt after its print arrives while that statement runs."""
+    return '{ System.out.println("begun");\n' + code + " }"
+
 
 # Ignores interrupts and has no loop of its own.
 DEAF = "new CompletableFuture<String>().join();"
@@ -31,11 +35,11 @@ class InterruptTest(KernelCase):
     def test_one_interrupt_stops_every_rank_and_keeps_what_cells_declared(self):
         self.assertEqual("ok", self.kernel.run("int kept = 41;").reply["status"])
         for code in (
-            BEGUN + "while (true) { }",
-            BEGUN + "Thread.sleep(Long.MAX_VALUE);",
-            "%%rank 0,1,2\n" + BEGUN + "world.barrier();",
-            "%%rank 0,1,2\n" + BEGUN + 'world.broadcast("x", 0);',
-            BEGUN + "new ArrayBlockingQueue<String>(1).take();",
+            begun("while (true) { }"),
+            begun("Thread.sleep(Long.MAX_VALUE);"),
+            "%%rank 0,1,2\n" + begun("world.barrier();"),
+            "%%rank 0,1,2\n" + begun('world.broadcast("x", 0);'),
+            begun("new ArrayBlockingQueue<String>(1).take();"),
         ):
             with self.subTest(code):
                 ran = self.interrupted(code)
@@ -75,7 +79,7 @@ class InterruptTest(KernelCase):
     def test_a_second_interrupt_ends_ranks_that_do_not_stop_and_starts_new_ones(self):
         kernel = self.own_kernel(4)
         kernel.run("int kept = 41;")
-        msg_id = kernel.execute(BEGUN + "if (world.rank() == 2) " + DEAF + " else world.barrier();")
+        msg_id = kernel.execute("if (world.rank() == 2) " + begun(DEAF) + " else world.barrier();")
         kernel.until_printed("begun")
         kernel.manager.interrupt_kernel()
         kernel.until_printed("but ranks [2] have not stopped yet; interrupt again")

@@ -93,7 +93,7 @@ class RunningTest(KernelCase):
         ):
             with self.subTest(code):
                 some = "%%rank 1\n" if "barrier" in code else ""
-                msg_id = self.kernel.execute(some + 'System.out.println("begun");\n' + code)
+                msg_id = self.kernel.execute(some + '{ System.out.println("begun");\n' + code + " }")
                 self.kernel.until_printed("begun")
                 self.kernel.manager.interrupt_kernel()
                 self.assertEqual("error", self.kernel.finish(msg_id).reply["status"])

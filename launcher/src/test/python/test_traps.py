@@ -74,7 +74,7 @@ class FourRanksTest(KernelCase):
             "java.util.concurrent.locks.LockSupport.park(); while (true) { }",
         ):
             with self.subTest(loop):
-                msg_id = self.kernel.execute('System.out.println("begun"); ' + loop)
+                msg_id = self.kernel.execute('{ System.out.println("begun"); ' + loop + " }")
                 self.kernel.until_printed("begun")
                 self.kernel.manager.interrupt_kernel()
                 ran = self.kernel.finish(msg_id)

@@ -111,8 +111,7 @@ public final class Session implements AutoCloseable {
       if (handle.begin(this::stop, () -> cluster.fanOut().pending())) {
         running = handle;
         cluster.fanOut().begin(handle);
-        var ended = run(handle.cell(), output, start);
-        handle.end(ended);
+        handle.end(run(handle.cell(), output, start));
       }
     } catch (Throwable e) {
       handle.fail(e);

@@ -146,11 +146,13 @@ class FrozenRankTest {
         "while (true) Thread.sleep(1000);",
         "while (true) world.barrier();",
         "while (true) System.out.println(\"x\".repeat(100));",
-        "%%rank 1\nSystem.out.println(\"begun\");\nwhile (true) Thread.sleep(1000);",
+        "%%rank 1\nwhile (true) Thread.sleep(1000);",
       })
   void anInterruptEndsTheRankThatCannotStopAndNamesIt(String endless) throws Exception {
     long pid = pid();
-    var failure = interruptedAfterStop(endless.startsWith("%%") ? endless : BEGUN + endless);
+    var header = endless.startsWith("%%") ? "%%rank 1\n" : "";
+    var failure =
+        interruptedAfterStop(header + "{ " + BEGUN + endless.substring(header.length()) + " }");
     assertThat(failure.message())
         .startsWith("the cell was interrupted")
         .endsWith("; rank 1 (pid " + pid + ") did not answer and was ended");

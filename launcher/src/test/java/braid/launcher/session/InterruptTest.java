@@ -22,7 +22,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Cells that do not end alone, and the effect of interrupts on them.
 class InterruptTest {
-  private static final String BEGUN = "System.out.println(\"begun\");\n";
+  /// Returns a cell of one statement that prints and then runs the code, so that an interrupt after
+  /// the print arrives while that statement runs.
+  private static String begun(String code) {
+    return "{\n  System.out.println(\"begun\");\n  " + code + "\n}";
+  }
 
   /// Expression that ignores interrupts and has no loop of its own.
   private static final String DEAF = "new CompletableFuture<String>().join();";
@@ -89,7 +93,7 @@ class InterruptTest {
   void whateverACellDoesItEndsOnEveryRankAndWhatCellsDeclaredIsKept(String endless)
       throws Exception {
     run("int kept = 41;");
-    var failure = interrupted(BEGUN + endless);
+    var failure = interrupted(begun(endless));
     assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(failure.message()).startsWith("the cell was interrupted").doesNotContain("twice");
     assertThat(result("world.barrier(); kept + 1")).isEqualTo("42");
@@ -148,7 +152,7 @@ class InterruptTest {
         }
         var pipe = Pipeline.on(world).gemm(GemmSpec.allGatherGemm(1536, 512, 512)).overlap(Overlap.pipelined(4)).build();
         """);
-    var failure = interrupted("pipe.run();\n" + BEGUN + "while (true) pipe.run();");
+    var failure = interrupted("pipe.run();\n" + begun("while (true) pipe.run();"));
     assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("streams(true)")).isEqualTo("[]");
     assertThat(result("streams(false).size() > 1")).isEqualTo("true");
@@ -168,8 +172,8 @@ class InterruptTest {
   void theTunerIsInterruptedToo() throws Exception {
     var failure =
         interrupted(
-            BEGUN
-                + "Tuner.on(world).gemm(GemmSpec.allGatherGemm(768, 256, 256)).repeats(10_000).run();");
+            begun(
+                "Tuner.on(world).gemm(GemmSpec.allGatherGemm(768, 256, 256)).repeats(10_000).run();"));
     assertThat(failure.cause()).isEqualTo(Cause.INTERRUPTED);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
   }
@@ -177,7 +181,7 @@ class InterruptTest {
   @Test
   void interruptingAgainAndAgainIsNoMoreThanOnce() throws Exception {
     run("int kept = 41;");
-    var running = begin(BEGUN + "while (true) { }");
+    var running = begin(begun("while (true) { }"));
     for (int i = 0; i < 20; i++) {
       running.interrupt();
     }
@@ -226,7 +230,7 @@ class InterruptTest {
   @Test
   void killingACellKeepsRanksThatStop() throws Exception {
     run("int kept = 41;");
-    var running = begin(BEGUN + "while (true) { }");
+    var running = begin(begun("while (true) { }"));
     running.interrupt();
     running.kill();
     var failure = running.await().failure().orElseThrow();

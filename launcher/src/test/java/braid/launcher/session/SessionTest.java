@@ -252,7 +252,7 @@ class SessionTest {
       var begun = new CountDownLatch(1);
       var watching = new Recorded();
       watching.onStdout = begun::countDown;
-      var source = "%%front\nSystem.out.println(\"begun\");\n" + endless;
+      var source = "%%front\n{ System.out.println(\"begun\");\n" + endless + " }";
       var running = session.begin(new Cell("endless", source), watching);
       begun.await();
       running.interrupt();
@@ -353,7 +353,7 @@ class SessionTest {
       watching.onStdout = started::countDown;
       var running =
           session.begin(
-              new Cell("endless", "System.out.println(\"begun\");\n" + endless), watching);
+              new Cell("endless", "{ System.out.println(\"begun\");\n" + endless + " }"), watching);
       started.await();
       running.interrupt();
       assertThat(running.await().failure().orElseThrow().cause()).isEqualTo(Cause.INTERRUPTED);
