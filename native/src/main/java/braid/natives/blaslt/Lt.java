@@ -3,6 +3,7 @@ package braid.natives.blaslt;
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuError;
 import braid.natives.cuda.GpuStream;
+import braid.natives.load.Feature;
 import braid.natives.load.Libraries;
 import braid.natives.load.Libraries.Library;
 import java.util.ArrayList;
@@ -147,10 +148,16 @@ public final class Lt implements AutoCloseable {
     }
   }
 
+  /// Returns why cublasLt cannot solve the problem, by its rules or on this GPU.
+  private Optional<String> refusal(Problem problem) {
+    return Rules.cannot(problem)
+        .or(() -> Rules.cannot(problem, Feature.capability(gpu.architecture())));
+  }
+
   /// Returns why cublasLt cannot solve the problem, in one line; empty if it can. Requests an
   /// algorithm after the rules are checked.
   public Optional<String> cannot(Problem problem) {
-    var rule = Rules.cannot(problem);
+    var rule = refusal(problem);
     if (rule.isPresent()) {
       return rule;
     }
@@ -165,7 +172,7 @@ public final class Lt implements AutoCloseable {
   /// Returns up to `most` plans that fit the workspace, best first by cublasLt's heuristic; at
   /// least one, else it throws. The caller closes each.
   public List<Plan> candidates(Problem problem, int most, long workspaceBytes) {
-    Rules.cannot(problem)
+    refusal(problem)
         .ifPresent(
             why -> {
               throw new IllegalArgumentException(why);

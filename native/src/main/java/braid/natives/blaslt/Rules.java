@@ -2,6 +2,7 @@ package braid.natives.blaslt;
 
 import braid.natives.blaslt.Lt.Layout;
 import braid.natives.blaslt.Lt.Problem;
+import braid.natives.load.Feature;
 import java.util.EnumSet;
 import java.util.Optional;
 import java.util.Set;
@@ -20,6 +21,13 @@ final class Rules {
         .or(() -> fp8(problem))
         .or(() -> epilogue(problem))
         .or(() -> batch(problem));
+  }
+
+  /// Returns why GPUs of this compute capability cannot solve the problem; empty if they can.
+  static Optional<String> cannot(Problem problem, String capability) {
+    return problem.a().type().isFp8()
+        ? Feature.FP8.refusal(capability).flatMap(why -> because("fp8 " + why))
+        : Optional.empty();
   }
 
   private static Optional<String> shapes(Problem problem) {

@@ -11,9 +11,6 @@ import org.bytedeco.javacpp.SizeTPointer;
 final class CopyBatch implements AutoCloseable {
   static final int MOST = 64;
 
-  /// First driver version with this form of the call.
-  static final int FIRST_DRIVER = 13000;
-
   private final LongPointer targets = new LongPointer(MOST);
   private final LongPointer sources = new LongPointer(MOST);
   private final SizeTPointer bytes = new SizeTPointer(MOST);

@@ -1,9 +1,9 @@
 package braid.natives.cuda;
 
 import braid.natives.load.BraidNativeMissing;
+import braid.natives.load.Feature;
 import braid.natives.load.Libraries;
 import braid.natives.load.Libraries.Library;
-import java.util.Locale;
 import java.util.Optional;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
@@ -11,9 +11,6 @@ import org.bytedeco.javacpp.Pointer;
 
 /// The CUDA driver, loaded and initialized at its first use.
 final class Driver {
-  /// Driver version that the libraries require: CUDA 13.0.
-  private static final int OLDEST_DRIVER = 13_000;
-
   private Driver() {}
 
   /// Returns why no GPU is usable; empty if one is.
@@ -54,10 +51,9 @@ final class Driver {
         call("cuInit", cudart.cuInit(0));
         var version = new int[1];
         call("cuDriverGetVersion", cudart.cuDriverGetVersion(version));
-        if (version[0] < OLDEST_DRIVER) {
-          return because(
-              "the driver is for CUDA %s and must be for %s or newer; install a newer driver"
-                  .formatted(dotted(version[0]), dotted(OLDEST_DRIVER)));
+        var refusal = Feature.RANKS.refusal(Feature.cuda(version[0]));
+        if (refusal.isPresent()) {
+          return because(refusal.get() + "; " + Feature.RANKS.component().remedy());
         }
         call("cuDeviceGetCount", cudart.cuDeviceGetCount(DEVICES));
         return DEVICES[0] > 0
@@ -78,10 +74,6 @@ final class Driver {
 
     private static Optional<String> because(String reason) {
       return Optional.of("no GPU can be used: " + reason);
-    }
-
-    private static String dotted(int version) {
-      return String.format(Locale.ROOT, "%d.%d", version / 1000, version % 1000 / 10);
     }
   }
 }

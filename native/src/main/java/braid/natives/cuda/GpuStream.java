@@ -1,5 +1,6 @@
 package braid.natives.cuda;
 
+import braid.natives.load.Feature;
 import java.util.List;
 import org.bytedeco.cuda.cudart.CUDA_MEMCPY2D_v2;
 import org.bytedeco.cuda.cudart.CUgraph_st;
@@ -21,7 +22,7 @@ public final class GpuStream implements AutoCloseable {
   private GpuStream(Gpu gpu, CUstream_st stream) {
     this.gpu = gpu;
     this.stream = stream;
-    this.batches = gpu.driverVersion() >= CopyBatch.FIRST_DRIVER;
+    this.batches = Feature.COPY_BATCHES.isIn(Feature.cuda(gpu.driverVersion()));
   }
 
   /// Returns a copy descriptor whose offsets are 0; no call sets them.

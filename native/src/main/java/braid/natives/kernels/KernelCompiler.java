@@ -1,6 +1,7 @@
 package braid.natives.kernels;
 
 import braid.natives.cuda.GpuError;
+import braid.natives.load.Feature;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -24,9 +25,6 @@ final class KernelCompiler {
 
   /// Upper bound of the length of NVRTC's error texts.
   private static final long ERROR_TEXT_BYTES = 256;
-
-  /// Oldest architecture with the instructions that the kernels use.
-  private static final int OLDEST_ARCHITECTURE = 80;
 
   /// First architecture with the suffix `a`, which enables its specific instructions.
   private static final int FIRST_WITH_SUFFIX = 90;
@@ -70,11 +68,7 @@ final class KernelCompiler {
 
   /// Name of an architecture: 90 is `sm_90a`.
   static String architecture(int number) {
-    if (number < OLDEST_ARCHITECTURE) {
-      throw new IllegalArgumentException(
-          "kernels need a GPU of architecture %d or later but this one is of %d"
-              .formatted(OLDEST_ARCHITECTURE, number));
-    }
+    Feature.KERNELS.require(Feature.capability(number));
     return "sm_" + number + (number >= FIRST_WITH_SUFFIX ? "a" : "");
   }
 

@@ -4,6 +4,7 @@ import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuKernel;
 import braid.natives.cuda.GpuModule;
 import braid.natives.cuda.GpuStream;
+import braid.natives.load.Feature;
 import braid.natives.load.Libraries;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -23,8 +24,6 @@ public final class Kernels implements AutoCloseable {
   private static final int TMA_CHUNK_BYTES = 16384;
 
   private static final int TMA_SHARED_BYTES = 4 * TMA_CHUNK_BYTES;
-
-  private static final int FIRST_WITH_TMA = 90;
 
   /// Alignment of addresses and sizes of a bulk copy.
   public static final int TMA_ALIGNMENT_BYTES = 16;
@@ -54,7 +53,7 @@ public final class Kernels implements AutoCloseable {
   private Kernels(Gpu gpu, GpuModule module) {
     this.module = module;
     mostBlocks = gpu.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR;
-    tma = gpu.architecture() >= FIRST_WITH_TMA;
+    tma = Feature.BULK_COPIES.isIn(Feature.capability(gpu.architecture()));
     names(tma).forEach(name -> kernels.put(name, module.kernel(PREFIX + name)));
     if (tma) {
       kernel("copy_tma").maxDynamicSharedBytes(TMA_SHARED_BYTES);

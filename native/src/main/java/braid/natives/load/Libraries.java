@@ -116,6 +116,10 @@ public final class Libraries {
       return files;
     }
 
+    public String title() {
+      return title;
+    }
+
     /// Files that must be in the same folder because the library opens them by name.
     List<String> companions() {
       return companions;

@@ -22,20 +22,15 @@ final class LibraryVersions {
 
   static Optional<String> version(Library which, DynamicLibrary library) {
     return switch (which) {
-      case NCCL -> one(library, "ncclGetVersion").map(LibraryVersions::tenThousands);
+      case NCCL -> one(library, "ncclGetVersion").map(Feature::tenThousands);
       case CUDA_RUNTIME ->
-          one(library, "cudaRuntimeGetVersion")
-              .map(version -> "%d.%d".formatted(version / 1000, version % 1000 / 10));
-      case CUPTI -> one(library, "cuptiGetVersion").map(LibraryVersions::tenThousands);
+          one(library, "cudaRuntimeGetVersion").map(Feature::cuda);
+      case CUPTI -> one(library, "cuptiGetVersion").map(Feature::tenThousands);
       case NVRTC -> nvrtc(library);
       case CUBLAS_LT -> cublasLt(library);
       case NVSHMEM -> nvshmem(library);
       case CUDA_DRIVER, NVML, NVTX, NVTX_2 -> Optional.empty();
     };
-  }
-
-  private static String tenThousands(int version) {
-    return "%d.%d.%d".formatted(version / 10_000, version % 10_000 / 100, version % 100);
   }
 
   private static Optional<Integer> one(DynamicLibrary library, String function) {
@@ -72,7 +67,7 @@ final class LibraryVersions {
       return Optional.empty();
     }
     try {
-      return Optional.of(tenThousands((int) (long) call.get().invokeExact()));
+      return Optional.of(Feature.tenThousands((int) (long) call.get().invokeExact()));
     } catch (Throwable e) {
       throw DynamicLibrary.unexpected(e);
     }

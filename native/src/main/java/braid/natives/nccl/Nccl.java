@@ -9,6 +9,7 @@ import static org.bytedeco.cuda.global.nccl.ncclSuccess;
 import braid.natives.ForeignLibrary;
 import braid.natives.LibC;
 import braid.natives.cuda.GpuError;
+import braid.natives.load.Feature;
 import braid.natives.load.Libraries;
 import org.bytedeco.cuda.nccl.ncclComm;
 import org.bytedeco.cuda.nccl.ncclUniqueId;
@@ -91,21 +92,19 @@ public final class Nccl {
     return load().symbols.has(function);
   }
 
-  /// Throws if the loaded library lacks the function; calling it would end the process.
-  static void need(String function, String since) {
+  /// Throws if the loaded library is too old for the feature, or lacks its function; calling that
+  /// would end the process.
+  static void need(Feature feature, String function) {
+    feature.require(Feature.tenThousands(version()));
     if (!has(function)) {
       throw new UnsupportedOperationException(
-          function
-              + " needs NCCL "
-              + since
-              + " but "
-              + text(version())
-              + " is loaded; install a newer NCCL");
+          "%s: needs %s, which NCCL %s lacks; %s"
+              .formatted(
+                  feature.title(),
+                  function,
+                  Feature.tenThousands(version()),
+                  feature.component().remedy()));
     }
-  }
-
-  static String text(int version) {
-    return version / 10_000 + "." + version / 100 % 100 + "." + version % 100;
   }
 
   static void check(String call, int code, @Nullable ncclComm of, String where) {

@@ -22,6 +22,7 @@ import braid.natives.cuda.Address;
 import braid.natives.cuda.Gpu;
 import braid.natives.cuda.GpuError;
 import braid.natives.cuda.GpuStream;
+import braid.natives.load.Feature;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -90,7 +91,7 @@ public final class NcclCommunicator implements AutoCloseable {
       throw new IllegalArgumentException("rank must be 0.." + (size - 1) + " but was " + rank);
     }
     if (configuration.copyEngines()) {
-      Nccl.need("ncclAlltoAll", "2.28"); // the first version that gathers by copy engines
+      Nccl.need(Feature.NCCL_COPY_ENGINES, "ncclAlltoAll");
     }
     Nccl.version();
     var joined = CommunicatorInit.join(gpu, id, rank, size, configuration, check, timeout);
@@ -209,7 +210,7 @@ public final class NcclCommunicator implements AutoCloseable {
   ///
   /// @throws GpuError if NCCL cannot use the memory, which it reports by success without a window
   public NcclWindow register(long address, long bytes) {
-    Nccl.need("ncclCommWindowRegister", "2.27");
+    Nccl.need(Feature.NCCL_WINDOWS, "ncclCommWindowRegister");
     if (address % NCCL_WIN_REQUIRED_ALIGNMENT != 0 || bytes % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
       throw new IllegalArgumentException(
           "a window's address and size must be multiples of "

@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import braid.natives.ForeignLibrary;
 import braid.natives.cuda.GpuError;
+import braid.natives.load.Feature;
 import braid.natives.load.Libraries;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -21,9 +22,6 @@ final class CuptiCalls {
   static final int NO_MORE_RECORDS = 12;
   private static final int INSUFFICIENT_PRIVILEGES = 35;
   private static final int MULTIPLE_SUBSCRIBERS = 39;
-
-  /// First version with the record layout that `ActivityRecords` reads.
-  private static final int OLDEST_VERSION = 130_000;
 
   private static @Nullable CuptiCalls loaded;
 
@@ -95,14 +93,7 @@ final class CuptiCalls {
       calls = new CuptiCalls(ForeignLibrary.at(Libraries.require(Libraries.Library.CUPTI).path()));
       loaded = calls;
     }
-    if (calls.version < OLDEST_VERSION) {
-      throw new UnsupportedOperationException(
-          "profiles need CUPTI's version "
-              + OLDEST_VERSION
-              + " (CUDA 13.0) but "
-              + calls.version
-              + " is loaded; install the CUPTI of CUDA 13");
-    }
+    Feature.PROFILES.require(Feature.tenThousands(calls.version));
     return calls;
   }
 

@@ -49,6 +49,7 @@ class KernelCompilerTest {
     assertThat(KernelCompiler.architecture(90)).isEqualTo("sm_90a");
     assertThat(KernelCompiler.architecture(100)).isEqualTo("sm_100a");
     assertThatThrownBy(() -> KernelCompiler.architecture(75))
-        .hasMessage("kernels need a GPU of architecture 80 or later but this one is of 75");
+        .hasMessage(
+            "kernels of sums, worker copies and signals: needs compute capability 8.0, found 7.5; use a newer GPU");
   }
 }

@@ -10,8 +10,8 @@ import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
 import braid.model.MemoryKind;
 import braid.natives.cuda.VirtualMemory;
+import braid.natives.load.Feature;
 import braid.natives.load.Libraries;
-import braid.natives.nccl.Nccl;
 import braid.natives.nvshmem.Nvshmem;
 import java.util.ArrayDeque;
 import java.util.EnumMap;
@@ -21,9 +21,6 @@ import java.util.Optional;
 
 /// The kinds of symmetric memory of this rank.
 public final class CudaMemory implements AutoCloseable {
-  /// First NCCL version that gathers by copy engines.
-  private static final int WINDOWS_SINCE = 22_800;
-
   private final CudaDevice device;
   private final AutoKind auto;
   private final Map<MemoryKind, CudaMemoryKind> kinds = new EnumMap<>(MemoryKind.class);
@@ -72,11 +69,7 @@ public final class CudaMemory implements AutoCloseable {
   }
 
   private static Optional<String> oldNccl() {
-    return Nccl.version() >= WINDOWS_SINCE
-        ? Optional.empty()
-        : Optional.of(
-            "its copy engines need NCCL %d or newer but %d is loaded"
-                .formatted(WINDOWS_SINCE, Nccl.version()));
+    return Feature.NCCL_COPY_ENGINES.refusal(Libraries.require(Libraries.Library.NCCL).version());
   }
 
   private Optional<String> virtualMemory() {
