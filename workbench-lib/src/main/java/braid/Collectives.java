@@ -104,7 +104,7 @@ public final class Collectives {
         context.waits(),
         group.calls(),
         group.counting(),
-        group.symmetric(backend.resolve(context.memory())),
+        group.symmetric(context.memory(null, group.members())),
         group::rendezvous);
   }
 

@@ -265,7 +265,7 @@ public final class Pipeline implements AutoCloseable {
         own.check(problem, tuning.schedule(problem, group.size()), group);
       }
       var chosen = own.kind(kind, group);
-      var resolved = backend.resolve(chosen == null ? context.memory() : chosen);
+      var resolved = context.memory(chosen, group.members());
       var cache = group.keep(PlanCache.class, PlanCache::new);
       var key = new PlanCache.Key(problem, tuning, resolved);
       var text = "%s, %s".formatted(problem, tuning);

@@ -132,7 +132,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
     public SymmetricTensor allocate() {
       group.checkMember();
       var context = group.context();
-      var resolved = context.backend().resolve(kind == null ? context.memory() : kind);
+      var resolved = context.memory(kind, group.members());
       var label = name == null ? "tensor" : name;
       long bytes = bytes();
       var call =

@@ -1,20 +1,29 @@
 package braid;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.internal.context.RankContext;
+import braid.internal.rank.Env;
 import braid.internal.selftest.CaseContext;
 import braid.internal.selftest.MemoryCase;
+import braid.internal.store.MeetingTable;
+import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.MemoryKind;
+import braid.natives.load.Feature;
 import braid.selftest.SelfTest;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Memory in small pieces, as far as the host backend can show it (F11). On a GPU the self-test
-/// runs the same case in every kind of memory.
+/// Versions that features need (F5), hosts that memory spans (F8), and memory in small pieces, as
+/// far as the host backend can show it (F11). On a GPU the self-test runs the last case in every
+/// kind of memory.
 class SeedsFTest {
   @ParameterizedTest
   @EnumSource(DType.class)
@@ -82,5 +91,47 @@ class SeedsFTest {
           }
         });
     assertThat(finds).hasValue(2 * Capabilities.kinds().size());
+  }
+
+  @Test
+  void f5AVersionBelowTheSmallestIsRefusedWithBothVersions() {
+    for (var feature : Feature.values()) {
+      assertThat(feature.refusal("0.9")).contains("needs %s, found 0.9".formatted(feature.needs()));
+      assertThat(feature.refusal(feature.minimum())).isEmpty();
+    }
+  }
+
+  @Test
+  void f8EveryKindOfMemoryNamesItsSpan() {
+    assertThat(Capabilities.kinds()).allMatch(kind -> kind.span() == MemoryKind.Span.ONE_HOST);
+    assertThat(MemoryKind.Span.ONE_HOST.covers(1)).isTrue();
+    assertThat(MemoryKind.Span.ONE_HOST.covers(2)).isFalse();
+    assertThat(MemoryKind.Span.SEVERAL_HOSTS.covers(1)).isFalse();
+    assertThat(MemoryKind.Span.SEVERAL_HOSTS.covers(2)).isTrue();
+    assertThat(MemoryKind.Span.BOTH.covers(1)).isTrue();
+    assertThat(MemoryKind.Span.BOTH.covers(3)).isTrue();
+  }
+
+  @Test
+  void f8MemoryBeyondItsSpanIsRefused() {
+    var variables =
+        Map.of(
+            "RANK", "1",
+            "WORLD_SIZE", "6",
+            "LOCAL_RANK", "1",
+            "LOCAL_WORLD_SIZE", "2",
+            "BRAID_BACKEND", "host",
+            "MASTER_PORT", "1",
+            "BRAID_TOKEN", "t");
+    var context = RankContext.ofThread(Env.read(variables), "t", new MeetingTable());
+    try {
+      assertThat(context.memory(null, List.of(2, 3))).isEqualTo(MemoryKind.NATIVE);
+      assertThatThrownBy(() -> context.memory(MemoryKind.NATIVE, List.of(0, 1, 2, 5)))
+          .isInstanceOf(BraidException.class)
+          .hasMessage(
+              "memory kind native spans one host but ranks [0, 1, 2, 5] are on 3 hosts; make a group of the ranks of one host");
+    } finally {
+      context.close();
+    }
   }
 }

@@ -17,6 +17,39 @@ public enum MemoryKind {
   /// NVSHMEM's symmetric heap.
   NVSHMEM;
 
+  /// Hosts whose ranks can share memory.
+  public enum Span {
+    ONE_HOST("one host"),
+    SEVERAL_HOSTS("several hosts"),
+    BOTH("one host or several");
+
+    private final String words;
+
+    Span(String words) {
+      this.words = words;
+    }
+
+    /// Returns true if ranks of that number of hosts can share the memory.
+    public boolean covers(int hosts) {
+      return switch (this) {
+        case ONE_HOST -> hosts == 1;
+        case SEVERAL_HOSTS -> hosts > 1;
+        case BOTH -> true;
+      };
+    }
+
+    @Override
+    public String toString() {
+      return words;
+    }
+  }
+
+  /// Hosts whose ranks can share memory of this kind: every rank maps the others' memory, and
+  /// NVSHMEM runs without a network transport.
+  public Span span() {
+    return Span.ONE_HOST;
+  }
+
   /// Returns the kind of that name, in any case.
   public static MemoryKind parse(String name) {
     return Arrays.stream(values())

@@ -90,7 +90,9 @@ public enum Feature {
 
   /// Returns why this version is refused, `needs NCCL 2.28, found 2.21.5`; empty if it is not.
   public Optional<String> refusal(String found) {
-    return isIn(found) ? Optional.empty() : Optional.of("needs %s, found %s".formatted(needs(), found));
+    return isIn(found)
+        ? Optional.empty()
+        : Optional.of("needs %s, found %s".formatted(needs(), found));
   }
 
   /// @throws UnsupportedOperationException if this version does not have the feature

@@ -23,8 +23,7 @@ final class LibraryVersions {
   static Optional<String> version(Library which, DynamicLibrary library) {
     return switch (which) {
       case NCCL -> one(library, "ncclGetVersion").map(Feature::tenThousands);
-      case CUDA_RUNTIME ->
-          one(library, "cudaRuntimeGetVersion").map(Feature::cuda);
+      case CUDA_RUNTIME -> one(library, "cudaRuntimeGetVersion").map(Feature::cuda);
       case CUPTI -> one(library, "cuptiGetVersion").map(Feature::tenThousands);
       case NVRTC -> nvrtc(library);
       case CUBLAS_LT -> cublasLt(library);

@@ -150,4 +150,14 @@ class RulesTest {
     assertThat(rows(BF16, 8, 128).alignmentBytes(4)).isEqualTo(8);
     assertThat(columns(Lt.Type.FP32, 12, 8).alignmentBytes(0)).isEqualTo(16);
   }
+
+  @Test
+  void fp8NeedsAGpuThatHasIt() {
+    var fp8 = plain(rows(E4M3, 16, 16), columns(E4M3, 16, 16), rows(BF16, 16, 16));
+    assertThat(Rules.cannot(fp8, "8.6"))
+        .contains("cublasLt cannot: fp8 needs compute capability 8.9, found 8.6");
+    assertThat(Rules.cannot(fp8, "8.9")).isEmpty();
+    var bf16 = plain(rows(BF16, 16, 16), columns(BF16, 16, 16), rows(BF16, 16, 16));
+    assertThat(Rules.cannot(bf16, "8.0")).isEmpty();
+  }
 }

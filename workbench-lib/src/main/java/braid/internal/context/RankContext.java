@@ -133,9 +133,20 @@ public final class RankContext implements AutoCloseable {
     outbox = replacement;
   }
 
-  /// Default kind of symmetric memory.
-  public MemoryKind memory() {
-    return env.memory();
+  /// Returns the kind of symmetric memory that the ranks get for the requested one.
+  ///
+  /// @param requested null for the default kind
+  /// @throws BraidException if the kind is not available, or not between these ranks' hosts
+  public MemoryKind memory(@Nullable MemoryKind requested, List<Integer> ranks) {
+    var resolved = backend().resolve(requested == null ? env.memory() : requested);
+    int ranksPerHost = env.local().size();
+    int hosts = (int) ranks.stream().map(rank -> rank / ranksPerHost).distinct().count();
+    if (!resolved.span().covers(hosts)) {
+      throw new BraidException(
+          "memory kind %s spans %s but ranks %s are on %d hosts; make a group of the ranks of one host"
+              .formatted(resolved, resolved.span(), ranks, hosts));
+    }
+    return resolved;
   }
 
   /// Returns the backend. Opened at first use, so that a rank that computes nothing stays small.
