@@ -1,12 +1,14 @@
 package braid.launcher.machine;
 
 import braid.natives.cuda.GpuError;
+import braid.natives.load.Feature;
 import braid.natives.nvml.GpuFacts;
 import braid.natives.nvml.Nvml;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -19,6 +21,7 @@ import java.util.stream.Collectors;
 /// @param driver version of the driver and of its CUDA, for example `580.95.05, CUDA 13.0`; empty
 ///   if the driver is unavailable
 public record Gpus(List<GpuFacts> all, String missing, String driver) {
+  private static final String CUDA = ", CUDA ";
   private static final Pattern DEVICE = Pattern.compile("nvidia[0-9]+");
   private static final Pattern INDEX = Pattern.compile("[0-9]{1,4}");
 
@@ -44,7 +47,7 @@ public record Gpus(List<GpuFacts> all, String missing, String driver) {
     try (var nvml = Nvml.open()) {
       var all = nvml.inventory().gpus();
       int cuda = nvml.inventory().cudaVersion();
-      var driver = "%s, CUDA %d.%d".formatted(nvml.driverVersion(), cuda / 1000, cuda % 1000 / 10);
+      var driver = nvml.driverVersion() + CUDA + Feature.cuda(cuda);
       return new Gpus(all, all.isEmpty() ? "the driver finds none" : "", driver).visibleTo(visible);
     } catch (GpuError e) {
       return none("the driver does not answer: " + e.getMessage());
@@ -85,6 +88,19 @@ public record Gpus(List<GpuFacts> all, String missing, String driver) {
 
   public int count() {
     return all.size();
+  }
+
+  /// Returns the newest CUDA that the driver supports, for example `13.0`; empty if unknown.
+  public Optional<String> cuda() {
+    int at = driver.lastIndexOf(CUDA);
+    return at < 0 ? Optional.empty() : Optional.of(driver.substring(at + CUDA.length()));
+  }
+
+  /// Returns the lowest compute capability of the GPUs, for example `9.0`; empty without a GPU.
+  public Optional<String> capability() {
+    return all.stream()
+        .min(Comparator.comparingInt(GpuFacts::major).thenComparingInt(GpuFacts::minor))
+        .map(gpu -> gpu.major() + "." + gpu.minor());
   }
 
   /// Describes the GPUs: "2 x NVIDIA H200", or why there are none.

@@ -7,22 +7,21 @@ import java.util.Optional;
 /// Features that need a version of the driver, of a GPU or of a library. The code that refuses a
 /// feature asks here, and `doctor` prints this list.
 public enum Feature {
-  RANKS("ranks on GPUs, streams, graphs, signals", Component.DRIVER, "13.0"),
-  RUNTIME("ranks on GPUs, streams, graphs, signals", Component.of(Library.CUDA_RUNTIME)),
-  COPY_BATCHES("copies in batches, on several copy engines", Component.DRIVER, "13.0"),
-  GEMMS("GEMMs with fused epilogues", Component.of(Library.CUBLAS_LT)),
+  RANKS("ranks on GPUs, graphs", Component.DRIVER, "13.0"),
+  RUNTIME("ranks on GPUs, graphs", Component.of(Library.CUDA_RUNTIME)),
+  COPY_BATCHES("copies in batches", Component.DRIVER, "13.0"),
+  GEMMS("GEMMs, fused epilogues", Component.of(Library.CUBLAS_LT)),
   FP8("GEMMs in fp8", Component.GPU, "8.9"),
-  KERNELS("kernels of sums, worker copies and signals", Component.GPU, "8.0"),
-  COMPILED_KERNELS("kernels of sums, worker copies and signals", Component.of(Library.NVRTC)),
-  BULK_COPIES("worker copies in bulk", Component.GPU, "9.0"),
+  KERNELS("sums, worker copies, signals", Component.GPU, "8.0"),
+  COMPILED_KERNELS("sums, worker copies, signals", Component.of(Library.NVRTC)),
+  BULK_COPIES("bulk copies by workers", Component.GPU, "9.0"),
   NCCL("collectives by NCCL", Component.of(Library.NCCL)),
-  NCCL_WINDOWS("NCCL windows", Component.of(Library.NCCL), "2.27"),
+  NCCL_WINDOWS("windows of NCCL", Component.of(Library.NCCL), "2.27"),
   /// The first version that gathers by copy engines.
-  NCCL_COPY_ENGINES(
-      "memory kind nccl, and NCCL on copy engines", Component.of(Library.NCCL), "2.28"),
-  NVSHMEM("memory kind nvshmem, and NVSHMEM's puts", Component.of(Library.NVSHMEM)),
+  NCCL_COPY_ENGINES("NCCL on copy engines", Component.of(Library.NCCL), "2.28"),
+  NVSHMEM("puts by NVSHMEM", Component.of(Library.NVSHMEM)),
   /// The first version with the record layout that profiles read.
-  PROFILES("times on GPUs in profiles", Component.of(Library.CUPTI), "13.0");
+  PROFILES("GPU times in profiles", Component.of(Library.CUPTI), "13.0");
 
   /// Part of a machine that has a version.
   ///
@@ -30,11 +29,11 @@ public enum Feature {
   /// @param remedy what to do about an old one
   public record Component(String title, Optional<Library> library, String remedy) {
     /// Its version is the newest CUDA that it supports.
-    static final Component DRIVER =
+    public static final Component DRIVER =
         new Component("a driver for CUDA", Optional.empty(), "install a newer driver");
 
     /// Its version is the compute capability.
-    static final Component GPU =
+    public static final Component GPU =
         new Component("compute capability", Optional.empty(), "use a newer GPU");
 
     static Component of(Library library) {

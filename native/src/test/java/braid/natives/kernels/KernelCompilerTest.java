@@ -50,6 +50,6 @@ class KernelCompilerTest {
     assertThat(KernelCompiler.architecture(100)).isEqualTo("sm_100a");
     assertThatThrownBy(() -> KernelCompiler.architecture(75))
         .hasMessage(
-            "kernels of sums, worker copies and signals: needs compute capability 8.0, found 7.5; use a newer GPU");
+            "sums, worker copies, signals: needs compute capability 8.0, found 7.5; use a newer GPU");
   }
 }

@@ -47,7 +47,7 @@ class FeatureTest {
     assertThatThrownBy(() -> Feature.PROFILES.require(Feature.tenThousands(120_800)))
         .isInstanceOf(UnsupportedOperationException.class)
         .hasMessage(
-            "times on GPUs in profiles: needs CUPTI 13.0, found 12.8.0; install a newer CUPTI");
+            "GPU times in profiles: needs CUPTI 13.0, found 12.8.0; install a newer CUPTI");
     assertThatCode(() -> Feature.PROFILES.require("13.0.0")).doesNotThrowAnyException();
   }
 

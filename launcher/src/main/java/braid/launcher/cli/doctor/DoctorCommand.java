@@ -26,7 +26,8 @@ import picocli.CommandLine.Spec;
 /// "title", "state": "ok"|"absent"|"missing", "value", "remedy": TEXT or null}, …], "overlaps":
 /// [{"pattern", "method", "transport", "memory", "supported": BOOLEAN, "engine", "note"}, …],
 /// "collectives": [the same with "collective" for pattern and method], "backend": the backend of
-/// both lists}`. Ids and fields are stable, and new ones may be added; `doctor` is the version of
+/// both lists, "features": [{"feature", "component", "minimum", "found", "refused": both versions,
+/// "spans": hosts that a kind of memory spans; each TEXT or null}, …]}`. Ids and fields are stable, and new ones may be added; `doctor` is the version of
 /// the shape.
 @Command(
     name = "doctor",
@@ -86,17 +87,18 @@ public final class DoctorCommand implements Callable<Integer> {
     checks.add(CacheCheck.of(env.cache()));
     checks.addAll(JupyterChecks.all(env));
 
+    var features = FeatureTable.of(machine.gpus());
     boolean ok = checks.stream().noneMatch(check -> check.state() == Check.State.MISSING);
     var out = spec.commandLine().getOut();
     if (json) {
-      out.println(json(checks, ok, backend(env, machine)));
+      out.println(json(checks, ok, backend(env, machine), features));
     } else {
       // Without a GPU, one line about it is enough.
       var printed =
           machine.gpus().count() > 0
               ? checks
               : checks.stream().filter(check -> !OF_GPUS.contains(check.id())).toList();
-      report(printed, ok, backend(env, machine), out);
+      report(printed, ok, backend(env, machine), features, out);
     }
     out.flush();
     return (ok ? ExitCode.OK : ExitCode.CELL_FAILED).code();
@@ -111,7 +113,8 @@ public final class DoctorCommand implements Callable<Integer> {
     }
   }
 
-  private static void report(List<Check> checks, boolean ok, BackendKind backend, PrintWriter out) {
+  private static void report(
+      List<Check> checks, boolean ok, BackendKind backend, FeatureTable features, PrintWriter out) {
     int columns = checks.stream().mapToInt(check -> check.title().length()).max().orElse(0);
     out.println("braid " + Installation.version());
     for (var check : checks) {
@@ -126,10 +129,13 @@ public final class DoctorCommand implements Callable<Integer> {
         .lines()
         .forEach(out::println);
     out.println();
+    features.lines().forEach(out::println);
+    out.println();
     out.println(ok ? "Everything Braid needs is available." : "Something Braid needs is missing.");
   }
 
-  private static String json(List<Check> checks, boolean ok, BackendKind backend) {
+  private static String json(
+      List<Check> checks, boolean ok, BackendKind backend, FeatureTable features) {
     var list = new JsonArray();
     for (var check : checks) {
       var item = new JsonObject();
@@ -150,6 +156,7 @@ public final class DoctorCommand implements Callable<Integer> {
     report.addProperty("backend", backend.toString());
     report.add("overlaps", json(Ability.overlaps(backend), "pattern"));
     report.add("collectives", json(Ability.collectives(backend), "collective"));
+    report.add("features", features.json());
     return new GsonBuilder()
         .setPrettyPrinting()
         .serializeNulls()

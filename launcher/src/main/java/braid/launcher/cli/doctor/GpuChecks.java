@@ -1,10 +1,10 @@
 package braid.launcher.cli.doctor;
 
+import braid.internal.cuda.memory.CudaMemory;
 import braid.launcher.machine.Gpus;
 import braid.model.MemoryKind;
 import braid.natives.cuda.GpuError;
 import braid.natives.load.Libraries;
-import braid.natives.load.Libraries.Library;
 import braid.natives.nvml.GpuFacts;
 import braid.natives.nvml.Nvml;
 import braid.natives.nvml.PeerPath;
@@ -158,16 +158,20 @@ final class GpuChecks {
             "cuda: CUDA IPC handles; no contiguous view of all ranks"),
         kind(
             MemoryKind.NCCL,
-            virtual.isEmpty() ? lacks(Library.NCCL, "NCCL") : virtual,
+            virtual.isEmpty() ? lacks(MemoryKind.NCCL, gpus) : virtual,
             "cuda: native memory as NCCL windows"),
         kind(
             MemoryKind.NVSHMEM,
-            none.isEmpty() ? lacks(Library.NVSHMEM, "NVSHMEM") : none,
+            none.isEmpty() ? lacks(MemoryKind.NVSHMEM, gpus) : none,
             "cuda: NVSHMEM's symmetric heap"));
   }
 
-  private static String lacks(Library library, String name) {
-    return Libraries.find(library).isPresent() ? "" : "needs %s, see above".formatted(name);
+  /// Returns why the kind's library is missing or too old; empty if it is neither.
+  private static String lacks(MemoryKind kind, Gpus gpus) {
+    var library = CudaMemory.feature(kind).component().library().orElseThrow();
+    return Libraries.find(library).isEmpty()
+        ? "needs %s, see above".formatted(library.title())
+        : FeatureTable.of(gpus).refusal(kind).orElse("");
   }
 
   private static Check kind(MemoryKind kind, String whyNot, String description) {

@@ -144,7 +144,7 @@ final class Grid {
     return lines;
   }
 
-  private static List<String> aligned(List<List<String>> table) {
+  static List<String> aligned(List<List<String>> table) {
     var widths = new ArrayList<Integer>();
     for (int column = 0; column < table.getFirst().size(); column++) {
       int at = column;

@@ -57,9 +57,19 @@ public final class CudaMemory implements AutoCloseable {
     return switch (kind) {
       case AUTO, IPC -> Optional.empty();
       case NATIVE -> virtualMemory();
-      case NCCL -> virtualMemory().or(CudaMemory::missingNccl).or(CudaMemory::oldNccl);
+      case NCCL -> virtualMemory().or(CudaMemory::missingNccl).or(() -> refusal(kind));
       case NVSHMEM ->
-          absent(Libraries.Library.NVSHMEM, "libnvshmem_host.so.3 was not found on this machine");
+          absent(Libraries.Library.NVSHMEM, "libnvshmem_host.so.3 was not found on this machine")
+              .or(() -> refusal(kind));
+    };
+  }
+
+  /// Feature of the driver or of a library that the kind needs on GPUs.
+  public static Feature feature(MemoryKind kind) {
+    return switch (kind) {
+      case AUTO, NATIVE, IPC -> Feature.RANKS;
+      case NCCL -> Feature.NCCL_COPY_ENGINES;
+      case NVSHMEM -> Feature.NVSHMEM;
     };
   }
 
@@ -68,8 +78,14 @@ public final class CudaMemory implements AutoCloseable {
     return absent(Libraries.Library.NCCL, "libnccl.so.2 was not found on this machine");
   }
 
-  private static Optional<String> oldNccl() {
-    return Feature.NCCL_COPY_ENGINES.refusal(Libraries.require(Libraries.Library.NCCL).version());
+  /// Reason why the kind's library is too old; empty if it is not.
+  private static Optional<String> refusal(MemoryKind kind) {
+    var feature = feature(kind);
+    return feature
+        .component()
+        .library()
+        .flatMap(Libraries::find)
+        .flatMap(found -> feature.refusal(found.version()));
   }
 
   private Optional<String> virtualMemory() {
