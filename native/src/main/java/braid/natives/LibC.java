@@ -40,6 +40,12 @@ public final class LibC {
   private static final FunctionDescriptor SETENV =
       FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER, POINTER, ValueLayout.JAVA_INT);
 
+  private static final FunctionDescriptor CHDIR =
+      FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER);
+
+  private static final FunctionDescriptor EXECV =
+      FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER, POINTER);
+
   private static final FunctionDescriptor AT_EXIT =
       FunctionDescriptor.of(ValueLayout.JAVA_INT, POINTER, POINTER, POINTER);
 
@@ -68,6 +74,22 @@ public final class LibC {
                       LINKER.defaultLookup().findOrThrow(name), argument, MemorySegment.NULL);
       if (failed != 0) {
         throw new IllegalStateException("the C library takes no more exit handlers");
+      }
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  /// Replaces this process by the program, started in the directory. Process id, streams and
+  /// environment stay. Returns only if the system refuses.
+  public static void replaceProcess(String directory, String program, List<String> arguments) {
+    try (var arena = Arena.ofConfined()) {
+      var list = arena.allocate(POINTER, arguments.size() + 1L); // ends with a null pointer
+      for (int i = 0; i < arguments.size(); i++) {
+        list.setAtIndex(POINTER, i, arena.allocateFrom(arguments.get(i)));
+      }
+      if ((int) function("chdir", CHDIR).invokeExact(arena.allocateFrom(directory)) == 0) {
+        var _ = (int) function("execv", EXECV).invokeExact(arena.allocateFrom(program), list);
       }
     } catch (Throwable e) {
       throw unexpected(e);

@@ -6,14 +6,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Consumer;
 
 /// Builds a bundle: a runtime image, the jars, the script, the notebooks.
 ///
 /// @param home checkout with the script and the notebooks
 /// @param classPath class path of this process
+/// @param manual manual pages by file name
 /// @param progress receives each step, and each part that the bundle lacks
-public record Bundle(Path home, List<Path> classPath, Consumer<String> progress) {
+public record Bundle(
+    Path home, List<Path> classPath, Map<String, String> manual, Consumer<String> progress) {
   /// The file with the revision that a bundle was built from.
   public static final String REVISION = "REVISION";
 
@@ -22,6 +25,7 @@ public record Bundle(Path home, List<Path> classPath, Consumer<String> progress)
 
   public Bundle {
     classPath = List.copyOf(classPath);
+    manual = Map.copyOf(manual);
   }
 
   /// Writes the archive atomically.
@@ -63,6 +67,11 @@ public record Bundle(Path home, List<Path> classPath, Consumer<String> progress)
       Files.writeString(folder.resolve(REVISION), revision.get() + "\n");
     }
     notebooks(Files.createDirectory(folder.resolve("notebooks")));
+    // man finds pages in share/man beside a bin that is on the path.
+    var pages = Files.createDirectories(folder.resolve("share/man/man1"));
+    for (var page : manual.entrySet()) {
+      Files.writeString(pages.resolve(page.getKey()), page.getValue());
+    }
   }
 
   /// Copies the notebooks, without outputs of earlier runs.

@@ -5,8 +5,10 @@ import braid.launcher.cli.doctor.DoctorCommand;
 import braid.launcher.cli.experiment.CompareCommand;
 import braid.launcher.cli.experiment.RunsCommand;
 import braid.launcher.cli.home.Installation;
+import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.jupyter.KernelCommand;
 import braid.launcher.cli.jupyter.LabCommand;
+import java.nio.file.Path;
 import java.util.ServiceLoader;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -34,6 +36,7 @@ import picocli.CommandLine.Spec;
       DoctorCommand.class,
       BundleCommand.class,
       CompletionCommand.class,
+      ManCommand.class,
       HelpCommand.class,
     },
     mixinStandardHelpOptions = true,
@@ -79,6 +82,7 @@ public final class Braid implements Runnable {
 
   public static void main(String[] arguments) {
     var command = commandLine();
+    WorkingDirectory.ofThisProcess();
     command.setExecutionStrategy(
         parsed -> {
           if (runsCells(parsed)) {
@@ -112,6 +116,7 @@ public final class Braid implements Runnable {
     var line = new CommandLine(braid);
     ServiceLoader.load(CheckCommand.class).forEach(line::addSubcommand);
     return line.setUsageHelpAutoWidth(true)
+        .registerConverter(Path.class, WorkingDirectory::resolve)
         .setParameterExceptionHandler(Errors::misused)
         .setExecutionExceptionHandler(
             (e, command, parsed) -> Errors.failed(e, command, braid.verbose));

@@ -60,6 +60,7 @@ final class BundleCommand implements Callable<Integer> {
         new Bundle(
             home,
             classPath(),
+            ManCommand.pages(),
             line -> {
               err.println("braid bundle: " + line);
               err.flush();

@@ -2,6 +2,7 @@ package braid.launcher.cli;
 
 import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.ReportFacts;
 import braid.launcher.cli.run.ReportOptions;
@@ -18,6 +19,7 @@ import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
 import braid.model.BackendKind;
 import braid.model.BraidException;
+import braid.model.MemoryKind;
 import com.google.gson.JsonObject;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -38,7 +40,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "rerun",
     description =
-        "Repeats a run: the same notebook, parameters, ranks, backend, link and limits."
+        "Repeats a run: the same notebook, parameters, ranks, backend, link, memory and limits."
             + " Prints first what has changed.",
     mixinStandardHelpOptions = true,
     sortOptions = false,
@@ -74,11 +76,13 @@ final class RerunCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
-    var home = Path.of("").toAbsolutePath();
+    var home = WorkingDirectory.called();
     var env = Env.here();
     var runs = home.resolve("runs");
     var found = new Experiments(runs).find(name);
     var before = found.manifest();
+    var cwd = before.text("workingDirectory").map(Path::of);
+    cwd.ifPresent(WorkingDirectory::enter);
     var kept = found.directory().resolve(Experiment.NOTEBOOK);
     if (!Files.isRegularFile(kept)) {
       throw new BraidException(
@@ -99,6 +103,7 @@ final class RerunCommand implements Callable<Integer> {
     var err = spec.commandLine().getErr();
     var facts =
         new RunFacts(RunCommand.arguments(spec), home)
+            .workingDirectory(cwd.orElse(null))
             .repeating(Optional.of(before.id()))
             .notebook(notebook, original, inputs.all().getFirst().output())
             .limits(timeout, cellTimeout)
@@ -106,7 +111,13 @@ final class RerunCommand implements Callable<Integer> {
     print(before, facts, original, err);
     var queue =
         new NotebookQueue(
-            inputs.all(), options, limits, false, _ -> new Experiment(runs, () -> facts), err);
+            inputs.all(),
+            options,
+            limits,
+            false,
+            false,
+            _ -> new Experiment(runs, () -> facts),
+            err);
     var reportFacts = ReportFacts.of(RunCommand.arguments(spec), options, env.machine());
     return queue.run(reports.ending(reportFacts, spec.commandLine().getOut(), err));
   }
@@ -126,7 +137,8 @@ final class RerunCommand implements Callable<Integer> {
         BackendChoice.of(backend, from, ranks, machine.gpus()),
         before.text("session.link"),
         home,
-        before.text("session.outputLimit").map(OutputLimit::parse).orElse(OutputLimit.DEFAULT));
+        before.text("session.outputLimit").map(OutputLimit::parse).orElse(OutputLimit.DEFAULT),
+        before.text("session.memory").map(MemoryKind::parse));
   }
 
   private static void print(Manifest before, JsonObject facts, Path original, PrintWriter err) {

@@ -4,6 +4,7 @@ import braid.launcher.ExitCode;
 import braid.launcher.cli.experiment.RunFacts;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.RankOptions;
+import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.cli.run.NotebookQueue;
 import braid.launcher.cli.run.ParameterList;
 import braid.launcher.cli.run.ReportFacts;
@@ -11,14 +12,19 @@ import braid.launcher.cli.run.ReportOptions;
 import braid.launcher.cli.run.RunInput;
 import braid.launcher.cli.run.RunInputs;
 import braid.launcher.experiment.Experiment;
+import braid.launcher.machine.RankCount;
+import braid.launcher.notebook.EarlierRun;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.parameters.Parameters;
 import braid.launcher.notebook.run.TimeLimits;
 import braid.launcher.session.SessionOptions;
 import braid.model.BraidException;
+import braid.model.MemoryKind;
 import com.google.gson.JsonObject;
 import java.io.IOException;
+import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -59,6 +65,7 @@ import picocli.CommandLine.Spec;
       "  braid run notebooks/02_tune_split_count.ipynb",
       "  braid run tune.ipynb -n 8 -p m=8192 -p splits=1,2,4 -o tuned.ipynb",
       "  braid run tune.ipynb -f sizes.yaml --cell-timeout 60 --junit tune.xml",
+      "  braid run tune.ipynb tuned.ipynb -p m=8192 --log-output",
       "  braid run notebooks/*.ipynb -n 4 -o results --report results/report.html",
       "  braid run recorded.ipynb --check",
     })
@@ -66,7 +73,9 @@ final class RunCommand implements Callable<Integer> {
   @picocli.CommandLine.Parameters(
       paramLabel = "NOTEBOOK",
       arity = "1..*",
-      description = "The notebooks, run in order on fresh ranks; they are not changed.")
+      description =
+          "The notebooks, run in order on fresh ranks; they are not changed. Of two, the second is"
+              + " the output file if it does not exist, or is the output of the first.")
   private List<Path> notebooks = new ArrayList<>();
 
   @Mixin private RankOptions ranks = new RankOptions();
@@ -110,6 +119,25 @@ final class RunCommand implements Callable<Integer> {
   private @Nullable Path output;
 
   @Option(
+      names = "--cwd",
+      paramLabel = "DIR",
+      description =
+          "Working directory of all cells. Paths of other options are relative to the current"
+              + " directory, which also keeps runs/.")
+  private @Nullable Path cwd;
+
+  @Option(
+      names = "--memory",
+      paramLabel = "KIND",
+      description =
+          "Kind of symmetric memory of tensors and pipelines that name none: auto, native, ipc, nccl"
+              + " or nvshmem. Default: BRAID_SYMMETRIC_MEMORY, else auto.")
+  private @Nullable String memory;
+
+  @Option(names = "--log-output", description = "Prints the output of the cells to stderr too.")
+  private boolean logOutput;
+
+  @Option(
       names = "--timeout",
       paramLabel = "SECONDS",
       description = "Ends the run, of all notebooks together, after this time.")
@@ -144,19 +172,25 @@ final class RunCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
+    if (cwd != null) {
+      WorkingDirectory.enter(cwd);
+    }
+    var err = spec.commandLine().getErr();
+    if (isOutputLast()) {
+      takeOutput(err);
+    }
     if (helpNotebook) {
       return listParameters();
     }
     var limits =
         new TimeLimits(seconds("--cell-timeout", cellTimeout), seconds("--timeout", timeout));
     var inputs = RunInputs.of(notebooks, output, parameters(), check);
-    var home = Path.of("").toAbsolutePath();
+    var home = WorkingDirectory.called();
     var env = Env.here();
     var machine = env.machine();
-    var options = ranks.session(env, machine, home);
+    var options = session(env, machine, home);
     var reports = written.of(inputs);
 
-    var err = spec.commandLine().getErr();
     inputs.notes().forEach(note -> err.println("braid: note: " + note));
     var queue =
         new NotebookQueue(
@@ -164,14 +198,45 @@ final class RunCommand implements Callable<Integer> {
             options,
             limits,
             failFast,
+            logOutput,
             input -> new Experiment(home.resolve("runs"), () -> facts(input, options, env)),
             err);
     var facts = ReportFacts.of(arguments(spec), options, machine);
     return queue.run(reports.ending(facts, spec.commandLine().getOut(), err));
   }
 
+  private SessionOptions session(Env env, RankCount machine, Path home) {
+    var options = ranks.session(env, machine, home);
+    return memory == null ? options : options.withMemory("--memory", MemoryKind.parse(memory));
+  }
+
+  /// Returns true for papermill's form: a notebook and its output.
+  private boolean isOutputLast() {
+    if (notebooks.size() != 2) {
+      return false;
+    }
+    var last = notebooks.getLast();
+    return Files.notExists(last)
+        || !check && EarlierRun.isOutputOf(Notebook.read(last), notebooks.getFirst());
+  }
+
+  private void takeOutput(PrintWriter err) {
+    var last = notebooks.getLast();
+    var why =
+        Files.exists(last) ? "is an earlier output of" : "does not exist and so is the output of";
+    if (output != null) {
+      throw new BraidException(
+          "the output must be named once but %s %s %s, and -o is %s; leave out one of them"
+              .formatted(last, why, notebooks.getFirst(), output));
+    }
+    err.println("braid: note: %s %s %s".formatted(last, why, notebooks.getFirst()));
+    output = last;
+    notebooks = List.of(notebooks.getFirst());
+  }
+
   private JsonObject facts(RunInput input, SessionOptions options, Env env) {
     return new RunFacts(arguments(spec), options.home())
+        .workingDirectory(cwd)
         .notebook(input.notebook(), input.file(), input.output())
         .limits(Optional.ofNullable(timeout), Optional.ofNullable(cellTimeout))
         .of(options, env);

@@ -1,5 +1,6 @@
 package braid.launcher.kernel;
 
+import braid.launcher.JavaLanguage;
 import braid.launcher.kernel.channels.Message;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
@@ -12,20 +13,11 @@ final class KernelInfo {
   /// @param backend backend of the ranks and the reason for it; empty if they cannot be started
   static JsonObject content(String version, String backend) {
     var java = System.getProperty("java.version", "");
-    var language = new JsonObject();
-    language.addProperty("name", "java");
-    language.addProperty("version", java);
-    language.addProperty("mimetype", "text/x-java-source");
-    language.addProperty("file_extension", ".java");
-    language.addProperty("pygments_lexer", "java");
-    language.addProperty("codemirror_mode", "text/x-java");
-    language.addProperty("nbconvert_exporter", "script");
-
     var content = new JsonObject();
     content.addProperty("protocol_version", Message.PROTOCOL_VERSION);
     content.addProperty("implementation", "braid");
     content.addProperty("implementation_version", version);
-    content.add("language_info", language);
+    content.add("language_info", JavaLanguage.json());
     content.addProperty(
         "banner",
         "Braid "

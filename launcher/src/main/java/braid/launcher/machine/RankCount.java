@@ -1,5 +1,6 @@
 package braid.launcher.machine;
 
+import braid.launcher.Counted;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import java.io.IOException;
@@ -64,13 +65,13 @@ public record RankCount(int cores, long availableMiB, Gpus gpus) {
     }
     if (count < 1 || count > most()) {
       throw new BraidException(
-          ("%s must be 1..%d (at most %d ranks per core of %d cores, and %d MiB per rank of %d MiB available)"
+          ("%s must be 1..%d (at most %d ranks per core of %s, and %d MiB per rank of %d MiB available)"
                   + " but was %d; try %d")
               .formatted(
                   source,
                   most(),
                   MAX_PER_CORE,
-                  cores,
+                  Counted.of(cores, "core"),
                   MIB_PER_RANK,
                   availableMiB,
                   count,

@@ -3,6 +3,7 @@ package braid.launcher.notebook;
 import braid.model.BraidException;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonPrimitive;
+import java.nio.file.Path;
 import java.util.Optional;
 
 /// Metadata of the run that saved a notebook.
@@ -36,6 +37,18 @@ public final class EarlierRun {
                 unfinished.map(cell -> " at \"" + cell.firstLine() + "\"").orElse(""),
                 original,
                 parameters(record)));
+  }
+
+  /// Returns true if a run of this notebook saved the output.
+  public static boolean isOutputOf(Notebook output, Path notebook) {
+    return output.metadata().get(NotebookCell.PAPERMILL) instanceof JsonObject record
+        && text(record, "input_path")
+            .map(input -> absolute(Path.of(input)).equals(absolute(notebook)))
+            .orElse(false);
+  }
+
+  private static Path absolute(Path file) {
+    return file.toAbsolutePath().normalize();
   }
 
   private static String status(NotebookCell cell) {

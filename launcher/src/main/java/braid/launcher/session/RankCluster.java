@@ -149,6 +149,7 @@ final class RankCluster implements AutoCloseable {
       environment.putAll(WITHOUT_MULTICAST);
     }
     options.link().ifPresent(link -> environment.put("BRAID_LINK", link));
+    options.memory().ifPresent(kind -> environment.put("BRAID_SYMMETRIC_MEMORY", kind.toString()));
     return environment;
   }
 

@@ -3,14 +3,27 @@ package braid.launcher.session;
 import braid.launcher.machine.BackendChoice;
 import braid.launcher.output.OutputLimit;
 import braid.model.BackendKind;
+import braid.model.BraidException;
+import braid.model.MemoryKind;
 import java.nio.file.Path;
 import java.util.Optional;
 
 /// Options of a session. `link` is the host backend's simulated link as the user wrote it, for
 /// example `2GB/s,20us`; `home` is the directory of `runs/`; `outputLimit` is the limit of a cell's
-/// output.
+/// output; `memory` is the default kind of symmetric memory, if it is not the environment's.
 public record SessionOptions(
-    int ranks, BackendChoice backend, Optional<String> link, Path home, OutputLimit outputLimit) {
+    int ranks,
+    BackendChoice backend,
+    Optional<String> link,
+    Path home,
+    OutputLimit outputLimit,
+    Optional<MemoryKind> memory) {
+  /// Uses the environment's kind of memory.
+  public SessionOptions(
+      int ranks, BackendChoice backend, Optional<String> link, Path home, OutputLimit outputLimit) {
+    this(ranks, backend, link, home, outputLimit, Optional.empty());
+  }
+
   /// Uses the default output limit.
   public SessionOptions(int ranks, BackendChoice backend, Optional<String> link, Path home) {
     this(ranks, backend, link, home, OutputLimit.DEFAULT);
@@ -19,5 +32,16 @@ public record SessionOptions(
   /// Uses the backend `host` or `cuda`, set in code.
   public SessionOptions(int ranks, BackendKind backend, Optional<String> link, Path home) {
     this(ranks, new BackendChoice(backend, "set in code"), link, home);
+  }
+
+  /// @param from option with the kind, for messages
+  /// @throws BraidException if the backend does not have the kind
+  public SessionOptions withMemory(String from, MemoryKind kind) {
+    if (!backend.isCuda() && kind != MemoryKind.AUTO && kind != MemoryKind.NATIVE) {
+      throw new BraidException(
+          "%s %s needs CUDA but the backend is %s; choose native or auto"
+              .formatted(from, kind, backend));
+    }
+    return new SessionOptions(ranks, backend, link, home, outputLimit, Optional.of(kind));
   }
 }

@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
@@ -36,7 +37,9 @@ class BundleTest {
     var steps = new ArrayList<String>();
     var archive = directory.resolve("b.tar.xz");
     var home = Installation.home().orElseThrow();
-    var summary = new Bundle(home, classPath(), steps::add).pack(archive, FAST);
+    var summary =
+        new Bundle(home, classPath(), Map.of("braid.1", ".TH BRAID 1\n"), steps::add)
+            .pack(archive, FAST);
     assertThat(summary).startsWith(archive + ", ").contains("tar xf b.tar.xz");
     assertThat(steps).contains("linking a Java runtime", "copying the jars");
     assertThat(run("tar", "xf", archive.toString())).isEmpty();
@@ -47,6 +50,7 @@ class BundleTest {
             directory.resolve("elsewhere"), Path.of("braid-bundle", "bin", "braid"));
 
     assertThat(run(braid.toString(), "--version")).startsWith("braid ").contains("Java 25");
+    assertThat(bundle.resolve("share/man/man1/braid.1")).hasContent(".TH BRAID 1");
     assertThat(run(braid.toString(), "doctor"))
         .contains(bundle.resolve("jre") + "\n")
         .containsPattern("OpenBLAS +ok ")

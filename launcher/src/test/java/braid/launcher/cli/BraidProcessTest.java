@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -53,6 +54,47 @@ class BraidProcessTest {
     assertThat(ran.out()).contains("saved   " + directory.resolve("n.out.ipynb"));
     assertThat(status(0)).isEqualTo("completed");
     assertThat(ran.err()).contains("on 2 ranks");
+  }
+
+  /// The front's cells run there too: the whole process does.
+  @Test
+  void cellsRunInTheDirectoryOfCwdAndFilesStayInTheCurrentOne() throws Exception {
+    var data = Files.createDirectory(directory.resolve("data"));
+    Files.writeString(data.resolve("x.txt"), "of the ranks");
+    notebook(
+        new Code("System.out.println(Files.readString(Path.of(\"x.txt\")));"),
+        new Code("%%front\nnew java.io.File(\"x.txt\").exists() ? \"in front\" : \"nowhere\""),
+        new Code("SymmetricTensor.on(world).shape(1).allocate().kind()"));
+    var options = List.of("-n", "2", "--cwd", "data", "--memory", "native", "--log-output");
+    var first = new ArrayList<>(List.of("run", "n.ipynb", "o.ipynb"));
+    first.addAll(options);
+    var ran =
+        Ran.apart(
+            directory,
+            Map.of("BRAID_SYMMETRIC_MEMORY", "ipc"),
+            BraidProcessTest::onlyRead,
+            first.toArray(String[]::new));
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.err())
+        .contains("o.ipynb does not exist and so is the output of ")
+        .containsSubsequence("\nof the ranks\ncell 1 of 3: done", "\nin front\n", "\nnative\n");
+    assertThat(ran.out()).contains("saved   " + directory.resolve("o.ipynb") + "\n");
+    assertThat(data)
+        .isDirectoryNotContaining("glob:**.ipynb")
+        .isDirectoryNotContaining("glob:**runs");
+    var saved = Notebook.read(directory.resolve("o.ipynb"));
+    assertThat(saved.cells().getFirst().outputs().toString()).contains("of the ranks");
+
+    // again: the output of the first run is the output of this one, not a second notebook
+    ran = braid("run", "n.ipynb", "o.ipynb", "-n", "1", "--cwd", data.toString());
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.err())
+        .contains("o.ipynb is an earlier output of ")
+        .doesNotContain("of the ranks");
+
+    ran = braid("rerun", "latest");
+    assertThat(ran.exitCode()).as(ran.err()).isZero();
+    assertThat(ran.out()).contains("saved   " + directory.resolve("n.out.ipynb") + "\n");
   }
 
   /// Not even root can create a home in /proc. A folder that another user created first in the

@@ -1,6 +1,7 @@
 package braid.launcher.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import braid.Capabilities;
 import braid.launcher.notebook.Notebook;
@@ -110,8 +111,15 @@ class BraidTest {
             + " that does not exist; try mkdir -p",
         "--repot r|braid: --repot is not an option of braid run; did you mean --report?",
         "-o x|braid: option '--output' (OUT.ipynb) should be specified only once",
-        "second.ipynb|braid: notebook must be a file but second.ipynb does not exist; check the"
-            + " path",
+        "second.ipynb third.ipynb|braid: notebook must be a file but second.ipynb does not exist;"
+            + " check the path",
+        "second.ipynb|braid: the output must be named once but second.ipynb does not exist and so is"
+            + " the output of ",
+        "--memory rdma|braid: a memory kind must be one of auto, native, ipc, nccl, nvshmem but was"
+            + " rdma",
+        "--backend host --memory nccl|braid: --memory nccl needs CUDA but the backend is host (set by"
+            + " --backend); choose native or auto",
+        "--cwd none|braid: --cwd must be a directory but none does not exist; check the path",
         "--report none/r.html|braid: --report must be a file to write but none/r.html is in a"
             + " directory that does not exist; try mkdir -p",
         "--check|braid: --check compares with the outputs stored in the notebook but ",
@@ -197,6 +205,7 @@ class BraidTest {
         "runs prune",
         "bundle",
         "completion",
+        "man",
         "kernel install",
         "kernel list",
         "kernel remove"
@@ -215,7 +224,14 @@ class BraidTest {
 
   /// Bash itself completes a command and an option by the script.
   @ParameterizedTest
-  @CsvSource({"sel,selftest", "run --cell,--cell-timeout"})
+  @CsvSource({
+    "sel,selftest",
+    "run --cell,--cell-timeout",
+    "run --cw,--cwd",
+    "run --mem,--memory",
+    "run --log,--log-output",
+    "ma,man"
+  })
   void bashCompletesByTheScript(String typed, String completed) throws Exception {
     var script = directory.resolve("completion.bash");
     Files.writeString(script, Ran.here("completion", "bash").out());
@@ -239,6 +255,38 @@ class BraidTest {
     assertThat(Ran.here("completion", "fish").err())
         .isEqualTo(
             "braid: the shell must be bash or zsh but was fish; try braid completion bash\n");
+  }
+
+  /// groff reports unknown macros and escapes.
+  @Test
+  void printsManualPages() throws Exception {
+    var pages = ManCommand.pages();
+    assertThat(pages).containsKeys("braid.1", "braid-run.1", "braid-kernel-install.1");
+    assertThat(pages).doesNotContainKeys("braid-help.1", "braid-kernel-start.1");
+    assertThat(Ran.here("man", "run").out()).isEqualTo(pages.get("braid-run.1"));
+    assertThat(Ran.here("man").out()).isEqualTo(pages.get("braid.1"));
+    assertThat(Ran.here("man", "nosuch").err())
+        .startsWith(
+            "braid: man needs a command of braid but there is no braid-nosuch; its pages are ")
+        .hasLineCount(1);
+    assertThat(pages.get("braid-run.1"))
+        .contains(".SH EXIT STATUS\n", "\\fB\\-n, \\-\\-ranks RANKS\\fR\n", ".SH EXAMPLES\n.nf\n");
+    var options =
+        Braid.commandLine().getSubcommands().get("run").getCommandSpec().optionsMap().keySet();
+    for (var option : options) {
+      assertThat(pages.get("braid-run.1")).contains(option.replace("-", "\\-"));
+    }
+    assumeTrue(Files.isExecutable(Path.of("/usr/bin/groff")), "groff is not installed");
+    for (var page : pages.entrySet()) {
+      var file = Files.writeString(directory.resolve(page.getKey()), page.getValue());
+      var groff =
+          new ProcessBuilder("groff", "-man", "-ww", "-Tascii", "-P-cbou", file.toString())
+              .redirectErrorStream(true)
+              .start();
+      var text = new String(groff.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      assertThat(text).as(page.getKey()).contains("SYNOPSIS").doesNotContain("warning", "error:");
+      assertThat(groff.waitFor()).isZero();
+    }
   }
 
   @Test

@@ -46,8 +46,7 @@ class FeatureTest {
         .contains("needs NCCL 2.28, found 2.21.5");
     assertThatThrownBy(() -> Feature.PROFILES.require(Feature.tenThousands(120_800)))
         .isInstanceOf(UnsupportedOperationException.class)
-        .hasMessage(
-            "GPU times in profiles: needs CUPTI 13.0, found 12.8.0; install a newer CUPTI");
+        .hasMessage("GPU times in profiles: needs CUPTI 13.0, found 12.8.0; install a newer CUPTI");
     assertThatCode(() -> Feature.PROFILES.require("13.0.0")).doesNotThrowAnyException();
   }
 

@@ -27,8 +27,8 @@ import picocli.CommandLine.Spec;
 /// [{"pattern", "method", "transport", "memory", "supported": BOOLEAN, "engine", "note"}, …],
 /// "collectives": [the same with "collective" for pattern and method], "backend": the backend of
 /// both lists, "features": [{"feature", "component", "minimum", "found", "refused": both versions,
-/// "spans": hosts that a kind of memory spans; each TEXT or null}, …]}`. Ids and fields are stable, and new ones may be added; `doctor` is the version of
-/// the shape.
+/// "spans": hosts that a kind of memory spans; each TEXT or null}, …]}`. Ids and fields are stable,
+/// and new ones may be added; `doctor` is the version of the shape.
 @Command(
     name = "doctor",
     description =

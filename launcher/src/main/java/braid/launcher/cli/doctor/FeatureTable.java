@@ -57,8 +57,7 @@ record FeatureTable(Function<Component, Optional<String>> found) {
       rows.add(new Row(feature.title(), Optional.of(feature), Optional.empty()));
     }
     rows.add(
-        new Row(
-            "memory native, host", Optional.empty(), Optional.of(MemoryKind.NATIVE.span())));
+        new Row("memory native, host", Optional.empty(), Optional.of(MemoryKind.NATIVE.span())));
     for (var kind : Capabilities.kinds()) {
       rows.add(
           new Row(
@@ -99,8 +98,7 @@ record FeatureTable(Function<Component, Optional<String>> found) {
       json.addProperty("feature", row.title);
       json.addProperty("component", row.feature.map(each -> each.component().title()).orElse(null));
       json.addProperty("minimum", row.feature.map(Feature::minimum).orElse(null));
-      json.addProperty(
-          "found", row.feature.map(Feature::component).flatMap(found).orElse(null));
+      json.addProperty("found", row.feature.map(Feature::component).flatMap(found).orElse(null));
       json.addProperty("refused", row.feature.flatMap(this::refusal).orElse(null));
       json.addProperty("spans", row.span.map(MemoryKind.Span::toString).orElse(null));
       all.add(json);

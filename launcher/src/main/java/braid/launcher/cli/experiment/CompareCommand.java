@@ -3,6 +3,7 @@ package braid.launcher.cli.experiment;
 import braid.evidence.Comparison;
 import braid.evidence.Comparison.Verdict;
 import braid.evidence.Study;
+import braid.launcher.Counted;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
 import braid.launcher.experiment.Differences;
@@ -218,7 +219,9 @@ public final class CompareCommand implements Callable<Integer> {
     }
     int unpaired = a.studies().size() + b.studies().size() - 2 * comparisons.size();
     if (unpaired > 0) {
-      out.println("not compared: %d studies that only one of the runs has".formatted(unpaired));
+      out.println(
+          "not compared: %s in only one of the runs"
+              .formatted(Counted.of(unpaired, "study", "studies")));
     }
   }
 }

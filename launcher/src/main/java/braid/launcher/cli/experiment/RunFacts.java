@@ -10,6 +10,7 @@ import braid.launcher.notebook.parameters.ParameterValues;
 import braid.launcher.output.OutputLimit;
 import braid.launcher.session.SessionOptions;
 import braid.model.Link;
+import braid.model.MemoryKind;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import java.nio.charset.StandardCharsets;
@@ -20,6 +21,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /// First fields of a manifest: command, notebook, parameters, limits, and the surroundings.
 public final class RunFacts {
@@ -33,6 +35,14 @@ public final class RunFacts {
     command.forEach(words::add);
     json.add("command", words);
     json.addProperty("directory", directory.toString());
+  }
+
+  /// @param directory of the cells; null if it is that of the command
+  public RunFacts workingDirectory(@Nullable Path directory) {
+    if (directory != null) {
+      json.addProperty("workingDirectory", directory.toAbsolutePath().normalize().toString());
+    }
+    return this;
   }
 
   public RunFacts repeating(Optional<String> id) {
@@ -73,7 +83,12 @@ public final class RunFacts {
     if (!options.outputLimit().equals(OutputLimit.DEFAULT)) {
       session.addProperty("outputLimit", options.outputLimit().toString());
     }
-    session.addProperty("memory", environment.getOrDefault(MEMORY, "auto"));
+    session.addProperty(
+        "memory",
+        options
+            .memory()
+            .map(MemoryKind::toString)
+            .orElse(environment.getOrDefault(MEMORY, MemoryKind.AUTO.toString())));
     json.add("session", session);
     return this;
   }

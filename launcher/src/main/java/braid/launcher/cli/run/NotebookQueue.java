@@ -33,6 +33,7 @@ public final class NotebookQueue {
   private final SessionOptions options;
   private final TimeLimits limits;
   private final boolean failFast;
+  private final boolean logOutput;
   private final Function<RunInput, Experiment> experiment;
   private final PrintWriter err;
   private final List<Experiment> kept = new ArrayList<>();
@@ -45,12 +46,14 @@ public final class NotebookQueue {
       SessionOptions options,
       TimeLimits limits,
       boolean failFast,
+      boolean logOutput,
       Function<RunInput, Experiment> experiment,
       PrintWriter err) {
     this.inputs = List.copyOf(inputs);
     this.options = options;
     this.limits = limits;
     this.failFast = failFast;
+    this.logOutput = logOutput;
     this.experiment = experiment;
     this.err = err;
   }
@@ -139,9 +142,11 @@ public final class NotebookQueue {
   }
 
   private RunProgress progress() {
-    return Terminal.isStandardError()
-        ? new TerminalProgress(err, Terminal.columns(Env.here()))
-        : new PlainProgress(err);
+    return logOutput
+        ? new LoggedOutput(err)
+        : Terminal.isStandardError()
+            ? new TerminalProgress(err, Terminal.columns(Env.here()))
+            : new PlainProgress(err);
   }
 
   private synchronized void begin(RecordedRun recorded) {

@@ -8,10 +8,10 @@ import java.util.function.LongSupplier;
 
 /// Progress for a log: one line when a cell starts, one when it ends, and one every five seconds
 /// during long work.
-final class PlainProgress implements RunProgress {
+class PlainProgress implements RunProgress {
   private static final long PAUSE_NANOS = TimeUnit.SECONDS.toNanos(5);
 
-  private final PrintWriter log;
+  final PrintWriter log;
   private final LongSupplier nanoClock;
   private int cells;
   private String running = "";
@@ -65,7 +65,7 @@ final class PlainProgress implements RunProgress {
     }
   }
 
-  private void say(String line) {
+  void say(String line) {
     log.println(line);
     log.flush();
   }

@@ -1,5 +1,6 @@
 package braid.launcher.cli.run;
 
+import braid.launcher.Counted;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.machine.RankCount;
 import braid.launcher.notebook.report.Facts;
@@ -30,12 +31,19 @@ public final class ReportFacts {
     if (!machine.gpus().driver().isEmpty()) {
       facts.put("GPU driver", machine.gpus().driver());
     }
-    facts.put("Braid", Installation.version());
+    facts.put(
+        "Braid",
+        Installation.version()
+            + Installation.revision().map(revision -> ", revision " + revision).orElse(""));
     facts.put("Java", Runtime.version() + ", " + System.getProperty("java.vendor", ""));
     facts.put(
         "machine",
-        "%s, %s, %d cores, %.1f GiB available"
-            .formatted(host(), system(), machine.cores(), machine.availableMiB() / 1024.0));
+        "%s, %s, %s, %.1f GiB available"
+            .formatted(
+                host(),
+                system(),
+                Counted.of(machine.cores(), "core"),
+                machine.availableMiB() / 1024.0));
     facts.put("directory", options.home().toString());
     return new Facts(Instant.now(), command(arguments), facts);
   }

@@ -1,6 +1,7 @@
 package braid.launcher.cli.run;
 
 import braid.launcher.OutputFile;
+import braid.launcher.cli.home.WorkingDirectory;
 import braid.launcher.notebook.EarlierRun;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.ParameterCell;
@@ -65,7 +66,7 @@ public record RunInputs(List<RunInput> all, List<String> notes) {
   }
 
   private static List<Path> outputs(List<Path> files, @Nullable Path output) {
-    var here = Path.of("").toAbsolutePath();
+    var here = WorkingDirectory.called();
     var outputs =
         files.size() == 1
             ? List.of(

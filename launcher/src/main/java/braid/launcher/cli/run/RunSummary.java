@@ -1,5 +1,6 @@
 package braid.launcher.cli.run;
 
+import braid.launcher.Counted;
 import braid.launcher.ExitCode;
 import braid.launcher.experiment.Experiment;
 import braid.launcher.experiment.Manifest.Measured;
@@ -40,7 +41,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     studies.forEach(study -> out.println("found   " + study.answer()));
     var held = new ArrayList<String>();
     if (!studies.isEmpty()) {
-      held.add(counted(studies.size(), "study", "studies"));
+      held.add(Counted.of(studies.size(), "study", "studies"));
     }
     if (measured.size() > studies.size()) {
       held.add(counted(measured.size() - studies.size(), "profile"));
@@ -127,11 +128,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
   }
 
   public static String counted(long count, String noun) {
-    return counted(count, noun, noun + "s");
-  }
-
-  private static String counted(long count, String one, String several) {
-    return count + " " + (count == 1 ? one : several);
+    return Counted.of(count, noun);
   }
 
   /// Returns, for example, "41.2 s" or "2:05 min".

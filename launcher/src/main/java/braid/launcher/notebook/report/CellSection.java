@@ -1,5 +1,6 @@
 package braid.launcher.notebook.report;
 
+import braid.launcher.cell.CellFailure;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.run.CellResult;
@@ -74,7 +75,8 @@ record CellSection(String id, NotebookRun run, NotebookCell cell, CellResult res
           .failure()
           .ifPresent(
               failure ->
-                  why.append("<p class=\"reason\"><b>")
+                  why.append(place(failure))
+                      .append("<p class=\"reason\"><b>")
                       .append(Escape.html(simple(failure.name())))
                       .append("</b>: ")
                       .append(Escape.html(failure.message()))
@@ -89,6 +91,17 @@ record CellSection(String id, NotebookRun run, NotebookCell cell, CellResult res
             Escape.html(result.firstLine()),
             why,
             differences());
+  }
+
+  /// Returns the first line of the failure's text, which has the rank and the line of the cell;
+  /// empty if it only repeats the message.
+  private static String place(CellFailure failure) {
+    return failure.traceback().stream()
+        .findFirst()
+        .map(String::strip)
+        .filter(line -> !line.isEmpty() && !failure.message().contains(line))
+        .map(line -> "<p class=\"place\">%s</p>".formatted(Escape.html(line)))
+        .orElse("");
   }
 
   private static String simple(String className) {

@@ -1,6 +1,8 @@
 package braid.launcher.notebook.report;
 
+import braid.launcher.Counted;
 import braid.launcher.ExitCode;
+import braid.launcher.experiment.Manifest;
 import braid.launcher.notebook.check.NotebookRun;
 import braid.natives.WholeFile;
 import java.io.IOException;
@@ -13,6 +15,7 @@ import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 
 /// A run as one HTML page without network access, scripts or other files. Failures come first.
 public final class HtmlReport {
@@ -54,6 +57,7 @@ public final class HtmlReport {
     page.append("<style>\n").append(style()).append("</style>\n</head>\n<body>\n");
     head(page);
     failures(page);
+    findings(page);
     page.append("<nav>\n<h2>Contents</h2>\n");
     sections.forEach(section -> page.append(section.contents(runs.size() == 1)));
     page.append("</nav>\n");
@@ -85,7 +89,9 @@ public final class HtmlReport {
   }
 
   private String title() {
-    return runs.size() == 1 ? runs.getFirst().result().notebook() : runs.size() + " notebooks";
+    return runs.size() == 1
+        ? sections.getFirst().title().orElse(runs.getFirst().result().notebook())
+        : Counted.of(runs.size(), "notebook");
   }
 
   private String counts() {
@@ -93,12 +99,17 @@ public final class HtmlReport {
     long failed = count(CellSection.Mark.FAILED);
     long different = count(CellSection.Mark.DIFFERENT);
     var found = new ArrayList<String>();
-    if (runs.size() > 1) {
+    if (runs.size() == 1) {
+      found.add(runs.getFirst().result().notebook());
+    } else {
       long passed =
           runs.stream().filter(run -> run.wasRun() && run.exitCode() == ExitCode.OK).count();
       found.add("%d of %d notebooks passed".formatted(passed, runs.size()));
     }
-    found.add("%d cells, %s".formatted(cells, failed == 0 ? "none failed" : failed + " failed"));
+    found.add(
+        "%s, %s"
+            .formatted(
+                Counted.of(cells, "cell"), failed == 0 ? "none failed" : failed + " failed"));
     if (different > 0) {
       found.add(different + " different from the recording");
     }
@@ -125,19 +136,48 @@ public final class HtmlReport {
     }
   }
 
+  private void findings(StringBuilder page) {
+    var list = sections.stream().map(NotebookSection::findings).collect(Collectors.joining());
+    if (!list.isEmpty()) {
+      page.append("<section class=\"findings\">\n<h2>Findings</h2>\n<ul>\n")
+          .append(list)
+          .append("</ul>\n</section>\n");
+    }
+  }
+
   private void environment(StringBuilder page) {
     page.append("<section>\n<h2>Run</h2>\n<table class=\"facts\"><tbody>\n");
     page.append(
         "<tr><th>command</th><td><code>%s</code></td></tr>\n"
             .formatted(Escape.html(facts.command())));
-    facts
-        .environment()
-        .forEach(
-            (name, value) ->
-                page.append(
-                    "<tr><th>%s</th><td>%s</td></tr>\n"
-                        .formatted(Escape.html(name), Escape.html(value))));
+    for (var section : sections) {
+      section.manifest().ifPresent(manifest -> manifest(page, section, manifest));
+    }
+    facts.environment().forEach((name, value) -> fact(page, name, value));
     page.append("</tbody></table>\n</section>\n");
+  }
+
+  /// Appends the run's id, by which `braid runs` and `braid rerun` find it, and the revision of the
+  /// notebook.
+  private void manifest(StringBuilder page, NotebookSection section, Manifest manifest) {
+    var of = runs.size() == 1 ? "" : " of " + section.notebook();
+    fact(page, "run" + of, manifest.id());
+    manifest
+        .text("git.revision")
+        .ifPresent(
+            revision ->
+                fact(
+                    page,
+                    "revision" + of,
+                    revision
+                        + (manifest.text("git.dirty").orElse("").equals("true")
+                            ? ", changed"
+                            : "")));
+  }
+
+  private static void fact(StringBuilder page, String name, String value) {
+    page.append(
+        "<tr><th>%s</th><td>%s</td></tr>\n".formatted(Escape.html(name), Escape.html(value)));
   }
 
   private static String style() {

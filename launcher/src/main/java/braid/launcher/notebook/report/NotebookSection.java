@@ -1,14 +1,19 @@
 package braid.launcher.notebook.report;
 
+import braid.launcher.Counted;
 import braid.launcher.ExitCode;
+import braid.launcher.experiment.Manifest;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
 import braid.launcher.notebook.check.NotebookRun;
 import braid.launcher.notebook.run.CellResult.Status;
 import com.google.gson.JsonObject;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
 
 /// A notebook on the page.
 final class NotebookSection {
@@ -50,8 +55,43 @@ final class NotebookSection {
         .orElse("");
   }
 
+  String notebook() {
+    return run.result().notebook();
+  }
+
   private String name() {
-    return Escape.html(run.result().notebook());
+    return Escape.html(notebook());
+  }
+
+  /// Folder of the notebook, which its images are relative to.
+  private Path folder() {
+    return Path.of(notebook()).toAbsolutePath().resolveSibling("");
+  }
+
+  /// Returns the notebook's first heading; empty if it has none.
+  Optional<String> title() {
+    return run.notebook().cells().stream()
+        .filter(NotebookCell::isMarkdown)
+        .flatMap(cell -> Markdown.heading(cell.source()).stream())
+        .findFirst();
+  }
+
+  /// Returns the manifest that the run left in the notebook; empty if it did not start.
+  Optional<Manifest> manifest() {
+    return run.notebook().metadata().get("braid") instanceof JsonObject json && json.has("id")
+        ? Optional.of(new Manifest(json))
+        : Optional.empty();
+  }
+
+  /// Returns entries with what each study found.
+  String findings() {
+    return manifest().map(Manifest::measured).orElse(List.of()).stream()
+        .filter(Manifest.Measured::isStudy)
+        .map(
+            study ->
+                "<li><span class=\"quiet\">%s</span> <a href=\"#%s\">%s</a></li>\n"
+                    .formatted(Escape.html(study.problem()), id, Escape.html(study.headline())))
+        .collect(Collectors.joining());
   }
 
   private String badge() {
@@ -75,12 +115,16 @@ final class NotebookSection {
   String contents(boolean open) {
     var html = new StringBuilder();
     html.append(
-        "<details%s><summary><a href=\"#%s\">%s</a> %s<span class=\"time\">%s</span></summary>\n<ol class=\"cells\">\n"
+        "<details%s><summary><a href=\"#%s\">%s</a> %s %s<span class=\"time\">%s</span></summary>\n<ol class=\"cells\">\n"
             .formatted(
                 open || !failures().isEmpty() ? " open" : "",
                 id,
                 name(),
                 badge(),
+                open
+                    ? ""
+                    : "<span class=\"quiet\">%s</span>"
+                        .formatted(title().map(Escape::html).orElse("")),
                 CellSection.time(run.result().elapsed())));
     inOrder.forEach(cell -> html.append(cell.entry()));
     return html.append("</ol></details>\n").toString();
@@ -94,10 +138,10 @@ final class NotebookSection {
     long pending = result.count(Status.PENDING);
     long skipped = result.count(Status.SKIPPED);
     html.append(
-        "%d of %d cells ran in %s"
+        "%d of %s ran in %s"
             .formatted(
                 result.cells().size() - pending - skipped,
-                result.cells().size(),
+                Counted.of(result.cells().size(), "cell"),
                 CellSection.time(result.elapsed())));
     if (result.trouble().isEmpty()) {
       html.append("; saved as ").append(Escape.html(result.output().toString()));
@@ -113,7 +157,7 @@ final class NotebookSection {
         html.append(code.html());
       } else if (cell.isMarkdown()) {
         html.append("<div class=\"markdown\">\n")
-            .append(Markdown.html(cell.source(), cell.attachments()))
+            .append(Markdown.html(cell.source(), cell.attachments(), folder()))
             .append("</div>\n");
       }
     }

@@ -42,16 +42,20 @@ final class OutputHtml {
       return "<div class=\"rich\">" + SafeHtml.of(text(data.get("text/html"))) + "</div>\n";
     }
     if (data.has("image/svg+xml")) {
-      return Picture.html(Picture.svg(text(data.get("image/svg+xml"))), plain) + "\n";
+      return picture(Picture.svg(text(data.get("image/svg+xml"))), plain);
     }
     for (var type : new String[] {"image/png", "image/jpeg", "image/gif"}) {
       if (data.has(type)) {
-        return Picture.html(Picture.url(type, text(data.get(type))), plain) + "\n";
+        return picture(Picture.url(type, text(data.get(type))), plain);
       }
     }
     return data.has(MimeBundle.MARKDOWN)
         ? "<div class=\"rich\">" + Markdown.html(text(data.get(MimeBundle.MARKDOWN))) + "</div>\n"
         : "<pre>%s</pre>\n".formatted(shortened(plain));
+  }
+
+  private static String picture(String url, String alt) {
+    return "<div class=\"picture\">" + Picture.html(url, alt) + "</div>\n";
   }
 
   private static String shortened(String text) {

@@ -1,7 +1,14 @@
 package braid.launcher.notebook.report;
 
+import java.io.IOException;
+import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Base64;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
 import java.util.regex.Pattern;
 
 /// An image within the page, as the URL that holds its bytes. SVG becomes an image too: an image
@@ -11,7 +18,37 @@ final class Picture {
   private static final Pattern URL =
       Pattern.compile("data:image/(png|jpeg|gif|webp|svg\\+xml);base64,[A-Za-z0-9+/=\\s]*");
 
+  private static final Map<String, String> TYPES =
+      Map.of(
+          "png", "png", "jpg", "jpeg", "jpeg", "jpeg", "gif", "gif", "webp", "webp", "svg",
+          "svg+xml");
+
+  private static final Pattern ENDING = Pattern.compile("(?i)[^:]+\\.(png|jpe?g|gif|webp|svg)");
+  private static final long MOST_BYTES = 8 << 20;
+
   private Picture() {}
+
+  /// Returns the image file as a URL that holds its bytes; empty if there is no such image within
+  /// the folder.
+  ///
+  /// @param reference path relative to the folder, as Markdown has it
+  static Optional<String> file(Path folder, String reference) {
+    var ending = ENDING.matcher(reference);
+    if (!ending.matches()) {
+      return Optional.empty();
+    }
+    try {
+      var file = folder.resolve(URLDecoder.decode(reference, StandardCharsets.UTF_8)).toRealPath();
+      if (!file.startsWith(folder.toRealPath()) || Files.size(file) > MOST_BYTES) {
+        return Optional.empty();
+      }
+      var type = TYPES.getOrDefault(ending.group(1).toLowerCase(Locale.ROOT), "");
+      return Optional.of(
+          url("image/" + type, Base64.getEncoder().encodeToString(Files.readAllBytes(file))));
+    } catch (IOException | IllegalArgumentException e) {
+      return Optional.empty(); // the page shows the description instead
+    }
+  }
 
   static boolean isPicture(String url) {
     return URL.matcher(url).matches();

@@ -130,7 +130,7 @@ public final class NotebookRunner {
     progress.cellStarted(step.name(), step.cell.firstLine());
     var start = Instant.now();
     RunRecord.cellStarted(step.cell, start);
-    var outputs = recorded.of(step.cell, progress::cellProgressed);
+    var outputs = recorded.of(step.cell, progress::cellProgressed, progress::cellPrinted);
     step.cell.executionCount(step.number);
     var attempt = new CellAttempt(session, new Cell(step.name(), step.cell.source()), outputs);
     var outcome = attempt.run(limits, stop);

@@ -34,10 +34,12 @@ final class RecordedOutputs {
     private boolean closed;
 
     private final Consumer<String> progress;
+    private final Consumer<String> log;
 
-    private OfCell(JsonArray outputs, Consumer<String> progress) {
+    private OfCell(JsonArray outputs, Consumer<String> progress, Consumer<String> log) {
       this.outputs = outputs;
       this.progress = progress;
+      this.log = log;
     }
 
     @Override
@@ -60,6 +62,7 @@ final class RecordedOutputs {
       }
       stream.append(text);
       printed.append(text);
+      log.accept(text);
     }
 
     /// Adds the text as one output when its stream ends, so that many small pieces cost no more
@@ -91,6 +94,9 @@ final class RecordedOutputs {
       if (!displayId.isEmpty()) {
         displayed.computeIfAbsent(displayId, id -> new ArrayList<>()).add(output);
       }
+      if (!bundle.data().containsKey(MimeBundle.PROGRESS)) {
+        log(bundle);
+      }
       report(bundle);
     }
 
@@ -117,8 +123,14 @@ final class RecordedOutputs {
               .formatted(prompt.strip()));
     }
 
+    private void log(MimeBundle bundle) {
+      var text = bundle.text();
+      log.accept(text.isEmpty() || text.endsWith("\n") ? text : text + "\n");
+    }
+
     synchronized void result(MimeBundle bundle, int executionCount) {
       endStream();
+      log(bundle);
       var output = output("execute_result");
       output.add("data", data(bundle));
       output.addProperty("execution_count", executionCount);
@@ -149,8 +161,9 @@ final class RecordedOutputs {
   }
 
   /// @param progress takes each line by which long work reports how far it is
-  OfCell of(NotebookCell cell, Consumer<String> progress) {
-    return new OfCell(cell.clearOutputs(), progress);
+  /// @param log takes what the cell prints, and the text of what it shows
+  OfCell of(NotebookCell cell, Consumer<String> progress, Consumer<String> log) {
+    return new OfCell(cell.clearOutputs(), progress, log);
   }
 
   private static JsonObject output(String type) {

@@ -10,6 +10,9 @@ public interface RunProgress extends AutoCloseable {
   /// Long work of the running cell reports how far it is, in one line; several times a second.
   void cellProgressed(String line);
 
+  /// Text that the running cell prints or shows, as it arrives.
+  default void cellPrinted(String text) {}
+
   void cellFinished(CellResult cell);
 
   /// Ends the progress. Further calls have no effect.

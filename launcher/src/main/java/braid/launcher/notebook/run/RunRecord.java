@@ -1,5 +1,6 @@
 package braid.launcher.notebook.run;
 
+import braid.launcher.JavaLanguage;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.NotebookCell;
 import com.google.gson.JsonNull;
@@ -89,12 +90,7 @@ final class RunRecord {
     putIfAbsent(kernel, "display_name", "Braid");
     putIfAbsent(kernel, "language", "java");
     var language = section(metadata, "language_info");
-    putIfAbsent(language, "name", "java");
-    language.addProperty("version", System.getProperty("java.version", ""));
-    putIfAbsent(language, "mimetype", "text/x-java-source");
-    putIfAbsent(language, "file_extension", ".java");
-    putIfAbsent(language, "pygments_lexer", "java");
-    putIfAbsent(language, "codemirror_mode", "text/x-java");
+    JavaLanguage.json().asMap().forEach(language::add);
   }
 
   private static void putIfAbsent(JsonObject object, String key, String value) {

@@ -53,7 +53,9 @@ class FeatureTableTest {
   @Test
   void everyFeatureAndKindHasARowThatFitsATerminal() {
     var lines = FeatureTable.of(Gpus.none("no GPU")).lines();
-    assertThat(lines).hasSize(2 + Feature.values().length + 5).allMatch(line -> line.length() <= 80);
+    assertThat(lines)
+        .hasSize(2 + Feature.values().length + 5)
+        .allMatch(line -> line.length() <= 80);
     for (var feature : Feature.values()) {
       assertThat(lines).anyMatch(line -> line.matches(".* %s +–.*".formatted(feature.needs())));
     }
@@ -85,8 +87,7 @@ class FeatureTableTest {
 
   @Test
   void theOldestGpuAndTheDriverDecide() {
-    var gpus =
-        new Gpus(List.of(gpu(9, 0), gpu(8, 9), gpu(12, 0)), "", "580.95.05, CUDA 13.0");
+    var gpus = new Gpus(List.of(gpu(9, 0), gpu(8, 9), gpu(12, 0)), "", "580.95.05, CUDA 13.0");
     assertThat(gpus.capability()).contains("8.9");
     assertThat(gpus.cuda()).contains("13.0");
     assertThat(Gpus.none("none").capability()).isEmpty();

@@ -2,13 +2,21 @@ package braid.launcher.notebook.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class MarkdownTest {
+  @TempDir Path folder;
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -104,13 +112,44 @@ class MarkdownTest {
             """
             {"a.png": {"image/png": "AA\n=="}, "b": {"text/html": "AA=="}, "c": 1, "d": {}}
             """);
-    assertThat(Markdown.html("![x](attachment:a.png)", attachments.getAsJsonObject()))
+    assertThat(Markdown.html("![x](attachment:a.png)", attachments.getAsJsonObject(), folder))
         .isEqualTo("<p><img src=\"data:image/png;base64,AA==\" alt=\"x\" /></p>\n");
     assertThat(
             Markdown.html(
                 "![b](attachment:b) ![c](attachment:c) ![d](attachment:d)",
-                attachments.getAsJsonObject()))
+                attachments.getAsJsonObject(),
+                folder))
         .isEqualTo("<p>b c d</p>\n");
+  }
+
+  @Test
+  void embedsImageFilesOfTheNotebooksFolderOnly() throws IOException {
+    var notebooks = Files.createDirectories(folder.resolve("notebooks/my pictures"));
+    Files.write(notebooks.resolve("a.PNG"), new byte[] {0});
+    Files.write(folder.resolve("secret.png"), new byte[] {0});
+    Files.createSymbolicLink(folder.resolve("notebooks/link.png"), folder.resolve("secret.png"));
+    var beside = folder.resolve("notebooks");
+    var none = new JsonObject();
+    assertThat(Markdown.html("![x](my%20pictures/a.PNG)", none, beside))
+        .isEqualTo("<p><img src=\"data:image/png;base64,AA==\" alt=\"x\" /></p>\n");
+    for (var other :
+        List.of("../secret.png", "link.png", "missing.png", "a%zz.png", "file:///a.png", "x.txt")) {
+      assertThat(Markdown.html("![x](" + other + ")", none, beside))
+          .as(other)
+          .isEqualTo("<p>x</p>\n");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "text, ''",
+    "'text\n\n## The *first* `m` & more\n\n# second', The first m & more",
+    "'Set\n===', Set",
+    "'#', ''",
+    "'- # in a list', ''"
+  })
+  void findsTheFirstHeading(String markdown, String heading) {
+    assertThat(Markdown.heading(markdown).orElse("")).isEqualTo(heading);
   }
 
   /// Neither the stack nor the time gives out: work that grows with the square of the length would

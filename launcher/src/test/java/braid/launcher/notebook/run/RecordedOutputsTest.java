@@ -24,7 +24,7 @@ class RecordedOutputsTest {
 
   @Test
   void mergesAStreamUntilSomethingElseComes() {
-    var shown = recorded.of(first, _ -> {});
+    var shown = recorded.of(first, _ -> {}, _ -> {});
     shown.stdout("a");
     shown.stdout("b\nc");
     shown.stderr("e\n");
@@ -46,11 +46,11 @@ class RecordedOutputsTest {
 
   @Test
   void anUpdateReachesEveryEarlierOutputOfThatId() {
-    var shown = recorded.of(first, _ -> {});
+    var shown = recorded.of(first, _ -> {}, _ -> {});
     shown.display(MimeBundle.text("1 of 2"), "bar");
     shown.display(MimeBundle.text("other"), "");
     shown.end();
-    var later = recorded.of(second, _ -> {});
+    var later = recorded.of(second, _ -> {}, _ -> {});
     later.display(MimeBundle.text("1 of 2"), "bar");
     later.update(MimeBundle.text("2 of 2"), "bar");
     later.update(MimeBundle.text("of nobody"), "unknown");
@@ -69,7 +69,7 @@ class RecordedOutputsTest {
 
   @Test
   void keepsEachKindOfContentAsJupyterDoes() {
-    var shown = recorded.of(first, _ -> {});
+    var shown = recorded.of(first, _ -> {}, _ -> {});
     shown.display(
         MimeBundle.text("t")
             .with(MimeBundle.HTML, "<b>\n</b>")
@@ -88,7 +88,7 @@ class RecordedOutputsTest {
 
   @Test
   void dropsWhatComesAfterTheEnd() {
-    var shown = recorded.of(first, _ -> {});
+    var shown = recorded.of(first, _ -> {}, _ -> {});
     shown.end();
     shown.stdout("late");
     shown.display(MimeBundle.text("late"), "id");
@@ -97,7 +97,7 @@ class RecordedOutputsTest {
 
   @Test
   void hasNobodyToAsk() {
-    var shown = recorded.of(first, _ -> {});
+    var shown = recorded.of(first, _ -> {}, _ -> {});
     assertThatThrownBy(() -> shown.readLine("size? "))
         .isInstanceOf(IOException.class)
         .hasMessage(

@@ -1,0 +1,28 @@
+package braid.launcher.cli.run;
+
+import java.io.PrintWriter;
+
+/// Progress for a log, with the output of the cells as it arrives.
+final class LoggedOutput extends PlainProgress {
+  private boolean inLine;
+
+  LoggedOutput(PrintWriter log) {
+    super(log);
+  }
+
+  @Override
+  public synchronized void cellPrinted(String text) {
+    log.print(text);
+    log.flush();
+    inLine = !text.endsWith("\n");
+  }
+
+  @Override
+  synchronized void say(String line) {
+    if (inLine) {
+      log.println();
+      inLine = false;
+    }
+    super.say(line);
+  }
+}
