@@ -69,7 +69,7 @@ class PageTest(unittest.TestCase):
         with open(os.path.join(folder, TUNING), "w") as f:
             json.dump(notebook, f)
         empty = {key: notebook[key] for key in ("metadata", "nbformat", "nbformat_minor")}
-        for name in ("stopped.ipynb", "restarted.ipynb"):
+        for name in ("stopped.ipynb", "colored.ipynb", "restarted.ipynb"):
             with open(os.path.join(folder, name), "w") as f:
                 json.dump({"cells": [], **empty}, f)
 
@@ -230,6 +230,17 @@ class PageTest(unittest.TestCase):
         self.picture("interrupted")
         self.add_cell("world.gather(kept)")
         self.until("the next result", lambda: "1, 2, 3, 4" in self.output(-1))
+
+    def test_words_of_new_java_are_colored(self):
+        self.open("colored.ipynb")
+        self.add_cell("record Pair(int a) {}\nvar pair = new Pair(1);\npair.a() + 1")
+        self.until("a result", lambda: "2" in self.output(-1), 2 * TIMEOUT_S)
+        colored = self.js(
+            "let c = Jupyter.notebook.get_cells().filter(c => c.get_text()).at(-1);"
+            "return [...c.element[0].querySelectorAll('.cm-keyword, .cm-builtin, .cm-type')]"
+            ".map(e => e.innerText)"
+        )
+        self.assertEqual(["record", "int", "var", "new"], colored)
 
     def test_the_restart_button_brings_new_ranks_with_nothing_declared(self):
         self.open("restarted.ipynb")

@@ -1,5 +1,6 @@
 package braid.launcher.cli;
 
+import braid.launcher.Nearest;
 import braid.launcher.cli.home.Installation;
 import braid.model.BraidException;
 import java.util.ArrayList;
@@ -42,8 +43,8 @@ final class ManCommand implements Callable<Integer> {
     var page = pages.get(name + ".1");
     if (page == null) {
       throw new BraidException(
-          "man needs a command of braid but there is no %s; its pages are %s"
-              .formatted(name, String.join(", ", pages.keySet()).replaceAll("\\.1", "")));
+          "man needs a command of braid but there is no %s; did you mean %s?"
+              .formatted(name, Nearest.to(name + ".1", pages.keySet()).replace(".1", "")));
     }
     var out = spec.commandLine().getOut();
     out.print(page);

@@ -9,13 +9,15 @@ public final class ReportOptions {
   @Option(
       names = "--junit",
       paramLabel = "FILE",
-      description = "Writes a JUnit XML report for CI: a suite a notebook, a test case a cell.")
+      description =
+          "Writes a JUnit XML report for CI: one suite per notebook, one test case per cell.")
   private @Nullable Path junit;
 
   @Option(
       names = "--report",
       paramLabel = "FILE",
-      description = "Writes one HTML page with everything: environment, cells, charts, failures.")
+      description =
+          "Writes one HTML page with everything: failures, findings, environment, cells, charts.")
   private @Nullable Path report;
 
   /// Returns the reports, after checking that they can be written.
