@@ -45,23 +45,26 @@ record Measurement(ProcessGroup group, Iteration iteration) {
   /// Returns the nanoseconds of each iteration on this rank. All ranks begin together.
   long[] time(int iterations) {
     checkIterations("time", iterations);
-    return times(iterations, TIMING);
+    return times(iterations, TIMING).nanos;
   }
 
-  private long[] times(int iterations, Progress.Task task) {
+  /// Begin of each iteration on this rank's clock, and its duration.
+  private record Times(long[] starts, long[] nanos) {}
+
+  private Times times(int iterations, Progress.Task task) {
     return together(
         group,
         iterations,
         task,
         done -> {
-          var nanos = new long[iterations];
+          var times = new Times(new long[iterations], new long[iterations]);
           for (int i = 0; i < iterations; i++) {
-            long start = System.nanoTime();
+            times.starts[i] = System.nanoTime();
             iteration.run(i);
-            nanos[i] = System.nanoTime() - start;
+            times.nanos[i] = System.nanoTime() - times.starts[i];
             done.accept(i + 1);
           }
-          return nanos;
+          return times;
         });
   }
 
@@ -75,8 +78,8 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     return together(group, iterations, TIMING, body);
   }
 
-  private static long[] together(
-      ProcessGroup group, int iterations, Progress.Task task, Function<IntConsumer, long[]> body) {
+  private static <T> T together(
+      ProcessGroup group, int iterations, Progress.Task task, Function<IntConsumer, T> body) {
     boolean reports = group.rank() == 0;
     try (var progress = Progress.of(task, iterations, group.context().outbox(), reports)) {
       group.barrier();
@@ -99,11 +102,14 @@ record Measurement(ProcessGroup group, Iteration iteration) {
     // Origin of all ranks' times, on this rank's clock.
     long origin = group.broadcast(System.nanoTime(), 0) + clock.offsetNanos();
     lanes.forEach(each -> each.streams.forEach(stream -> stream.record(origin)));
+    var starts = new ArrayList<Long>();
     var nanos = new ArrayList<Long>();
     var spans = new ArrayList<Span>();
     try {
-      for (long each : times(iterations, PROFILING)) {
-        nanos.add(each);
+      var times = times(iterations, PROFILING);
+      for (int i = 0; i < iterations; i++) {
+        starts.add(times.starts[i] - origin);
+        nanos.add(times.nanos[i]);
       }
     } finally {
       lanes.stream().map(Lanes::recorded).forEach(spans::addAll);
@@ -122,13 +128,14 @@ record Measurement(ProcessGroup group, Iteration iteration) {
             spans,
             clock.errorNanos() + group.context().backend().clockErrorNanos(),
             counters,
-            plainNanos);
+            plainNanos,
+            starts);
     group.context().outbox().publish(profile.display());
     return profile;
   }
 
   private void timePlain(int iterations, List<Long> into) {
-    for (long each : times(iterations, PROFILING)) {
+    for (long each : times(iterations, PROFILING).nanos) {
       into.add(each);
     }
   }

@@ -2,21 +2,29 @@ package braid.evidence;
 
 import braid.internal.report.chart.BarsChart;
 import braid.internal.report.chart.BarsChart.Bar;
+import braid.internal.report.value.ConfigurationLabel;
+import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
 import java.util.ArrayList;
 import java.util.Locale;
+import java.util.Set;
 import org.jfree.chart.JFreeChart;
 import org.jspecify.annotations.Nullable;
 import tech.tablesaw.api.NumericColumn;
 import tech.tablesaw.api.Table;
 
-/// Charts of tables in the style of all others:
+/// Charts of tables in the style of all others. Each bar has its value, unit and interval written
+/// beside it; bars of a table of profiles with different bytes also have their GB/s:
 ///
 /// ```java
 /// Charts.bars(profiles.table(), "pattern", "median ms")
 /// Charts.bars(all).names("pattern").series("method").values("vs unfused %").interval("from %", "to %").chart()
 /// ```
 public final class Charts {
+  private static final String BYTES = "received MB";
+  private static final String RATE = "GB/s";
+  private static final Set<String> UNITS = Set.of("%", "s", "ms", "µs", "MB", RATE, "W", "MHz");
+
   private final Table table;
   private @Nullable String names;
   private @Nullable String series;
@@ -52,7 +60,7 @@ public final class Charts {
     return this;
   }
 
-  /// The column of numbers; its name labels the axis.
+  /// The column of numbers; its name labels the axis, and ends with the unit: "median ms".
   public Charts values(String column) {
     values = number(column);
     return this;
@@ -79,17 +87,28 @@ public final class Charts {
                   names == null ? "names(column) is missing" : "values(column) is missing",
                   table.columnNames().isEmpty() ? "column" : table.columnNames().getFirst()));
     }
+    var unit = values.substring(values.lastIndexOf(' ') + 1);
+    boolean rates = unit.equals("ms") && bytesDiffer();
     var bars = new ArrayList<Bar>();
     for (int row = 0; row < table.rowCount(); row++) {
+      var name = table.getUnformatted(row, table.columnIndex(names));
       bars.add(
           new Bar(
-              table.getUnformatted(row, table.columnIndex(names)),
+              names.equals("pattern") ? ConfigurationLabel.pattern(name) : name,
               series == null ? "" : table.getUnformatted(row, table.columnIndex(series)),
               number(values, row),
               number(low, row),
-              number(high, row)));
+              number(high, row),
+              rates ? TimeScale.digits(number(RATE, row)) + " " + RATE : ""));
     }
-    return BarsChart.of(title, values, bars);
+    return BarsChart.of(title, values, UNITS.contains(unit) ? unit : "", bars);
+  }
+
+  /// Returns true if the rows moved different numbers of bytes, so that times alone mislead.
+  private boolean bytesDiffer() {
+    return table.containsColumn(BYTES)
+        && table.containsColumn(RATE)
+        && table.column(BYTES).unique().size() > 1;
   }
 
   private double number(@Nullable String column, int row) {

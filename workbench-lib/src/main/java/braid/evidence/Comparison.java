@@ -334,7 +334,7 @@ public record Comparison(
     return rows.stream().filter(row -> row.verdict() == verdict).count();
   }
 
-  /// Returns the finding in one line, for example "SLOW: of 4 configurations 1 slower (splits=4 by
+  /// Returns the finding in one line, for example "SLOW: of 4 configurations 1 slower (4 splits by
   /// 9.8%), 3 the same (margin ±3.0%)".
   public String headline() {
     var parts = new ArrayList<String>();

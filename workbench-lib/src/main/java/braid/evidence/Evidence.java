@@ -1,6 +1,9 @@
 package braid.evidence;
 
 import braid.model.Displayable;
+import braid.model.MimeBundle;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.SequencedMap;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.Table;
@@ -15,4 +18,17 @@ public sealed interface Evidence extends Displayable permits ProfileSet, Study {
 
   /// Returns all charts, by name.
   SequencedMap<String, JFreeChart> charts();
+
+  /// Returns the display of several measurements: what the time of the latest profile of each
+  /// configuration was spent on, and the findings of all studies.
+  static MimeBundle overview(List<? extends Evidence> measured) {
+    var studies = measured.stream().filter(Study.class::isInstance).map(Evidence::headline);
+    var sets = new LinkedHashMap<SequencedMap<String, String>, ProfileSet>();
+    for (var evidence : measured) {
+      if (evidence instanceof ProfileSet set) {
+        sets.put(set.configuration(), set);
+      }
+    }
+    return ProfileSet.overview(List.copyOf(sets.values()), studies.toList());
+  }
 }

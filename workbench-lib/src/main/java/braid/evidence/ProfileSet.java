@@ -32,12 +32,17 @@ import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
 import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.StringColumn;
 import tech.tablesaw.api.Table;
 import tech.tablesaw.columns.Column;
 
 /// Profiles of all ranks for one configuration, by rank. An iteration's time is that of its slowest
 /// rank.
 public record ProfileSet(List<Profile> profiles) implements Evidence {
+
+  private static final String EXPOSED = "exposed ms";
+  private static final String EXPOSED_MEANS =
+      "exposed: time in which communication runs and no GEMM does, on the rank with the most of it";
 
   /// Times of an iteration, each of its slowest rank.
   public record Summary(
@@ -162,22 +167,23 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return ProfileTables.spans(profiles);
   }
 
-  /// Returns one row per set: the settings in which they differ, times of the slowest rank, and, of
-  /// the rank with the most in a mean iteration, communication that no GEMM hides, and bytes
-  /// received. GB/s are these bytes in the median time.
+  /// Returns one row per set: a name, the settings in which they differ, exposed communication,
+  /// times of the slowest rank, and bytes received per iteration by the rank that receives most.
+  /// GB/s are these bytes in the median time.
   public static Table compared(List<ProfileSet> sets) {
     var rows = sets.stream().map(ProfileSet::configuration).toList();
     var columns = new ArrayList<Column<?>>();
+    columns.add(StringColumn.create("configuration", ConfigurationLabel.names(rows)));
     for (var column : ConfigurationColumns.of(rows)) {
       if (column.name().equals("pattern") || column.unique().size() > 1) {
         columns.add(column);
       }
     }
     var times = sets.stream().map(ProfileSet::summary).toList();
+    columns.add(millis(EXPOSED, sets.stream().mapToDouble(ProfileSet::exposedNanos)));
     columns.add(millis("median ms", times.stream().mapToDouble(Summary::medianNanos)));
     columns.add(millis("p10 ms", times.stream().mapToDouble(Summary::p10Nanos)));
     columns.add(millis("p90 ms", times.stream().mapToDouble(Summary::p90Nanos)));
-    columns.add(millis("exposed ms", sets.stream().mapToDouble(ProfileSet::exposedNanos)));
     var received = sets.stream().mapToDouble(ProfileSet::receivedBytes).toArray();
     columns.add(DoubleColumn.create("received MB", Arrays.stream(received).map(b -> b / 1e6)));
     columns.add(
@@ -185,19 +191,79 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
             "GB/s",
             IntStream.range(0, sets.size())
                 .mapToDouble(i -> received[i] / times.get(i).medianNanos())));
-    return Table.create("profiles", columns);
+    var common = ConfigurationLabel.of(ConfigurationLabel.common(rows));
+    return Table.create(common.isEmpty() ? "profiles" : common, columns);
+  }
+
+  /// Returns the display of several configurations: what the time of an iteration was spent on, and
+  /// the most important columns of [#compared].
+  static MimeBundle overview(List<ProfileSet> sets, List<String> findings) {
+    if (sets.isEmpty()) {
+      return MimeBundle.text(
+          findings.isEmpty() ? "nothing has been measured yet" : String.join("\n", findings));
+    }
+    var rows = sets.stream().map(ProfileSet::configuration).toList();
+    var all = compared(sets);
+    var few =
+        all.selectColumns(
+            "configuration", EXPOSED, "median ms", "p10 ms", "p90 ms", "GB/s");
+    var shown = sets.stream().filter(ProfileSet::hasSpans).toList();
+    var headline =
+        sets.size() == 1
+            ? sets.getFirst().headline()
+            : leastExposed(all);
+    var notes = new ArrayList<>(findings);
+    notes.add(
+        EXPOSED_MEANS + "; profiles.table() has all columns, profiles.of(\"ring\") one configuration");
+    return EvidenceDisplay.of(
+        headline,
+        few.setName("median over iterations"),
+        () ->
+            shown.isEmpty()
+                ? List.of()
+                : List.of(
+                    BreakdownChart.ofConfigurations(
+                        ConfigurationLabel.names(
+                            shown.stream().map(ProfileSet::configuration).toList()),
+                        shown.stream().map(ProfileSet::profiles).toList(),
+                        ConfigurationLabel.of(ConfigurationLabel.common(rows)))),
+        notes);
+  }
+
+  private static String leastExposed(Table all) {
+    var exposed = all.doubleColumn(EXPOSED);
+    int least =
+        IntStream.range(0, all.rowCount())
+            .boxed()
+            .min(Comparator.comparingDouble(exposed::getDouble))
+            .orElseThrow();
+    return "%d configurations; least exposed communication: %s, %s of %s"
+        .formatted(
+            all.rowCount(),
+            all.stringColumn("configuration").get(least),
+            TimeScale.format(1e6 * exposed.getDouble(least)),
+            TimeScale.format(1e6 * all.doubleColumn("median ms").getDouble(least)));
   }
 
   private static DoubleColumn millis(String name, DoubleStream nanos) {
     return DoubleColumn.create(name, nanos.map(n -> n / 1e6));
   }
 
-  private double exposedNanos() {
-    return profiles.stream()
-        .map(RankTimes::of)
-        .mapToDouble(times -> times.communication() - times.overlapped())
-        .max()
-        .orElseThrow();
+  /// Returns the exposed communication of an iteration: the time in which communication runs and no
+  /// GEMM does, on the rank with the most of it, as the median over the iterations.
+  public double exposedNanos() {
+    return Spread.quantile(
+        IntStream.range(0, iterations())
+            .mapToDouble(
+                i -> profiles.stream().mapToDouble(p -> RankTimes.of(p, i).exposed()).max().orElse(0))
+            .toArray(),
+        0.5);
+  }
+
+  /// Returns the most important columns of [#stages], exposed communication first. Ranks with the
+  /// same numbers share a row.
+  public Table overview() {
+    return ProfileTables.overview(profiles);
   }
 
   /// Returns when the first span of a stage begins, as a share of the iteration from its first span
@@ -289,16 +355,35 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return timeline(medianIteration());
   }
 
-  public JFreeChart timeline(int iteration) {
+  /// Returns the chart of one iteration.
+  ///
+  /// @param ranks ranks to draw; all if none is given
+  public JFreeChart timeline(int iteration, int... ranks) {
     requireIteration(iteration);
     requireSpans();
+    for (int rank : ranks) {
+      if (rank < 0 || rank >= ranks()) {
+        throw new BraidException(
+            "the rank of a timeline must be 0..%d but was %d".formatted(ranks() - 1, rank));
+      }
+    }
+    var shown = ranks.length == 0 ? IntStream.range(0, ranks()) : Arrays.stream(ranks);
     return TimelineChart.of(
         profiles,
         new TimelineChart.Shown(
-            iteration, slowestNanos(iteration), iteration == medianIteration(), clockErrorNanos()));
+            iteration,
+            shown.boxed().toList(),
+            slowestNanos(iteration),
+            iteration == medianIteration(),
+            clockErrorNanos()));
   }
 
-  /// Returns one bar per rank: only multiplying, both at once, only communicating, neither.
+  /// Returns the chart of the median iteration of some ranks: `timelineOf(0)`.
+  public JFreeChart timelineOf(int... ranks) {
+    return timeline(medianIteration(), ranks);
+  }
+
+  /// Returns one bar per rank, by what the time of a mean iteration was spent on.
   public JFreeChart breakdown() {
     requireSpans();
     return BreakdownChart.of(profiles);
@@ -333,7 +418,8 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
 
   @Override
   public String headline() {
-    var headline = ConfigurationLabel.of(configuration()) + ": " + summary();
+    var name = ConfigurationLabel.brief(configuration());
+    var headline = (name.isEmpty() ? "" : name + ": ") + summary();
     var cost = cost();
     return cost.isEmpty()
         ? headline
@@ -359,22 +445,28 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   public SequencedMap<String, JFreeChart> charts() {
     var charts = new LinkedHashMap<String, JFreeChart>();
     if (hasSpans()) {
-      charts.put("timeline", timeline());
       charts.put("breakdown", breakdown());
+      charts.put("timeline", timeline());
     }
     return charts;
   }
 
   @Override
   public MimeBundle display() {
-    var below = new ArrayList<Table>();
+    var more = new ArrayList<String>();
+    more.add("stages()");
     if (hasEngines()) {
-      below.add(engines());
+      more.add("engines()");
     }
     if (hasCounters()) {
-      below.add(counters());
+      more.add("counters()");
     }
-    return EvidenceDisplay.of(headline(), stages(), below, this::charts);
+    more.add("timelineOf(0)");
+    return EvidenceDisplay.of(
+        headline(),
+        overview(),
+        () -> List.copyOf(charts().sequencedValues()),
+        List.of(EXPOSED_MEANS + "; more in %%front: profiles.latest()." + String.join(", .", more)));
   }
 
   @Override

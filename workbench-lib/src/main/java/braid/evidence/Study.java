@@ -453,11 +453,14 @@ public record Study(
     if (best == Ranking.UNFUSED) {
       return "%s here beyond the noise".formatted(capitalized(nothingBeats()));
     }
-    return "%s: %s less time than %s"
+    var saved = saved().get(best);
+    return "%s: %s less time than %s (%s to %s)"
         .formatted(
             name(trials.get(best).configuration()),
-            percent(saved().get(best).value()),
-            referenceName());
+            percent(saved.value()),
+            referenceName(),
+            percent(saved.low()),
+            percent(saved.high()));
   }
 
   private String nothingBeats() {
@@ -481,7 +484,9 @@ public record Study(
 
   /// Returns problem and ranks in one line.
   public String setting() {
-    return ConfigurationLabel.of(problem) + (ranks == 1 ? ", 1 rank" : ", " + ranks + " ranks");
+    var all = new LinkedHashMap<>(problem);
+    all.put("ranks", Integer.toString(ranks));
+    return ConfigurationLabel.of(all);
   }
 
   /// Returns the method of measurement in one line.
@@ -572,7 +577,7 @@ public record Study(
 
   @Override
   public MimeBundle display() {
-    return EvidenceDisplay.of(headline(), table(), List.of(), this::charts)
+    return EvidenceDisplay.of(headline(), table(), () -> List.of(chart()), List.of())
         .with(StudyJson.MIME, toJson());
   }
 

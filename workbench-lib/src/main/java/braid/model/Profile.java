@@ -4,6 +4,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.OptionalDouble;
+import java.util.OptionalLong;
 import java.util.SequencedMap;
 
 /// One rank's record of a run: the wall time of every iteration and its spans. `configuration` is
@@ -14,6 +15,7 @@ import java.util.SequencedMap;
 ///   allocations, plans built and reused
 /// @param plainNanos wall time of unprofiled iterations of the same run, half of them before and
 ///   half after the others; empty if none were run
+/// @param startNanos begin of every iteration on the group's clock; empty if unknown
 public record Profile(
     Place place,
     SequencedMap<String, String> configuration,
@@ -21,7 +23,8 @@ public record Profile(
     List<Span> spans,
     long clockErrorNanos,
     SequencedMap<String, Long> counters,
-    List<Long> plainNanos)
+    List<Long> plainNanos,
+    List<Long> startNanos)
     implements Displayable {
   /// The MIME type of a profile's JSON.
   public static final String MIME = "application/vnd.braid.profile+json";
@@ -34,10 +37,16 @@ public record Profile(
     iterationNanos = List.copyOf(iterationNanos);
     spans = List.copyOf(spans);
     plainNanos = List.copyOf(plainNanos);
+    startNanos = List.copyOf(startNanos);
     counters = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(counters));
     if (iterationNanos.isEmpty()) {
       throw new BraidException(
           "a profile needs at least 1 iteration but rank " + place + " has 0; profile(1) or more");
+    }
+    if (!startNanos.isEmpty() && startNanos.size() != iterationNanos.size()) {
+      throw new BraidException(
+          "a profile needs the begin of each of its %d iterations or of none but has %d"
+              .formatted(iterationNanos.size(), startNanos.size()));
     }
     if (clockErrorNanos < 0) {
       throw new BraidException("clockErrorNanos must be 0 or more but was " + clockErrorNanos);
@@ -84,8 +93,39 @@ public record Profile(
     this(place, configuration, iterationNanos, spans, clockErrorNanos, counters, List.of());
   }
 
+  /// Creates a profile without the begin of its iterations.
+  public Profile(
+      Place place,
+      SequencedMap<String, String> configuration,
+      List<Long> iterationNanos,
+      List<Span> spans,
+      long clockErrorNanos,
+      SequencedMap<String, Long> counters,
+      List<Long> plainNanos) {
+    this(
+        place,
+        configuration,
+        iterationNanos,
+        spans,
+        clockErrorNanos,
+        counters,
+        plainNanos,
+        List.of());
+  }
+
   public int iterations() {
     return iterationNanos.size();
+  }
+
+  /// Returns when an iteration began, on the group's clock. If that is unknown, returns the start of
+  /// its first span; empty if it has none.
+  public OptionalLong begin(int iteration) {
+    return startNanos.isEmpty()
+        ? spans.stream()
+            .filter(span -> span.iteration() == iteration)
+            .mapToLong(Span::startNanos)
+            .min()
+        : OptionalLong.of(startNanos.get(iteration));
   }
 
   /// Returns the cost of profiling on this rank: the median time of an iteration with profiling ÷

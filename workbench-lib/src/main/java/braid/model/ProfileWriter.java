@@ -8,8 +8,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Writes a profile as JSON. Each span is a row of nine integers, in which stage, stream and engine
-/// are indices into lists of names. So a profile of ten thousand spans stays under a megabyte.
+/// Writes a profile as JSON. Each span is a row of ten integers, in which stage, stream, engine
+/// and label are indices into lists of names. So a profile of ten thousand spans stays under a megabyte.
 final class ProfileWriter {
   private ProfileWriter() {}
 
@@ -27,10 +27,12 @@ final class ProfileWriter {
     var stages = new LinkedHashMap<String, Integer>();
     var streams = new LinkedHashMap<String, Integer>();
     var engines = new LinkedHashMap<String, Integer>();
+    var labels = new LinkedHashMap<String, Integer>();
     for (var span : profile.spans()) {
       stages.putIfAbsent(span.stage().name(), stages.size());
       streams.putIfAbsent(span.stream(), streams.size());
       engines.putIfAbsent(span.engine(), engines.size());
+      labels.putIfAbsent(span.label(), labels.size());
     }
     json.beginObject();
     json.name("format").value(Profile.FORMAT);
@@ -49,16 +51,18 @@ final class ProfileWriter {
     json.endObject();
     times(json, "iterationNanos", profile.iterationNanos());
     times(json, "plainNanos", profile.plainNanos());
+    times(json, "startNanos", profile.startNanos());
     names(json, "stages", stages);
     names(json, "streams", streams);
     names(json, "engines", engines);
+    names(json, "labels", labels);
     json.name("spans").beginArray();
     for (var s : profile.spans()) {
       json.beginArray();
       json.value(s.iteration()).value(s.chunk());
       json.value(stages.get(s.stage().name())).value(streams.get(s.stream()));
       json.value(s.startNanos()).value(s.endNanos()).value(s.bytes()).value(s.flops());
-      json.value(engines.get(s.engine()));
+      json.value(engines.get(s.engine())).value(labels.get(s.label()));
       json.endArray();
     }
     json.endArray();

@@ -6,6 +6,8 @@ package braid.model;
 ///
 /// @param engine unit that did the work, if the backend reports it: on GPUs a copy engine, or the
 ///   kernel by its name with its blocks, such as `ncclDevKernel_AllGather <<<24>>>`; else empty
+/// @param label short name of the schedule's step, such as `fetch 1 @2` or `wait @2`, in which `@2`
+///   is the rank at the other end; empty if unknown
 public record Span(
     int iteration,
     int chunk,
@@ -15,8 +17,23 @@ public record Span(
     long endNanos,
     long bytes,
     long flops,
-    String engine) {
-  /// Creates a span whose engine is unknown.
+    String engine,
+    String label) {
+  /// Creates a span without a label.
+  public Span(
+      int iteration,
+      int chunk,
+      Stage stage,
+      String stream,
+      long startNanos,
+      long endNanos,
+      long bytes,
+      long flops,
+      String engine) {
+    this(iteration, chunk, stage, stream, startNanos, endNanos, bytes, flops, engine, "");
+  }
+
+  /// Creates a span whose engine is unknown, without a label.
   public Span(
       int iteration,
       int chunk,
@@ -33,7 +50,14 @@ public record Span(
   public Span on(String other) {
     return other.equals(stream)
         ? this
-        : new Span(iteration, chunk, stage, other, startNanos, endNanos, bytes, flops, engine);
+        : new Span(
+            iteration, chunk, stage, other, startNanos, endNanos, bytes, flops, engine, label);
+  }
+
+  /// Returns the span with another label.
+  public Span labelled(String other) {
+    return new Span(
+        iteration, chunk, stage, stream, startNanos, endNanos, bytes, flops, engine, other);
   }
 
   public long nanos() {

@@ -71,6 +71,8 @@ final class Labels {
       case Step.Gemm gemm -> named("gemm", gemm, receivers.getOrDefault(gemm, Set.of()));
       case Step.Reduce reduce -> named("sum", reduce, Set.of());
       case Step.LibraryCall call -> call.collective().toString();
+      case Step.Wait wait -> named("wait", wait, Set.of(wait.from()));
+      case Step.Signal signal -> named("signal", signal, Set.of(signal.to()));
       default -> named(step.getClass().getSimpleName().toLowerCase(Locale.ROOT), step, Set.of());
     };
   }

@@ -18,6 +18,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.IntFunction;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
@@ -247,6 +248,11 @@ public final class Schedule implements Displayable {
     return goal instanceof Goal.Gemm gemm && gemm.overlap().isPresent()
         ? GemmPlanner.origin(gemm.spec(), gemm.overlap().get(), ranks, part, rank, row)
         : "row " + row;
+  }
+
+  /// Returns a function to the short names of a rank's steps: `fetch 1 @2`, `gemm own`, `wait @2`.
+  public Function<Step, String> labels(int rank) {
+    return Labels.of(this, List.of(rank)).apply(rank)::of;
   }
 
   /// Returns the steps of a rank without caching them: those of all ranks of a large schedule take

@@ -91,7 +91,10 @@ final class SimulatedRun {
               columns,
               results.get(rank).iterationNanos(),
               spans,
-              0));
+              0,
+              new LinkedHashMap<>(),
+              List.of(),
+              results.get(rank).startNanos()));
       spans.clear();
     }
     return ProfileSet.of(profiles);

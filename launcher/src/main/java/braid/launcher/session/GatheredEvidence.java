@@ -280,7 +280,7 @@ public final class GatheredEvidence implements Displayable, AutoCloseable {
 
   @Override
   public MimeBundle display() {
-    return MimeBundle.text(toString());
+    return Evidence.overview(all());
   }
 
   @Override

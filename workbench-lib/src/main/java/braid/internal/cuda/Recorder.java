@@ -278,7 +278,8 @@ public final class Recorder implements AutoCloseable {
         end - recording.originNanos,
         waits ? 0 : entry.bytes(),
         waits ? 0 : entry.flops(),
-        description);
+        description,
+        work.label().get());
   }
 
   @Override

@@ -52,7 +52,8 @@ final class HostStream implements Stream {
 
   private record Turn(int iteration, int step) {}
 
-  private record Recording(long originNanos, List<Span> spans) {}
+  /// Spans of a profile, and the work of each, whose labels are made at its end.
+  private record Recording(long originNanos, List<Span> spans, List<Work> works) {}
 
   HostStream(
       int rank,
@@ -278,14 +279,21 @@ final class HostStream implements Stream {
 
   @Override
   public void record(long originNanos) {
-    recording = new Recording(originNanos, new ArrayList<>());
+    recording = new Recording(originNanos, new ArrayList<>(), new ArrayList<>());
   }
 
   @Override
   public List<Span> recorded() {
     var ended = recording;
     recording = null;
-    return ended == null ? List.of() : List.copyOf(ended.spans());
+    if (ended == null) {
+      return List.of();
+    }
+    var spans = new ArrayList<Span>();
+    for (int i = 0; i < ended.spans().size(); i++) {
+      spans.add(ended.spans().get(i).labelled(ended.works().get(i).label().get()));
+    }
+    return spans;
   }
 
   /// Throws if the stream waits for a signal of a departed rank. Called by a thread that waits for
@@ -351,6 +359,7 @@ final class HostStream implements Stream {
     var current = recording;
     if (current != null) {
       long origin = current.originNanos();
+      current.works().add(work);
       current
           .spans()
           .add(

@@ -33,7 +33,12 @@ public final class HtmlTable {
 
   private HtmlTable() {}
 
+  /// Returns the table for a notebook, with the type of each column.
   public static String html(Table table, int rows) {
+    return html(table, rows, true);
+  }
+
+  static String html(Table table, int rows, boolean types) {
     int shown = Math.min(rows, table.rowCount());
     var columns = columns(table, shown);
     var out = new StringBuilder("<table style=\"border-collapse:collapse\">");
@@ -45,8 +50,12 @@ public final class HtmlTable {
     out.append("<thead><tr>");
     for (var column : columns) {
       out.append("<th style=\"").append(CELL).append(column.align()).append("\">");
-      out.append(escape(column.name)).append("<br><span style=\"font-weight:normal;opacity:.6\">");
-      out.append(escape(column.type)).append("</span></th>");
+      out.append(escape(column.name));
+      if (types) {
+        out.append("<br><span style=\"font-weight:normal;opacity:.6\">");
+        out.append(escape(column.type)).append("</span>");
+      }
+      out.append("</th>");
     }
     out.append("</tr></thead><tbody>");
     for (int row = 0; row < shown; row++) {

@@ -136,7 +136,67 @@ public final class ProfileTables {
     return Table.create("mean iteration of each rank", columns);
   }
 
-  /// Returns one row per rank and one column per counter of any rank.
+  /// Returns the most important times of a mean iteration, exposed communication first; ranks with
+  /// the same numbers share a row.
+  public static Table overview(List<Profile> ofRanks) {
+    var ranks = ofRanks.stream().map(RankTimes::of).toList();
+    var saved = DoubleColumn.create("saved ÷ savable");
+    var hidden = DoubleColumn.create("overlapped ÷ communication");
+    for (var times : ranks) {
+      saved.append(times.savedToSavable(times));
+      hidden.append(times.overlappedToCommunication());
+    }
+    return joined(
+        Table.create(
+            "mean iteration of each rank",
+            IntColumn.create("rank", ranks.stream().mapToInt(RankTimes::rank)),
+            millis("exposed ms", ranks.stream().map(RankTimes::exposed).toList()),
+            millis("iteration ms", ranks.stream().map(RankTimes::iteration).toList()),
+            millis("gemm ms", ranks.stream().map(RankTimes::gemm).toList()),
+            millis("communication ms", ranks.stream().map(RankTimes::communication).toList()),
+            millis("idle ms", ranks.stream().map(RankTimes::idle).toList()),
+            saved,
+            hidden));
+  }
+
+  /// Joins rows that differ only in their rank, the first column, which becomes text: "0 to 3".
+  private static Table joined(Table ofRanks) {
+    var groups = new LinkedHashMap<List<String>, List<Integer>>();
+    for (int row = 0; row < ofRanks.rowCount(); row++) {
+      var cells = new ArrayList<String>();
+      for (int column = 1; column < ofRanks.columnCount(); column++) {
+        cells.add(ofRanks.getUnformatted(row, column));
+      }
+      groups.computeIfAbsent(cells, _ -> new ArrayList<>()).add(row);
+    }
+    var rows = groups.values().stream().mapToInt(List::getFirst).toArray();
+    var names =
+        groups.values().stream()
+            .map(group -> group.stream().map(ofRanks.intColumn(0)::get).toList())
+            .map(ProfileTables::ranks)
+            .toList();
+    var joined = ofRanks.rows(rows).setName(ofRanks.name());
+    return joined.replaceColumn(0, StringColumn.create(ofRanks.column(0).name(), names));
+  }
+
+  /// Returns ranks in ascending order as text: "0, 2, 4 to 7".
+  private static String ranks(List<Integer> ranks) {
+    var parts = new ArrayList<String>();
+    for (int from = 0; from < ranks.size(); ) {
+      int to = from;
+      while (to + 1 < ranks.size() && ranks.get(to + 1) == ranks.get(to) + 1) {
+        to++;
+      }
+      parts.add(
+          to == from
+              ? ranks.get(from).toString()
+              : ranks.get(from) + (to == from + 1 ? ", " : " to ") + ranks.get(to));
+      from = to + 1;
+    }
+    return String.join(", ", parts);
+  }
+
+  /// Returns one column per counter of any rank; ranks with the same counts share a row.
   public static Table counters(List<Profile> ofRanks) {
     var names = new LinkedHashSet<String>();
     ofRanks.forEach(profile -> names.addAll(profile.counters().keySet()));
@@ -154,7 +214,7 @@ public final class ProfileTables {
       }
       columns.add(column);
     }
-    return Table.create("counted on each rank", columns);
+    return joined(Table.create("counted on each rank", columns));
   }
 
   private static DoubleColumn millis(String name, List<Double> nanos) {

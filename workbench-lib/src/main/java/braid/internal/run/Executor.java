@@ -28,6 +28,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// Enqueues one rank's steps of a schedule. The constructor resolves regions to memory, lanes to
 /// streams and words to slots, so that laying it out again costs one call per step.
@@ -49,11 +50,14 @@ public final class Executor {
     void call(Step.LibraryCall call, Stream on, Work work);
   }
 
+  private final Schedule schedule;
+  private final int rank;
   private final Resources resources;
   private final Supplier<String> label;
   private final Scales scales;
   private final Map<String, Integer> slots = new HashMap<>();
   private final List<Runnable> steps = new ArrayList<>();
+  private @Nullable Function<Step, String> labels;
   private Event[] marks = {};
 
   /// @param scales used by [Finish#scaled] and [Finish#rescaled]
@@ -63,6 +67,8 @@ public final class Executor {
     this.resources = resources;
     this.scales = scales;
     this.label = label;
+    this.schedule = schedule;
+    this.rank = rank;
     int slot = 0;
     for (var flag : schedule.flags()) {
       slots.put(flag.name(), slot);
@@ -90,7 +96,11 @@ public final class Executor {
 
   private Runnable ready(Step step) {
     var stream = Objects.requireNonNull(resources.lanes().get(step.lane()));
-    var work = new Work(step.chunk(), () -> text(step) + " of " + label.get());
+    var work =
+        new Work(
+            step.chunk(),
+            () -> text(step) + " of " + label.get(),
+            () -> shortName(step));
     return switch (step) {
       case Step.Copy copy -> copy(copy, stream, work);
       case Step.Gemm gemm -> gemm(gemm, stream, work);
@@ -124,6 +134,16 @@ public final class Executor {
       case Step.Mark mark -> () -> marks[mark.number()] = stream.mark();
       case Step.After after -> () -> stream.await(work, marks[after.mark()]);
     };
+  }
+
+  /// Names a step in spans. Only profiles need the names, which take the steps of all ranks.
+  private synchronized String shortName(Step step) {
+    var names = labels;
+    if (names == null) {
+      names = schedule.labels(rank);
+      labels = names;
+    }
+    return names.apply(step);
   }
 
   /// Names a step that a rank has waited for, in messages.

@@ -38,7 +38,8 @@ public final class Simulation {
       List<LaneKind> lanes, List<Work> work, int words, List<Operations> operations) {}
 
   /// The result of one rank.
-  public record RankResult(List<Long> iterationNanos, List<Span> spans) {}
+  public record RankResult(
+      List<Long> startNanos, List<Long> iterationNanos, List<Span> spans) {}
 
   /// Builds the exception of a run that cannot continue.
   @FunctionalInterface
@@ -84,7 +85,7 @@ public final class Simulation {
     if (ranks.stream().anyMatch(rank -> rank.iteration < iterations)) {
       throw halted();
     }
-    return ranks.stream().map(rank -> new RankResult(rank.iterationNanos, rank.spans)).toList();
+    return ranks.stream().map(rank -> new RankResult(rank.beginNanos, rank.iterationNanos, rank.spans)).toList();
   }
 
   /// Returns the exception for the first lane that waits for a missing step, or else for the first
@@ -160,6 +161,7 @@ public final class Simulation {
     /// Raised words of peers that are further ahead: iteration, word, time.
     private final List<long[]> early = new ArrayList<>();
 
+    private final List<Long> beginNanos = new ArrayList<>();
     private final List<Long> iterationNanos = new ArrayList<>();
     private final List<Span> spans = new ArrayList<>();
     private int iteration;
@@ -187,6 +189,7 @@ public final class Simulation {
 
     void begin(long now) {
       startNanos = now;
+      beginNanos.add(now);
       endNanos = now + operations.launchedNanos();
       lanesLeft = lanes.length;
       Arrays.fill(marks, NEVER);

@@ -7,14 +7,16 @@ import braid.model.Profile;
 import braid.model.Stage;
 import java.awt.Color;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.function.ToDoubleFunction;
 import org.jfree.chart.JFreeChart;
 
-/// One bar per rank's mean iteration: only multiplying, both at once, only communicating (copying
-/// or reducing), only rank-local copies if there are any, idle.
+/// Time of a mean iteration by what it was spent on: exposed communication, communication and GEMM
+/// at once, GEMM only, rank-local copies only if there are any, idle. One bar per rank, or per
+/// configuration.
 public final class BreakdownChart {
-  private static final int LANE_PX = 34;
+  private static final int LANE_PX = 30;
 
   private record Part(String name, Color colour, ToDoubleFunction<RankTimes> nanos) {}
 
@@ -22,61 +24,93 @@ public final class BreakdownChart {
 
   private static final List<Part> PARTS =
       List.of(
-          new Part("gemm only", Theme.colour(Stage.GEMM), t -> t.either() - t.communication()),
-          new Part("gemm and communication", Theme.BOTH, RankTimes::overlapped),
-          new Part("communication only", Theme.colour(Stage.COPY), t -> t.either() - t.gemm()),
+          new Part("exposed communication", Theme.colour(Stage.COPY), RankTimes::exposed),
+          new Part("communication and GEMM", Theme.BOTH, RankTimes::overlapped),
+          new Part("GEMM only", Theme.colour(Stage.GEMM), t -> t.either() - t.communication()),
           new Part(LOCAL_ONLY, Theme.colour(Stage.LOCAL), RankTimes::localOnly),
           new Part("idle", Theme.colour(Stage.WAIT), RankTimes::idle));
 
   private BreakdownChart() {}
 
+  /// Returns one bar per rank of a configuration.
   public static JFreeChart of(List<Profile> ofRanks) {
     var ranks = ofRanks.stream().map(RankTimes::of).toList();
+    return of(
+        ranks.stream().map(times -> "rank " + times.rank()).toList(),
+        ranks,
+        title(ranks),
+        ConfigurationLabel.of(ofRanks.getFirst().configuration()));
+  }
+
+  /// Returns one bar per configuration: that of its slowest rank.
+  ///
+  /// @param names a name for each configuration
+  /// @param sets the profiles of all ranks of each configuration
+  public static JFreeChart ofConfigurations(
+      List<String> names, List<List<Profile>> sets, String setting) {
+    var slowest =
+        sets.stream()
+            .map(
+                ofRanks ->
+                    ofRanks.stream()
+                        .map(RankTimes::of)
+                        .max(Comparator.comparingDouble(RankTimes::iteration))
+                        .orElseThrow())
+            .toList();
+    return of(
+        names,
+        slowest,
+        "What the time of an iteration was spent on, slowest rank",
+        setting);
+  }
+
+  private static JFreeChart of(
+      List<String> names, List<RankTimes> bars, String title, String subtitle) {
     double longest =
-        ranks.stream().mapToDouble(t -> Math.max(t.iteration(), t.working())).max().orElse(1);
+        bars.stream().mapToDouble(t -> Math.max(t.iteration(), t.working())).max().orElse(1);
     var scale = TimeScale.of(longest);
     var groups = new ArrayList<LanePlot.BarGroup>();
-    var from = new double[ranks.size()];
+    var from = new double[bars.size()];
     for (var part : PARTS) {
-      var bars = new ArrayList<LanePlot.Bar>();
-      for (int lane = 0; lane < ranks.size(); lane++) {
-        double length = scale.from(part.nanos.applyAsDouble(ranks.get(lane)));
+      var own = new ArrayList<LanePlot.Bar>();
+      for (int lane = 0; lane < bars.size(); lane++) {
+        double length = scale.from(part.nanos.applyAsDouble(bars.get(lane)));
         if (length > 0) {
-          bars.add(
-              new LanePlot.Bar(lane, from[lane], from[lane] + length, TimeScale.digits(length)));
+          var digits = TimeScale.digits(length);
+          var texts = List.of(digits + " " + scale.unit(), digits);
+          own.add(new LanePlot.Bar(lane, from[lane], from[lane] + length, texts));
           from[lane] += length;
         }
       }
-      if (!part.name.equals(LOCAL_ONLY) || !bars.isEmpty()) {
-        groups.add(new LanePlot.BarGroup(part.name, part.colour, LanePlot.Form.BLOCK, bars));
+      if (!part.name.equals(LOCAL_ONLY) || !own.isEmpty()) {
+        groups.add(new LanePlot.BarGroup(part.name, part.colour, LanePlot.Form.BLOCK, own));
       }
     }
     var plot =
         LanePlot.of(
             "mean iteration (" + scale.unit() + ")",
             scale.from(Math.max(longest, 1)),
-            ranks.stream().map(t -> new LanePlot.Lane("rank " + t.rank(), false)).toList(),
+            names.stream().map(name -> new LanePlot.Lane(name, false)).toList(),
             LANE_PX,
             groups);
-    return plot.chart(
-        title(ranks), ConfigurationLabel.of(ofRanks.getFirst().configuration()), false);
+    return plot.chart(title, subtitle, false);
   }
 
   private static String title(List<RankTimes> ranks) {
     double idle = 0;
-    double alone = 0;
+    double exposed = 0;
     double wall = 0;
     for (var times : ranks) {
       idle += times.idle();
-      alone += times.either() - times.gemm();
+      exposed += times.exposed();
       wall += times.iteration();
     }
     var rest = TimeScale.percent(idle / wall) + " is idle";
     if (ranks.stream().allMatch(times -> times.communication() == 0)) {
       return "Nothing is communicated; " + rest;
     }
-    return TimeScale.percent(alone / wall)
-        + " of an iteration is communication that no GEMM hides; "
+    return TimeScale.percent(exposed / wall)
+        + " of an iteration is exposed communication, which no GEMM hides; "
         + rest;
   }
 }

@@ -12,6 +12,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
+import java.util.Collection;
+import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import javax.imageio.ImageIO;
@@ -32,9 +34,14 @@ public final class ChartImage {
     return svg(chart, Theme.WIDTH_PX, height(chart));
   }
 
+  /// A plot whose height depends on its content.
+  interface Tall {
+    int heightPx();
+  }
+
   /// Returns the default height, or the height that the chart's lanes need.
   public static int height(JFreeChart chart) {
-    return chart.getPlot() instanceof LanePlot lanes ? lanes.heightPx() : Theme.HEIGHT_PX;
+    return chart.getPlot() instanceof Tall tall ? tall.heightPx() : Theme.HEIGHT_PX;
   }
 
   public static String svg(JFreeChart chart, int width, int height) {
@@ -55,6 +62,16 @@ public final class ChartImage {
   }
 
   public static byte[] png(JFreeChart chart, int width, int height) {
+    return png(List.of(chart), width, height);
+  }
+
+  /// Returns one picture of charts below each other.
+  public static byte[] png(Collection<JFreeChart> charts) {
+    return png(
+        charts, Theme.WIDTH_PX, charts.stream().mapToInt(ChartImage::height).sum());
+  }
+
+  private static byte[] png(Collection<JFreeChart> charts, int width, int height) {
     requireFonts();
     var image = new BufferedImage(width, height, BufferedImage.TYPE_INT_RGB);
     var graphics = image.createGraphics();
@@ -63,7 +80,12 @@ public final class ChartImage {
           RenderingHints.KEY_TEXT_ANTIALIASING, RenderingHints.VALUE_TEXT_ANTIALIAS_ON);
       graphics.setRenderingHint(
           RenderingHints.KEY_FRACTIONALMETRICS, RenderingHints.VALUE_FRACTIONALMETRICS_ON);
-      chart.draw(graphics, new Rectangle(width, height));
+      int top = 0;
+      for (var chart : charts) {
+        int own = charts.size() == 1 ? height : height(chart);
+        chart.draw(graphics, new Rectangle(0, top, width, own));
+        top += own;
+      }
     } finally {
       graphics.dispose();
     }

@@ -11,13 +11,14 @@ import org.jfree.chart.JFreeChart;
 import org.jfree.data.xy.XYIntervalSeries;
 import org.jfree.data.xy.XYIntervalSeriesCollection;
 
-/// One dot per configuration, each on its own line, the fastest at the top, bars from p10 to p90:
-/// for configurations that differ in more than their split count.
+/// One dot per configuration, each on its own line with its values beside it, the fastest at the
+/// top: for configurations that differ in more than their split count.
 public final class ConfigurationsChart {
   /// Configurations shown; the table has the slower ones.
   static final int MOST_SHOWN = 40;
 
   private static final int LANE_PX = 20;
+  private static final String NAME = "median, and interval of the difference to unfused";
 
   private ConfigurationsChart() {}
 
@@ -29,15 +30,14 @@ public final class ConfigurationsChart {
             .limit(MOST_SHOWN)
             .toList();
     var marks = new StudyMarks(ranked, shown);
-    var times = new XYIntervalSeries("median, bars p10 to p90", false, true);
+    var times = new XYIntervalSeries(NAME, false, true);
     for (int lane = 0; lane < shown.size(); lane++) {
       var configuration = shown.get(lane);
-      var time = configuration.time();
-      double median = marks.scale.from(time.medianNanos());
+      double median = marks.scale.from(configuration.time().medianNanos());
       times.add(
           median,
-          marks.scale.from(time.p10Nanos()),
-          marks.scale.from(time.p90Nanos()),
+          marks.scale.from(marks.lowNanos(configuration)),
+          marks.scale.from(marks.highNanos(configuration)),
           lane,
           lane,
           lane);
@@ -47,13 +47,15 @@ public final class ConfigurationsChart {
     data.addSeries(times);
     var plot = new LanePlot(marks.timeAxis(), lanes(shown, ranked.varying()), LANE_PX);
     plot.setDataset(data);
-    plot.setRenderer(StudyMarks.dots(1, false));
+    plot.setRenderer(StudyMarks.dots(List.of(NAME), false));
     marks.addTo(plot, false);
+    plot.beside(
+        shown.stream().map(each -> String.join("  ", StudyMarks.words(each, 1))).toList());
     var subtitle = new StringBuilder(ranked.setting());
     var common = new LinkedHashMap<>(shown.getFirst().configuration().columns());
     common.keySet().removeAll(ranked.varying());
     if (ranked.ofPipeline() && !common.isEmpty()) {
-      subtitle.append("\nall with ").append(ConfigurationLabel.of(common));
+      subtitle.append("\nall with ").append(ConfigurationLabel.settings(common));
     }
     subtitle.append('\n').append(ranked.basis());
     if (all > shown.size()) {

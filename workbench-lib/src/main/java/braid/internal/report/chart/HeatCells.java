@@ -16,7 +16,7 @@ import org.jfree.chart.ui.TextAnchor;
 import org.jfree.data.xy.XYDataset;
 
 /// Draws each item as a cell around its integer position: the smaller its value, the darker, with
-/// its label inside; one may be ringed.
+/// the lines of its label inside that have room; one may be ringed.
 final class HeatCells extends AbstractXYItemRenderer {
   private static final Color DARKEST = new Color(0x0B4F83);
   private static final Color LIGHTEST = new Color(0xE8F1F8);
@@ -24,11 +24,11 @@ final class HeatCells extends AbstractXYItemRenderer {
   private static final double RING_INSET_PX = 3;
 
   private final transient double[] values;
-  private final transient List<String> labels;
+  private final transient List<List<String>> labels;
   private final transient int ringed;
 
   /// @param ringed index of the item to ring, or -1
-  HeatCells(double[] values, List<String> labels, int ringed) {
+  HeatCells(double[] values, List<List<String>> labels, int ringed) {
     this.values = values.clone();
     this.labels = List.copyOf(labels);
     this.ringed = ringed;
@@ -70,14 +70,21 @@ final class HeatCells extends AbstractXYItemRenderer {
               cell.width - 2 * RING_INSET_PX,
               cell.height - 2 * RING_INSET_PX));
     }
-    if (g2.getFontMetrics(Theme.LABEL).stringWidth(labels.get(item)) < cell.width) {
-      g2.setFont(Theme.LABEL);
-      g2.setPaint(Theme.inkOn(colour));
+    var metrics = g2.getFontMetrics(Theme.LABEL);
+    var lines =
+        labels.get(item).stream()
+            .takeWhile(line -> metrics.stringWidth(line) < cell.width)
+            .limit((long) (cell.height / metrics.getHeight()))
+            .toList();
+    g2.setFont(Theme.LABEL);
+    g2.setPaint(Theme.inkOn(colour));
+    for (int line = 0; line < lines.size(); line++) {
+      double shift = (line - (lines.size() - 1) / 2.0) * metrics.getHeight();
       TextUtils.drawAlignedString(
-          labels.get(item),
+          lines.get(line),
           g2,
           (float) cell.getCenterX(),
-          (float) cell.getCenterY(),
+          (float) (cell.getCenterY() + shift),
           TextAnchor.CENTER);
     }
   }

@@ -8,6 +8,7 @@ import braid.model.BraidException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.TreeSet;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.axis.NumberAxis;
@@ -50,14 +51,18 @@ public final class HeatmapChart {
     var columns = new ArrayList<>(splits);
     var rows = new ArrayList<>(streams);
     var xyz = new double[3][fastest.size()];
-    var labels = new ArrayList<String>();
+    var labels = new ArrayList<List<String>>();
     int ringed = -1;
     int cell = 0;
     for (var entry : fastest.entrySet()) {
       xyz[0][cell] = columns.indexOf(entry.getKey().splits);
       xyz[1][cell] = rows.indexOf(entry.getKey().streams);
       xyz[2][cell] = scale.from(entry.getValue().time().medianNanos());
-      labels.add(TimeScale.digits(xyz[2][cell]));
+      var saved = -100 * entry.getValue().saved().value();
+      labels.add(
+          List.of(
+              TimeScale.digits(xyz[2][cell]) + " " + scale.unit(),
+              String.format(Locale.ROOT, "%+.1f%%", saved).replace('-', '−')));
       if (entry.getValue().verdict() == Verdict.BEST) {
         ringed = cell;
       }
@@ -75,9 +80,7 @@ public final class HeatmapChart {
         Theme.chart(
             ranked.finding(),
             ranked.setting()
-                + "\nmedian time of an iteration in "
-                + scale.unit()
-                + ", darker is faster"
+                + "\nmedian time of an iteration and its difference to unfused, darker is faster"
                 + (ranked.varying().size() > 2 ? ", the fastest of all other settings; " : "; ")
                 + ranked.basis(),
             plot);

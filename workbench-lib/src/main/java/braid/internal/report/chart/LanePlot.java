@@ -14,16 +14,18 @@ import org.jfree.data.xy.XYIntervalSeriesCollection;
 
 /// Horizontal lanes over one axis, usually with groups of bars. Its height is what its lanes need
 /// to be readable, and no more.
-final class LanePlot extends XYPlot {
+final class LanePlot extends XYPlot implements ChartImage.Tall {
   private static final double HALF_BAR = 0.4;
   private static final int AROUND_LANES_PX = 150;
   private static final int TALLEST_LANE_PX = 44;
 
   private final transient int heightPx;
 
-  /// @param label text inside the bar if it has room; may be empty
-  record Bar(int lane, double from, double to, String label) {}
+  /// @param labels texts for the inside of the bar, the longest first; all bars of a lane show the
+  ///   longest for which they have room
+  record Bar(int lane, double from, double to, List<String> labels) {}
 
+  /// @param name name in the legend; empty for none
   record BarGroup(String name, Color colour, Form form, List<Bar> bars) {}
 
   /// Forms of bars, so that groups differ not only by colour.
@@ -33,7 +35,13 @@ final class LanePlot extends XYPlot {
     /// A thin line in the middle of the lane: the rank does no work.
     THREAD,
     /// An upright mark at its start, above other bars: its duration is negligible.
-    TICK
+    TICK,
+    /// A line across the lane at its start.
+    EDGE,
+    /// A background across the lane.
+    BACKGROUND,
+    /// Only its label.
+    LABEL
   }
 
   /// @param banded true for a tinted background, which separates groups of lanes
@@ -43,13 +51,8 @@ final class LanePlot extends XYPlot {
   LanePlot(NumberAxis axis, List<Lane> lanes, int lanePx) {
     int even = (Theme.HEIGHT_PX - AROUND_LANES_PX) / lanes.size();
     this.heightPx = AROUND_LANES_PX + lanes.size() * Math.clamp(even, lanePx, TALLEST_LANE_PX);
-    var laneAxis = new SymbolAxis(null, lanes.stream().map(Lane::name).toArray(String[]::new));
-    laneAxis.setInverted(true);
-    laneAxis.setGridBandsVisible(false);
-    laneAxis.setRange(-0.5, lanes.size() - 0.5);
-    laneAxis.setTickMarksVisible(false);
     setDomainAxis(axis);
-    setRangeAxis(laneAxis);
+    setRangeAxis(laneAxis(lanes.stream().map(Lane::name).toList()));
     for (int lane = 0; lane < lanes.size(); lane++) {
       if (lanes.get(lane).banded) {
         var band = new IntervalMarker(lane - 0.5, lane + 0.5, Theme.BAND);
@@ -70,13 +73,32 @@ final class LanePlot extends XYPlot {
       var series = new XYIntervalSeries(group.name, false, true);
       for (var bar : group.bars) {
         int lane = bar.lane;
-        series.add(bar.from, bar.from, bar.to, lane, lane - HALF_BAR, lane + HALF_BAR);
+        double half = group.form == Form.EDGE || group.form == Form.BACKGROUND ? 0.5 : HALF_BAR;
+        series.add(bar.from, bar.from, bar.to, lane, lane - half, lane + half);
       }
       dataset.addSeries(series);
     }
     plot.setDataset(dataset);
     plot.setRenderer(new LaneBars(groups));
     return plot;
+  }
+
+  /// Writes a text for each lane beside the plot.
+  void beside(List<String> texts) {
+    var axis = laneAxis(texts);
+    Theme.style(axis);
+    axis.setAxisLineVisible(false);
+    axis.setTickLabelFont(Theme.SMALL);
+    setRangeAxis(1, axis);
+  }
+
+  private static SymbolAxis laneAxis(List<String> names) {
+    var axis = new SymbolAxis(null, names.toArray(String[]::new));
+    axis.setInverted(true);
+    axis.setGridBandsVisible(false);
+    axis.setRange(-0.5, names.size() - 0.5);
+    axis.setTickMarksVisible(false);
+    return axis;
   }
 
   /// @param ruled true for a line from each lane's name to its items
@@ -87,7 +109,8 @@ final class LanePlot extends XYPlot {
     return chart;
   }
 
-  int heightPx() {
+  @Override
+  public int heightPx() {
     return heightPx;
   }
 }

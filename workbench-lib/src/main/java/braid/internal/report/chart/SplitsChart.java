@@ -4,22 +4,32 @@ import braid.internal.report.statistics.RankedConfigurations;
 import braid.internal.report.statistics.RankedConfigurations.RankedConfiguration;
 import braid.internal.report.value.ConfigurationLabel;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.SequencedMap;
-import java.util.TreeSet;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.plot.XYPlot;
 import org.jfree.data.xy.YIntervalSeries;
 import org.jfree.data.xy.YIntervalSeriesCollection;
 
-/// Time against split count: one line per combination of the other settings, bars from p10 to p90.
+/// Time against split count: one line per combination of the other settings, with the interval of
+/// each difference to the unfused reference, and the values of the fastest of each split count.
 public final class SplitsChart {
   /// Distance between the bars of neighbouring series, as a power of two.
   private static final double DODGE = 0.06;
 
   private static final double WIDEST_DODGE = 0.4;
+
+  /// Index of the dataset of the values.
+  private static final int LABELS = 3;
+
+  private static final Comparator<RankedConfiguration> BY_TIME =
+      Comparator.comparingDouble(configuration -> configuration.time().medianNanos());
 
   private SplitsChart() {}
 
@@ -37,34 +47,72 @@ public final class SplitsChart {
     var marks = new StudyMarks(ranked, ranked.configurations());
     var data = new YIntervalSeriesCollection();
     double dodge = Math.min(DODGE, WIDEST_DODGE / lines.size());
-    double shift = -dodge * (lines.size() - 1) / 2;
+    var splits = new TreeMap<Integer, List<RankedConfiguration>>();
+    for (var line : lines.values()) {
+      for (var configuration : line) {
+        splits
+            .computeIfAbsent(configuration.overlap().splits(), _ -> new ArrayList<>())
+            .add(configuration);
+      }
+    }
     for (var line : lines.entrySet()) {
       var series = new YIntervalSeries(line.getKey());
       for (var configuration : line.getValue()) {
-        var time = configuration.time();
-        double x = SplitsAxis.position(configuration.overlap().splits()) + shift;
-        double y = marks.scale.from(time.medianNanos());
-        series.add(x, y, marks.scale.from(time.p10Nanos()), marks.scale.from(time.p90Nanos()));
+        int count = configuration.overlap().splits();
+        // Those of one split count stand around their tick, also if some lines have none there.
+        var beside = splits.get(count);
+        double shift = dodge * (beside.indexOf(configuration) - (beside.size() - 1) / 2.0);
+        double x = SplitsAxis.position(count) + shift;
+        double y = marks.scale.from(configuration.time().medianNanos());
+        series.add(
+            x,
+            y,
+            marks.scale.from(marks.lowNanos(configuration)),
+            marks.scale.from(marks.highNanos(configuration)));
         marks.at(x, y, configuration.verdict());
       }
       data.addSeries(series);
-      shift += dodge;
     }
-
-    var splits = new TreeSet<Integer>();
-    ranked.configurations().forEach(s -> splits.add(s.overlap().splits()));
     var plot =
         new XYPlot(
             data,
-            new SplitsAxis("splits", splits),
+            new SplitsAxis("splits", splits.navigableKeySet()),
             marks.timeAxis(),
-            StudyMarks.dots(lines.size(), true));
+            StudyMarks.dots(List.copyOf(lines.sequencedKeySet()), true));
     marks.addTo(plot, true);
+    var labels = new ValueLabels(labels(splits, marks));
+    plot.setDataset(LABELS, labels.data());
+    plot.setRenderer(LABELS, labels);
     var chart =
         Theme.chart(
-            ranked.finding(), ranked.setting() + "\n" + ranked.basis() + "; bars p10 to p90", plot);
+            ranked.finding(), ranked.setting() + "\n" + ranked.basis() + "\nlines at the dots: interval of the difference to unfused", plot);
     Theme.legend(chart);
     return chart;
+  }
+
+  /// Returns the values of the fastest configuration of each split count, below all intervals there,
+  /// the fastest of all first.
+  private static List<ValueLabels.Label> labels(
+      SortedMap<Integer, List<RankedConfiguration>> splits, StudyMarks marks) {
+    record Fastest(int splits, RankedConfiguration configuration, double lowest) {}
+    return splits.entrySet().stream()
+        .map(
+            each ->
+                new Fastest(
+                    each.getKey(),
+                    Collections.min(each.getValue(), BY_TIME),
+                    each.getValue().stream()
+                        .mapToDouble(marks::lowNanos)
+                        .min()
+                        .orElseThrow()))
+        .sorted(Comparator.comparing(Fastest::configuration, BY_TIME))
+        .map(
+            each ->
+                new ValueLabels.Label(
+                    SplitsAxis.position(each.splits),
+                    marks.scale.from(each.lowest),
+                    StudyMarks.words(each.configuration, 0)))
+        .toList();
   }
 
   /// Groups the configurations into lines, by all settings except the splits.
@@ -76,7 +124,7 @@ public final class SplitsChart {
     for (var configuration : ranked.configurations()) {
       var settings = configuration.configuration().columns();
       settings.keySet().retainAll(others);
-      var name = ConfigurationLabel.keyed(settings);
+      var name = ConfigurationLabel.settings(settings);
       if (name.isEmpty()) {
         name = others.isEmpty() ? "overlapped" : "defaults";
       }

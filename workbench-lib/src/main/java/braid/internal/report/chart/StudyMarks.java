@@ -10,12 +10,11 @@ import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.geom.Ellipse2D;
 import java.util.List;
+import java.util.Locale;
 import org.jfree.chart.LegendItem;
 import org.jfree.chart.LegendItemCollection;
 import org.jfree.chart.axis.NumberAxis;
 import org.jfree.chart.plot.DatasetRenderingOrder;
-import org.jfree.chart.plot.IntervalMarker;
-import org.jfree.chart.plot.Marker;
 import org.jfree.chart.plot.ValueMarker;
 import org.jfree.chart.plot.XYPlot;
 import org.jfree.chart.renderer.xy.XYErrorRenderer;
@@ -24,13 +23,15 @@ import org.jfree.chart.ui.Layer;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
-/// Marks that all charts of a study share: a dot at each median, a ring around the best and a
-/// lighter one around its ties, and the unfused reference, dashed on a band from p10 to p90.
+/// Marks that all charts of a study share: a dot at each median with the interval of its difference
+/// to the unfused reference, a ring around the best and a lighter one around its ties, and the
+/// reference, dashed.
 final class StudyMarks {
   static final double DOT_PX = 6;
   private static final double RING_PX = 15;
   private static final float CAP_PX = 5;
   private static final double HEADROOM = 0.12;
+  private static final BasicStroke INTERVAL = new BasicStroke(1.6f);
 
   /// Minimum spread of the axis, as a share, so that noise does not fill it.
   private static final double LEAST_SPREAD = 0.05;
@@ -46,15 +47,49 @@ final class StudyMarks {
   StudyMarks(RankedConfigurations ranked, List<RankedConfiguration> shown) {
     unfused = ranked.unfused();
     reference = ConfigurationLabel.reference(ranked.reference());
-    double p90 = unfused.p90Nanos();
-    double p10 = unfused.p10Nanos();
+    double most = unfused.medianNanos();
+    double least = unfused.medianNanos();
     for (var configuration : shown) {
-      p90 = Math.max(p90, configuration.time().p90Nanos());
-      p10 = Math.min(p10, configuration.time().p10Nanos());
+      most = Math.max(most, highNanos(configuration));
+      least = Math.min(least, lowNanos(configuration));
     }
-    this.largest = p90;
-    this.smallest = p10;
-    this.scale = TimeScale.of(p90);
+    this.largest = most;
+    this.smallest = least;
+    this.scale = TimeScale.of(most);
+  }
+
+  /// Returns the time at the lower end of the interval of the difference to the reference. The
+  /// interval is widened to contain the median, which is estimated without pairing rounds.
+  double lowNanos(RankedConfiguration configuration) {
+    return Math.min(
+        configuration.time().medianNanos(),
+        unfused.medianNanos() * (1 - configuration.saved().high()));
+  }
+
+  /// Returns the time at the upper end of that interval.
+  double highNanos(RankedConfiguration configuration) {
+    return Math.max(
+        configuration.time().medianNanos(),
+        unfused.medianNanos() * (1 - configuration.saved().low()));
+  }
+
+  /// Returns median and difference to the reference: "83.0 ms", "−19.5% (−20.9 to −17.9)".
+  static List<String> words(RankedConfiguration configuration, int decimals) {
+    var saved = configuration.saved();
+    return List.of(
+        TimeScale.format(configuration.time().medianNanos()),
+        "%s%% (%s to %s)"
+            .formatted(
+                change(saved.value(), decimals),
+                change(saved.high(), decimals),
+                change(saved.low(), decimals)));
+  }
+
+  /// Returns the change of the time in percent, with its sign.
+  private static String change(double saved, int decimals) {
+    var digits = String.format(Locale.ROOT, "%." + decimals + "f", Math.abs(100 * saved));
+    boolean none = digits.chars().allMatch(c -> c == '0' || c == '.');
+    return none ? digits : (saved > 0 ? "−" : "+") + digits;
   }
 
   /// Returns an axis for all times, including the reference's.
@@ -62,21 +97,22 @@ final class StudyMarks {
     var time = new NumberAxis("median time of an iteration (" + scale.unit() + ")");
     double spread = Math.max(scale.from(largest - smallest), scale.from(largest) * LEAST_SPREAD);
     double margin = HEADROOM * spread;
-    time.setRange(Math.max(0, scale.from(smallest) - margin), scale.from(largest) + margin);
+    time.setRange(Math.max(0, scale.from(smallest) - 3 * margin), scale.from(largest) + margin);
     return time;
   }
 
   /// Returns dots with error bars in each series' colour, joined by lines if series have several
   /// dots.
-  static XYErrorRenderer dots(int series, boolean joined) {
+  static XYErrorRenderer dots(List<String> series, boolean joined) {
     var renderer = new XYErrorRenderer();
     renderer.setDefaultLinesVisible(joined);
     renderer.setDrawYError(joined);
     renderer.setDrawXError(!joined);
     renderer.setCapLength(CAP_PX);
-    renderer.setErrorStroke(Theme.HAIRLINE);
-    for (int line = 0; line < series; line++) {
-      renderer.setSeriesPaint(line, Theme.seriesColour(line));
+    renderer.setErrorStroke(INTERVAL);
+    var colours = Theme.seriesColours(series);
+    for (int line = 0; line < colours.size(); line++) {
+      renderer.setSeriesPaint(line, colours.get(line));
       renderer.setSeriesStroke(line, Theme.LINE);
       renderer.setSeriesShape(line, circle(DOT_PX));
     }
@@ -99,22 +135,13 @@ final class StudyMarks {
     ring(plot, 1, best, Theme.BEST, Theme.RING);
     ring(plot, 2, ties, Theme.REFERENCE, Theme.HAIRLINE);
     plot.setDatasetRenderingOrder(DatasetRenderingOrder.FORWARD);
-    var band =
-        new IntervalMarker(
-            scale.from(unfused.p10Nanos()), scale.from(unfused.p90Nanos()), Theme.REFERENCE_BAND);
-    band.setAlpha(1);
-    mark(plot, band, timeUpwards);
     var line = new ValueMarker(scale.from(unfused.medianNanos()), Theme.REFERENCE, Theme.DASHED);
-    mark(plot, line, timeUpwards);
-    plot.setFixedLegendItems(legend(plot));
-  }
-
-  private static void mark(XYPlot plot, Marker marker, boolean timeUpwards) {
     if (timeUpwards) {
-      plot.addRangeMarker(marker, Layer.BACKGROUND);
+      plot.addRangeMarker(line, Layer.BACKGROUND);
     } else {
-      plot.addDomainMarker(marker, Layer.BACKGROUND);
+      plot.addDomainMarker(line, Layer.BACKGROUND);
     }
+    plot.setFixedLegendItems(legend(plot));
   }
 
   /// Returns legend items that name the reference: a label beside its line would cover points or

@@ -4,9 +4,14 @@ import braid.model.Stage;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.Font;
+import java.awt.Graphics2D;
 import java.awt.geom.Line2D;
 import java.awt.geom.Rectangle2D;
+import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.axis.ValueAxis;
 import org.jfree.chart.block.BlockBorder;
@@ -18,8 +23,9 @@ import org.jfree.chart.ui.HorizontalAlignment;
 import org.jfree.chart.ui.RectangleEdge;
 import org.jfree.chart.ui.RectangleInsets;
 
-/// Style of all charts: fits a notebook column, with a grid lighter than data, and colours that
-/// differ in hue and lightness, for readers with any colour vision.
+/// Style of all charts: fits a notebook column, readable at 800 pixels, with a grid lighter than
+/// data, and colours that differ for readers with any colour vision. Stages, methods and the
+/// reference have one colour each, in every chart.
 public final class Theme {
   public static final int WIDTH_PX = 860;
   public static final int HEIGHT_PX = 420;
@@ -32,14 +38,19 @@ public final class Theme {
   static final Color AXIS = new Color(0x9AA5B1);
   static final Color PAPER = Color.WHITE;
   static final Color REFERENCE = new Color(0x3E4C59);
-  static final Color REFERENCE_BAND = new Color(0xEDF0F3);
-  static final Color BEST = new Color(0xD1495B);
+  static final Color BEST = new Color(0xD55E00);
 
-  static final Font TITLE = new Font(Font.SANS_SERIF, Font.BOLD, 15);
-  static final Font SUBTITLE = new Font(Font.SANS_SERIF, Font.PLAIN, 11);
+  /// Outside of a rank's iteration.
+  static final Color OUTSIDE = new Color(0xDDE2E7);
+
+  /// Marks of a chart without series.
+  static final Color PLAIN = new Color(0x5F7A8C);
+
+  static final Font TITLE = new Font(Font.SANS_SERIF, Font.PLAIN, 15);
+  static final Font SUBTITLE = new Font(Font.SANS_SERIF, Font.PLAIN, 12);
   static final Font LABEL = new Font(Font.SANS_SERIF, Font.PLAIN, 12);
-  static final Font TICK = new Font(Font.SANS_SERIF, Font.PLAIN, 11);
-  static final Font SMALL = new Font(Font.SANS_SERIF, Font.PLAIN, 9);
+  static final Font TICK = new Font(Font.SANS_SERIF, Font.PLAIN, 12);
+  static final Font SMALL = new Font(Font.SANS_SERIF, Font.PLAIN, 11);
 
   static final BasicStroke HAIRLINE = new BasicStroke(1f);
   static final BasicStroke LINE = new BasicStroke(2f);
@@ -48,16 +59,31 @@ public final class Theme {
       new BasicStroke(
           1.5f, BasicStroke.CAP_BUTT, BasicStroke.JOIN_MITER, 10f, new float[] {6f, 4f}, 0f);
 
-  /// Series colours in the order of use.
+  /// Width of a letter of [#SMALL], estimated generously.
+  static final double SMALL_LETTER_PX = 6.9;
+
+  private static final BasicStroke HALO = new BasicStroke(3.2f);
+  private static final BasicStroke INTERVAL = new BasicStroke(1.6f);
+
+  /// Colours of methods.
+  private static final Map<String, Color> METHODS =
+      Map.of(
+          "unfused", REFERENCE,
+          "pipelined", new Color(0x332288),
+          "direct", new Color(0x44AA99),
+          "ring", new Color(0xCC6677),
+          "bulk", new Color(0xDDCC77));
+
+  /// Colours of other series in the order of use.
   static final List<Color> SERIES =
       List.of(
-          new Color(0x0072B2),
-          new Color(0xE69F00),
-          new Color(0x009E73),
-          new Color(0xCC79A7),
+          new Color(0x882255),
+          new Color(0x999933),
+          new Color(0x117733),
           new Color(0x56B4E9),
-          new Color(0xD55E00),
-          new Color(0x6A4C93),
+          new Color(0xAA4499),
+          new Color(0x332288),
+          new Color(0xDDCC77),
           new Color(0x4A5568));
 
   /// Legend symbol of a colour.
@@ -70,6 +96,7 @@ public final class Theme {
   private static final RectangleInsets TICK_SPACE = new RectangleInsets(4, 14, 4, 6);
 
   private static final double TITLE_GAP_PX = 2;
+  private static final double CAP_PX = 4;
   private static final int LONGEST_SUBTITLE_LINES = 3;
 
   private Theme() {}
@@ -78,8 +105,36 @@ public final class Theme {
     return new Color(stage.rgb());
   }
 
-  static Color seriesColour(int index) {
-    return SERIES.get(index % SERIES.size());
+  /// Returns a colour for each series: a method's own if its name begins with a method, else the
+  /// next. A single series of another name is plain.
+  static List<Color> seriesColours(List<String> names) {
+    var colours = new ArrayList<Color>();
+    var used = new HashSet<Color>();
+    int next = 0;
+    for (var name : names) {
+      var own = METHODS.get(name.split("[ ,]", 2)[0]);
+      var colour = own;
+      if (own == null || !used.add(own)) {
+        colour = names.size() == 1 ? PLAIN : SERIES.get(next++ % SERIES.size());
+      }
+      colours.add(Objects.requireNonNull(colour));
+    }
+    return colours;
+  }
+
+  /// Draws an interval over whatever is below it: dark on a light border, with caps.
+  static void interval(Graphics2D g, double from, double to, double across, boolean upright) {
+    for (boolean border : new boolean[] {true, false}) {
+      g.setPaint(border ? PAPER : INK);
+      g.setStroke(border ? HALO : INTERVAL);
+      g.draw(line(from, across, to, across, upright));
+      g.draw(line(from, across - CAP_PX, from, across + CAP_PX, upright));
+      g.draw(line(to, across - CAP_PX, to, across + CAP_PX, upright));
+    }
+  }
+
+  private static Line2D line(double x1, double y1, double x2, double y2, boolean swapped) {
+    return swapped ? new Line2D.Double(y1, x1, y2, x2) : new Line2D.Double(x1, y1, x2, y2);
   }
 
   /// Returns dark or white ink, whichever is easier to read on `background`.

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.LongStream;
 
 /// Profiles of all ranks in the JSON form of the trace event format, which Perfetto and
 /// chrome://tracing open: one process per rank, one thread per stream, one complete event (`X`) per
@@ -35,8 +36,11 @@ public final class ChromeTrace {
   public static String write(List<Profile> ofRanks, List<String> streams) {
     long earliest =
         ofRanks.stream()
-            .flatMap(profile -> profile.spans().stream())
-            .mapToLong(Span::startNanos)
+            .flatMapToLong(
+                profile ->
+                    LongStream.concat(
+                        profile.startNanos().stream().mapToLong(Long::longValue),
+                        profile.spans().stream().mapToLong(Span::startNanos)))
             .min()
             .orElse(0);
     long movedNanos = Math.max(0, -earliest);
@@ -137,8 +141,8 @@ public final class ChromeTrace {
     json.name("args").beginObject();
   }
 
-  /// Writes an iteration, from its first span to the end of its last. The rank's wall time is an
-  /// argument: it includes preparation and the last wait.
+  /// Writes an iteration: its wall time on the rank, or, if the profile does not have its begin, the
+  /// time from its first span to the end of its last.
   private static void iterations(JsonWriter json, Profile profile, long movedNanos)
       throws IOException {
     for (int iteration = 0; iteration < profile.iterations(); iteration++) {
@@ -147,14 +151,16 @@ public final class ChromeTrace {
       if (spans.isEmpty()) {
         continue;
       }
-      long start = spans.stream().mapToLong(Span::startNanos).min().orElseThrow();
-      long end = spans.stream().mapToLong(Span::endNanos).max().orElseThrow();
+      long wall = profile.iterationNanos().get(iteration);
+      long start = profile.begin(iteration).orElseThrow();
+      long last = spans.stream().mapToLong(Span::endNanos).max().orElseThrow();
+      long end = profile.startNanos().isEmpty() ? last : start + wall;
       int rank = profile.place().rank();
       complete(json, "iteration " + iteration, "iteration", rank, ITERATIONS_THREAD);
       times(json, start, end, movedNanos);
       json.name("args").beginObject();
       json.name("iteration").value(iteration);
-      json.name("wall µs").value(micros(profile.iterationNanos().get(iteration)));
+      json.name("wall µs").value(micros(wall));
       json.endObject().endObject();
     }
   }
@@ -167,6 +173,9 @@ public final class ChromeTrace {
     json.name("args").beginObject();
     json.name("iteration").value(span.iteration());
     json.name("stage").value(stage);
+    if (!span.label().isEmpty()) {
+      json.name("step").value(span.label());
+    }
     if (span.chunk() >= 0) {
       json.name("chunk").value(span.chunk());
     }

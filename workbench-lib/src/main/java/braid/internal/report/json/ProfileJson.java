@@ -18,7 +18,7 @@ public final class ProfileJson {
   static final String SET_FORMAT = "braid.profiles/1";
 
   /// Numbers per span.
-  private static final int SPAN_WIDTH = 9;
+  private static final int SPAN_WIDTH = 10;
 
   private static final String WHAT = "profile";
 
@@ -58,9 +58,11 @@ public final class ProfileJson {
         "counters",
         "iterationNanos",
         "plainNanos",
+        "startNanos",
         "stages",
         "streams",
         "engines",
+        "labels",
         "spans");
     if (!fields.text("format").equals(Profile.FORMAT)) {
       throw new BraidException(
@@ -73,10 +75,13 @@ public final class ProfileJson {
     var stages = fields.listOf("stages", Stage.values());
     var streams = fields.textList("streams");
     var spans = new ArrayList<Span>();
-    // Profiles of Braid's first version have no engines.
+    // Earlier profiles have no labels, and those of Braid's first version no engines.
+    boolean labelled = fields.has("labels");
     boolean tells = fields.has("engines");
+    var labels = labelled ? fields.textList("labels") : List.of("");
     var engines = tells ? fields.textList("engines") : List.of("");
-    for (var row : fields.rows("spans", tells ? SPAN_WIDTH : SPAN_WIDTH - 1)) {
+    for (var row :
+        fields.rows("spans", SPAN_WIDTH - (labelled ? 0 : 1) - (tells ? 0 : 1))) {
       spans.add(
           new Span(
               number(row[0], "iteration"),
@@ -87,7 +92,8 @@ public final class ProfileJson {
               row[5],
               row[6],
               row[7],
-              tells ? named(engines, row[8], "engines") : ""));
+              tells ? named(engines, row[8], "engines") : "",
+              labelled ? named(labels, row[9], "labels") : ""));
     }
     return new Profile(
         new Place(fields.whole("rank"), fields.whole("size")),
@@ -98,7 +104,8 @@ public final class ProfileJson {
         // Profiles of Braid's first version have no counters.
         fields.has("counters") ? fields.counts("counters") : new LinkedHashMap<>(),
         // They have no times without profiling either.
-        fields.has("plainNanos") ? fields.wholes("plainNanos") : List.of());
+        fields.has("plainNanos") ? fields.wholes("plainNanos") : List.of(),
+        fields.has("startNanos") ? fields.wholes("startNanos") : List.of());
   }
 
   private static int number(long value, String name) {

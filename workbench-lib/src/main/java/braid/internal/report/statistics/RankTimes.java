@@ -15,6 +15,7 @@ import java.util.Map;
 ///
 /// @param iteration wall time
 /// @param either time in which the rank multiplied, communicated or both
+/// @param exposed time in which it communicated and did not multiply: exposed communication
 /// @param working time in which it did that or moved rank-local bytes
 public record RankTimes(
     int rank,
@@ -23,6 +24,7 @@ public record RankTimes(
     double gemm,
     double communication,
     double either,
+    double exposed,
     double working,
     long bytes,
     long flops) {
@@ -60,6 +62,7 @@ public record RankTimes(
         BusyTime.nanos(gemm) / (double) iterations,
         BusyTime.nanos(communication) / (double) iterations,
         BusyTime.nanos(either) / (double) iterations,
+        BusyTime.outside(communication, gemm) / (double) iterations,
         BusyTime.nanos(working) / (double) iterations,
         communication.stream().mapToLong(Span::bytes).sum() / iterations,
         gemm.stream().mapToLong(Span::flops).sum() / iterations);

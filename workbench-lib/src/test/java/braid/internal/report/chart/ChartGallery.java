@@ -1,5 +1,6 @@
 package braid.internal.report.chart;
 
+import braid.evidence.Charts;
 import braid.evidence.ProfileSet;
 import braid.evidence.SyntheticProfiles;
 import braid.evidence.SyntheticReduction;
@@ -21,8 +22,12 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Random;
 import java.util.stream.IntStream;
 import org.jfree.chart.JFreeChart;
+import tech.tablesaw.api.DoubleColumn;
+import tech.tablesaw.api.StringColumn;
+import tech.tablesaw.api.Table;
 
 /// Draws every kind of chart in ordinary and extreme cases, for visual inspection: `ChartGallery
 /// DIRECTORY`.
@@ -124,6 +129,52 @@ public final class ChartGallery {
         study
             .of(six, how -> model.applyAsDouble(how) + (how.method() == Method.RING ? 4e6 : 2e6))
             .chart());
+    var table = Table.create("every pattern and method against its unfused time");
+    var patterns = StringColumn.create("pattern");
+    var ways = StringColumn.create("method");
+    var change = DoubleColumn.create("vs unfused %");
+    var low = DoubleColumn.create("from %");
+    var high = DoubleColumn.create("to %");
+    var random = new Random(1);
+    for (var pattern : List.of("all-gather-gemm", "gemm-all-reduce", "gemm-beside-reduce-scatter")) {
+      for (var method : List.of("pipelined", "direct", "ring", "bulk")) {
+        if (method.equals("bulk") && !pattern.contains("beside")) {
+          continue;
+        }
+        double value = -40 + 60 * random.nextDouble();
+        patterns.append(pattern);
+        ways.append(method);
+        change.append(value);
+        low.append(value - 40 * random.nextDouble());
+        high.append(value + 40 * random.nextDouble());
+      }
+    }
+    table.addColumns(patterns, ways, change, low, high);
+    charts.put(
+        "bars-methods",
+        Charts.bars(table)
+            .names("pattern")
+            .series("method")
+            .values("vs unfused %")
+            .interval("from %", "to %")
+            .chart());
+    var bytes =
+        Table.create(
+            "one tensor through each collective",
+            StringColumn.create("pattern", "all-gather", "reduce-scatter", "broadcast"),
+            DoubleColumn.create("median ms", 55.0, 22.9, 14.9),
+            DoubleColumn.create("p10 ms", 54.1, 19.8, 14.6),
+            DoubleColumn.create("p90 ms", 56.6, 26.4, 15.7),
+            DoubleColumn.create("received MB", 12.6, 3.15, 3.15),
+            DoubleColumn.create("GB/s", 0.229, 0.138, 0.211));
+    charts.put(
+        "bars-collectives",
+        Charts.bars(bytes)
+            .names("pattern")
+            .values("median ms")
+            .interval("p10 ms", "p90 ms")
+            .chart());
+    charts.put("timeline-rank-1-of-4", typical.timelineOf(1));
     System.out.println(three.headline());
     System.out.println(reduction.display().text());
     Files.writeString(directory.resolve("trace.json"), reduction.chromeTrace());
