@@ -204,17 +204,13 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     }
     var rows = sets.stream().map(ProfileSet::configuration).toList();
     var all = compared(sets);
-    var few =
-        all.selectColumns(
-            "configuration", EXPOSED, "median ms", "p10 ms", "p90 ms", "GB/s");
+    var few = all.selectColumns("configuration", EXPOSED, "median ms", "p10 ms", "p90 ms", "GB/s");
     var shown = sets.stream().filter(ProfileSet::hasSpans).toList();
-    var headline =
-        sets.size() == 1
-            ? sets.getFirst().headline()
-            : leastExposed(all);
+    var headline = sets.size() == 1 ? sets.getFirst().headline() : leastExposed(all);
     var notes = new ArrayList<>(findings);
     notes.add(
-        EXPOSED_MEANS + "; profiles.table() has all columns, profiles.of(\"ring\") one configuration");
+        EXPOSED_MEANS
+            + "; profiles.table() has all columns, profiles.of(\"ring\") one configuration");
     return EvidenceDisplay.of(
         headline,
         few.setName("median over iterations"),
@@ -255,7 +251,11 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
     return Spread.quantile(
         IntStream.range(0, iterations())
             .mapToDouble(
-                i -> profiles.stream().mapToDouble(p -> RankTimes.of(p, i).exposed()).max().orElse(0))
+                i ->
+                    profiles.stream()
+                        .mapToDouble(p -> RankTimes.of(p, i).exposed())
+                        .max()
+                        .orElse(0))
             .toArray(),
         0.5);
   }
@@ -466,7 +466,8 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
         headline(),
         overview(),
         () -> List.copyOf(charts().sequencedValues()),
-        List.of(EXPOSED_MEANS + "; more in %%front: profiles.latest()." + String.join(", .", more)));
+        List.of(
+            EXPOSED_MEANS + "; more in %%front: profiles.latest()." + String.join(", .", more)));
   }
 
   @Override

@@ -117,8 +117,8 @@ public record Profile(
     return iterationNanos.size();
   }
 
-  /// Returns when an iteration began, on the group's clock. If that is unknown, returns the start of
-  /// its first span; empty if it has none.
+  /// Returns when an iteration began, on the group's clock. If that is unknown, returns the start
+  /// of its first span; empty if it has none.
   public OptionalLong begin(int iteration) {
     return startNanos.isEmpty()
         ? spans.stream()

@@ -8,8 +8,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Writes a profile as JSON. Each span is a row of ten integers, in which stage, stream, engine
-/// and label are indices into lists of names. So a profile of ten thousand spans stays under a megabyte.
+/// Writes a profile as JSON. Each span is a row of ten integers, in which stage, stream, engine and
+/// label are indices into lists of names. So a profile of ten thousand spans stays under a
+/// megabyte.
 final class ProfileWriter {
   private ProfileWriter() {}
 

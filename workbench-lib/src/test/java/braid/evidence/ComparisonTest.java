@@ -289,14 +289,14 @@ class ComparisonTest {
     var second = study(problem("link", "2GB/s"), List.of(2, 4, 8), 80, 0.001, 30, random);
     var comparison = Comparison.of(first, second);
     assertThat(comparison.rows().stream().map(Comparison.Row::configuration))
-        .containsExactly("unfused", "splits=2", "splits=4");
+        .containsExactly("unfused", "2 splits", "4 splits");
     assertThat(comparison.unmatched())
-        .containsExactly("splits=1 only in the first", "splits=8 only in the second");
+        .containsExactly("1 split only in the first", "8 splits only in the second");
     assertThat(comparison.differing()).containsExactly("link: 1GB/s and 2GB/s");
     assertThat(comparison.toString())
-        .contains("not measured alike: link: 1GB/s and 2GB/s", "not compared: splits=1 only in")
+        .contains("not measured alike: link: 1GB/s and 2GB/s", "not compared: 1 split only in")
         .contains("SAME");
-    assertThat(comparison.display().data().get(MimeBundle.HTML)).contains("<td", "splits=4");
+    assertThat(comparison.display().data().get(MimeBundle.HTML)).contains("<td", "4 splits");
   }
 
   @Test
@@ -312,7 +312,7 @@ class ComparisonTest {
                 + " dtype: fp32 and bf16; compare runs with the same sizes");
     var other = study(problem(), List.of(16), 80, 0.001, ROUNDS, random);
     assertThatThrownBy(() -> Comparison.of(first, other))
-        .hasMessageContaining("must share a configuration but the first has splits=1, splits=2,");
+        .hasMessageContaining("must share a configuration but the first has 1 split, 2 splits,");
     assertThatThrownBy(() -> Comparison.of(first, first, 3))
         .hasMessage("a threshold must be a share, 0 to less than 1, but was 3.0; try 0.03");
   }

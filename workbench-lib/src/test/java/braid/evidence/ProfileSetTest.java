@@ -14,6 +14,7 @@ import braid.model.Stage;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -175,10 +176,87 @@ class ProfileSetTest {
             "replays");
     assertThat(counters.longColumn("plans reused").asList()).containsExactly(0L, 1L, 2L);
     assertThat(set.tables()).containsOnlyKeys("stages", "counters", "spans");
-    assertThat(set.display().text()).containsSubsequence("mean iteration", "counted on each rank");
-    assertThat(set.display().data().get(MimeBundle.HTML)).contains("counted on each rank");
+    assertThat(counters.stringColumn("rank").asList()).containsExactly("0", "1", "2");
+    assertThat(set.display().text()).contains("profiles.latest().stages(), .counters(), ");
     assertThat(LOCKSTEP.set().tables()).containsOnlyKeys("stages", "spans");
-    assertThat(LOCKSTEP.set().display().text()).doesNotContain("counted");
+    assertThat(LOCKSTEP.set().display().text()).doesNotContain("counters()");
+  }
+
+  @Test
+  void theDisplayLeadsWithTheBreakdownAndExposedCommunication() {
+    var set = new SyntheticReduction(3, 2, 2, 1, 10, 10).set();
+    var html = set.display().data().getOrDefault(MimeBundle.HTML, "");
+
+    assertThat(html)
+        .containsSubsequence(
+            set.headline().substring(0, 20),
+            "<img",
+            "exposed ms",
+            "iteration ms",
+            "<img",
+            "exposed:");
+    assertThat(html).doesNotContain("integer", "wait ms");
+    assertThat(set.charts().sequencedKeySet()).containsExactly("breakdown", "timeline");
+    assertThat(set.overview().columnNames())
+        .startsWith("rank", "exposed ms", "iteration ms", "gemm ms", "communication ms", "idle ms");
+    assertThat(set.headline())
+        .startsWith("GEMM → all-reduce, 8192×8192×2048 fp32: pipelined, 2 splits: ")
+        .doesNotContain("=");
+  }
+
+  @Test
+  void ranksWithTheSameNumbersShareARow() {
+    var same = List.of(new Span(0, 0, Stage.GEMM, "gemm", 0, 50, 0, 1));
+    var other = List.of(new Span(0, 0, Stage.GEMM, "gemm", 0, 60, 0, 1));
+    var profiles = new ArrayList<Profile>();
+    for (int rank = 0; rank < 6; rank++) {
+      profiles.add(profile(rank, 6, List.of(100L), rank == 1 ? other : same));
+    }
+    var overview = ProfileSet.of(profiles).overview();
+
+    assertThat(overview.stringColumn("rank").asList()).containsExactly("0, 2 to 5", "1");
+    assertThat(overview.doubleColumn("gemm ms").get(0)).isEqualTo(50e-6, within(1e-15));
+    assertThat(overview.doubleColumn("gemm ms").get(1)).isEqualTo(60e-6, within(1e-15));
+  }
+
+  /// Two iterations of two ranks: 10 and 30 exposed on rank 0, 20 and 5 on rank 1.
+  @Test
+  void exposedCommunicationIsThatOfTheRankWithTheMost() {
+    var zero =
+        List.of(
+            new Span(0, 0, Stage.COPY, "comm", 0, 40, 1, 0),
+            new Span(0, 0, Stage.GEMM, "gemm", 10, 90, 0, 1),
+            new Span(1, 0, Stage.COPY, "comm", 100, 130, 1, 0),
+            new Span(1, 0, Stage.GEMM, "gemm", 130, 190, 0, 1));
+    var one =
+        List.of(
+            new Span(0, 0, Stage.REDUCE, "comm", 60, 80, 1, 0),
+            new Span(0, 0, Stage.GEMM, "gemm", 0, 60, 0, 1),
+            new Span(1, 0, Stage.COPY, "comm", 100, 130, 1, 0),
+            new Span(1, 0, Stage.GEMM, "gemm", 105, 190, 0, 1));
+    var nanos = List.of(100L, 100L);
+    var set = ProfileSet.of(List.of(profile(0, 2, nanos, zero), profile(1, 2, nanos, one)));
+
+    assertThat(set.exposedNanos()).isEqualTo((20 + 30) / 2.0);
+    assertThat(set.overview().doubleColumn("exposed ms").get(0)).isEqualTo(20e-6, within(1e-15));
+    assertThat(set.overview().doubleColumn("exposed ms").get(1)).isEqualTo(12.5e-6, within(1e-15));
+  }
+
+  @Test
+  void configurationsHaveNamesThatDiffer() {
+    var four = new SyntheticProfiles(2, 3, 4, 1, 10, 10).set();
+    var eight = new SyntheticProfiles(2, 3, 8, 1, 10, 10).set();
+    var table = ProfileSet.compared(List.of(four, eight, four));
+
+    assertThat(table.stringColumn("configuration").asList())
+        .containsExactly("4 splits, run 1", "8 splits", "4 splits, run 2");
+    assertThat(table.columnNames())
+        .containsSubsequence("configuration", "splits", "exposed ms", "median ms", "GB/s");
+    var shown = Evidence.overview(List.of(four, eight, four));
+    var html = shown.data().getOrDefault(MimeBundle.HTML, "");
+    assertThat(html).containsSubsequence("2 configurations; least", "<img", "4 splits", "8 splits");
+    assertThat(html).containsSubsequence("configuration", "exposed ms", "median ms", "GB/s");
+    assertThat(Evidence.overview(List.of()).text()).isEqualTo("nothing has been measured yet");
   }
 
   @Test

@@ -53,7 +53,7 @@ class ProfileTest {
         "\"rank\":1          | \"rank\":2           | rank must be 0..1 but was 2 of 2",
         "[0,0,0,0,           | [0,0,9,0,            | entry 9 of `stages`",
         "[0,0,0,0,           | [7,0,0,0,            | iteration must be 0..1 but was 7",
-        "[0,0,0,0,           | [0,0,0,              | must be rows of 9 whole numbers",
+        "[0,0,0,0,           | [0,0,0,              | must be rows of 10 whole numbers",
       })
   void damagedJsonIsAOneLineError(String original, String replacement, String message) {
     var json = PROFILE.toJson();
@@ -111,9 +111,52 @@ class ProfileTest {
         PROFILE
             .toJson()
             .replaceFirst("\"engines\":\\[[^]]*],", "")
-            .replaceAll("((?:-?\\d+,){7}-?\\d+),\\d+]", "$1]");
+            .replaceFirst("\"labels\":\\[[^]]*],", "")
+            .replaceAll("((?:-?\\d+,){7}-?\\d+),\\d+,\\d+]", "$1]");
     assertThat(first).doesNotContain("engines");
     assertThat(ProfileJson.read(first)).isEqualTo(PROFILE);
+  }
+
+  @Test
+  void beginsAndLabelsComeBackAndMayBeMissing() {
+    var fetched = new Span(0, 1, Stage.COPY, "comm", 5, 8, 3, 0, "copy engine", "fetch 1 @2");
+    var profile =
+        new Profile(
+            new Place(0, 1),
+            new LinkedHashMap<>(),
+            List.of(10L, 12L),
+            List.of(fetched, new Span(1, 0, Stage.GEMM, "gemm", 15, 20, 0, 1)),
+            0,
+            new LinkedHashMap<>(),
+            List.of(),
+            List.of(2L, 13L));
+    assertThat(ProfileJson.read(profile.toJson())).isEqualTo(profile);
+    assertThat(profile.begin(1)).hasValue(13);
+
+    var before =
+        profile
+            .toJson()
+            .replaceFirst("\"startNanos\":\\[[^]]*],", "")
+            .replaceFirst("\"labels\":\\[[^]]*],", "")
+            .replaceAll("((?:-?\\d+,){8}-?\\d+),\\d+]", "$1]");
+    assertThat(before).doesNotContain("labels", "startNanos");
+    var read = ProfileJson.read(before);
+    assertThat(read.startNanos()).isEmpty();
+    assertThat(read.begin(1)).as("its first span").hasValue(15);
+    assertThat(read.spans().getFirst()).isEqualTo(fetched.labelled(""));
+
+    assertThatThrownBy(
+            () ->
+                new Profile(
+                    new Place(0, 1),
+                    new LinkedHashMap<>(),
+                    List.of(10L, 12L),
+                    List.of(),
+                    0,
+                    new LinkedHashMap<>(),
+                    List.of(),
+                    List.of(2L)))
+        .hasMessage("a profile needs the begin of each of its 2 iterations or of none but has 1");
   }
 
   @Test

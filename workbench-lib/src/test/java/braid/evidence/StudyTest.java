@@ -146,7 +146,7 @@ class StudyTest {
     assertThat(study.ties())
         .doesNotContain(study.best(), Overlap.pipelined(1), Overlap.pipelined(32));
     assertThat(study.headline())
-        .startsWith("splits=" + study.best().splits() + " streams=2: 8")
+        .startsWith(study.best().splits() + " splits, 2 streams: 8")
         .contains("less than unfused's 103 ms (")
         .contains("with 96% confidence")
         .doesNotContain("\n");
@@ -307,9 +307,7 @@ class StudyTest {
             "output in");
     assertThat(study.best()).isEqualTo(OF_EVERY_OPTION.get(4));
     assertThat(study.headline())
-        .startsWith(
-            "method=pipelined splits=3 streams=1 transport=copy_engine boundaries=0-100-101-900"
-                + " replayed=true: 7");
+        .startsWith("pipelined, 3 splits, boundaries 0-100-101-900, replayed: 7");
     assertThat(study.table().columnNames()).contains("replayed", "boundaries", "output in");
     assertThat(study.charts()).containsOnlyKeys("configurations", "heatmap");
   }
@@ -368,7 +366,7 @@ class StudyTest {
   void clocksThatDifferMakeAComparisonDoubtful() {
     var study = read(at(1980), at(1965), at(1755));
     assertThat(study.doubts())
-        .containsExactly("SM clocks differed by 11.4% (1755 MHz at splits=4, 1980 MHz at unfused)");
+        .containsExactly("SM clocks differed by 11.4% (1755 MHz at 4 splits, 1980 MHz at unfused)");
     assertThat(study.headline())
         .endsWith("; doubtful: " + study.doubts().getFirst())
         .doesNotContain("\n");

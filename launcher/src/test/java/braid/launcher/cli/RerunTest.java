@@ -257,7 +257,7 @@ class RerunTest {
     var runs = directory.resolve("runs");
     var data = experiments().find(beside).manifest().data().getFirst();
     var list = braid("runs").out().lines().toList();
-    assertThat(list.get(1)).contains("m 64, 2 ranks: splits=4: ", "% less than unfused's ");
+    assertThat(list.get(1)).contains("m 64, 2 ranks: 4 splits: ", "% less than unfused's ");
     assertThat(list.get(2)).endsWith("(+1 more)");
     assertThat(list.get(3)).endsWith("completed  -");
 
@@ -364,7 +364,7 @@ class RerunTest {
     assertThat(braid("compare", base, slower, "--junit", "slow.xml").exitCode()).isEqualTo(6);
     assertThat(directory.resolve("slow.xml"))
         .content()
-        .contains("failures=\"2\"", "<failure type=\"SLOW\"", "name=\"splits=2\"");
+        .contains("failures=\"2\"", "<failure type=\"SLOW\"", "name=\"2 splits\"");
     assertThat(braid("compare", base, same, "--junit", "none/j.xml").err())
         .startsWith("braid: --junit must be a file to write but none/j.xml is in a directory");
   }

@@ -97,10 +97,7 @@ public final class Executor {
   private Runnable ready(Step step) {
     var stream = Objects.requireNonNull(resources.lanes().get(step.lane()));
     var work =
-        new Work(
-            step.chunk(),
-            () -> text(step) + " of " + label.get(),
-            () -> shortName(step));
+        new Work(step.chunk(), () -> text(step) + " of " + label.get(), () -> shortName(step));
     return switch (step) {
       case Step.Copy copy -> copy(copy, stream, work);
       case Step.Gemm gemm -> gemm(gemm, stream, work);

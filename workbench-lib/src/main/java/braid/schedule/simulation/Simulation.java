@@ -38,8 +38,7 @@ public final class Simulation {
       List<LaneKind> lanes, List<Work> work, int words, List<Operations> operations) {}
 
   /// The result of one rank.
-  public record RankResult(
-      List<Long> startNanos, List<Long> iterationNanos, List<Span> spans) {}
+  public record RankResult(List<Long> startNanos, List<Long> iterationNanos, List<Span> spans) {}
 
   /// Builds the exception of a run that cannot continue.
   @FunctionalInterface
@@ -85,7 +84,9 @@ public final class Simulation {
     if (ranks.stream().anyMatch(rank -> rank.iteration < iterations)) {
       throw halted();
     }
-    return ranks.stream().map(rank -> new RankResult(rank.beginNanos, rank.iterationNanos, rank.spans)).toList();
+    return ranks.stream()
+        .map(rank -> new RankResult(rank.beginNanos, rank.iterationNanos, rank.spans))
+        .toList();
   }
 
   /// Returns the exception for the first lane that waits for a missing step, or else for the first

@@ -76,8 +76,7 @@ public final class BarsChart {
     plot.setRangeZeroBaselineVisible(true);
     plot.setRangeZeroBaselinePaint(Theme.REFERENCE);
     int longest = texts.values().stream().mapToInt(String::length).max().orElse(0);
-    plot.setInsets(
-        new RectangleInsets(2, 2, 2, TEXT_GAP_PX + Theme.SMALL_LETTER_PX * longest));
+    plot.setInsets(new RectangleInsets(2, 2, 2, TEXT_GAP_PX + Theme.SMALL_LETTER_PX * longest));
     var chart = Theme.titled(title, "", plot);
     if (data.getRowCount() > 1) {
       Theme.legend(chart);

@@ -57,11 +57,7 @@ public final class BreakdownChart {
                         .max(Comparator.comparingDouble(RankTimes::iteration))
                         .orElseThrow())
             .toList();
-    return of(
-        names,
-        slowest,
-        "What the time of an iteration was spent on, slowest rank",
-        setting);
+    return of(names, slowest, "What the time of an iteration was spent on, slowest rank", setting);
   }
 
   private static JFreeChart of(

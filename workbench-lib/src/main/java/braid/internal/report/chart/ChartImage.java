@@ -67,8 +67,7 @@ public final class ChartImage {
 
   /// Returns one picture of charts below each other.
   public static byte[] png(Collection<JFreeChart> charts) {
-    return png(
-        charts, Theme.WIDTH_PX, charts.stream().mapToInt(ChartImage::height).sum());
+    return png(charts, Theme.WIDTH_PX, charts.stream().mapToInt(ChartImage::height).sum());
   }
 
   private static byte[] png(Collection<JFreeChart> charts, int width, int height) {

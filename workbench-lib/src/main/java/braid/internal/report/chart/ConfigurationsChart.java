@@ -49,8 +49,7 @@ public final class ConfigurationsChart {
     plot.setDataset(data);
     plot.setRenderer(StudyMarks.dots(List.of(NAME), false));
     marks.addTo(plot, false);
-    plot.beside(
-        shown.stream().map(each -> String.join("  ", StudyMarks.words(each, 1))).toList());
+    plot.beside(shown.stream().map(each -> String.join("  ", StudyMarks.words(each, 1))).toList());
     var subtitle = new StringBuilder(ranked.setting());
     var common = new LinkedHashMap<>(shown.getFirst().configuration().columns());
     common.keySet().removeAll(ranked.varying());

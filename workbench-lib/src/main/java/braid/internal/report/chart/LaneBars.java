@@ -108,7 +108,8 @@ final class LaneBars extends AbstractXYItemRenderer {
         if (!text.isEmpty()) {
           double half = g2.getFontMetrics(Theme.SMALL).stringWidth(text) / 2.0 + LABEL_MARGIN_PX;
           double centre = from + width / 2;
-          var gap = new Rectangle2D.Double(centre - half, middle - THREAD_PX, 2 * half, 2 * THREAD_PX);
+          var gap =
+              new Rectangle2D.Double(centre - half, middle - THREAD_PX, 2 * half, 2 * THREAD_PX);
           g2.setPaint(Theme.PAPER);
           g2.fill(gap);
           drawLabel(g2, text, new Rectangle2D.Double(from, middle, width, 0), Theme.QUIET_INK);

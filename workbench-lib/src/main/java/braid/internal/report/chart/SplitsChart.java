@@ -55,6 +55,7 @@ public final class SplitsChart {
             .add(configuration);
       }
     }
+    var drawn = new ArrayList<ValueLabels.Mark>();
     for (var line : lines.entrySet()) {
       var series = new YIntervalSeries(line.getKey());
       for (var configuration : line.getValue()) {
@@ -64,11 +65,10 @@ public final class SplitsChart {
         double shift = dodge * (beside.indexOf(configuration) - (beside.size() - 1) / 2.0);
         double x = SplitsAxis.position(count) + shift;
         double y = marks.scale.from(configuration.time().medianNanos());
-        series.add(
-            x,
-            y,
-            marks.scale.from(marks.lowNanos(configuration)),
-            marks.scale.from(marks.highNanos(configuration)));
+        double low = marks.scale.from(marks.lowNanos(configuration));
+        double high = marks.scale.from(marks.highNanos(configuration));
+        series.add(x, y, low, high);
+        drawn.add(new ValueLabels.Mark(x, low, high));
         marks.at(x, y, configuration.verdict());
       }
       data.addSeries(series);
@@ -80,18 +80,23 @@ public final class SplitsChart {
             marks.timeAxis(),
             StudyMarks.dots(List.copyOf(lines.sequencedKeySet()), true));
     marks.addTo(plot, true);
-    var labels = new ValueLabels(labels(splits, marks));
+    var labels = new ValueLabels(labels(splits, marks), drawn);
     plot.setDataset(LABELS, labels.data());
     plot.setRenderer(LABELS, labels);
     var chart =
         Theme.chart(
-            ranked.finding(), ranked.setting() + "\n" + ranked.basis() + "\nlines at the dots: interval of the difference to unfused", plot);
+            ranked.finding(),
+            ranked.setting()
+                + "\n"
+                + ranked.basis()
+                + "\nlines at the dots: interval of the difference to unfused",
+            plot);
     Theme.legend(chart);
     return chart;
   }
 
-  /// Returns the values of the fastest configuration of each split count, below all intervals there,
-  /// the fastest of all first.
+  /// Returns the values of the fastest configuration of each split count, below all intervals
+  /// there, the fastest of all first.
   private static List<ValueLabels.Label> labels(
       SortedMap<Integer, List<RankedConfiguration>> splits, StudyMarks marks) {
     record Fastest(int splits, RankedConfiguration configuration, double lowest) {}
@@ -101,10 +106,7 @@ public final class SplitsChart {
                 new Fastest(
                     each.getKey(),
                     Collections.min(each.getValue(), BY_TIME),
-                    each.getValue().stream()
-                        .mapToDouble(marks::lowNanos)
-                        .min()
-                        .orElseThrow()))
+                    each.getValue().stream().mapToDouble(marks::lowNanos).min().orElseThrow()))
         .sorted(Comparator.comparing(Fastest::configuration, BY_TIME))
         .map(
             each ->

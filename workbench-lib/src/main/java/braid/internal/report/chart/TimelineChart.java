@@ -77,9 +77,7 @@ public final class TimelineChart {
         drawn.stream()
             .flatMap(
                 each ->
-                    Stream.concat(
-                        Stream.of(each.begin),
-                        each.spans.stream().map(Span::startNanos)))
+                    Stream.concat(Stream.of(each.begin), each.spans.stream().map(Span::startNanos)))
             .mapToLong(Long::longValue)
             .min()
             .orElse(0);
@@ -161,8 +159,8 @@ public final class TimelineChart {
     return new LanePlot.Bar(lane, scale.from(from - begin), scale.from(to - begin), labels);
   }
 
-  /// Returns the texts of a span, the longest first: its step, its step without the verb, its chunk;
-  /// for a wait only the rank that it waits for.
+  /// Returns the texts of a span, the longest first: its step, its step without the verb, its
+  /// chunk; for a wait only the rank that it waits for.
   static List<String> labels(Span span) {
     var step = span.label();
     int peer = step.indexOf('@');
@@ -243,8 +241,8 @@ public final class TimelineChart {
     return "waiting for rank " + slowest.rank();
   }
 
-  /// Returns the time of each lane from its last span to the end of the rank's iteration: idle while
-  /// other streams of the rank work, without work after the rank's last span.
+  /// Returns the time of each lane from its last span to the end of the rank's iteration: idle
+  /// while other streams of the rank work, without work after the rank's last span.
   private List<LanePlot.Bar> withoutWork() {
     var rest = new ArrayList<LanePlot.Bar>();
     for (var each : drawn) {
@@ -268,10 +266,8 @@ public final class TimelineChart {
   }
 
   private String title() {
-    var took =
-        "Iteration %d: %s".formatted(shown.iteration, TimeScale.format(shown.slowestNanos));
-    var times =
-        drawn.stream().map(each -> RankTimes.of(each.profile, shown.iteration)).toList();
+    var took = "Iteration %d: %s".formatted(shown.iteration, TimeScale.format(shown.slowestNanos));
+    var times = drawn.stream().map(each -> RankTimes.of(each.profile, shown.iteration)).toList();
     if (times.stream().allMatch(each -> each.communication() == 0)) {
       return took + ", with no communication to overlap";
     }

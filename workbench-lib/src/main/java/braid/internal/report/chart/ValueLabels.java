@@ -17,21 +17,29 @@ import org.jfree.data.xy.XYDataset;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
-/// Writes values below marks. Where labels would overlap, earlier ones go first, and later ones
-/// have their first line only, or are left out.
+/// Writes values below marks. Where a label would cover an earlier one or a mark, it has its first
+/// line only, or is left out.
 final class ValueLabels extends AbstractXYItemRenderer {
   private static final double BELOW_PX = 5;
   private static final double MARGIN_PX = 3;
   private static final Color BACKGROUND = new Color(255, 255, 255, 190);
 
+  private static final double HALF_MARK_PX = 4;
+
   private final transient List<Label> labels;
+  private final transient List<Mark> marks;
   private final transient List<Rectangle2D> taken = new ArrayList<>();
 
   /// Lines of text below a position.
   record Label(double x, double y, List<String> lines) {}
 
-  ValueLabels(List<Label> labels) {
+  /// A mark with its interval.
+  record Mark(double x, double low, double high) {}
+
+  /// @param marks marks that labels must not cover
+  ValueLabels(List<Label> labels, List<Mark> marks) {
     this.labels = List.copyOf(labels);
+    this.marks = List.copyOf(marks);
   }
 
   /// Returns the positions, in the order of the labels.
@@ -57,6 +65,15 @@ final class ValueLabels extends AbstractXYItemRenderer {
       int pass) {
     if (item == 0) {
       taken.clear();
+      for (var mark : marks) {
+        double left =
+            domainAxis.valueToJava2D(mark.x, dataArea, plot.getDomainAxisEdge()) - HALF_MARK_PX;
+        double high = rangeAxis.valueToJava2D(mark.high, dataArea, plot.getRangeAxisEdge());
+        double low = rangeAxis.valueToJava2D(mark.low, dataArea, plot.getRangeAxisEdge());
+        taken.add(
+            new Rectangle2D.Double(
+                left, high - HALF_MARK_PX, 2 * HALF_MARK_PX, low - high + 2 * HALF_MARK_PX));
+      }
     }
     var label = labels.get(item);
     double x = domainAxis.valueToJava2D(label.x, dataArea, plot.getDomainAxisEdge());
@@ -66,8 +83,7 @@ final class ValueLabels extends AbstractXYItemRenderer {
       var text = label.lines.subList(0, lines);
       double half = text.stream().mapToInt(metrics::stringWidth).max().orElse(0) / 2.0 + MARGIN_PX;
       // Inside of the plot, also at its edges.
-      double centre =
-          Math.max(dataArea.getMinX() + half, Math.min(x, dataArea.getMaxX() - half));
+      double centre = Math.max(dataArea.getMinX() + half, Math.min(x, dataArea.getMaxX() - half));
       var box =
           new Rectangle2D.Double(
               centre - half, top, 2 * half, (double) lines * metrics.getHeight());

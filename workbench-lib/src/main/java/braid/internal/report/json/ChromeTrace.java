@@ -141,8 +141,8 @@ public final class ChromeTrace {
     json.name("args").beginObject();
   }
 
-  /// Writes an iteration: its wall time on the rank, or, if the profile does not have its begin, the
-  /// time from its first span to the end of its last.
+  /// Writes an iteration: its wall time on the rank, or, if the profile does not have its begin,
+  /// the time from its first span to the end of its last.
   private static void iterations(JsonWriter json, Profile profile, long movedNanos)
       throws IOException {
     for (int iteration = 0; iteration < profile.iterations(); iteration++) {

@@ -80,8 +80,7 @@ public final class ProfileJson {
     boolean tells = fields.has("engines");
     var labels = labelled ? fields.textList("labels") : List.of("");
     var engines = tells ? fields.textList("engines") : List.of("");
-    for (var row :
-        fields.rows("spans", SPAN_WIDTH - (labelled ? 0 : 1) - (tells ? 0 : 1))) {
+    for (var row : fields.rows("spans", SPAN_WIDTH - (labelled ? 0 : 1) - (tells ? 0 : 1))) {
       spans.add(
           new Span(
               number(row[0], "iteration"),

@@ -121,14 +121,15 @@ public final class ConfigurationLabel {
     return settings(settings.isEmpty() ? withoutDefaults(how.columns()) : settings);
   }
 
-  /// Returns a name for each configuration, from the columns in which they differ; equal
-  /// configurations are numbered. One configuration has the name of its tuning, or of its problem.
+  /// Returns a name for each configuration: the settings in which they differ, and as many columns
+  /// of their problems as distinguish them. Equal configurations are numbered. One configuration
+  /// has the name of its tuning, or of its problem.
   public static List<String> names(List<? extends SequencedMap<String, String>> configurations) {
-    var varying = varying(configurations);
+    var needed = needed(configurations);
     var names = new ArrayList<String>();
     for (var configuration : configurations) {
       var columns = new LinkedHashMap<>(configuration);
-      columns.keySet().retainAll(varying);
+      columns.keySet().retainAll(needed);
       if (NEVER_SPLIT.contains(columns.getOrDefault("method", ""))) {
         columns.remove("splits");
         columns.remove("streams");
@@ -149,6 +150,31 @@ public final class ConfigurationLabel {
       }
     }
     return names;
+  }
+
+  private static Set<String> needed(List<? extends SequencedMap<String, String>> configurations) {
+    var needed = new LinkedHashSet<String>();
+    for (var column : varying(configurations)) {
+      if (TUNING.contains(column)) {
+        needed.add(column);
+      }
+    }
+    for (var column : varying(configurations)) {
+      long before = distinct(configurations, needed);
+      needed.add(column);
+      if (!TUNING.contains(column) && distinct(configurations, needed) == before) {
+        needed.remove(column);
+      }
+    }
+    return needed;
+  }
+
+  private static long distinct(
+      List<? extends SequencedMap<String, String>> configurations, Set<String> columns) {
+    return configurations.stream()
+        .map(each -> columns.stream().map(name -> each.getOrDefault(name, "")).toList())
+        .distinct()
+        .count();
   }
 
   private static String ownName(SequencedMap<String, String> configuration) {
@@ -205,6 +231,7 @@ public final class ConfigurationLabel {
     return switch (name) {
       case "pattern" -> pattern(value);
       case "method", "dtype", "steps" -> value;
+      case "features" -> "with " + value.replace("+", " and ");
       case "transport" -> "over " + value.replace('_', ' ');
       case "order" -> value.replace('_', ' ');
       case "replayed" -> value.equals("true") ? name : "not " + name;

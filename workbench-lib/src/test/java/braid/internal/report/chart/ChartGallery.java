@@ -136,7 +136,8 @@ public final class ChartGallery {
     var low = DoubleColumn.create("from %");
     var high = DoubleColumn.create("to %");
     var random = new Random(1);
-    for (var pattern : List.of("all-gather-gemm", "gemm-all-reduce", "gemm-beside-reduce-scatter")) {
+    for (var pattern :
+        List.of("all-gather-gemm", "gemm-all-reduce", "gemm-beside-reduce-scatter")) {
       for (var method : List.of("pipelined", "direct", "ring", "bulk")) {
         if (method.equals("bulk") && !pattern.contains("beside")) {
           continue;

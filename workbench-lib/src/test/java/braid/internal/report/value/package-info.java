@@ -1,0 +1,5 @@
+/// Tests of text forms.
+@NullMarked
+package braid.internal.report.value;
+
+import org.jspecify.annotations.NullMarked;
