@@ -18,7 +18,7 @@ public final class ConfigurationsChart {
   static final int MOST_SHOWN = 40;
 
   private static final int LANE_PX = 20;
-  private static final String NAME = "median, and interval of the difference to unfused";
+  private static final String NAME = "median, and interval of the difference to the reference";
 
   private ConfigurationsChart() {}
 

@@ -80,7 +80,7 @@ public final class HeatmapChart {
         Theme.chart(
             ranked.finding(),
             ranked.setting()
-                + "\nmedian time of an iteration and its difference to unfused, darker is faster"
+                + "\nmedian time of an iteration and its difference to the reference, darker is faster"
                 + (ranked.varying().size() > 2 ? ", the fastest of all other settings; " : "; ")
                 + ranked.basis(),
             plot);

@@ -89,7 +89,7 @@ public final class SplitsChart {
             ranked.setting()
                 + "\n"
                 + ranked.basis()
-                + "\nlines at the dots: interval of the difference to unfused",
+                + "\nlines at the dots: interval of the difference to the reference",
             plot);
     Theme.legend(chart);
     return chart;
