@@ -37,7 +37,6 @@ import picocli.CommandLine.Spec;
       BundleCommand.class,
       CompletionCommand.class,
       ManCommand.class,
-      HelpCommand.class,
     },
     mixinStandardHelpOptions = true,
     versionProvider = Braid.Version.class,
@@ -115,7 +114,8 @@ public final class Braid implements Runnable {
     var braid = new Braid();
     var line = new CommandLine(braid);
     ServiceLoader.load(CheckCommand.class).forEach(line::addSubcommand);
-    return line.setUsageHelpAutoWidth(true)
+    return line.addSubcommand(new HelpCommand())
+        .setUsageHelpAutoWidth(true)
         .registerConverter(Path.class, WorkingDirectory::resolve)
         .setParameterExceptionHandler(Errors::misused)
         .setExecutionExceptionHandler(
