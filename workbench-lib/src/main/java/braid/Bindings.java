@@ -3,8 +3,8 @@ package braid;
 import braid.internal.pipeline.CallerMemory;
 import braid.model.BraidException;
 import braid.model.DType;
-import braid.model.GemmSpec;
 import braid.model.MemoryKind;
+import braid.model.Problem;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
 import java.lang.foreign.MemorySegment;
@@ -57,17 +57,17 @@ final class Bindings {
   }
 
   /// Refuses tensors that do not fit the problem, before anything is built.
-  void check(GemmSpec spec, Schedule schedule, ProcessGroup group) {
+  void check(Problem problem, Schedule schedule, ProcessGroup group) {
     tensors.forEach(
         (part, tensor) -> {
           if (schedule.port(part.port()).isEmpty()) {
             throw new BraidException(
                 "`%s` has no %s but %s was given for it; leave it out"
-                    .formatted(spec, part, text(tensor)));
+                    .formatted(problem, part, text(tensor)));
           }
           checkOpen(tensor);
           checkPlace(part, tensor, group);
-          checkShape(part, tensor, spec, group);
+          checkShape(part, tensor, problem, group);
           checkAlone(part, tensor);
         });
   }
@@ -99,55 +99,55 @@ final class Bindings {
   }
 
   private static void checkShape(
-      Part part, PipelineTensor tensor, GemmSpec spec, ProcessGroup group) {
-    var mine = part.sizes(spec, group.size(), group.rank());
-    var wanted = part.dtype(spec);
+      Part part, PipelineTensor tensor, Problem problem, ProcessGroup group) {
+    var mine = part.sizes(problem, group.size(), group.rank());
+    var wanted = part.dtype(problem);
     boolean fits =
         tensor.shape().equals(mine)
             // A line of numbers may be the weight of another pipeline.
             || (part.isLine() && elements(tensor.shape()) == elements(mine))
             || (tensor instanceof SymmetricTensor
-                && tensor.shape().equals(largest(part, spec, group.size()))
+                && tensor.shape().equals(largest(part, problem, group.size()))
                 && tail(tensor.shape()).equals(tail(mine)));
     if (!fits) {
       throw new BraidException(
           "%s of `%s` must be %s on rank %d of %d but %s was given; %s"
               .formatted(
                   part,
-                  spec,
+                  problem,
                   Tensor.text(mine),
                   group.rank(),
                   group.size(),
                   text(tensor),
-                  remedy(part, tensor, spec, group, mine)));
+                  remedy(part, tensor, problem, group, mine)));
     }
     if (!sameStorage(tensor.dtype(), wanted)) {
       throw new BraidException(
           "%s of `%s` must be %s but %s was given; allocate it with dtype(%s)"
-              .formatted(part, spec, wanted, text(tensor), wanted.name()));
+              .formatted(part, problem, wanted, text(tensor), wanted.name()));
     }
   }
 
   /// Returns how to allocate a tensor that fits. A symmetric tensor has the same sizes on all
   /// ranks; the parts of ranks may differ.
   private static String remedy(
-      Part part, PipelineTensor tensor, GemmSpec spec, ProcessGroup group, List<Long> mine) {
+      Part part, PipelineTensor tensor, Problem problem, ProcessGroup group, List<Long> mine) {
     if (!(tensor instanceof SymmetricTensor)) {
       return "allocate it with shape(%s)".formatted(sizes(mine));
     }
-    var most = largest(part, spec, group.size());
+    var most = largest(part, problem, group.size());
     boolean alike =
         IntStream.range(0, group.size())
-            .allMatch(rank -> tail(part.sizes(spec, group.size(), rank)).equals(tail(most)));
+            .allMatch(rank -> tail(part.sizes(problem, group.size(), rank)).equals(tail(most)));
     return alike
         ? "allocate it with shape(%s)".formatted(sizes(most))
         : "give a LocalTensor, since the sizes differ by rank";
   }
 
   /// The sizes that hold any rank's part: those of the rank with most rows.
-  private static List<Long> largest(Part part, GemmSpec spec, int ranks) {
+  private static List<Long> largest(Part part, Problem problem, int ranks) {
     return IntStream.range(0, ranks)
-        .mapToObj(rank -> part.sizes(spec, ranks, rank))
+        .mapToObj(rank -> part.sizes(problem, ranks, rank))
         .max((a, b) -> Long.compare(a.getFirst(), b.getFirst()))
         .orElseThrow();
   }

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.GemmSpec;
@@ -23,6 +24,15 @@ final class Feasibility {
         CollectiveRules.of(group.context().backend().kind()), pattern, how.method(), group.size());
     checkSizes(spec, how, group);
     checkChunks(spec, how, group);
+  }
+
+  /// Refuses attention that the backend or the size of the group does not allow.
+  static void check(AttentionSpec spec, BackendKind backend, ProcessGroup group) {
+    if (backend == BackendKind.CUDA) {
+      throw new BraidException(
+          "attention runs on the host backend only, so far, but the backend is cuda; start with --backend host");
+    }
+    atLeastOneEach("sequence", "token", spec.sequence(), group);
   }
 
   /// Refuses pairs of types that the backend cannot multiply.

@@ -9,6 +9,9 @@ final class FirstContents {
   private static final long WEIGHT_SEED = 1_000_003;
   private static final long BIAS_SEED = 2_000_003;
   private static final long BESIDE_SEED = 3_000_017;
+  private static final long QUERY_SEED = 4_000_037;
+  private static final long KEY_SEED = 5_000_011;
+  private static final long VALUE_SEED = 6_000_011;
 
   private FirstContents() {}
 
@@ -20,7 +23,10 @@ final class FirstContents {
           // The same on all ranks, since their columns are the same unless they gather.
           case BIAS -> tensor.fillIntegers(BIAS_SEED);
           case BESIDE_INPUT -> tensor.fillIntegers(BESIDE_SEED + rank);
-          case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT -> tensor.fill(0);
+          case QUERY -> tensor.fillIntegers(QUERY_SEED + rank);
+          case KEY -> tensor.fillIntegers(KEY_SEED + rank);
+          case VALUE -> tensor.fillIntegers(VALUE_SEED + rank);
+          case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT, LSE -> tensor.fill(0);
         };
   }
 }

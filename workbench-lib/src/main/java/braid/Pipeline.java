@@ -283,7 +283,7 @@ public final class Pipeline implements AutoCloseable {
                       backend,
                       group.place(),
                       group.members(),
-                      key.spec(),
+                      problem,
                       tuning,
                       own.bound(),
                       group.symmetric(resolved)));
@@ -300,7 +300,7 @@ public final class Pipeline implements AutoCloseable {
   }
 
   public GemmSpec spec() {
-    return plan.spec();
+    return plan.gemm();
   }
 
   /// Returns the tuning; throws if the pipeline has a schedule of your own.
@@ -364,7 +364,7 @@ public final class Pipeline implements AutoCloseable {
 
   /// Problem and tuning in words.
   String text() {
-    return "%s, %s".formatted(plan.spec(), plan.tuning());
+    return "%s, %s".formatted(plan.problem(), plan.tuning());
   }
 
   /// Returns the schedule: the steps of every rank.

@@ -120,6 +120,7 @@ class OwnTensorsTest {
           case GATHERED_INPUT -> builder.gatheredInput(tensor);
           case BESIDE_INPUT -> builder.besideInput(tensor);
           case BESIDE_OUTPUT -> builder.besideOutput(tensor);
+          case QUERY, KEY, VALUE, LSE -> throw new AssertionError(part);
         };
   }
 

@@ -49,7 +49,8 @@ public record GemmSpec(
     DType dtype,
     DType weightDtype,
     DType outputDtype,
-    Set<Feature> features) {
+    Set<Feature> features)
+    implements Problem {
   public static final DType DEFAULT_DTYPE = DType.FP32;
 
   /// Default type of the output of FP8 operands.
@@ -294,7 +295,7 @@ public record GemmSpec(
     return 2.0 * m * n * k;
   }
 
-  /// Returns this problem as columns of a table; defaults have none.
+  @Override
   public SequencedMap<String, String> columns() {
     var columns = new LinkedHashMap<String, String>();
     columns.put("pattern", pattern.toString());

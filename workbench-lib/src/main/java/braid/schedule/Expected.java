@@ -1,22 +1,26 @@
 package braid.schedule;
 
+import braid.model.AttentionSpec;
 import braid.model.Collective;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
+import braid.schedule.Value.Attended;
 import braid.schedule.Value.Factor;
 import braid.schedule.Value.Gelu;
+import braid.schedule.Value.Keys;
 import braid.schedule.Value.Origin;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
 import braid.schedule.Value.Rescaled;
 import braid.schedule.Value.Rows;
+import braid.schedule.Value.Statistics;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/// Expected values of the made ports of a schedule, from the unfused code of [GemmSpec] and the
-/// definition of each collective; independent of the planners.
+/// Expected values of the made ports of a schedule, from the unfused code of [GemmSpec] and
+/// [AttentionSpec] and the definition of each collective; independent of the planners.
 final class Expected {
   private final int ranks;
   private final List<Output> outputs = new ArrayList<>();
@@ -56,6 +60,7 @@ final class Expected {
     var expected = new Expected(schedule.ranks());
     switch (schedule.goal()) {
       case Goal.Gemm(GemmSpec spec, var _) -> expected.gemm(spec, schedule);
+      case Goal.Attention(AttentionSpec spec, var _) -> expected.attention(spec, schedule);
       case Goal.Collected(Collective collective, int root) ->
           expected.ports(collective, root, schedule);
       case Goal.Unstated _ -> {}
@@ -160,6 +165,60 @@ final class Expected {
     } else {
       add(beside, besideOutput);
     }
+  }
+
+  private void attention(AttentionSpec spec, Schedule schedule) {
+    long width = (long) spec.heads() * spec.headSize();
+    long kvWidth = (long) spec.kvHeads() * spec.headSize();
+    var keys = new ArrayList<Keys>();
+    for (int rank = 0; rank < ranks; rank++) {
+      for (var run : Tokens.of(spec, ranks, rank).runs()) {
+        var key = tokens(schedule, Part.KEY, rank, spec, kvWidth);
+        var value = tokens(schedule, Part.VALUE, rank, spec, kvWidth);
+        if (key.isPresent() && value.isPresent()) {
+          keys.add(
+              new Keys(run.positions(), byPosition(key.get(), run), byPosition(value.get(), run)));
+        }
+      }
+    }
+    for (int rank = 0; rank < ranks; rank++) {
+      var query = tokens(schedule, Part.QUERY, rank, spec, width);
+      var output = tokens(schedule, Part.OUTPUT, rank, spec, width);
+      var lse = tokens(schedule, Part.LSE, rank, spec, spec.heads());
+      if (query.isEmpty() || output.isEmpty() || lse.isEmpty()) {
+        continue;
+      }
+      for (var run : Tokens.of(spec, ranks, rank).runs()) {
+        for (var out : List.of(output.get(), lse.get())) {
+          var attended =
+              new Attended(
+                  spec,
+                  query.get().seenBy(out),
+                  run.positions().start() - run.row() - out.region().row(),
+                  keys);
+          outputs.add(
+              new Output(
+                  out.at(run.rows()),
+                  out.equals(output.get()) ? attended : new Statistics(attended)));
+        }
+      }
+    }
+  }
+
+  private Optional<PortRows> tokens(
+      Schedule schedule, Part part, int rank, AttentionSpec spec, long columns) {
+    return portRows(
+        schedule, part, rank, new Slice(0, Tokens.of(spec, ranks, rank).rows()), columns);
+  }
+
+  /// Returns the rows of a run by their positions.
+  private static Value byPosition(PortRows tokens, Tokens.Run run) {
+    var region = tokens.region();
+    return new Rows(
+        region.buffer().name(),
+        region.rank(),
+        region.row() + run.row() - run.positions().start(),
+        Origin.GIVEN);
   }
 
   private static Value product(GemmSpec spec, Value row, List<Factor> weight) {

@@ -2,23 +2,29 @@ package braid.schedule;
 
 import braid.model.GemmSpec;
 import braid.schedule.Step.After;
+import braid.schedule.Step.Attend;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Mark;
+import braid.schedule.Step.Merge;
+import braid.schedule.Step.Partial;
 import braid.schedule.Step.Prepare;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
 import braid.schedule.Step.Zero;
+import braid.schedule.Value.Attended;
 import braid.schedule.Value.Factor;
 import braid.schedule.Value.Gelu;
+import braid.schedule.Value.Keys;
 import braid.schedule.Value.Origin;
 import braid.schedule.Value.Piece;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
 import braid.schedule.Value.Rescaled;
 import braid.schedule.Value.Rows;
+import braid.schedule.Value.Statistics;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -27,9 +33,11 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.SequencedSet;
 import java.util.TreeMap;
 import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
 
 /// Runs an iteration with expressions instead of numbers, and compares the outputs with the values
 /// that the goal requires. Without races the result does not depend on the order of unordered
@@ -229,6 +237,14 @@ final class Flow {
         boolean inPlace = reduce.parts().contains(reduce.output());
         finish(number, reduce.finish(), reduce.output(), Value.sum(parts, number), inPlace);
       }
+      case Attend attend -> attend(number, attend);
+      case Merge merge -> {
+        var parts = new ArrayList<List<Piece>>();
+        for (var part : merge.parts()) {
+          parts.add(attended(number, part, merge.result()));
+        }
+        write(number, merge.result(), merged(number, parts), merge.parts());
+      }
       case Zero zero ->
           write(
               number,
@@ -268,6 +284,104 @@ final class Flow {
       }
       finish(number, gemm.finish(), tile.output(), products, false);
     }
+  }
+
+  private void attend(int number, Attend attend) {
+    var keys = keys(number, attend);
+    var out = attend.result().output();
+    var parts = new ArrayList<List<Piece>>();
+    parts.add(
+        moved(read(number, attend.query(), false), attend.query(), out).stream()
+            .map(
+                row ->
+                    new Piece(
+                        row.rows(),
+                        new Attended(
+                            attend.spec(), row.value(), attend.queryPosition() - out.row(), keys),
+                        number))
+            .toList());
+    if (attend.continued()) {
+      parts.add(attended(number, attend.result(), attend.result()));
+    }
+    write(
+        number,
+        attend.result(),
+        merged(number, parts),
+        attend.continued() ? List.of(attend.result()) : List.of());
+  }
+
+  /// Returns the keys and values of a block by position.
+  private List<Keys> keys(int number, Attend attend) {
+    var keys = new ArrayList<Keys>();
+    var key = atPosition(read(number, attend.key(), false), attend.key(), attend.keyPosition());
+    var value =
+        atPosition(read(number, attend.value(), false), attend.value(), attend.keyPosition());
+    for (var each : key) {
+      for (var other : value) {
+        if (each.rows().overlaps(other.rows())) {
+          var both = each.within(other.rows());
+          keys.add(new Keys(both.rows(), both.value(), other.value()));
+        }
+      }
+    }
+    return keys;
+  }
+
+  private static List<Piece> atPosition(List<Piece> pieces, Region of, long position) {
+    return pieces.stream().map(piece -> piece.shifted(position - of.row())).toList();
+  }
+
+  /// Returns the attention in a partial result, in other rows.
+  private List<Piece> attended(int number, Partial partial, Partial to) {
+    var outputs = moved(read(number, partial.output(), false), partial.output(), to.output());
+    var statistics = moved(read(number, partial.lse(), false), partial.lse(), to.output());
+    return Value.combined(
+        List.of(outputs, statistics),
+        number,
+        both -> {
+          if (both.getFirst() instanceof Attended attended
+              && !both.getLast().equals(new Statistics(attended))) {
+            findings.add(
+                "%s uses %s and %s, which are not of one attention; use the lse that the output was written with"
+                    .formatted(wiring.name(number), partial.output(), partial.lse()));
+          }
+          return both.getFirst();
+        });
+  }
+
+  private List<Piece> merged(int number, List<List<Piece>> parts) {
+    return Value.combined(
+        parts,
+        number,
+        values -> {
+          @Nullable Attended all = null;
+          for (var value : values) {
+            if (!(value instanceof Attended next) || !(all == null || all.isOf(next))) {
+              findings.add(
+                  "%s merges what is not attention of the same rows; merge blocks of one query"
+                      .formatted(wiring.name(number)));
+              return value;
+            }
+            all = all == null ? next : all.with(next);
+          }
+          return Objects.requireNonNull(all);
+        });
+  }
+
+  /// Writes attention and its statistics; `read` are the partial results that the step has read.
+  private void write(int number, Partial result, List<Piece> values, List<Partial> read) {
+    write(
+        number,
+        result.output(),
+        values,
+        read.stream().anyMatch(part -> part.output().equals(result.output())));
+    var statistics =
+        mapped(values, value -> value instanceof Attended of ? new Statistics(of) : value);
+    write(
+        number,
+        result.lse(),
+        moved(statistics, result.output(), result.lse()),
+        read.stream().anyMatch(part -> part.lse().equals(result.lse())));
   }
 
   /// Returns the prepared form of a weight; consecutive rows of one array become one factor.
@@ -385,13 +499,15 @@ final class Flow {
 
   private void compare(Region rows, Value expected) {
     for (var piece : known(rows)) {
-      if (!isBefore(piece) && piece.value().isKnown() && !piece.value().equals(expected)) {
+      var value = piece.value().at(piece.rows());
+      var wanted = expected.at(piece.rows());
+      if (!isBefore(piece) && value.isKnown() && !value.equals(wanted)) {
         findings.add(
             "%s, written by %s, %s"
                 .formatted(
                     at(rows, piece),
                     piece.writer() == CALLER ? "the caller" : wiring.name(piece.writer()),
-                    piece.value().difference(expected, piece.rows())));
+                    value.difference(wanted, piece.rows())));
       }
     }
   }

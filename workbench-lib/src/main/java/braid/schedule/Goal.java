@@ -1,7 +1,9 @@
 package braid.schedule;
 
+import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Collective;
+import braid.model.ContextParallel;
 import braid.model.GemmSpec;
 import braid.model.Overlap;
 import java.util.Optional;
@@ -16,6 +18,14 @@ public sealed interface Goal {
     @Override
     public String toString() {
       return overlap.map(tuning -> spec + ", " + tuning).orElseGet(spec::toString);
+    }
+  }
+
+  /// Attention over a divided sequence.
+  record Attention(AttentionSpec spec, ContextParallel how) implements Goal {
+    @Override
+    public String toString() {
+      return "%s, %s".formatted(spec, how);
     }
   }
 

@@ -69,6 +69,8 @@ final class Labels {
       case Step.Gemm gemm when own.contains(gemm) ->
           (own.size() > 1 ? named("gemm", gemm, Set.of()) : "gemm") + " own";
       case Step.Gemm gemm -> named("gemm", gemm, receivers.getOrDefault(gemm, Set.of()));
+      case Step.Attend attend ->
+          isFilled(attend) ? named("attend", attend, Set.of()) : "attend own";
       case Step.Reduce reduce -> named("sum", reduce, Set.of());
       case Step.LibraryCall call -> call.collective().toString();
       case Step.Wait wait -> named("wait", wait, Set.of(wait.from()));
@@ -114,6 +116,11 @@ final class Labels {
       }
     }
     return ranks;
+  }
+
+  private boolean isFilled(Step.Attend attend) {
+    return moves.stream()
+        .anyMatch(move -> move.to().rank() == rank && attend.key().overlaps(move.to()));
   }
 
   private boolean isFilled(Step.Gemm gemm) {

@@ -1,8 +1,10 @@
 package braid.schedule;
 
+import braid.model.AttentionSpec;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Feature;
+import braid.model.Problem;
 import braid.schedule.Buffer.Shape;
 import java.util.List;
 import java.util.Locale;
@@ -25,7 +27,15 @@ public enum Part {
   /// The input of all ranks.
   GATHERED_INPUT,
   /// The result of the communication beside the multiplication.
-  BESIDE_OUTPUT;
+  BESIDE_OUTPUT,
+  /// The query of this rank's tokens.
+  QUERY,
+  /// The key of this rank's tokens.
+  KEY,
+  /// The value of this rank's tokens.
+  VALUE,
+  /// The log-sum-exp of the scores of this rank's tokens.
+  LSE;
 
   /// Name of the buffer with the largest magnitude of an FP8 output, which is not a port.
   public static final String AMAX = "amax";
@@ -34,32 +44,36 @@ public enum Part {
   public boolean isLine() {
     return switch (this) {
       case BIAS, BESIDE_INPUT, BESIDE_OUTPUT -> true;
-      case INPUT, WEIGHT, OUTPUT, PRE_ACTIVATION, GATHERED_INPUT -> false;
+      case INPUT, WEIGHT, OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, QUERY, KEY, VALUE, LSE -> false;
     };
   }
 
   /// Returns whether users write it and runs read it.
   public boolean given() {
     return switch (this) {
-      case INPUT, WEIGHT, BIAS, BESIDE_INPUT -> true;
-      case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT -> false;
+      case INPUT, WEIGHT, BIAS, BESIDE_INPUT, QUERY, KEY, VALUE -> true;
+      case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT, LSE -> false;
     };
   }
 
   /// Returns the buffer that holds each rank's part of a problem.
-  Buffer buffer(GemmSpec spec, int ranks, boolean symmetric) {
+  Buffer buffer(Problem problem, int ranks, boolean symmetric) {
     return new Buffer(
         port(),
-        dtype(spec),
-        IntStream.range(0, ranks).mapToObj(rank -> shape(spec, ranks, rank)).toList(),
+        dtype(problem),
+        IntStream.range(0, ranks).mapToObj(rank -> shape(problem, ranks, rank)).toList(),
         symmetric,
-        ((this == INPUT || this == GATHERED_INPUT) && spec.has(Feature.TRANSPOSED_INPUT))
-            || (this == WEIGHT && spec.has(Feature.TRANSPOSED_WEIGHT)));
+        problem instanceof GemmSpec spec && isTransposed(spec));
+  }
+
+  private boolean isTransposed(GemmSpec spec) {
+    return ((this == INPUT || this == GATHERED_INPUT) && spec.has(Feature.TRANSPOSED_INPUT))
+        || (this == WEIGHT && spec.has(Feature.TRANSPOSED_WEIGHT));
   }
 
   /// Returns the shape of a rank's tensor of a problem, as stored.
-  public List<Long> sizes(GemmSpec spec, int ranks, int rank) {
-    var buffer = buffer(spec, ranks, false);
+  public List<Long> sizes(Problem problem, int ranks, int rank) {
+    var buffer = buffer(problem, ranks, false);
     long rows = buffer.rows(rank);
     long columns = buffer.columns(rank);
     if (isLine()) {
@@ -69,7 +83,14 @@ public enum Part {
   }
 
   /// Returns the type of its numbers in a problem.
-  public DType dtype(GemmSpec spec) {
+  public DType dtype(Problem problem) {
+    return switch (problem) {
+      case GemmSpec spec -> dtype(spec);
+      case AttentionSpec spec -> this == LSE ? DType.FP32 : spec.dtype();
+    };
+  }
+
+  private DType dtype(GemmSpec spec) {
     return switch (this) {
       case INPUT, GATHERED_INPUT -> spec.dtype();
       case WEIGHT -> spec.weightDtype();
@@ -80,7 +101,29 @@ public enum Part {
           spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
               ? spec.dtype()
               : spec.sumDtype();
+      case QUERY, KEY, VALUE, LSE -> throw notOf(spec);
     };
+  }
+
+  private Shape shape(Problem problem, int ranks, int rank) {
+    return switch (problem) {
+      case GemmSpec spec -> shape(spec, ranks, rank);
+      case AttentionSpec spec -> new Shape(Tokens.of(spec, ranks, rank).rows(), columns(spec));
+    };
+  }
+
+  private long columns(AttentionSpec spec) {
+    return switch (this) {
+      case QUERY, OUTPUT -> (long) spec.heads() * spec.headSize();
+      case KEY, VALUE -> (long) spec.kvHeads() * spec.headSize();
+      case LSE -> spec.heads();
+      case INPUT, WEIGHT, BIAS, BESIDE_INPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT ->
+          throw notOf(spec);
+    };
+  }
+
+  private IllegalArgumentException notOf(Problem problem) {
+    return new IllegalArgumentException("%s has no %s".formatted(problem, this));
   }
 
   private Shape shape(GemmSpec spec, int ranks, int rank) {
@@ -97,6 +140,7 @@ public enum Part {
       case GATHERED_INPUT -> new Shape(spec.m(), spec.k());
       case BESIDE_INPUT, BESIDE_OUTPUT ->
           new Shape(this == whole ? beside : Slice.of(beside, ranks, rank).length(), 1);
+      case QUERY, KEY, VALUE, LSE -> throw notOf(spec);
     };
   }
 

@@ -1,11 +1,15 @@
 package braid.schedule;
 
+import braid.model.AttentionSpec;
 import braid.schedule.Step.After;
+import braid.schedule.Step.Attend;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Mark;
+import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
+import braid.schedule.Step.Partial;
 import braid.schedule.Step.Prepare;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
@@ -80,6 +84,41 @@ public final class Program {
 
   public Program reduce(Lane lane, int chunk, List<Region> parts, Region output, Finish finish) {
     return output.isEmpty() ? this : add(new Reduce(lane, chunk, parts, output, finish));
+  }
+
+  /// Computes the attention of consecutive positions to others, as a block of a larger attention.
+  ///
+  /// @param continued true to add the keys to those that the result includes
+  public Program attend(
+      Lane lane,
+      int chunk,
+      AttentionSpec spec,
+      Region query,
+      long queryPosition,
+      Region key,
+      Region value,
+      long keyPosition,
+      Partial result,
+      boolean continued) {
+    return query.isEmpty() || key.isEmpty()
+        ? this
+        : add(
+            new Attend(
+                lane,
+                chunk,
+                spec,
+                query,
+                queryPosition,
+                key,
+                value,
+                keyPosition,
+                result,
+                continued));
+  }
+
+  /// Merges the attention of the same rows to different keys.
+  public Program merge(Lane lane, int chunk, List<Partial> parts, Partial result) {
+    return result.output().isEmpty() ? this : add(new Merge(lane, chunk, parts, result));
   }
 
   public Program zero(Lane lane, int chunk, Region target) {

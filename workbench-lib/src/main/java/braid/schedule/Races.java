@@ -2,8 +2,10 @@ package braid.schedule;
 
 import braid.schedule.Step.Access;
 import braid.schedule.Step.Access.Use;
+import braid.schedule.Step.Attend;
 import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
+import braid.schedule.Step.Merge;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
@@ -209,6 +211,11 @@ final class Races {
   }
 
   private static boolean inPlace(Step step) {
-    return step instanceof Reduce || (step instanceof Gemm gemm && gemm.finish().accumulate());
+    return switch (step) {
+      case Reduce _, Merge _ -> true;
+      case Gemm gemm -> gemm.finish().accumulate();
+      case Attend attend -> attend.continued();
+      default -> false;
+    };
   }
 }

@@ -1,12 +1,15 @@
 package braid.schedule;
 
 import braid.evidence.ProfileSet;
+import braid.model.AttentionSpec;
 import braid.model.BraidException;
+import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.Displayable;
 import braid.model.GemmSpec;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
+import braid.model.Problem;
 import braid.schedule.Buffer.Shape;
 import braid.schedule.simulation.Machine;
 import java.nio.charset.StandardCharsets;
@@ -61,6 +64,11 @@ public final class Schedule implements Displayable {
   /// Returns the schedule of a problem and its tuning.
   public static Schedule of(GemmSpec spec, Overlap overlap, int ranks) {
     return GemmPlanner.plan(spec, overlap, ranks);
+  }
+
+  /// Returns the schedule of attention over a divided sequence.
+  public static Schedule of(AttentionSpec spec, ContextParallel how, int ranks) {
+    return new AttentionPlanner(spec, how, ranks).plan();
   }
 
   /// Returns the schedule of a standalone collective, from `x` to `y`.
@@ -120,14 +128,21 @@ public final class Schedule implements Displayable {
     }
 
     private Buffer part(Part part, boolean symmetric) {
-      if (!(goal instanceof Goal.Gemm gemm)) {
-        throw new BraidException(
-            "%s is a part of a problem but `%s` has none; begin it with Schedule.on(spec, ranks)"
-                .formatted(part, goal));
-      }
-      var buffer = add(part.buffer(gemm.spec(), ranks, symmetric));
+      Problem problem =
+          switch (goal) {
+            case Goal.Gemm gemm -> gemm.spec();
+            case Goal.Attention attention -> attention.spec();
+            case Goal.Collected _, Goal.Unstated _ -> throw noProblem(part);
+          };
+      var buffer = add(part.buffer(problem, ranks, symmetric));
       port(part.port(), part.given(), buffer::on);
       return buffer;
+    }
+
+    private BraidException noProblem(Part part) {
+      return new BraidException(
+          "%s is a part of a problem but `%s` has none; begin it with Schedule.on(spec, ranks)"
+              .formatted(part, goal));
     }
 
     /// Adds a buffer with one shape per rank.

@@ -7,10 +7,12 @@ import braid.model.Place;
 import braid.model.Profile;
 import braid.model.Stage;
 import braid.schedule.Step.After;
+import braid.schedule.Step.Attend;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Mark;
+import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Prepare;
 import braid.schedule.Step.Reduce;
@@ -45,8 +47,11 @@ final class SimulatedRun {
     this.schedule = schedule;
     this.machine = machine;
     boolean replayed =
-        schedule.goal() instanceof Goal.Gemm gemm
-            && gemm.overlap().map(braid.model.Overlap::replayed).orElse(false);
+        switch (schedule.goal()) {
+          case Goal.Gemm gemm -> gemm.overlap().map(braid.model.Overlap::replayed).orElse(false);
+          case Goal.Attention attention -> attention.how().replayed();
+          case Goal.Collected _, Goal.Unstated _ -> false;
+        };
     this.launchShare = replayed ? machine.costs().replayedShare() : 1;
     for (var flag : schedule.flags()) {
       firstWords.put(flag.name(), words);
@@ -107,6 +112,10 @@ final class SimulatedRun {
         columns.putAll(gemm.spec().columns());
         gemm.overlap().ifPresent(overlap -> columns.putAll(overlap.columns()));
       }
+      case Goal.Attention attention -> {
+        columns.putAll(attention.spec().columns());
+        columns.putAll(attention.how().columns());
+      }
       case Goal.Collected collected -> columns.put("collective", collected.toString());
       case Goal.Unstated unstated -> columns.put("schedule", unstated.name());
     }
@@ -153,7 +162,7 @@ final class SimulatedRun {
           case Copy copy -> copy.moves().size() * costs.launchCopy();
           case Gemm gemm ->
               (machine.compute().batched() ? 1 : gemm.tiles().size()) * costs.launchCompute();
-          case Reduce _, Zero _ -> costs.launchCompute();
+          case Reduce _, Zero _, Attend _, Merge _ -> costs.launchCompute();
           case Prepare prepare -> converts(prepare) ? costs.launchCompute() : 0;
           case Signal _, Wait _ -> costs.launchSignal();
           case Mark _, After _ -> costs.launchMark();
@@ -185,6 +194,8 @@ final class SimulatedRun {
       }
       case Gemm gemm -> as.compute(gemm(gemm));
       case Reduce reduce -> as.compute(reduce(reduce));
+      case Attend attend -> as.compute(attend(attend));
+      case Merge merge -> as.compute(merge(merge));
       case Zero zero ->
           as.compute(memory(Stage.LOCAL, zero.target().bytes(), machine.compute().copyBytes()));
       case Prepare prepare -> {
@@ -278,6 +289,42 @@ final class SimulatedRun {
       nanos += finishNanos(gemm.finish(), tile.output());
     }
     return number(new Work(Stage.GEMM, free, nanos, 0, Math.round(2 * rows * n * k)));
+  }
+
+  /// Two multiplications of the positions that are seen, as if they were the rows of one head, and
+  /// a pass over the scores between them.
+  private int attend(Attend attend) {
+    var spec = attend.spec();
+    double pairs = 0;
+    for (long row = 0; row < attend.query().rows(); row++) {
+      long position = attend.queryPosition() + row;
+      long first = Math.max(attend.keyPosition(), spec.firstSeen(position));
+      long last = Math.min(attend.keyPosition() + attend.key().rows() - 1, spec.lastSeen(position));
+      pairs += Math.max(0, last - first + 1);
+    }
+    double keys = pairs / attend.query().rows();
+    double rows = (double) attend.query().rows() * spec.heads();
+    double nanos =
+        machine.gemmNanos(spec.dtype(), rows, keys, spec.headSize())
+            + machine.gemmNanos(spec.dtype(), rows, spec.headSize(), keys)
+            + rows * keys * Float.BYTES / machine.compute().reduceBytes() * 1e9;
+    return number(
+        new Work(
+            Stage.GEMM,
+            machine.compute().units(),
+            nanos,
+            0,
+            Math.round(4 * pairs * spec.heads() * spec.headSize())));
+  }
+
+  private int merge(Merge merge) {
+    long bytes = merge.result().output().bytes() + merge.result().lse().bytes();
+    for (var part : merge.parts()) {
+      bytes += part.output().bytes() + part.lse().bytes();
+    }
+    return number(
+        new Work(
+            Stage.GEMM, memoryUnits(), bytes / machine.compute().reduceBytes() * 1e9, bytes, 0));
   }
 
   /// Returns the time of the work on a result after its computation.

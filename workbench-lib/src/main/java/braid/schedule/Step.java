@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Collective;
 import java.util.ArrayList;
@@ -32,6 +33,8 @@ public sealed interface Step {
                       : " and %d more".formatted(copy.moves().size() - 1));
       case Gemm gemm -> "gemm to " + gemm.tiles().getFirst().output();
       case Reduce reduce -> "sum to " + reduce.output();
+      case Attend attend -> "attention of %s to %s".formatted(attend.query(), attend.key());
+      case Merge merge -> "merge to " + merge.result().output();
       case Zero zero -> "clearing " + zero.target();
       case Prepare prepare -> "preparing " + prepare.weight();
       case LibraryCall call -> call.collective() + " by a library";
@@ -124,6 +127,64 @@ public sealed interface Step {
       var accesses = new ArrayList<Access>();
       parts.forEach(part -> accesses.add(Access.read(part)));
       finished(finish, output, accesses);
+      return accesses;
+    }
+  }
+
+  /// Attention of query rows to some keys: a block of a larger attention, with its statistics. It
+  /// masks by positions: the rows of the query have consecutive positions, and so have the keys.
+  ///
+  /// @param queryPosition position of the query's first row
+  /// @param keyPosition position of the first row of key and value
+  /// @param continued true to add the keys to those that the result already includes; false to
+  ///   begin a result
+  record Attend(
+      Lane lane,
+      int chunk,
+      AttentionSpec spec,
+      Region query,
+      long queryPosition,
+      Region key,
+      Region value,
+      long keyPosition,
+      Partial result,
+      boolean continued)
+      implements Step {
+    @Override
+    public List<Access> accesses(int rank) {
+      var accesses = new ArrayList<Access>();
+      accesses.add(Access.read(query));
+      accesses.add(Access.read(key));
+      accesses.add(Access.read(value));
+      if (continued) {
+        result.accesses(Access.Use.READ, accesses);
+      }
+      result.accesses(Access.Use.WRITE, accesses);
+      return accesses;
+    }
+  }
+
+  /// The attention of some rows to some keys: the output, and the log-sum-exp (LSE) of the scores,
+  /// by which it is merged with the attention to other keys.
+  record Partial(Region output, Region lse) {
+    private void accesses(Access.Use use, List<Access> into) {
+      into.add(new Access(output, use));
+      into.add(new Access(lse, use));
+    }
+  }
+
+  /// Merges the attention of the same rows to different keys, in fp32 and in order. The result may
+  /// be one of the parts.
+  record Merge(Lane lane, int chunk, List<Partial> parts, Partial result) implements Step {
+    public Merge {
+      parts = List.copyOf(parts);
+    }
+
+    @Override
+    public List<Access> accesses(int rank) {
+      var accesses = new ArrayList<Access>();
+      parts.forEach(part -> part.accesses(Access.Use.READ, accesses));
+      result.accesses(Access.Use.WRITE, accesses);
       return accesses;
     }
   }

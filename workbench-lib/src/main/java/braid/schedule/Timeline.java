@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /// The order of a schedule's steps as times: each step starts as soon as its dependencies are
-/// complete. Copies, multiplications, sums and library calls take one unit of time, all other steps
-/// none. A step whose dependencies never complete [never starts][#NEVER].
+/// complete. Copies, multiplications, sums, attention and library calls take one unit of time, all
+/// other steps none. A step whose dependencies never complete [never starts][#NEVER].
 final class Timeline {
   static final int NEVER = Integer.MAX_VALUE;
 
@@ -89,7 +89,13 @@ final class Timeline {
 
   static boolean isWork(Step step) {
     return switch (step) {
-      case Step.Copy _, Step.Gemm _, Step.Reduce _, Step.LibraryCall _ -> true;
+      case Step.Copy _,
+          Step.Gemm _,
+          Step.Reduce _,
+          Step.Attend _,
+          Step.Merge _,
+          Step.LibraryCall _ ->
+          true;
       case Step.Zero _, Step.Prepare _, Step.Signal _, Step.Wait _, Step.Mark _, Step.After _ ->
           false;
     };

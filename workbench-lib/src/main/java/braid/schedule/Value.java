@@ -1,11 +1,14 @@
 package braid.schedule;
 
+import braid.model.AttentionSpec;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /// The value of a row as an expression of rows before the iteration. A source row is identified by
@@ -48,6 +51,86 @@ sealed interface Value {
   /// A value divided by the scale of an FP8 output.
   record Rescaled(Value of) implements Value {}
 
+  /// Attention of a row to some keys.
+  ///
+  /// @param distance distance of the row's position from the row
+  /// @param keys by position
+  record Attended(AttentionSpec spec, Value query, long distance, List<Keys> keys)
+      implements Value {
+    /// Joins consecutive keys of one array, so that the result does not depend on blocks.
+    public Attended {
+      var joined = new ArrayList<Keys>();
+      for (var each :
+          keys.stream().sorted(Comparator.comparing(key -> key.positions().start())).toList()) {
+        long start = each.positions().start();
+        if (!joined.isEmpty()
+            && joined.getLast().positions().end() == start
+            && joined.getLast().isOf(each)) {
+          start = joined.removeLast().positions().start();
+        }
+        joined.add(
+            new Keys(new Slice(start, each.positions().end() - start), each.key(), each.value()));
+      }
+      keys = List.copyOf(joined);
+    }
+
+    /// Returns whether it is attention of the same row.
+    boolean isOf(Attended other) {
+      return spec.equals(other.spec) && query.equals(other.query) && distance == other.distance;
+    }
+
+    private Attended movedRows(long by) {
+      return new Attended(spec, query.moved(by), distance + by, keys);
+    }
+
+    private String rowsText(Slice at) {
+      var seen = seenBy(at);
+      return "%s at position %d to %s"
+          .formatted(
+              query.text(at),
+              at.start() + distance,
+              seen.keys.isEmpty()
+                  ? "no keys"
+                  : seen.keys.stream().map(Keys::text).collect(Collectors.joining(" and ")));
+    }
+
+    Attended with(Attended other) {
+      var all = new ArrayList<>(keys);
+      all.addAll(other.keys);
+      return new Attended(spec, query, distance, all);
+    }
+
+    /// Returns the same attention without keys that none of the rows sees.
+    Attended seenBy(Slice rows) {
+      long first = spec.firstSeen(rows.start() + distance);
+      long end = spec.lastSeen(rows.end() - 1 + distance) + 1;
+      var seen = new ArrayList<Keys>();
+      for (var each : keys) {
+        long from = Math.max(first, each.positions().start());
+        long to = Math.min(end, each.positions().end());
+        if (from < to) {
+          seen.add(new Keys(new Slice(from, to - from), each.key(), each.value()));
+        }
+      }
+      return new Attended(spec, query, distance, seen);
+    }
+  }
+
+  /// Keys and values of consecutive positions. A source row is identified by its distance from the
+  /// position.
+  record Keys(Slice positions, Value key, Value value) {
+    private String text() {
+      return "%s with %s".formatted(key.text(positions), value.text(positions));
+    }
+
+    private boolean isOf(Keys other) {
+      return key.equals(other.key) && value.equals(other.value);
+    }
+  }
+
+  /// The log-sum-exp of an attention's scores.
+  record Statistics(Attended of) implements Value {}
+
   /// Returns the sum of values, flattened into one.
   static Value sum(List<Value> values) {
     if (values.size() == 1) {
@@ -87,6 +170,8 @@ sealed interface Value {
       }
       case Gelu gelu -> new Gelu(gelu.of().moved(by));
       case Rescaled stored -> new Rescaled(stored.of().moved(by));
+      case Attended attended -> attended.movedRows(by);
+      case Statistics statistics -> new Statistics(statistics.of().movedRows(by));
     };
   }
 
@@ -100,7 +185,7 @@ sealed interface Value {
         sum.terms().forEach((term, times) -> terms.merge(term.scaled(), times, Integer::sum));
         yield ofTerms(terms);
       }
-      case Rows _, Repeated _, Product _, Gelu _, Rescaled _ -> this;
+      case Rows _, Repeated _, Product _, Gelu _, Rescaled _, Attended _, Statistics _ -> this;
     };
   }
 
@@ -115,6 +200,11 @@ sealed interface Value {
       case Sum sum -> sum.terms().keySet().stream().allMatch(Value::isKnown);
       case Gelu gelu -> gelu.of().isKnown();
       case Rescaled stored -> stored.of().isKnown();
+      case Attended attended ->
+          attended.query().isKnown()
+              && attended.keys().stream()
+                  .allMatch(each -> each.key().isKnown() && each.value().isKnown());
+      case Statistics statistics -> statistics.of().isKnown();
     };
   }
 
@@ -143,6 +233,8 @@ sealed interface Value {
       case Sum sum -> sum.terms().isEmpty() ? "zeros" : text(sum.terms(), at);
       case Gelu gelu -> "gelu(%s)".formatted(gelu.of().text(at));
       case Rescaled stored -> "(%s) / output scale".formatted(stored.of().text(at));
+      case Attended attended -> "attention of " + attended.rowsText(at);
+      case Statistics statistics -> "the lse of " + statistics.of().rowsText(at);
     };
   }
 
@@ -154,6 +246,15 @@ sealed interface Value {
                     + (term.getValue() == 1 ? "" : " %d times".formatted(term.getValue())))
         .sorted()
         .collect(Collectors.joining(" + "));
+  }
+
+  /// Returns the value of some rows without what does not affect them: keys that no row sees.
+  default Value at(Slice rows) {
+    return switch (this) {
+      case Attended attended -> attended.seenBy(rows);
+      case Statistics statistics -> new Statistics(statistics.of().seenBy(rows));
+      default -> this;
+    };
   }
 
   /// Describes the missing and extra terms compared with the expected value of the same rows.
@@ -215,6 +316,12 @@ sealed interface Value {
 
   /// Sums several lists of pieces of the same rows, where they overlap.
   static List<Piece> sum(List<List<Piece>> all, int writer) {
+    return combined(all, writer, Value::sum);
+  }
+
+  /// Combines several lists of pieces of the same rows, where they overlap.
+  static List<Piece> combined(
+      List<List<Piece>> all, int writer, Function<List<Value>, Value> combine) {
     var cuts = new TreeSet<Long>();
     all.forEach(
         pieces ->
@@ -234,7 +341,7 @@ sealed interface Value {
         }
         values.add(all.get(i).get(next[i]).value());
       }
-      sums.add(new Piece(new Slice(start, end - start), sum(values), writer));
+      sums.add(new Piece(new Slice(start, end - start), combine.apply(values), writer));
       start = end;
     }
     return sums;

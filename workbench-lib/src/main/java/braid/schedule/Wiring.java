@@ -1,12 +1,16 @@
 package braid.schedule;
 
+import braid.model.AttentionSpec;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.schedule.Step.After;
+import braid.schedule.Step.Attend;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Mark;
+import braid.schedule.Step.Merge;
+import braid.schedule.Step.Partial;
 import braid.schedule.Step.Prepare;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
@@ -238,9 +242,94 @@ final class Wiring {
         }
         finishFits(number, reduce.finish(), reduce.output());
       }
+      case Attend attend -> attentionFits(number, attend);
+      case Merge merge -> {
+        if (merge.parts().isEmpty()) {
+          finding("%s: a merge needs 1 or more parts but has none", name(number));
+        }
+        for (var part : merge.parts()) {
+          var result = merge.result();
+          same(
+              number,
+              "rows",
+              part.output(),
+              part.output().rows(),
+              result.output(),
+              result.output().rows());
+          sameColumns(number, part.output(), result.output());
+          same(number, "rows", part.lse(), part.lse().rows(), result.lse(), result.lse().rows());
+          sameColumns(number, part.lse(), result.lse());
+          wide(number, part.output());
+        }
+        partialFits(number, merge.result());
+      }
       case Zero _, Prepare _, LibraryCall _, Signal _, Wait _, Mark _, After _ -> {}
     }
     return findings.size() == before;
+  }
+
+  private void attentionFits(int number, Attend attend) {
+    var spec = attend.spec();
+    if (schedule.goal() instanceof Goal.Attention(AttentionSpec goal, var _)
+        && !spec.equals(goal)) {
+      finding("%s: it is of %s but the schedule is of %s", name(number), spec, goal);
+    }
+    var output = attend.result().output();
+    same(number, "rows", attend.query(), attend.query().rows(), output, output.rows());
+    same(number, "rows", attend.key(), attend.key().rows(), attend.value(), attend.value().rows());
+    columns(number, attend.query(), (long) spec.heads() * spec.headSize());
+    columns(number, output, (long) spec.heads() * spec.headSize());
+    columns(number, attend.key(), (long) spec.kvHeads() * spec.headSize());
+    columns(number, attend.value(), (long) spec.kvHeads() * spec.headSize());
+    columns(number, attend.result().lse(), spec.heads());
+    for (var region : List.of(attend.query(), attend.key(), attend.value())) {
+      if (region.buffer().dtype() != spec.dtype()) {
+        finding(
+            "%s: %s is %s but the attention's type is %s",
+            name(number), region, region.buffer().dtype(), spec.dtype());
+      }
+    }
+    positions(number, attend.query(), attend.queryPosition(), spec);
+    positions(number, attend.key(), attend.keyPosition(), spec);
+    partialFits(number, attend.result());
+    if (attend.continued()) {
+      wide(number, output);
+    }
+  }
+
+  private void positions(int number, Region rows, long first, AttentionSpec spec) {
+    if (first < 0 || first + rows.rows() > spec.sequence()) {
+      finding(
+          "%s: positions are 0..%d but %s has %d..%d",
+          name(number), spec.sequence() - 1, rows, first, first + rows.rows() - 1);
+    }
+  }
+
+  private void partialFits(int number, Partial partial) {
+    same(
+        number,
+        "rows",
+        partial.output(),
+        partial.output().rows(),
+        partial.lse(),
+        partial.lse().rows());
+    wide(number, partial.lse());
+  }
+
+  private void columns(int number, Region region, long wanted) {
+    if (region.columns() != wanted) {
+      finding(
+          "%s: %s must have %d columns but has %d", name(number), region, wanted, region.columns());
+    }
+  }
+
+  /// Partial results are merged in fp32.
+  private void wide(int number, Region region) {
+    if (region.buffer().dtype() != DType.FP32) {
+      finding(
+          "%s: %s must be %s, as partial results are, but is %s",
+          name(number), region, DType.FP32, region.buffer().dtype());
+    }
   }
 
   /// Returns whether numbers of two types can be multiplied: of one type, or as in the problem.

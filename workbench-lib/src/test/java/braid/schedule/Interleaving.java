@@ -2,6 +2,7 @@ package braid.schedule;
 
 import braid.schedule.Step.Access;
 import braid.schedule.Step.After;
+import braid.schedule.Step.Attend;
 import braid.schedule.Step.Mark;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
@@ -202,16 +203,28 @@ final class Interleaving {
   }
 
   /// Returns whether this schedule orders all pairs of another schedule of the same steps in the
-  /// same way, and raises a word again only after all of its waits.
+  /// same way, or in either way if they add keys to one attention, and raises a word again only
+  /// after all of its waits.
   boolean keeps(List<Pair> pairs) {
     return matches
         && pairs.stream()
             .allMatch(
-                pair ->
-                    reached
-                        .get(eventOf(pair.second(), pair.secondIteration()))
-                        .get(eventOf(pair.first(), pair.iteration())))
+                pair -> {
+                  int first = eventOf(pair.first(), pair.iteration());
+                  int second = eventOf(pair.second(), pair.secondIteration());
+                  return reached.get(second).get(first)
+                      || (addKeysToOneAttention(pair) && reached.get(first).get(second));
+                })
         && raisesSeenWords();
+  }
+
+  private static boolean addKeysToOneAttention(Pair pair) {
+    return pair.iteration() == pair.secondIteration()
+        && pair.first() instanceof Attend one
+        && pair.second() instanceof Attend other
+        && one.continued()
+        && other.continued()
+        && one.result().equals(other.result());
   }
 
   private boolean raisesSeenWords() {

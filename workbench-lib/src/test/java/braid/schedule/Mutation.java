@@ -1,8 +1,11 @@
 package braid.schedule;
 
+import braid.schedule.Step.Attend;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
+import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
+import braid.schedule.Step.Partial;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Tile;
@@ -131,10 +134,75 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
                       reduce.finish());
                 });
       }
+      case Attend attend ->
+          switch (random.nextInt(5)) {
+            case 0 ->
+                shifted(attend.query(), by)
+                    .map(query -> attend(attend, query, attend.key(), attend.value(), 0));
+            case 1 ->
+                shifted(attend.key(), by)
+                    .map(key -> attend(attend, attend.query(), key, attend.value(), 0));
+            case 2 ->
+                shifted(attend.value(), by)
+                    .map(value -> attend(attend, attend.query(), attend.key(), value, 0));
+            case 3 -> Optional.of(attend(attend, attend.query(), attend.key(), attend.value(), by));
+            default ->
+                shifted(attend.result(), by)
+                    .map(
+                        result ->
+                            new Attend(
+                                attend.lane(),
+                                attend.chunk(),
+                                attend.spec(),
+                                attend.query(),
+                                attend.queryPosition(),
+                                attend.key(),
+                                attend.value(),
+                                attend.keyPosition(),
+                                result,
+                                attend.continued()));
+          };
+      case Merge merge -> {
+        var parts = new ArrayList<>(merge.parts());
+        int at = random.nextInt(parts.size() + 1);
+        yield shifted(at == parts.size() ? merge.result() : parts.get(at), by)
+            .map(
+                changed -> {
+                  if (at < parts.size()) {
+                    parts.set(at, changed);
+                  }
+                  return new Merge(
+                      merge.lane(),
+                      merge.chunk(),
+                      parts,
+                      at < parts.size() ? merge.result() : changed);
+                });
+      }
       case Zero zero ->
           shifted(zero.target(), by).map(changed -> new Zero(zero.lane(), zero.chunk(), changed));
       default -> Optional.empty();
     };
+  }
+
+  private static Attend attend(Attend of, Region query, Region key, Region value, long further) {
+    return new Attend(
+        of.lane(),
+        of.chunk(),
+        of.spec(),
+        query,
+        of.queryPosition() + further,
+        key,
+        value,
+        of.keyPosition(),
+        of.result(),
+        of.continued());
+  }
+
+  /// Shifts one of the two regions of a partial result.
+  private static Optional<Partial> shifted(Partial partial, long by) {
+    return by > 0
+        ? shifted(partial.output(), by).map(output -> new Partial(output, partial.lse()))
+        : shifted(partial.lse(), by).map(lse -> new Partial(partial.output(), lse));
   }
 
   private static Optional<Region> shifted(Region region, long by) {

@@ -1,12 +1,15 @@
 package braid.schedule;
 
 import braid.Capabilities;
+import braid.model.AttentionSpec;
 import braid.model.ChunkOrder;
+import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.GemmSpec.Pattern;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.model.TokenLayout;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -23,8 +26,13 @@ final class ScheduleCases {
   private ScheduleCases() {}
 
   /// A problem, its tuning and a number of ranks.
-  record Case(GemmSpec spec, Overlap how, int ranks) {
-    Schedule schedule() {
+  sealed interface Case {
+    Schedule schedule();
+  }
+
+  record GemmCase(GemmSpec spec, Overlap how, int ranks) implements Case {
+    @Override
+    public Schedule schedule() {
       return Schedule.of(spec, how, ranks);
     }
 
@@ -34,15 +42,54 @@ final class ScheduleCases {
     }
   }
 
+  record AttentionCase(AttentionSpec spec, ContextParallel how, int ranks) implements Case {
+    @Override
+    public Schedule schedule() {
+      return Schedule.of(spec, how, ranks);
+    }
+
+    @Override
+    public String toString() {
+      return "%s, %s, %d ranks".formatted(spec, how, ranks);
+    }
+  }
+
+  /// The problems of one pattern that one method solves.
+  sealed interface Way {
+    /// Returns all cases on a number of ranks.
+    List<Case> cases(int ranks);
+  }
+
   /// A pattern and a method that support each other.
-  record Way(Pattern pattern, Method method) {}
+  record GemmWay(Pattern pattern, Method method) implements Way {
+    @Override
+    public List<Case> cases(int ranks) {
+      return ScheduleCases.of(this, ranks);
+    }
+  }
+
+  /// Attention by one method.
+  record AttentionWay(ContextParallel.Method method) implements Way {
+    @Override
+    public List<Case> cases(int ranks) {
+      return ScheduleCases.of(this, ranks);
+    }
+  }
 
   static List<Way> ways() {
+    var ways = new ArrayList<Way>(gemmWays());
+    for (var method : ContextParallel.Method.values()) {
+      ways.add(new AttentionWay(method));
+    }
+    return ways;
+  }
+
+  static List<GemmWay> gemmWays() {
     return Capabilities.host().stream()
         .filter(Capabilities.Row::supported)
-        .map(row -> new Way(row.pattern(), row.method()))
+        .map(row -> new GemmWay(row.pattern(), row.method()))
         .distinct()
-        .sorted(Comparator.comparing(Way::pattern).thenComparing(Way::method))
+        .sorted(Comparator.comparing(GemmWay::pattern).thenComparing(GemmWay::method))
         .toList();
   }
 
@@ -66,8 +113,47 @@ final class ScheduleCases {
     };
   }
 
-  /// Returns all cases of a way on a number of ranks.
-  static List<Case> of(Way way, int ranks) {
+  private static List<Case> of(AttentionWay way, int ranks) {
+    var cases = new ArrayList<Case>();
+    for (var layout : TokenLayout.values()) {
+      var even = AttentionSpec.of(16 * ranks, 4, 8).layout(layout);
+      var uneven = AttentionSpec.of(23 * ranks - 1, 4, 8).kvHeads(2).layout(layout);
+      var tiny = AttentionSpec.of(ranks, 1, 1).layout(layout);
+      for (var spec : List.of(even, uneven, tiny)) {
+        for (var masked :
+            List.of(
+                spec,
+                spec.causal(),
+                spec.causal().window(1),
+                spec.causal().window(5),
+                spec.causal().window(40),
+                spec.causal().dtype(DType.BF16))) {
+          add(cases, masked, way.method(), ranks);
+        }
+      }
+    }
+    return cases;
+  }
+
+  private static void add(
+      List<Case> cases, AttentionSpec spec, ContextParallel.Method method, int ranks) {
+    switch (method) {
+      case UNFUSED -> cases.add(new AttentionCase(spec, ContextParallel.unfused(), ranks));
+      case RING, ALL_GATHER_KV -> {
+        var how =
+            method == ContextParallel.Method.RING
+                ? ContextParallel.ring()
+                : ContextParallel.allGatherKv();
+        for (int splits : ranks <= ALL_CASES_RANKS ? List.of(1, 3, 30) : List.of(3)) {
+          for (int streams : ranks <= ALL_CASES_RANKS ? List.of(1, 2, 3) : List.of(2)) {
+            cases.add(new AttentionCase(spec, how.splits(splits).streams(streams), ranks));
+          }
+        }
+      }
+    }
+  }
+
+  private static List<Case> of(GemmWay way, int ranks) {
     var cases = new ArrayList<Case>();
     var even = spec(way.pattern(), 64 * ranks, 16 * ranks, 8 * ranks, 64L * ranks);
     var uneven = spec(way.pattern(), 23 * ranks - 1, 13 + ranks, 7 + ranks, 23L * ranks - 1);
@@ -130,7 +216,7 @@ final class ScheduleCases {
       UnaryOperator<Overlap> change) {
     boolean whole = method == Method.BULK || method == Method.UNFUSED;
     if (!whole || splits == 1 || splits == 3) {
-      cases.add(new Case(spec, change.apply(how(method, whole ? 1 : splits)), ranks));
+      cases.add(new GemmCase(spec, change.apply(how(method, whole ? 1 : splits)), ranks));
     }
   }
 

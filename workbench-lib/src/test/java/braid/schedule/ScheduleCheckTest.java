@@ -21,7 +21,7 @@ final class ScheduleCheckTest {
   void plannedSchedulesHaveNoMistake(ScheduleCases.Way way) {
     var found = new ArrayList<String>();
     for (int ranks : ScheduleCases.ranks()) {
-      for (var each : ScheduleCases.of(way, ranks)) {
+      for (var each : way.cases(ranks)) {
         each.schedule().findings().forEach(line -> found.add(each + ": " + line));
       }
     }

@@ -31,7 +31,7 @@ final class ScheduleMutationTest {
     var cases = new ArrayList<ScheduleCases.Case>();
     for (var way : ScheduleCases.ways()) {
       for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
-        cases.addAll(ScheduleCases.of(way, ranks));
+        cases.addAll(way.cases(ranks));
       }
     }
     var kinds = Mutation.Kind.values();
@@ -83,8 +83,9 @@ final class ScheduleMutationTest {
   /// Returns whether the mutation removes the wait of an unfused multiplication for the collective
   /// beside it, which it does not depend on.
   private static boolean isSerialOnPurpose(ScheduleCases.Case of, Mutation mutation) {
-    return of.spec().pattern().beside()
-        && of.how().method() == Method.UNFUSED
+    return of instanceof ScheduleCases.GemmCase gemm
+        && gemm.spec().pattern().beside()
+        && gemm.how().method() == Method.UNFUSED
         && mutation.of() instanceof After;
   }
 }

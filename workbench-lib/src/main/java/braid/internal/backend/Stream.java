@@ -1,6 +1,8 @@
 package braid.internal.backend;
 
 import braid.internal.library.LibraryCall;
+import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
@@ -54,6 +56,10 @@ public interface Stream extends AutoCloseable {
   void gemm(Work work, Gemm gemm);
 
   void reduce(Work work, Reduction reduction);
+
+  void attend(Work work, AttentionBlock block);
+
+  void merge(Work work, AttentionMerge merge);
 
   /// Lets a library enqueue work on this stream of a GPU.
   ///

@@ -11,6 +11,8 @@ import braid.internal.cuda.device.Scratch;
 import braid.internal.library.LibraryCall;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
+import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
@@ -223,6 +225,16 @@ final class CudaStream implements Stream {
   @Override
   public void reduce(Work work, Reduction reduction) {
     enqueue(work, Stage.REDUCE, reduction.bytes(), 0, device.multiplier().prepare(reduction));
+  }
+
+  @Override
+  public void attend(Work work, AttentionBlock block) {
+    throw new IllegalStateException("attention is refused before it runs on a GPU: " + work);
+  }
+
+  @Override
+  public void merge(Work work, AttentionMerge merge) {
+    throw new IllegalStateException("attention is refused before it runs on a GPU: " + work);
   }
 
   @Override

@@ -5,33 +5,28 @@ import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
 import braid.natives.Blas;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.jspecify.annotations.Nullable;
 
 /// Multiplications and sums of one stream, in fp32: narrow types are widened, and results rounded.
 public final class HostGemm implements AutoCloseable {
-  private static final long ALIGNMENT_BYTES = 64;
-
   /// Thread limit of OpenBLAS, one per process; ranks that are threads all set the same.
   private static final AtomicInteger LIMIT = new AtomicInteger();
 
   private final int threads;
-  private @Nullable Arena arena;
-  private MemorySegment scratch = MemorySegment.NULL;
+  private final HostScratch scratch = new HostScratch();
 
   public HostGemm(int threads) {
     this.threads = threads;
   }
 
   public void multiply(Gemm gemm) {
-    limitThreads();
+    limitThreads(threads);
     var c = gemm.c();
     if (c.rows() == 0) {
       return;
     }
-    var workspace = new Workspace(leftBytes(gemm.a()) + 2 * wideBytes(c));
+    var workspace = scratch.begin(leftBytes(gemm.a()) + 2 * wideBytes(c));
     var left = left(gemm.a(), workspace);
     var right = gemm.b().source();
     var wideRight = gemm.b().widened().map(PrivateMemory::segment).orElse(right.segment());
@@ -48,13 +43,13 @@ public final class HostGemm implements AutoCloseable {
 
   /// Adds the parts in order, in fp32; rounds the sum and the epilogue's result.
   public void reduce(Reduction reduction) {
-    limitThreads();
+    limitThreads(threads);
     var out = reduction.out();
     if (out.rows() == 0) {
       return;
     }
     long bytes = (long) out.rows() * out.columns() * Float.BYTES;
-    var workspace = new Workspace(3 * roundUp(bytes));
+    var workspace = scratch.begin(3 * HostScratch.roundUp(bytes));
     var epilogue = reduction.epilogue();
     boolean inPlace = out.dtype().isStoredAsFp32() && !epilogue.accumulate();
     var sum = inPlace ? out.bytes() : workspace.take(bytes);
@@ -82,14 +77,14 @@ public final class HostGemm implements AutoCloseable {
     HostEpilogue.finish(sum, out, epilogue.scaled(1), workspace::take);
   }
 
-  private void limitThreads() {
+  static void limitThreads(int threads) {
     if (LIMIT.getAndSet(threads) != threads) {
       Blas.limitThreads(threads);
     }
   }
 
   /// Returns the left side in fp32. Widening closes gaps between stored rows.
-  private static Matrix left(Matrix a, Workspace workspace) {
+  private static Matrix left(Matrix a, HostScratch workspace) {
     if (a.dtype().isStoredAsFp32()) {
       return a;
     }
@@ -101,39 +96,11 @@ public final class HostGemm implements AutoCloseable {
   }
 
   private static long wideBytes(Matrix matrix) {
-    return roundUp((long) matrix.rows() * matrix.columns() * Float.BYTES);
-  }
-
-  private static long roundUp(long bytes) {
-    return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
-  }
-
-  /// Allocations from the stream's scratch memory for one operation.
-  private final class Workspace {
-    private long used;
-
-    Workspace(long bytes) {
-      if (scratch.byteSize() < bytes) {
-        close();
-        var larger = Arena.ofShared();
-        arena = larger;
-        scratch = larger.allocate(bytes, ALIGNMENT_BYTES);
-      }
-    }
-
-    MemorySegment take(long bytes) {
-      var piece = scratch.asSlice(used, bytes);
-      used += roundUp(bytes);
-      return piece;
-    }
+    return HostScratch.roundUp((long) matrix.rows() * matrix.columns() * Float.BYTES);
   }
 
   @Override
   public void close() {
-    if (arena != null) {
-      arena.close();
-      arena = null;
-      scratch = MemorySegment.NULL;
-    }
+    scratch.close();
   }
 }

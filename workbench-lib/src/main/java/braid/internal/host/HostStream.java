@@ -8,6 +8,8 @@ import braid.internal.backend.Stream;
 import braid.internal.library.LibraryCall;
 import braid.internal.rank.Waits;
 import braid.internal.shared.SignalWord;
+import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
 import braid.internal.work.Reduction;
@@ -33,6 +35,7 @@ final class HostStream implements Stream {
   private final Waits waits;
   private final Mover mover;
   private final HostGemm multiplier;
+  private final HostAttention attention;
   private final WorkQueue queue;
   private final Consumer<HostStream> onClose;
   private volatile @Nullable Recording recording;
@@ -71,6 +74,7 @@ final class HostStream implements Stream {
           case WORKERS -> new CopyWorkers(lane.workers(), rank + "-" + name, engine, waits, cores);
         };
     this.multiplier = new HostGemm(threads);
+    this.attention = new HostAttention(threads);
     // Ranks may be threads of one process, so thread names include the rank.
     this.queue =
         new WorkQueue(rank + "-" + name, waits, lane.yielding() ? cores.yieldingToOthers() : cores);
@@ -155,6 +159,16 @@ final class HostStream implements Stream {
   @Override
   public void reduce(Work work, Reduction reduction) {
     compute(work, Stage.REDUCE, reduction.bytes(), 0, () -> multiplier.reduce(reduction));
+  }
+
+  @Override
+  public void attend(Work work, AttentionBlock block) {
+    compute(work, Stage.GEMM, 0, block.flops(), () -> attention.attend(block));
+  }
+
+  @Override
+  public void merge(Work work, AttentionMerge merge) {
+    compute(work, Stage.GEMM, merge.bytes(), 0, () -> attention.merge(merge));
   }
 
   @Override
@@ -321,6 +335,7 @@ final class HostStream implements Stream {
     queue.close();
     mover.close();
     multiplier.close();
+    attention.close();
     onClose.accept(this);
   }
 

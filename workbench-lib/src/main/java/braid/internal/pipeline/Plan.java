@@ -19,6 +19,7 @@ import braid.model.GemmSpec;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Place;
+import braid.model.Problem;
 import braid.model.Scales;
 import braid.schedule.Buffer;
 import braid.schedule.Goal;
@@ -55,7 +56,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   private final Backend backend;
   private final Place place;
-  private final GemmSpec spec;
+  private final Problem problem;
   private final Tuning tuning;
   private final Schedule schedule;
   private final Deque<AutoCloseable> resources = new ArrayDeque<>();
@@ -76,13 +77,13 @@ public final class Plan implements AutoCloseable, Executor.Resources {
   private int step;
 
   private Plan(
-      Backend backend, Place place, GemmSpec spec, Tuning tuning, Map<Part, CallerMemory> bound) {
+      Backend backend, Place place, Problem problem, Tuning tuning, Map<Part, CallerMemory> bound) {
     this.backend = backend;
     this.place = place;
-    this.spec = spec;
+    this.problem = problem;
     this.tuning = tuning;
     this.bound = Map.copyOf(bound);
-    var planned = tuning.schedule(spec, place.size());
+    var planned = tuning.schedule(problem, place.size());
     this.schedule = planned.staged(staged(planned, bound));
   }
 
@@ -94,11 +95,11 @@ public final class Plan implements AutoCloseable, Executor.Resources {
       Backend backend,
       Place place,
       List<Integer> ranks,
-      GemmSpec spec,
+      Problem problem,
       Tuning tuning,
       Map<Part, CallerMemory> bound,
       SymmetricSource source) {
-    var plan = new Plan(backend, place, spec, tuning, bound);
+    var plan = new Plan(backend, place, problem, tuning, bound);
     try {
       plan.setUp(ranks, source);
       return plan;
@@ -250,7 +251,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
             keep(
                 backend.operand(
                     Executor.matrix(weight, memory(weight.buffer(), weight.rank())),
-                    spec.dtype())));
+                    problem.dtype())));
   }
 
   @Override
@@ -288,6 +289,16 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return Executor.matrix(region, memory(region.buffer(), region.rank()));
   }
 
+  /// Returns the part of any rank in the symmetric buffer of that name, which holds it after a run.
+  Matrix matrixOn(Part part, int rank) {
+    var buffer =
+        schedule.buffers().stream()
+            .filter(each -> each.name().equals(part.port()))
+            .findFirst()
+            .orElseThrow();
+    return Executor.matrix(buffer.on(rank), memory(buffer, rank));
+  }
+
   /// Returns this rank's memory that iterations write: all buffers except the given parts.
   public List<View> results() {
     return schedule.buffers().stream()
@@ -314,8 +325,13 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return regions.stream().filter(region -> !region.isEmpty()).toList();
   }
 
-  public GemmSpec spec() {
-    return spec;
+  public Problem problem() {
+    return problem;
+  }
+
+  /// Returns the problem of a pipeline.
+  public GemmSpec gemm() {
+    return (GemmSpec) problem;
   }
 
   public Tuning tuning() {
@@ -330,7 +346,7 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return place;
   }
 
-  Backend backend() {
+  public Backend backend() {
     return backend;
   }
 
@@ -491,6 +507,6 @@ public final class Plan implements AutoCloseable, Executor.Resources {
 
   @Override
   public String toString() {
-    return "%s, %s".formatted(spec, tuning);
+    return "%s, %s".formatted(problem, tuning);
   }
 }

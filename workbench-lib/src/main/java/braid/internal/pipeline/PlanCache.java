@@ -1,8 +1,8 @@
 package braid.internal.pipeline;
 
 import braid.internal.rank.Closing;
-import braid.model.GemmSpec;
 import braid.model.MemoryKind;
+import braid.model.Problem;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -15,7 +15,7 @@ public final class PlanCache implements AutoCloseable {
   public static final int MAX_IDLE_PLANS = 8;
 
   /// Identifies equal plans within a group.
-  public record Key(GemmSpec spec, Tuning tuning, MemoryKind kind) {}
+  public record Key(Problem problem, Tuning tuning, MemoryKind kind) {}
 
   private record Idle(Key key, Plan plan) {}
 

@@ -78,7 +78,7 @@ public final class Reference implements AutoCloseable {
 
   private Reference(Plan plan, Peers peers, SymmetricSource symmetric) {
     this.plan = plan;
-    this.spec = plan.spec();
+    this.spec = plan.gemm();
     this.peers = peers;
     this.plain = new PlainCollectives(peers, plan, symmetric);
     this.access = plan.backend().access();

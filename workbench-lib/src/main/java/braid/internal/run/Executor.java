@@ -4,6 +4,8 @@ import braid.internal.backend.Copy;
 import braid.internal.backend.Event;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
+import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionMerge;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
 import braid.internal.work.Matrix;
@@ -109,6 +111,25 @@ public final class Executor {
                 epilogue(reduce.finish(), reduce.output()));
         yield () -> stream.reduce(work, reduction);
       }
+      case Step.Attend attend -> {
+        var block =
+            new AttentionBlock(
+                attend.spec(),
+                matrix(attend.query()),
+                attend.queryPosition(),
+                matrix(attend.key()),
+                matrix(attend.value()),
+                attend.keyPosition(),
+                part(attend.result()),
+                attend.continued());
+        yield () -> stream.attend(work, block);
+      }
+      case Step.Merge merge -> {
+        var merged =
+            new AttentionMerge(
+                merge.parts().stream().map(this::part).toList(), part(merge.result()));
+        yield () -> stream.merge(work, merged);
+      }
       case Step.Zero zero -> {
         var memory = bytes(zero.target());
         yield () -> stream.zero(work, memory);
@@ -203,6 +224,10 @@ public final class Executor {
         finish.preActivation().map(buffer -> matrix(buffer.on(output.rank(), output.slice()))),
         finish.amax().map(own),
         finish.rescaled() ? scales.stored() : 1);
+  }
+
+  private AttentionBlock.Part part(Step.Partial partial) {
+    return new AttentionBlock.Part(matrix(partial.output()), matrix(partial.lse()));
   }
 
   private Matrix matrix(Region region) {

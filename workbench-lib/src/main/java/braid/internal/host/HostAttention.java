@@ -1,0 +1,322 @@
+package braid.internal.host;
+
+import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionMerge;
+import braid.internal.work.Matrix;
+import braid.model.DType;
+import braid.natives.Blas;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+
+/// Attention of one stream: block by block with running statistics, so that scores of all keys are
+/// never in memory together. OpenBLAS multiplies, in fp32; narrow types are widened. Each head
+/// takes tiles of rows × keys:
+///
+/// ```
+/// scores = scale · query · keyᵀ          positions that a row does not see are left out
+/// m'     = max(m, max of the row)
+/// sum    = sum · e^(m - m') + Σ e^(score - m')
+/// output = output · e^(m - m') + e^(score - m') · value
+/// ```
+///
+/// In the end the output is divided by the sum, and the LSE is m + log(sum). A continued block
+/// begins with m = LSE and sum = 1.
+final class HostAttention implements AutoCloseable {
+  /// Rows and keys of a tile: its scores fit into the L2 cache of a core.
+  private static final int TILE_ROWS = 64;
+
+  private static final int TILE_KEYS = 256;
+
+  private final int threads;
+  private final HostScratch scratch = new HostScratch();
+  private final float[] scores = new float[TILE_ROWS * TILE_KEYS];
+  private final float[] most = new float[TILE_ROWS];
+  private final float[] sums = new float[TILE_ROWS];
+  private float[] outputs = {};
+  private float[] products = {};
+
+  HostAttention(int threads) {
+    this.threads = threads;
+  }
+
+  void attend(AttentionBlock block) {
+    if (block.query().rows() == 0) {
+      return;
+    }
+    HostGemm.limitThreads(threads);
+    int headSize = block.spec().headSize();
+    if (outputs.length < TILE_ROWS * headSize) {
+      outputs = new float[TILE_ROWS * headSize];
+      products = new float[TILE_ROWS * headSize];
+    }
+    long scoreBytes = (long) scores.length * Float.BYTES;
+    long productBytes = (long) products.length * Float.BYTES;
+    scratch.begin(
+        scoreBytes
+            + HostScratch.roundUp(productBytes)
+            + wideBytes(block.query())
+            + wideBytes(block.key())
+            + wideBytes(block.value()));
+    var tile =
+        new Tile(
+            block,
+            wide(block.query()),
+            wide(block.key()),
+            wide(block.value()),
+            scratch.take(scoreBytes),
+            scratch.take(productBytes));
+    for (int head = 0; head < block.spec().heads(); head++) {
+      for (int row = 0; row < block.query().rows(); row += TILE_ROWS) {
+        tile.attend(head, row, Math.min(TILE_ROWS, block.query().rows() - row));
+      }
+    }
+  }
+
+  private static long wideBytes(Matrix matrix) {
+    return matrix.dtype().isStoredAsFp32()
+        ? 0
+        : HostScratch.roundUp((long) matrix.rows() * matrix.columns() * Float.BYTES);
+  }
+
+  private Matrix wide(Matrix matrix) {
+    return matrix.dtype().isStoredAsFp32()
+        ? matrix
+        : Numbers.widen(matrix, scratch.take(wideBytes(matrix)));
+  }
+
+  /// The tiles of one block, in fp32.
+  private final class Tile {
+    private final AttentionBlock block;
+    private final Matrix query;
+    private final Matrix key;
+    private final Matrix value;
+    private final MemorySegment scoreMemory;
+    private final MemorySegment productMemory;
+    private final int headSize;
+
+    Tile(
+        AttentionBlock block,
+        Matrix query,
+        Matrix key,
+        Matrix value,
+        MemorySegment scoreMemory,
+        MemorySegment productMemory) {
+      this.block = block;
+      this.query = query;
+      this.key = key;
+      this.value = value;
+      this.scoreMemory = scoreMemory;
+      this.productMemory = productMemory;
+      this.headSize = block.spec().headSize();
+    }
+
+    /// Computes `rows` rows of one head, from `row` on.
+    void attend(int head, int row, int rows) {
+      int first = block.firstSeen(row);
+      int end = block.endSeen(row + rows - 1);
+      if (first >= end && block.continued()) {
+        return;
+      }
+      begin(head, row, rows);
+      for (int from = first; from < end; from += TILE_KEYS) {
+        add(head, row, rows, from, Math.min(TILE_KEYS, end - from));
+      }
+      end(head, row, rows);
+    }
+
+    private void begin(int head, int row, int rows) {
+      var result = block.result();
+      for (int i = 0; i < rows; i++) {
+        int at = i * headSize;
+        float lse =
+            block.continued()
+                ? result.lse().segment().getAtIndex(ValueLayout.JAVA_FLOAT, lseIndex(head, row + i))
+                : Float.NEGATIVE_INFINITY;
+        most[i] = lse;
+        if (lse == Float.NEGATIVE_INFINITY) {
+          sums[i] = 0;
+          Arrays.fill(outputs, at, at + headSize, 0);
+        } else {
+          sums[i] = 1;
+          MemorySegment.copy(
+              result.output().segment(),
+              ValueLayout.JAVA_FLOAT,
+              outputIndex(head, row + i) * Float.BYTES,
+              outputs,
+              at,
+              headSize);
+        }
+      }
+    }
+
+    private long outputIndex(int head, int row) {
+      return (long) row * block.result().output().columns() + (long) head * headSize;
+    }
+
+    private long lseIndex(int head, int row) {
+      return (long) row * block.result().lse().columns() + head;
+    }
+
+    /// Adds `keys` keys, from `from` on.
+    private void add(int head, int row, int rows, int from, int keys) {
+      int kvHead = head / block.spec().group();
+      Blas.sgemm(
+          factor(query, row, head, false),
+          factor(key, from, kvHead, true),
+          new Blas.Sum(rows, keys, headSize, block.spec().scale(), 0, scoreMemory));
+      int all = rows * keys;
+      MemorySegment.copy(scoreMemory, ValueLayout.JAVA_FLOAT, 0, scores, 0, all);
+      for (int i = 0; i < rows; i++) {
+        int seen = Math.max(0, block.firstSeen(row + i) - from);
+        int unseen = Math.min(keys, block.endSeen(row + i) - from);
+        weigh(i, i * keys, keys, seen, unseen);
+      }
+      MemorySegment.copy(scores, 0, scoreMemory, ValueLayout.JAVA_FLOAT, 0, all);
+      Blas.sgemm(
+          new Blas.Factor(scoreMemory, keys, false),
+          factor(value, from, kvHead, false),
+          new Blas.Sum(rows, headSize, keys, 1, 0, productMemory));
+      int count = rows * headSize;
+      MemorySegment.copy(productMemory, ValueLayout.JAVA_FLOAT, 0, products, 0, count);
+      for (int i = 0; i < count; i++) {
+        outputs[i] += products[i];
+      }
+    }
+
+    /// Replaces the scores of a row by their weights, and rescales what was summed before.
+    ///
+    /// @param at first score of the row
+    /// @param seen first key that the row sees
+    /// @param unseen end of these keys, exclusive
+    private void weigh(int i, int at, int keys, int seen, int unseen) {
+      if (seen >= unseen) {
+        Arrays.fill(scores, at, at + keys, 0);
+        return;
+      }
+      float largest = most[i];
+      for (int j = at + seen; j < at + unseen; j++) {
+        largest = Math.max(largest, scores[j]);
+      }
+      float kept = most[i] == largest ? 1 : exp(most[i] - largest);
+      float sum = 0;
+      for (int j = at + seen; j < at + unseen; j++) {
+        float weight = exp(scores[j] - largest);
+        scores[j] = weight;
+        sum += weight;
+      }
+      Arrays.fill(scores, at, at + seen, 0);
+      Arrays.fill(scores, at + unseen, at + keys, 0);
+      sums[i] = sums[i] * kept + sum;
+      most[i] = largest;
+      if (kept != 1) {
+        for (int j = i * headSize; j < (i + 1) * headSize; j++) {
+          outputs[j] *= kept;
+        }
+      }
+    }
+
+    private void end(int head, int row, int rows) {
+      var result = block.result();
+      for (int i = 0; i < rows; i++) {
+        boolean empty = most[i] == Float.NEGATIVE_INFINITY;
+        float factor = empty ? 0 : 1 / sums[i];
+        for (int j = i * headSize; j < (i + 1) * headSize; j++) {
+          outputs[j] *= factor;
+        }
+        store(outputs, i * headSize, headSize, result.output(), outputIndex(head, row + i));
+        result
+            .lse()
+            .segment()
+            .setAtIndex(
+                ValueLayout.JAVA_FLOAT,
+                lseIndex(head, row + i),
+                empty ? Float.NEGATIVE_INFINITY : (float) (most[i] + Math.log(sums[i])));
+      }
+    }
+
+    private Blas.Factor factor(Matrix matrix, int row, int head, boolean transposed) {
+      long skipped = (long) row * matrix.stride() + (long) head * headSize;
+      return new Blas.Factor(
+          matrix.segment().asSlice(skipped * Float.BYTES), matrix.stride(), transposed);
+    }
+  }
+
+  private static void store(float[] from, int at, int count, Matrix to, long index) {
+    if (to.dtype().isStoredAsFp32()) {
+      MemorySegment.copy(
+          from, at, to.segment(), ValueLayout.JAVA_FLOAT, index * Float.BYTES, count);
+      return;
+    }
+    for (int i = 0; i < count; i++) {
+      to.dtype().store(to.segment(), index + i, from[at + i]);
+    }
+  }
+
+  /// Returns eˣ of x ≤ 0 with an error of at most 2 units in the last place, and 0 where that is
+  /// below the normal numbers. [Math#exp] takes several times as long, which would be most of the
+  /// time of an attention.
+  static float exp(float x) {
+    if (x < -87) {
+      return 0;
+    }
+    int power = (int) (x * 1.4426950408889634f - 0.5f);
+    // log 2 in two parts, the first exact in few bits.
+    float rest = x - power * 0.693359375f + power * 2.1219444e-4f;
+    float series = 1.9875691500e-4f;
+    series = series * rest + 1.3981999507e-3f;
+    series = series * rest + 8.3334519073e-3f;
+    series = series * rest + 4.1665795894e-2f;
+    series = series * rest + 1.6666665459e-1f;
+    series = series * rest + 5.0000001201e-1f;
+    series = series * rest * rest + rest + 1;
+    return series * Float.intBitsToFloat((power + 127) << 23);
+  }
+
+  void merge(AttentionMerge merge) {
+    var result = merge.result();
+    int heads = result.lse().columns();
+    int headSize = heads == 0 ? 0 : result.output().columns() / heads;
+    var parts = merge.parts();
+    var weights = new double[parts.size()];
+    var sum = new double[headSize];
+    var rounded = new float[headSize];
+    for (int row = 0; row < result.output().rows(); row++) {
+      for (int head = 0; head < heads; head++) {
+        long lse = (long) row * heads + head;
+        long output = lse * headSize;
+        double largest = Double.NEGATIVE_INFINITY;
+        for (int i = 0; i < weights.length; i++) {
+          weights[i] = DType.FP32.load(parts.get(i).lse().segment(), lse);
+          largest = Math.max(largest, weights[i]);
+        }
+        double total = 0;
+        for (int i = 0; i < weights.length; i++) {
+          weights[i] = largest == Double.NEGATIVE_INFINITY ? 0 : Math.exp(weights[i] - largest);
+          total += weights[i];
+        }
+        Arrays.fill(sum, 0);
+        for (int i = 0; i < weights.length; i++) {
+          var from = parts.get(i).output().segment();
+          double share = total == 0 ? 0 : weights[i] / total;
+          for (int j = 0; j < headSize; j++) {
+            sum[j] += share * from.getAtIndex(ValueLayout.JAVA_FLOAT, output + j);
+          }
+        }
+        for (int j = 0; j < headSize; j++) {
+          rounded[j] = (float) sum[j];
+        }
+        store(rounded, 0, headSize, result.output(), output);
+        DType.FP32.store(
+            result.lse().segment(),
+            lse,
+            total == 0 ? Float.NEGATIVE_INFINITY : (float) (largest + Math.log(total)));
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    scratch.close();
+  }
+}

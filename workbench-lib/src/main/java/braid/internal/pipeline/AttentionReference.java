@@ -1,0 +1,266 @@
+package braid.internal.pipeline;
+
+import braid.internal.work.Matrix;
+import braid.model.AttentionSpec;
+import braid.model.DType;
+import braid.schedule.Part;
+import braid.schedule.Step;
+import braid.schedule.Tokens;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// Computes attention of this rank's tokens to the whole sequence in double precision, by plain
+/// loops over the code that [AttentionSpec] shows, with an interval around each value that contains
+/// every correct one. docs/verification.md derives the interval.
+///
+/// It reads keys and values of all ranks, so all ranks call it after the same run, and no rank
+/// changes them until all have compared.
+public final class AttentionReference {
+  /// Relative error of one operation in fp32.
+  private static final double UNIT = 0x1p-24;
+
+  /// Allowed deviation of a sum of roundings, in units of the roundings' walk.
+  private static final double CONFIDENCE = 6;
+
+  /// Positions that backends multiply together, at least.
+  private static final int TILE_KEYS = 64;
+
+  /// Roundings of a weight besides those that grow with its exponent, and of a rescaling.
+  private static final int WEIGHT_ROUNDINGS = 3;
+
+  /// Roundings of a merge besides those of the two statistics.
+  private static final int MERGE_ROUNDINGS = 6;
+
+  private final Plan plan;
+  private final AttentionSpec spec;
+  private final Tokens tokens;
+
+  /// Number of blocks that are added to the result of any row, at most.
+  private final long blocks;
+
+  /// By position, all heads.
+  private final float[] keys;
+
+  private final float[] values;
+
+  /// Lengths of the keys, by position and head.
+  private final double[] keyLengths;
+
+  private final double[] weights;
+  private final double[] exponents;
+  private final double[] sums;
+  private final double[] sizes;
+  private final double[] exponentSizes;
+
+  private AttentionReference(Plan plan) {
+    this.plan = plan;
+    this.spec = (AttentionSpec) plan.problem();
+    int rank = plan.place().rank();
+    this.tokens = Tokens.of(spec, plan.place().size(), rank);
+    this.blocks =
+        plan.schedule().steps(rank).stream()
+            .filter(step -> step instanceof Step.Attend || step instanceof Step.Merge)
+            .count();
+    this.keys = gathered(Part.KEY);
+    this.values = gathered(Part.VALUE);
+    this.keyLengths = lengths();
+    this.weights = new double[spec.sequence()];
+    this.exponents = new double[spec.sequence()];
+    this.sums = new double[spec.headSize()];
+    this.sizes = new double[spec.headSize()];
+    this.exponentSizes = new double[spec.headSize()];
+  }
+
+  /// Describes the first wrong value of this rank; empty if all are right. Without a tolerance each
+  /// value must be within its own bound.
+  public static Optional<String> compare(Plan plan, @Nullable Tolerance given) {
+    return new AttentionReference(plan).compare(given);
+  }
+
+  private float[] gathered(Part part) {
+    int columns = kvColumns();
+    var all = new float[Math.multiplyExact(spec.sequence(), columns)];
+    for (int rank = 0; rank < plan.place().size(); rank++) {
+      var ofRank = loaded(plan.matrixOn(part, rank));
+      for (var run : Tokens.of(spec, plan.place().size(), rank).runs()) {
+        System.arraycopy(
+            ofRank,
+            (int) run.row() * columns,
+            all,
+            (int) run.positions().start() * columns,
+            (int) run.positions().length() * columns);
+      }
+    }
+    return all;
+  }
+
+  private int kvColumns() {
+    return spec.kvHeads() * spec.headSize();
+  }
+
+  private float[] loaded(Matrix matrix) {
+    var numbers = new float[matrix.rows() * matrix.columns()];
+    plan.backend().access().load(matrix.dtype(), matrix.bytes(), numbers);
+    return numbers;
+  }
+
+  private double[] lengths() {
+    var lengths = new double[spec.sequence() * spec.kvHeads()];
+    for (int i = 0; i < lengths.length; i++) {
+      double square = 0;
+      for (int j = i * spec.headSize(); j < (i + 1) * spec.headSize(); j++) {
+        square += (double) keys[j] * keys[j];
+      }
+      lengths[i] = Math.sqrt(square);
+    }
+    return lengths;
+  }
+
+  private Optional<String> compare(@Nullable Tolerance given) {
+    var queries = loaded(plan.matrix(Part.QUERY));
+    var outputs = loaded(plan.matrix(Part.OUTPUT));
+    var statistics = loaded(plan.matrix(Part.LSE));
+    for (int row = 0; row < tokens.rows(); row++) {
+      for (int head = 0; head < spec.heads(); head++) {
+        int at = row * spec.heads() + head;
+        var wrong = compare(row, head, queries, outputs, statistics[at], given);
+        if (wrong.isPresent()) {
+          return wrong;
+        }
+      }
+    }
+    return Optional.empty();
+  }
+
+  private Optional<String> compare(
+      int row, int head, float[] queries, float[] outputs, float lse, @Nullable Tolerance given) {
+    int headSize = spec.headSize();
+    int query = (row * spec.heads() + head) * headSize;
+    int kvHead = head / spec.group();
+    int position = (int) tokens.position(row);
+    int first = (int) spec.firstSeen(position);
+    int end = (int) spec.lastSeen(position) + 1;
+    double largest = Double.NEGATIVE_INFINITY;
+    double smallest = Double.POSITIVE_INFINITY;
+    double longest = 0;
+    for (int j = first; j < end; j++) {
+      int key = j * spec.kvHeads() + kvHead;
+      double score = 0;
+      for (int c = 0; c < headSize; c++) {
+        score += (double) queries[query + c] * keys[key * headSize + c];
+      }
+      score *= spec.scale();
+      weights[j] = score;
+      largest = Math.max(largest, score);
+      smallest = Math.min(smallest, score);
+      longest = Math.max(longest, keyLengths[key]);
+    }
+    double sum = 0;
+    for (int j = first; j < end; j++) {
+      exponents[j] = largest - weights[j];
+      weights[j] = Math.exp(-exponents[j]);
+      sum += weights[j];
+    }
+    Arrays.fill(sums, 0);
+    Arrays.fill(sizes, 0);
+    Arrays.fill(exponentSizes, 0);
+    double exponent = 0;
+    double largestValue = 0;
+    for (int j = first; j < end; j++) {
+      double share = weights[j] / sum;
+      exponent += share * exponents[j];
+      int value = (j * spec.kvHeads() + kvHead) * headSize;
+      for (int c = 0; c < headSize; c++) {
+        double each = share * values[value + c];
+        sums[c] += each;
+        sizes[c] += Math.abs(each);
+        exponentSizes[c] += exponents[j] * Math.abs(each);
+        largestValue = Math.max(largestValue, Math.abs(values[value + c]));
+      }
+    }
+    int seen = end - first;
+    double expectedLse = largest + Math.log(sum);
+    double scoreError = roundings(headSize + 1) * spec.scale() * length(queries, query) * longest;
+    double statisticSize = Math.max(Math.abs(largest), Math.abs(smallest)) + Math.log(seen);
+    double rescalings = (double) Math.ceilDiv(seen, TILE_KEYS) + blocks;
+    double weightError =
+        scoreError
+            + UNIT * WEIGHT_ROUNDINGS * (1 + rescalings)
+            + UNIT * blocks * (2 * statisticSize + MERGE_ROUNDINGS);
+    double sumError = roundings(seen);
+    // Weights below the normal numbers are 0.
+    double least = Float.MIN_NORMAL * (1 + seen * largestValue);
+    for (int c = 0; c < headSize; c++) {
+      double error =
+          2 * (weightError + sumError) * sizes[c]
+              + 2 * UNIT * (exponentSizes[c] + exponent * sizes[c])
+              + UNIT * Math.abs(sums[c])
+              + least;
+      if (!allows(sums[c], error, spec.dtype(), outputs[query + c], given)) {
+        return wrong(
+            "output[%d, %d]".formatted(row, head * headSize + c),
+            position,
+            head,
+            outputs[query + c],
+            sums[c],
+            error,
+            given);
+      }
+    }
+    double lseError =
+        weightError + sumError + 2 * UNIT * exponent + 2 * UNIT * (Math.abs(expectedLse) + 1);
+    return allows(expectedLse, lseError, DType.FP32, lse, given)
+        ? Optional.empty()
+        : wrong(
+            "lse[%d, %d]".formatted(row, head), position, head, lse, expectedLse, lseError, given);
+  }
+
+  private double length(float[] queries, int query) {
+    double square = 0;
+    for (int c = query; c < query + spec.headSize(); c++) {
+      square += (double) queries[c] * queries[c];
+    }
+    return Math.sqrt(square);
+  }
+
+  /// Relative error of a sum of `count` terms.
+  private static double roundings(int count) {
+    return UNIT * Math.min(count, CONFIDENCE * Math.sqrt(count));
+  }
+
+  private static boolean allows(
+      double expected, double error, DType dtype, float got, @Nullable Tolerance given) {
+    if (given != null) {
+      return Math.abs(got - expected) <= given.atol() + given.rtol() * Math.abs(expected);
+    }
+    if (!(Math.abs(expected) + error < Float.MAX_VALUE)) {
+      // Overflows of fp32 depend on the order of its operations.
+      return true;
+    }
+    float low = dtype.round(Math.nextDown((float) (expected - error)));
+    float high = dtype.round(Math.nextUp((float) (expected + error)));
+    return low <= got && got <= high;
+  }
+
+  private Optional<String> wrong(
+      String where,
+      int position,
+      int head,
+      float got,
+      double expected,
+      double error,
+      @Nullable Tolerance given) {
+    return Optional.of(
+        "rank %d: %s must be %s %s but was %s; it is the first wrong value, of position %d and head %d"
+            .formatted(
+                plan.place().rank(),
+                where,
+                (float) expected,
+                given == null ? String.format(Locale.ROOT, "within %.3g", error) : given,
+                got,
+                position,
+                head));
+  }
+}

@@ -1,0 +1,72 @@
+package braid.schedule;
+
+import braid.model.AttentionSpec;
+import java.util.ArrayList;
+import java.util.List;
+
+/// The tokens of one rank: consecutive positions of the sequence in consecutive rows, in one run or
+/// in two.
+public record Tokens(List<Run> runs) {
+  /// Consecutive positions, the first of them in row `row`.
+  public record Run(long row, Slice positions) {
+    /// Returns the rows of some of its positions.
+    public Slice rows(Slice some) {
+      return some.shifted(row - positions.start());
+    }
+
+    public Slice rows() {
+      return rows(positions);
+    }
+  }
+
+  public Tokens {
+    runs = List.copyOf(runs);
+  }
+
+  /// Returns the tokens of a rank.
+  public static Tokens of(AttentionSpec spec, int ranks, int rank) {
+    return switch (spec.layout()) {
+      case CONTIGUOUS -> of(List.of(Slice.of(spec.sequence(), ranks, rank)));
+      case ZIGZAG ->
+          of(
+              List.of(
+                  Slice.of(spec.sequence(), 2 * ranks, rank),
+                  Slice.of(spec.sequence(), 2 * ranks, 2 * ranks - 1 - rank)));
+    };
+  }
+
+  private static Tokens of(List<Slice> parts) {
+    var runs = new ArrayList<Run>();
+    long row = 0;
+    for (var positions : parts) {
+      if (!positions.isEmpty()) {
+        runs.add(new Run(row, positions));
+      }
+      row += positions.length();
+    }
+    return new Tokens(runs);
+  }
+
+  /// Returns the number of rows.
+  public long rows() {
+    return runs.stream().mapToLong(run -> run.positions().length()).sum();
+  }
+
+  /// Returns the position of a row.
+  public long position(long row) {
+    for (var run : runs) {
+      if (run.rows().contains(row)) {
+        return run.positions().start() + row - run.row();
+      }
+    }
+    throw new IllegalArgumentException("no token is in row " + row);
+  }
+
+  /// Returns those of some positions that any query of a run sees; may be empty.
+  static Slice seen(AttentionSpec spec, Run queries, Slice some) {
+    var positions = queries.positions();
+    long start = Math.max(some.start(), spec.firstSeen(positions.start()));
+    long end = Math.min(some.end(), spec.lastSeen(positions.end() - 1) + 1);
+    return new Slice(start, Math.max(0, end - start));
+  }
+}

@@ -1,0 +1,474 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import braid.model.AttentionSpec;
+import braid.model.BraidException;
+import braid.model.ContextParallel;
+import braid.model.DType;
+import braid.model.Stage;
+import braid.model.Timing;
+import braid.model.TokenLayout;
+import braid.model.Transport;
+import braid.schedule.Tokens;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Attention over a divided sequence, compared with plain loops in double precision over the whole
+/// sequence.
+class AttentionTest {
+  /// Error of fp32, relative to the largest number of a rank's output.
+  private static final double MOST_ERROR = 1e-5;
+
+  private static final int RANDOM_CASES = 200;
+
+  private static final List<ContextParallel> METHODS =
+      List.of(
+          ContextParallel.ring(),
+          ContextParallel.ring().splits(3).streams(2),
+          ContextParallel.allGatherKv(),
+          ContextParallel.allGatherKv().splits(3).streams(3),
+          ContextParallel.unfused());
+
+  /// Query, key and value of the whole sequence: a row per position.
+  private record Inputs(float[] query, float[] key, float[] value) {
+    static Inputs of(AttentionSpec spec, long seed) {
+      var random = new Random(seed);
+      int kv = spec.sequence() * spec.kvHeads() * spec.headSize();
+      return new Inputs(
+          numbers(random, spec.sequence() * spec.heads() * spec.headSize(), spec.dtype()),
+          numbers(random, kv, spec.dtype()),
+          numbers(random, kv, spec.dtype()));
+    }
+
+    private static float[] numbers(Random random, int count, DType dtype) {
+      var numbers = new float[count];
+      for (int i = 0; i < count; i++) {
+        numbers[i] = dtype.round((float) random.nextGaussian());
+      }
+      return numbers;
+    }
+  }
+
+  /// Output and LSE of the whole sequence.
+  private record Expected(double[] output, double[] lse) {
+    /// Three loops: queries, keys, and the numbers of a head.
+    static Expected of(AttentionSpec spec, Inputs inputs) {
+      int size = spec.headSize();
+      var output = new double[inputs.query().length];
+      var lse = new double[spec.sequence() * spec.heads()];
+      for (int i = 0; i < spec.sequence(); i++) {
+        for (int head = 0; head < spec.heads(); head++) {
+          int kvHead = head * spec.kvHeads() / spec.heads();
+          var weights = new double[spec.sequence()];
+          double sum = 0;
+          for (int j = 0; j < spec.sequence(); j++) {
+            boolean later = spec.isCausal() && j > i;
+            boolean tooEarly = spec.window() > 0 && i - j >= spec.window();
+            if (!later && !tooEarly) {
+              double score = 0;
+              for (int c = 0; c < size; c++) {
+                score +=
+                    (double) inputs.query()[(i * spec.heads() + head) * size + c]
+                        * inputs.key()[(j * spec.kvHeads() + kvHead) * size + c];
+              }
+              weights[j] = Math.exp(score * spec.scale());
+              sum += weights[j];
+            }
+          }
+          lse[i * spec.heads() + head] = Math.log(sum);
+          for (int j = 0; j < spec.sequence(); j++) {
+            for (int c = 0; c < size; c++) {
+              output[(i * spec.heads() + head) * size + c] +=
+                  weights[j] / sum * inputs.value()[(j * spec.kvHeads() + kvHead) * size + c];
+            }
+          }
+        }
+      }
+      return new Expected(output, lse);
+    }
+  }
+
+  /// Positions of a rank's rows, by the definition of the layouts.
+  private static List<Integer> positions(AttentionSpec spec, int ranks, int rank) {
+    int parts = spec.layout() == TokenLayout.ZIGZAG ? 2 * ranks : ranks;
+    var positions = new ArrayList<Integer>();
+    var held =
+        spec.layout() == TokenLayout.ZIGZAG ? List.of(rank, 2 * ranks - 1 - rank) : List.of(rank);
+    for (int part : held) {
+      int next = 0;
+      for (int each = 0; each < parts; each++) {
+        int length = spec.sequence() / parts + (each < spec.sequence() % parts ? 1 : 0);
+        for (int i = 0; i < length; i++, next++) {
+          if (each == part) {
+            positions.add(next);
+          }
+        }
+      }
+    }
+    return positions;
+  }
+
+  private static float[] rows(float[] all, List<Integer> positions, int columns) {
+    var rows = new float[positions.size() * columns];
+    for (int row = 0; row < positions.size(); row++) {
+      System.arraycopy(all, positions.get(row) * columns, rows, row * columns, columns);
+    }
+    return rows;
+  }
+
+  private static void give(Attention attention, Inputs inputs) {
+    var spec = attention.spec();
+    var mine = positions(spec, attention.group().size(), attention.group().rank());
+    int kv = spec.kvHeads() * spec.headSize();
+    attention.query().copyFrom(rows(inputs.query(), mine, spec.heads() * spec.headSize()));
+    attention.key().copyFrom(rows(inputs.key(), mine, kv));
+    attention.value().copyFrom(rows(inputs.value(), mine, kv));
+  }
+
+  private static void check(
+      Attention attention, Expected expected, double mostError, String description) {
+    var spec = attention.spec();
+    var mine = positions(spec, attention.group().size(), attention.group().rank());
+    compare(
+        attention.output().toFloats(),
+        expected.output(),
+        mine,
+        spec.heads() * spec.headSize(),
+        mostError,
+        "output of " + description);
+    compare(
+        attention.lse().toFloats(),
+        expected.lse(),
+        mine,
+        spec.heads(),
+        MOST_ERROR,
+        "lse of " + description);
+  }
+
+  private static void compare(
+      float[] got,
+      double[] expected,
+      List<Integer> positions,
+      int columns,
+      double mostError,
+      String description) {
+    assertThat(got).as(description).hasSize(positions.size() * columns);
+    double largest = 0;
+    double error = 0;
+    for (int i = 0; i < got.length; i++) {
+      double wanted = expected[positions.get(i / columns) * columns + i % columns];
+      largest = Math.max(largest, Math.abs(wanted));
+      // A NaN is larger than any error.
+      error = Math.max(error, Math.abs(got[i] - wanted));
+    }
+    assertThat(error / Math.max(largest, 1e-3)).as(description).isLessThanOrEqualTo(mostError);
+  }
+
+  private static List<AttentionSpec> specs() {
+    var specs = new ArrayList<AttentionSpec>();
+    for (var layout : TokenLayout.values()) {
+      var plain = AttentionSpec.of(61, 2, 8).layout(layout);
+      specs.add(plain);
+      specs.add(plain.causal());
+      specs.add(plain.causal().window(9));
+      specs.add(plain.causal().window(1));
+      specs.add(AttentionSpec.of(60, 6, 4).kvHeads(2).causal().layout(layout));
+      specs.add(AttentionSpec.of(60, 4, 5).kvHeads(1).scale(0.7f).layout(layout));
+      // Several tiles of rows and of keys.
+      specs.add(AttentionSpec.of(701, 1, 3).causal().layout(layout));
+      specs.add(AttentionSpec.of(701, 1, 3).causal().window(300).layout(layout));
+    }
+    return specs;
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5})
+  void b1EveryMethodEqualsPlainLoops(int ranks) {
+    var inputs = specs().stream().map(spec -> Inputs.of(spec, 7)).toList();
+    var expected = new ArrayList<Expected>();
+    for (int i = 0; i < inputs.size(); i++) {
+      expected.add(Expected.of(specs().get(i), inputs.get(i)));
+    }
+    LocalRanks.run(
+        ranks,
+        world -> {
+          for (int i = 0; i < inputs.size(); i++) {
+            for (var method : METHODS) {
+              try (var attention =
+                  Attention.on(world).spec(specs().get(i)).method(method).build()) {
+                give(attention, inputs.get(i));
+                world.barrier();
+                attention.run();
+                check(attention, expected.get(i), MOST_ERROR, attention.toString());
+                attention.verify();
+              }
+            }
+          }
+        });
+  }
+
+  /// Random problems on 1 to 5 ranks; -Dbraid.seed repeats them.
+  @Test
+  void b1RandomCasesEqualPlainLoops() {
+    long seed = Long.getLong("braid.seed", 11);
+    var random = new Random(seed);
+    var cases = new ArrayList<RandomCase>();
+    for (int i = 0; i < RANDOM_CASES; i++) {
+      cases.add(RandomCase.of(random));
+    }
+    for (int ranks = 1; ranks <= 5; ranks++) {
+      int size = ranks;
+      var own = cases.stream().filter(each -> each.ranks() == size).toList();
+      var inputs = own.stream().map(each -> Inputs.of(each.spec(), seed)).toList();
+      var expected =
+          own.stream().map(each -> Expected.of(each.spec(), Inputs.of(each.spec(), seed))).toList();
+      LocalRanks.run(
+          ranks,
+          world -> {
+            for (int i = 0; i < own.size(); i++) {
+              var each = own.get(i);
+              try (var attention =
+                  Attention.on(world).spec(each.spec()).method(each.method()).build()) {
+                give(attention, inputs.get(i));
+                world.barrier();
+                attention.verify();
+                check(attention, expected.get(i), each.mostError(), "seed " + seed + ": " + each);
+              }
+            }
+          });
+    }
+  }
+
+  private record RandomCase(AttentionSpec spec, ContextParallel method, int ranks) {
+    static RandomCase of(Random random) {
+      int ranks = 1 + random.nextInt(5);
+      int kvHeads = 1 + random.nextInt(3);
+      var spec =
+          AttentionSpec.of(
+                  ranks + random.nextInt(random.nextBoolean() ? 20 : 150),
+                  kvHeads * (1 + random.nextInt(3)),
+                  1 + random.nextInt(16))
+              .kvHeads(kvHeads)
+              .layout(TokenLayout.values()[random.nextInt(2)])
+              .dtype(
+                  List.of(DType.FP32, DType.FP32, DType.BF16, DType.FP16).get(random.nextInt(4)));
+      if (random.nextBoolean()) {
+        spec = spec.causal();
+        spec = random.nextBoolean() ? spec : spec.window(1 + random.nextInt(spec.sequence()));
+      }
+      var method =
+          switch (random.nextInt(5)) {
+            case 0 -> ContextParallel.unfused();
+            case 1, 2 -> tuned(ContextParallel.allGatherKv(), random);
+            default -> tuned(ContextParallel.ring(), random);
+          };
+      return new RandomCase(spec, random.nextBoolean() ? method : method.replay(), ranks);
+    }
+
+    private static ContextParallel tuned(ContextParallel method, Random random) {
+      var tuned = method.splits(1 + random.nextInt(5)).streams(1 + random.nextInt(3));
+      return random.nextInt(4) > 0 ? tuned : tuned.over(Transport.WORKERS);
+    }
+
+    /// A 16-bit output is rounded once, by half a step.
+    double mostError() {
+      return spec.dtype() == DType.FP32 ? MOST_ERROR : MOST_ERROR + spec.dtype().epsilon() / 2;
+    }
+  }
+
+  /// Iterations in flight and replayed ones, with inputs that change between them.
+  @Test
+  void runsRepeatedlyWithInputsThatChange() {
+    var spec = AttentionSpec.of(50, 2, 8).causal().layout(TokenLayout.ZIGZAG);
+    LocalRanks.run(
+        3,
+        world -> {
+          for (var method :
+              List.of(
+                  ContextParallel.ring().splits(2),
+                  ContextParallel.ring().streams(2).replay(),
+                  ContextParallel.allGatherKv().splits(2).replay())) {
+            try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+              for (int round = 0; round < 3; round++) {
+                var inputs = Inputs.of(spec, round);
+                give(attention, inputs);
+                world.barrier();
+                assertThat(attention.time(6, round == 1 ? Timing.LATENCY : Timing.BACK_TO_BACK))
+                    .hasSize(6);
+                check(attention, Expected.of(spec, inputs), MOST_ERROR, attention.toString());
+                world.barrier();
+              }
+            }
+          }
+        });
+  }
+
+  @Test
+  void b3ZigzagDividesCausalWorkEqually() {
+    for (int ranks : new int[] {1, 2, 3, 8}) {
+      var spec = AttentionSpec.of(64 * ranks, 1, 1).causal();
+      for (var layout : TokenLayout.values()) {
+        var pairs = new ArrayList<Long>();
+        for (int rank = 0; rank < ranks; rank++) {
+          pairs.add(
+              positions(spec.layout(layout), ranks, rank).stream()
+                  .mapToLong(position -> position + 1)
+                  .sum());
+          assertThat(Tokens.of(spec.layout(layout), ranks, rank).rows()).isEqualTo(64);
+        }
+        assertThat(pairs.stream().distinct().count())
+            .isEqualTo(layout == TokenLayout.ZIGZAG ? 1 : ranks);
+      }
+    }
+  }
+
+  @Test
+  void onlyTheBorderOfAWindowIsExchanged() {
+    LocalRanks.run(
+        4,
+        world -> {
+          var spec = AttentionSpec.of(400, 1, 4).causal().window(11);
+          try (var attention = Attention.on(world).spec(spec).build()) {
+            attention.verify();
+            var copied =
+                attention.profile(1).spans().stream()
+                    .filter(span -> span.stage() == Stage.COPY)
+                    .mapToLong(span -> span.bytes())
+                    .sum();
+            // 10 keys and 10 values of the rank before.
+            assertThat(copied).isEqualTo(world.rank() == 0 ? 0 : 2 * 10 * 4 * Float.BYTES);
+          }
+        });
+  }
+
+  @Test
+  void aProfileNamesMethodAndChunks() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var spec = AttentionSpec.of(64, 2, 8).kvHeads(1);
+          var method = ContextParallel.ring().splits(2);
+          try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+            var profile = attention.profile(2);
+            assertThat(profile.configuration())
+                .containsEntry("pattern", "attention")
+                .containsEntry("method", "ring")
+                .containsEntry("splits", "2")
+                .containsEntry("kv heads", "1");
+            var computed =
+                profile.spans().stream().filter(span -> span.stage() == Stage.GEMM).toList();
+            assertThat(computed).extracting(span -> span.chunk()).contains(0, 1, 2);
+            assertThat(computed.stream().mapToLong(span -> span.flops()).sum())
+                .isEqualTo(2 * Math.round(spec.flops() / 2));
+          }
+        });
+  }
+
+  @Test
+  void tensorsMayBeTheCallers() {
+    var spec = AttentionSpec.of(41, 4, 6).kvHeads(2).causal().layout(TokenLayout.ZIGZAG);
+    var inputs = Inputs.of(spec, 3);
+    var expected = Expected.of(spec, inputs);
+    LocalRanks.run(
+        3,
+        world -> {
+          long rows = Tokens.of(spec, 3, world.rank()).rows();
+          try (var query = LocalTensor.on(world).shape(rows, 24).allocate();
+              var key = LocalTensor.on(world).shape(rows, 12).allocate();
+              var value = SymmetricTensor.on(world).shape(14, 12).name("value").allocate();
+              var output = LocalTensor.on(world).shape(rows, 24).allocate();
+              var lse = LocalTensor.on(world).shape(rows, 4).allocate();
+              var attention =
+                  Attention.on(world)
+                      .spec(spec)
+                      .query(query)
+                      .key(key)
+                      .value(value)
+                      .output(output)
+                      .lse(lse)
+                      .build()) {
+            give(attention, inputs);
+            world.barrier();
+            attention.verify();
+            check(attention, expected, MOST_ERROR, attention.toString());
+            assertThat(output.view().toFloats()).isEqualTo(attention.output().toFloats());
+            assertThat(attention.schedule().findings()).isEmpty();
+          }
+        });
+  }
+
+  @Test
+  void scoresOfAnySizeAreFinite() {
+    var spec = AttentionSpec.of(9, 1, 2).scale(1);
+    LocalRanks.run(
+        3,
+        world -> {
+          try (var attention = Attention.on(world).spec(spec).build()) {
+            attention.query().fill(1000);
+            attention.key().fill(world.rank() == 1 ? 10 : -10);
+            attention.value().fill(world.rank());
+            world.barrier();
+            attention.verify();
+            assertThat(attention.output().toFloats()).containsOnly(1);
+            assertThat(attention.lse().toFloats()[0]).isCloseTo(20_001.0986f, within(0.01f));
+          }
+        });
+  }
+
+  @Test
+  void whatCannotBeIsRefusedInOneLine() {
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).kvHeads(4))
+        .isInstanceOf(BraidException.class)
+        .hasMessage("kvHeads must divide heads but were 4 of 6; try kvHeads(3)");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).window(4))
+        .hasMessage(
+            "a window counts back from each query, so it needs causal attention, but window is 4 and"
+                + " causal is not set; call causal() before window(4)");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).causal().window(-1))
+        .hasMessage("window must be 1 or more positions, or 0 for no limit, but was -1");
+    assertThatThrownBy(() -> AttentionSpec.of(0, 6, 4))
+        .hasMessage("sequence must be 1 or more but was 0; give the size of the whole problem");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).scale(Float.NaN))
+        .hasMessage(
+            "scale must be more than 0 and finite but was NaN; leave it out for 1 / sqrt(headSize) ="
+                + " 0.5");
+    assertThatThrownBy(() -> AttentionSpec.of(8, 6, 4).dtype(DType.FP8_E4M3))
+        .hasMessage("attention is in fp32, bf16 or fp16 but dtype was fp8_e4m3; try dtype(BF16)");
+    assertThatThrownBy(() -> ContextParallel.unfused().splits(2))
+        .hasMessage(
+            "unfused has 1 split and 1 stream but was given 2 and 1; take ring() to overlap");
+    assertThatThrownBy(() -> ContextParallel.ring().workers(2))
+        .hasMessage("workers must be 0 over copy_engine but were 2; call over(WORKERS) first");
+  }
+
+  @Test
+  void whatAGroupCannotDoIsRefusedBeforeAnythingRuns() {
+    LocalRanks.run(
+        3,
+        world -> {
+          assertThatThrownBy(() -> Attention.on(world).build())
+              .hasMessage(
+                  "spec is missing; call spec(AttentionSpec.of(sequence, heads, headSize)) before build()");
+          assertThatThrownBy(() -> Attention.on(world).spec(AttentionSpec.of(2, 1, 1)).build())
+              .hasMessage(
+                  "sequence must be 3 or more (a token for each rank of group `world`) but was 2");
+          assertThatThrownBy(
+                  () -> Feasibility.check(AttentionSpec.of(8, 1, 1), Capabilities.CUDA, world))
+              .hasMessage(
+                  "attention runs on the host backend only, so far, but the backend is cuda; start with --backend host");
+          try (var other = LocalTensor.on(world).shape(4, 4).allocate()) {
+            assertThatThrownBy(
+                    () -> Attention.on(world).spec(AttentionSpec.of(9, 1, 4)).query(other).build())
+                .hasMessageContaining("must be 3x4 on rank")
+                .hasMessageContaining("allocate it with shape(3, 4)");
+          }
+        });
+  }
+}
