@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 /// many times:
 ///
 /// ```java
-/// var spec = AttentionSpec.of(8192, 32, 128).kvHeads(8).causal().layout(ZIGZAG);
+/// var spec = AttentionSpec.of(8192, 32, 128).kvHeads(8).causal().layout(TokenLayout.ZIGZAG);
 /// try (var attention = Attention.on(world).spec(spec).method(ContextParallel.ring()).build()) {
 ///   attention.verify();
 ///   var profile = attention.profile(50);

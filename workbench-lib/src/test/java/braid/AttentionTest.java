@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import braid.evidence.ProfileSet;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -12,12 +13,16 @@ import braid.model.Stage;
 import braid.model.Timing;
 import braid.model.TokenLayout;
 import braid.model.Transport;
+import braid.model.VerificationFailed;
+import braid.schedule.Schedule;
 import braid.schedule.Tokens;
+import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Attention over a divided sequence, compared with plain loops in double precision over the whole
@@ -420,6 +425,110 @@ class AttentionTest {
             assertThat(attention.lse().toFloats()[0]).isCloseTo(20_001.0986f, within(0.01f));
           }
         });
+  }
+
+  /// Results that are wrong in one value, or those of a mask that is off by one, are refused; the
+  /// right ones are not.
+  @ParameterizedTest
+  @EnumSource(
+      value = DType.class,
+      names = {"FP32", "BF16"})
+  void verifyFindsPlantedErrors(DType dtype) {
+    var spec =
+        AttentionSpec.of(96, 4, 16)
+            .kvHeads(2)
+            .causal()
+            .window(24)
+            .layout(TokenLayout.ZIGZAG)
+            .dtype(dtype);
+    var inputs = Inputs.of(spec, 5);
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var attention = Attention.on(world).spec(spec).build()) {
+            give(attention, inputs);
+            world.barrier();
+            attention.verify();
+            for (int window : new int[] {23, 25}) {
+              var other = Expected.of(spec.window(window), inputs);
+              refuses(
+                  attention,
+                  () -> attention.output().copyFrom(mine(attention, other.output())),
+                  "output[");
+              refuses(
+                  attention, () -> attention.lse().copyFrom(mine(attention, other.lse())), "lse[");
+            }
+            var size = Math.max(dtype.epsilon(), 1e-4f);
+            for (int row : new int[] {0, 20, 47}) {
+              refuses(
+                  attention,
+                  () ->
+                      attention.output().set(attention.output().get(row, 3) + (float) size, row, 3),
+                  "output[%d, 3] must be ".formatted(row));
+              refuses(
+                  attention,
+                  () -> attention.lse().set(Float.NaN, row, 1),
+                  "lse[%d, 1]".formatted(row));
+            }
+            assertThatThrownBy(() -> attention.verify(0, 0)).isInstanceOf(VerificationFailed.class);
+            attention.verify(1e-2, 1e-2);
+          }
+        });
+  }
+
+  /// Plants an error on rank 1, which both ranks report.
+  private static void refuses(Attention attention, Runnable planted, String message) {
+    int rank = attention.group().rank();
+    assertThatThrownBy(
+            () ->
+                attention.verify(
+                    null,
+                    () -> {
+                      if (rank == 1) {
+                        planted.run();
+                      }
+                    }))
+        .isInstanceOf(VerificationFailed.class)
+        .hasMessageStartingWith("rank 1: " + message)
+        .hasMessageContaining("of position ");
+  }
+
+  private static float[] mine(Attention attention, double[] all) {
+    var spec = attention.spec();
+    var positions = positions(spec, attention.group().size(), attention.group().rank());
+    int columns = all.length / spec.sequence();
+    var mine = new float[positions.size() * columns];
+    for (int i = 0; i < mine.length; i++) {
+      mine[i] = (float) all[positions.get(i / columns) * columns + i % columns];
+    }
+    return mine;
+  }
+
+  /// The flops of all ranks are those of the problem, and zigzag ends earlier than contiguous.
+  @Test
+  void aScheduleIsSimulated() {
+    var spec = AttentionSpec.of(1 << 16, 32, 128).kvHeads(8).causal().dtype(DType.BF16);
+    for (var method : METHODS) {
+      var contiguous = Schedule.of(spec, method, 8).simulate(Machine.h200x8());
+      var zigzag =
+          Schedule.of(spec.layout(TokenLayout.ZIGZAG), method, 8).simulate(Machine.h200x8());
+      for (var profiles : List.of(contiguous, zigzag)) {
+        assertThat(
+                profiles.profiles().stream()
+                    .flatMap(profile -> profile.spans().stream())
+                    .mapToDouble(span -> span.flops())
+                    .sum())
+            .isEqualTo(spec.flops());
+      }
+      assertThat(slowest(zigzag)).as("%s", method).isLessThan(0.8 * slowest(contiguous));
+    }
+  }
+
+  private static double slowest(ProfileSet profiles) {
+    return profiles.profiles().stream()
+        .mapToLong(profile -> profile.iterationNanos().getFirst())
+        .max()
+        .orElseThrow();
   }
 
   @Test

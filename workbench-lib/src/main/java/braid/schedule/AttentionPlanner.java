@@ -10,6 +10,7 @@ import braid.schedule.Buffer.Shape;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Partial;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -200,19 +201,34 @@ final class AttentionPlanner {
       lanes.forEach(_ -> begun.add(new HashSet<>()));
     }
 
-    /// Rank 3 of 4, `causalAttention`, `ring(1)`:
+    /// A ring: while a chunk is attended to, the next is fetched into the other of two buffers.
+    ///
+    /// Rank 3 of 4, `causalAttention`, `ring()`:
     ///
     /// ```
+    /// comm      | fetch 1 @2 > fetch 2 @1 > fetch 3 @0 >
+    ///           ^ begun @2   ^ begun @1   ^ begun @0
+    /// attend-0  | attend own | attend 1   | attend 2   | attend 3 |
     /// ```
+    ///
+    /// An all-gather in chunks, each from all ranks.
     ///
     /// Rank 3 of 4, `causalAttention`, `allGatherKv(2)`:
     ///
     /// ```
+    /// comm      | fetch 1    | fetch 2  >
+    ///           ^ begun @all
+    /// attend-0  | attend own | attend 1 | attend 1 | attend 1 | attend 2 | attend 2 | attend 2 |
     /// ```
+    ///
+    /// First all communication, then all computation.
     ///
     /// Rank 3 of 4, `causalAttention`, `unfused()`:
     ///
     /// ```
+    /// comm      | fetch 1 >
+    ///           ^ begun @all
+    /// attend-0            | attend own | attend 1 |
     /// ```
     void write() {
       var peers = new Neighbors(rank, ranks, ChunkOrder.NEXT_FIRST).peers();
@@ -222,7 +238,9 @@ final class AttentionPlanner {
         for (int unit = 0; unit < units.size(); unit++) {
           fetch(unit);
         }
-        program.after(lanes.getFirst(), Step.NO_CHUNK, comm);
+        if (!units.isEmpty()) {
+          program.after(lanes.getFirst(), Step.NO_CHUNK, comm);
+        }
         attendOwn();
         for (int unit = 0; unit < units.size(); unit++) {
           attend(unit);
@@ -301,15 +319,38 @@ final class AttentionPlanner {
     }
 
     private void attend(int unit) {
-      for (var piece : units.get(unit)) {
-        var rows = fetchedRows(unit, piece);
+      for (var block : blocks(unit)) {
         attend(
             lane(unit),
             unit + 1,
-            piece.positions(),
-            keys.get(slot(unit)).on(rank, rows),
-            values.get(slot(unit)).on(rank, rows));
+            block.positions(),
+            keys.get(slot(unit)).on(rank, block.rows()),
+            values.get(slot(unit)).on(rank, block.rows()));
       }
+    }
+
+    /// Returns the fetched pieces of a unit, joined where positions and rows are consecutive.
+    private List<Tokens.Run> blocks(int unit) {
+      var blocks = new ArrayList<Tokens.Run>();
+      var pieces =
+          units.get(unit).stream()
+              .map(piece -> new Tokens.Run(fetchedRows(unit, piece).start(), piece.positions()))
+              .sorted(Comparator.comparingLong(Tokens.Run::row))
+              .toList();
+      for (var piece : pieces) {
+        var block = piece;
+        if (!blocks.isEmpty() && blocks.getLast().isBefore(piece)) {
+          var before = blocks.removeLast();
+          block =
+              new Tokens.Run(
+                  before.row(),
+                  new Slice(
+                      before.positions().start(),
+                      before.positions().length() + piece.positions().length()));
+        }
+        blocks.add(block);
+      }
+      return blocks;
     }
 
     /// Computes the attention of all queries that see any of the positions.

@@ -17,6 +17,11 @@ public record Tokens(List<Run> runs) {
     public Slice rows() {
       return rows(positions);
     }
+
+    /// Returns whether another run continues this one.
+    boolean isBefore(Run other) {
+      return rows().end() == other.row() && positions.end() == other.positions().start();
+    }
   }
 
   public Tokens {

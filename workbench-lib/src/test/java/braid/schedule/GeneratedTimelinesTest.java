@@ -2,10 +2,13 @@ package braid.schedule;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import braid.model.AttentionSpec;
+import braid.model.ContextParallel;
 import braid.model.GemmSpec;
 import braid.model.Method;
 import braid.model.MimeBundle;
 import braid.model.Overlap;
+import braid.model.TokenLayout;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,6 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class GeneratedTimelinesTest {
   private static final Path PLANNERS = Path.of("src/main/java/braid/schedule");
   private static final Path PAGE = Path.of("../docs/schedules.md");
+  private static final Path ATTENTION_PAGE = Path.of("../docs/guide/context_parallelism.md");
   private static final Path PICTURE = Path.of("../docs/schedule.svg");
   private static final Path REGENERATED = Path.of("target/timelines");
 
@@ -33,7 +37,7 @@ class GeneratedTimelinesTest {
           Pattern.DOTALL);
 
   @ParameterizedTest
-  @ValueSource(strings = {"GatherPlanner", "ScatterPlanner", "OneShotPlanner"})
+  @ValueSource(strings = {"GatherPlanner", "ScatterPlanner", "OneShotPlanner", "AttentionPlanner"})
   void plannersShowWhatTheyPlan(String planner) throws IOException {
     isAsGenerated(PLANNERS.resolve(planner + ".java"));
   }
@@ -51,6 +55,17 @@ class GeneratedTimelinesTest {
         assertThat(shown).contains(pattern + " " + method);
       }
     }
+  }
+
+  @Test
+  void thePageOfContextParallelismShowsEveryMethod() throws IOException {
+    isAsGenerated(ATTENTION_PAGE);
+    var shown = new HashSet<ContextParallel.Method>();
+    EXAMPLE
+        .matcher(Files.readString(ATTENTION_PAGE))
+        .results()
+        .forEach(found -> shown.add(contextParallel(found).method()));
+    assertThat(shown).containsExactlyInAnyOrder(ContextParallel.Method.values());
   }
 
   @Test
@@ -77,7 +92,7 @@ class GeneratedTimelinesTest {
 
   private static String regenerated(MatchResult found) {
     var margin = found.group("margin");
-    var schedule = Schedule.of(spec(found), overlap(found), Integer.parseInt(found.group("ranks")));
+    var schedule = schedule(found, Integer.parseInt(found.group("ranks")));
     var block = new StringBuilder();
     schedule
         .timeline(Integer.parseInt(found.group("rank")))
@@ -87,6 +102,28 @@ class GeneratedTimelinesTest {
     return new StringBuilder(found.group())
         .replace(from, from + found.group("block").length(), block.toString())
         .toString();
+  }
+
+  private static Schedule schedule(MatchResult found, int ranks) {
+    var causal = AttentionSpec.of(8192, 32, 128).causal();
+    return switch (found.group("spec")) {
+      case "causalAttention" -> Schedule.of(causal, contextParallel(found), ranks);
+      case "zigzagAttention" ->
+          Schedule.of(causal.layout(TokenLayout.ZIGZAG), contextParallel(found), ranks);
+      default -> Schedule.of(spec(found), overlap(found), ranks);
+    };
+  }
+
+  private static ContextParallel contextParallel(MatchResult found) {
+    var method =
+        switch (found.group("how")) {
+          case "ring" -> ContextParallel.ring();
+          case "allGatherKv" -> ContextParallel.allGatherKv();
+          case "unfused" -> ContextParallel.unfused();
+          default -> throw new AssertionError(found.group("how"));
+        };
+    var splits = found.group("splits");
+    return splits.isEmpty() ? method : method.splits(Integer.parseInt(splits));
   }
 
   private static GemmSpec spec(MatchResult found) {
