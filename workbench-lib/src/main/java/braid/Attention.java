@@ -159,7 +159,7 @@ public final class Attention implements AutoCloseable {
       var problem = spec;
       var context = group.context();
       var backend = context.backend();
-      Feasibility.check(problem, backend.name(), group);
+      Feasibility.check(problem, backend.kind(), group);
       var tuning = Tuning.of(how == null ? ContextParallel.ring() : how);
       var own = new Bindings();
       own.addAll(bindings);
@@ -167,7 +167,7 @@ public final class Attention implements AutoCloseable {
         own.check(problem, tuning.schedule(problem, group.size()), group);
       }
       var chosen = own.kind(kind, group);
-      var resolved = backend.resolve(chosen == null ? context.memory() : chosen);
+      var resolved = context.memory(chosen, group.members());
       var cache = group.keep(PlanCache.class, PlanCache::new);
       var key = new PlanCache.Key(problem, tuning, resolved);
       group
@@ -296,7 +296,7 @@ public final class Attention implements AutoCloseable {
     var columns = new LinkedHashMap<>(spec().columns());
     columns.putAll(plan.tuning().columns());
     columns.put("ranks", Integer.toString(group.size()));
-    columns.put("backend", backend.name());
+    columns.put("backend", backend.kind().toString());
     columns.put("link", backend.link());
     columns.put("memory", key.kind().toString());
     return columns;

@@ -11,6 +11,7 @@ import braid.internal.rank.Closing;
 import braid.internal.resource.Rendezvous;
 import braid.internal.resource.SymmetricSource;
 import braid.internal.store.Meeting;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.Link;
 import braid.model.MemoryKind;
@@ -105,7 +106,7 @@ public final class ProcessGroup implements AutoCloseable {
 
   /// Returns true if the ranks use GPUs, false on the host backend: for defaults that fit either.
   public boolean onGpu() {
-    return Capabilities.isCuda(context.backend().name());
+    return context.backend().kind() == BackendKind.CUDA;
   }
 
   /// Returns true if this rank is in the group.

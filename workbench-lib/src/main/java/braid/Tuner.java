@@ -290,7 +290,7 @@ public final class Tuner {
     var form = code ? Timing.LATENCY : form();
     var columns = new LinkedHashMap<String, String>();
     columns.put("steps", problem);
-    columns.put("backend", group.context().backend().name());
+    columns.put("backend", group.context().backend().kind().toString());
     columns.put("link", group.context().backend().link());
     return measured(named.size() - 1, form)
         .study(

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import braid.evidence.ProfileSet;
 import braid.model.AttentionSpec;
+import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
 import braid.model.DType;
@@ -569,7 +570,7 @@ class AttentionTest {
               .hasMessage(
                   "sequence must be 3 or more (a token for each rank of group `world`) but was 2");
           assertThatThrownBy(
-                  () -> Feasibility.check(AttentionSpec.of(8, 1, 1), Capabilities.CUDA, world))
+                  () -> Feasibility.check(AttentionSpec.of(8, 1, 1), BackendKind.CUDA, world))
               .hasMessage(
                   "attention runs on the host backend only, so far, but the backend is cuda; start with --backend host");
           try (var other = LocalTensor.on(world).shape(4, 4).allocate()) {

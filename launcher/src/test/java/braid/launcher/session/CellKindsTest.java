@@ -3,6 +3,7 @@ package braid.launcher.session;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import braid.launcher.cell.Cell;
+import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -20,7 +21,7 @@ class CellKindsTest {
 
   @BeforeAll
   void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(2, "host", Optional.empty(), home));
+    session = Session.start(new SessionOptions(2, BackendKind.HOST, Optional.empty(), home));
   }
 
   @AfterAll

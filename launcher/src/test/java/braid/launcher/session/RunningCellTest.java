@@ -8,6 +8,7 @@ import braid.launcher.cell.CellFailure;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.RunningCell;
 import braid.launcher.fanout.FanOut;
+import braid.model.BackendKind;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -40,7 +41,7 @@ class RunningCellTest {
 
   @BeforeEach
   void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(2, "host", Optional.empty(), home));
+    session = Session.start(new SessionOptions(2, BackendKind.HOST, Optional.empty(), home));
   }
 
   @AfterEach
