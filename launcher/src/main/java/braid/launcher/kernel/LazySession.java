@@ -41,10 +41,11 @@ final class LazySession implements AutoCloseable {
     var _ =
         get()
             .thenAccept(session -> session.begin(cell, output))
-            .exceptionally(
-                failure -> {
-                  cell.fail(failure);
-                  return null;
+            .whenComplete(
+                (_, failure) -> {
+                  if (failure != null) {
+                    cell.fail(failure);
+                  }
                 });
   }
 
