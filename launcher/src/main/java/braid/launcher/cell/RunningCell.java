@@ -49,7 +49,7 @@ public final class RunningCell {
   /// killed, the session starts new ones.
   public synchronized void kill() {
     interrupt();
-    if (!killed) {
+    if (!killed && !outcome.isDone()) {
       killedNanos = System.nanoTime();
       killed = true;
       stopAgain();
