@@ -219,7 +219,7 @@ public final class TimelineChart {
           outside.add(bar(lane, begin, each.begin, named ? List.of(before) : List.of()));
         }
         if (each.end < end) {
-          outside.add(bar(lane, each.end, end, named ? List.of(after(each)) : List.of()));
+          outside.add(bar(lane, each.end, end, named ? after(each) : List.of()));
         }
       }
     }
@@ -229,16 +229,16 @@ public final class TimelineChart {
   /// Names the time from the end of a rank's iteration to that of the slowest: by the next
   /// iteration if it has begun by then, by the slowest rank if the next one begins only when that
   /// is done, and else as time without work.
-  private String after(RankIteration each) {
+  private List<String> after(RankIteration each) {
     int next = shown.iteration + 1;
     if (next >= each.profile.iterations() || each.profile.startNanos().isEmpty()) {
-      return "no work";
+      return List.of("no work");
     }
     if (each.profile.startNanos().get(next) < end) {
-      return "iteration " + next;
+      return List.of("iteration " + next, Integer.toString(next));
     }
     var slowest = all.stream().max(Comparator.comparingLong(RankIteration::end)).orElseThrow();
-    return "waiting for rank " + slowest.rank();
+    return List.of("waiting for rank " + slowest.rank(), "rank " + slowest.rank());
   }
 
   /// Returns the time of each lane from its last span to the end of the rank's iteration: idle

@@ -236,7 +236,7 @@ class ChartsTest {
       assertThat(at.stream().mapToDouble(x -> x).average().orElseThrow())
           .isEqualTo(SplitsAxis.position(count), within(1e-9));
     }
-    assertThat(ChartImage.svg(chart)).containsPattern(">90\\.\\d ms</text>");
+    assertThat(ChartImage.svg(chart)).containsPattern(">\\d\\d\\.\\d ms</text>");
   }
 
   @Test

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 class TimelineChartTest {
   private static final long MICRO = 1_000;
 
-  /// Rank 0 begins at 0 and ends at 900 µs, rank 1 begins at 100 and ends at 1000 µs.
+  /// Rank 0 begins at 0 and ends at 800 µs, rank 1 begins at 100 and ends at 1000 µs.
   ///
   /// @param next begin of rank 0's next iteration, in µs
   private static ProfileSet set(long next) {
@@ -39,7 +39,7 @@ class TimelineChartTest {
             span(0, Stage.GEMM, "math", 600, 1000, "gemm 1"));
     return ProfileSet.of(
         List.of(
-            profile(0, List.of(0L, next * MICRO), List.of(900 * MICRO, 100 * MICRO), zero),
+            profile(0, List.of(0L, next * MICRO), List.of(800 * MICRO, 100 * MICRO), zero),
             profile(
                 1, List.of(100 * MICRO, 1000 * MICRO), List.of(900 * MICRO, 100 * MICRO), one)));
   }
@@ -88,8 +88,8 @@ class TimelineChartTest {
     assertThat(((SymbolAxis) plot(chart).getRangeAxis()).getSymbols())
         .containsExactly("rank 0  math", "across", "rank 1  math");
     assertThat(plot(chart).getDomainAxis().getRange()).isEqualTo(new Range(0, 1));
-    assertThat(edges(chart, 0)).containsExactly(0.0, 0.9);
-    assertThat(edges(chart, 1)).containsExactly(0.0, 0.9);
+    assertThat(edges(chart, 0)).containsExactly(0.0, 0.8);
+    assertThat(edges(chart, 1)).containsExactly(0.0, 0.8);
     assertThat(edges(chart, 2)).containsExactly(0.1, 1.0);
     var info = new ChartRenderingInfo();
     chart.createBufferedImage(860, ChartImage.height(chart), info);
@@ -136,7 +136,7 @@ class TimelineChartTest {
     var chart = set(950).timelineOf(1);
     assertThat(((SymbolAxis) plot(chart).getRangeAxis()).getSymbols())
         .containsExactly("rank 1  math");
-    assertThat(plot(chart).getDomainAxis().getRange()).isEqualTo(new Range(0, 0.9));
+    assertThat(plot(chart).getDomainAxis().getRange()).isEqualTo(new Range(0, 900));
     assertThat(set(950).timeline(0, 0, 1).getTitle().getText())
         .isEqualTo(set(950).timeline(0).getTitle().getText());
     assertThatThrownBy(() -> set(950).timelineOf(2))
