@@ -95,24 +95,25 @@ public final class SplitsChart {
     return chart;
   }
 
-  /// Returns the values of the fastest configuration of each split count, below all intervals
-  /// there, the fastest of all first.
+  /// Returns the values of the fastest configuration of each split count, the fastest of all first.
   private static List<ValueLabels.Label> labels(
       SortedMap<Integer, List<RankedConfiguration>> splits, StudyMarks marks) {
-    record Fastest(int splits, RankedConfiguration configuration, double lowest) {}
+    record Fastest(int splits, RankedConfiguration configuration, double lowest, double highest) {}
     return splits.entrySet().stream()
         .map(
             each ->
                 new Fastest(
                     each.getKey(),
                     Collections.min(each.getValue(), BY_TIME),
-                    each.getValue().stream().mapToDouble(marks::lowNanos).min().orElseThrow()))
+                    each.getValue().stream().mapToDouble(marks::lowNanos).min().orElseThrow(),
+                    each.getValue().stream().mapToDouble(marks::highNanos).max().orElseThrow()))
         .sorted(Comparator.comparing(Fastest::configuration, BY_TIME))
         .map(
             each ->
                 new ValueLabels.Label(
                     SplitsAxis.position(each.splits),
                     marks.scale.from(each.lowest),
+                    marks.scale.from(each.highest),
                     StudyMarks.words(each.configuration, 0)))
         .toList();
   }

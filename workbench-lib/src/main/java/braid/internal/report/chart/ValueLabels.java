@@ -17,10 +17,10 @@ import org.jfree.data.xy.XYDataset;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
-/// Writes values below marks. Where a label would cover an earlier one or a mark, it has its first
-/// line only, or is left out.
+/// Writes values below marks, or above them if there is more room. Where a label would cover an
+/// earlier one or a mark, it has its first line only, or is left out.
 final class ValueLabels extends AbstractXYItemRenderer {
-  private static final double BELOW_PX = 5;
+  private static final double GAP_PX = 5;
   private static final double MARGIN_PX = 3;
   private static final Color BACKGROUND = new Color(255, 255, 255, 190);
 
@@ -30,8 +30,8 @@ final class ValueLabels extends AbstractXYItemRenderer {
   private final transient List<Mark> marks;
   private final transient List<Rectangle2D> taken = new ArrayList<>();
 
-  /// Lines of text below a position.
-  record Label(double x, double y, List<String> lines) {}
+  /// Lines of text below or above the marks of a position.
+  record Label(double x, double low, double high, List<String> lines) {}
 
   /// A mark with its interval.
   record Mark(double x, double low, double high) {}
@@ -45,7 +45,7 @@ final class ValueLabels extends AbstractXYItemRenderer {
   /// Returns the positions, in the order of the labels.
   XYDataset data() {
     var series = new XYSeries("values", false);
-    labels.forEach(label -> series.add(label.x, label.y));
+    labels.forEach(label -> series.add(label.x, label.low));
     return new XYSeriesCollection(series);
   }
 
@@ -77,32 +77,39 @@ final class ValueLabels extends AbstractXYItemRenderer {
     }
     var label = labels.get(item);
     double x = domainAxis.valueToJava2D(label.x, dataArea, plot.getDomainAxisEdge());
-    double top = rangeAxis.valueToJava2D(label.y, dataArea, plot.getRangeAxisEdge()) + BELOW_PX;
+    double below = rangeAxis.valueToJava2D(label.low, dataArea, plot.getRangeAxisEdge()) + GAP_PX;
+    double above = rangeAxis.valueToJava2D(label.high, dataArea, plot.getRangeAxisEdge()) - GAP_PX;
     var metrics = g2.getFontMetrics(Theme.SMALL);
     for (int lines = label.lines.size(); lines > 0; lines--) {
       var text = label.lines.subList(0, lines);
       double half = text.stream().mapToInt(metrics::stringWidth).max().orElse(0) / 2.0 + MARGIN_PX;
       // Inside of the plot, also at its edges.
       double centre = Math.max(dataArea.getMinX() + half, Math.min(x, dataArea.getMaxX() - half));
-      var box =
-          new Rectangle2D.Double(
-              centre - half, top, 2 * half, (double) lines * metrics.getHeight());
-      if (taken.stream().noneMatch(box::intersects) && box.getMaxY() <= dataArea.getMaxY()) {
-        taken.add(box);
-        g2.setPaint(BACKGROUND);
-        g2.fill(box);
-        g2.setFont(Theme.SMALL);
-        g2.setPaint(Theme.INK);
-        for (int line = 0; line < lines; line++) {
-          TextUtils.drawAlignedString(
-              text.get(line),
-              g2,
-              (float) centre,
-              (float) (top + (line + 0.5) * metrics.getHeight()),
-              TextAnchor.CENTER);
+      double height = (double) lines * metrics.getHeight();
+      for (double top : new double[] {below, above - height}) {
+        var box = new Rectangle2D.Double(centre - half, top, 2 * half, height);
+        if (taken.stream().noneMatch(box::intersects) && dataArea.contains(box)) {
+          taken.add(box);
+          draw(g2, box, text);
+          return;
         }
-        return;
       }
+    }
+  }
+
+  private static void draw(Graphics2D g2, Rectangle2D box, List<String> lines) {
+    g2.setPaint(BACKGROUND);
+    g2.fill(box);
+    g2.setFont(Theme.SMALL);
+    g2.setPaint(Theme.INK);
+    double height = box.getHeight() / lines.size();
+    for (int line = 0; line < lines.size(); line++) {
+      TextUtils.drawAlignedString(
+          lines.get(line),
+          g2,
+          (float) box.getCenterX(),
+          (float) (box.getMinY() + (line + 0.5) * height),
+          TextAnchor.CENTER);
     }
   }
 }
