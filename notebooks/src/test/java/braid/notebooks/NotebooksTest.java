@@ -36,6 +36,8 @@ class NotebooksTest {
   private static final String REMEDY =
       "apt-get install -y python3 python3-jupyter-client python3-nbclient jupyter-nbconvert";
   private static final int LIMIT_MINUTES = 5;
+  private static final int MOST_LINES = 60;
+  private static final int MOST_LINES_OF_CELL = 15;
 
   /// Notebooks that also run by Jupyter's clients, which take every notebook the same way.
   private static final int BY_JUPYTER = 2;
@@ -207,9 +209,51 @@ class NotebooksTest {
     }
   }
 
+  /// Notebooks teach the API, so they stay short. All can be run with another type and other sizes.
+  @TestFactory
+  Stream<DynamicTest> shortAndWithAType() throws IOException {
+    return notebooks().stream()
+        .map(
+            notebook ->
+                dynamicTest(
+                    "short " + notebook.getFileName(),
+                    () -> {
+                      long all = 0;
+                      for (var cell : codeCells(notebook)) {
+                        long lines = codeLines(cell);
+                        assertThat(lines).as("%s", cell).isLessThanOrEqualTo(MOST_LINES_OF_CELL);
+                        all += lines;
+                      }
+                      assertThat(all).isPositive().isLessThanOrEqualTo(MOST_LINES);
+                      assertThat(codeCells(notebook))
+                          .filteredOn(cell -> hasTag(cell, "parameters"))
+                          .singleElement()
+                          .satisfies(cell -> assertThat(source(cell)).contains("String dtype ="));
+                    }));
+  }
+
+  /// Returns the number of lines that are neither empty nor comments.
+  private static long codeLines(JsonObject cell) {
+    return source(cell)
+        .lines()
+        .map(String::strip)
+        .filter(line -> !line.isEmpty() && !line.startsWith("//"))
+        .count();
+  }
+
+  private static String source(JsonObject cell) {
+    var text = new StringBuilder();
+    cell.getAsJsonArray("source").forEach(line -> text.append(line.getAsString()));
+    return text.toString();
+  }
+
   private static boolean mayFail(JsonObject cell) {
+    return hasTag(cell, "raises-exception");
+  }
+
+  private static boolean hasTag(JsonObject cell, String tag) {
     var tags = cell.getAsJsonObject("metadata").getAsJsonArray("tags");
-    return tags != null && tags.contains(new JsonPrimitive("raises-exception"));
+    return tags != null && tags.contains(new JsonPrimitive(tag));
   }
 
   private static List<JsonObject> codeCells(Path notebook) throws IOException {

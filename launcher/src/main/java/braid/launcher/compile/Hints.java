@@ -15,6 +15,7 @@ import jdk.jshell.JShell;
 import jdk.jshell.MethodSnippet;
 import jdk.jshell.TypeDeclSnippet;
 import jdk.jshell.VarSnippet;
+import org.jspecify.annotations.Nullable;
 
 /// Remedies for compiler errors: the closest name, the kind of cells that has a name, or the call
 /// that replaces a constructor.
@@ -34,6 +35,7 @@ final class Hints {
   private final JShell shell;
   private final Function<String, List<String>> classesOf;
   private final OtherCells other;
+  private @Nullable PublicApi imported;
 
   /// @param classesOf returns the binary names of the classes of a package
   Hints(JShell shell, Function<String, List<String>> classesOf, OtherCells other) {
@@ -44,16 +46,29 @@ final class Hints {
 
   /// Returns the API that the session's imports make usable.
   private PublicApi api() {
-    var imports = shell.imports().toList();
-    return new PublicApi(
-        imports.stream().filter(each -> !each.isStatic()).map(ImportSnippet::fullname).toList(),
-        imports.stream().filter(ImportSnippet::isStatic).map(ImportSnippet::fullname).toList(),
-        classesOf);
+    var known = imported;
+    if (known == null) {
+      var imports = shell.imports().toList();
+      known =
+          new PublicApi(
+              imports.stream()
+                  .filter(each -> !each.isStatic())
+                  .map(ImportSnippet::fullname)
+                  .toList(),
+              imports.stream()
+                  .filter(ImportSnippet::isStatic)
+                  .map(ImportSnippet::fullname)
+                  .toList(),
+              classesOf);
+      imported = known;
+    }
+    return known;
   }
 
   /// Returns a remedy for a name that the compiler does not know; empty if none is close.
   Optional<String> forUnknownName(Diag diagnostic, String source) {
-    var message = diagnostic.getMessage(Locale.ENGLISH);
+    // The root bundle is English; that of Locale.ENGLISH falls back to the default locale.
+    var message = diagnostic.getMessage(Locale.ROOT);
     var symbol = SYMBOL.matcher(message);
     if (!symbol.find()) {
       return Optional.empty();

@@ -46,6 +46,7 @@ final class PublicApi {
             .toList();
     importedStatically =
         staticImports.stream()
+            .filter(name -> name.endsWith(ALL))
             .map(PublicApi::withoutEnd)
             .flatMap(name -> load(name).stream())
             .distinct()
