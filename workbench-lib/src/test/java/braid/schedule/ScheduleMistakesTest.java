@@ -498,4 +498,17 @@ final class ScheduleMistakesTest {
             "wait for begun[2] from rank 0 on lane comm of rank 1 is raised by another rank: signal"
                 + " begun[2] to rank 1 on lane comm of rank 2; wait for rank 2");
   }
+
+  @Test
+  void stepsThatMatchAreLeftOutOfOneRank() {
+    var schedule = Schedule.of(GemmSpec.allGatherGemm(6, 3, 2), Overlap.pipelined(1), 3);
+    var without = schedule.without(1, Step.Wait.class::isInstance);
+    assertThat(without.steps(1)).isNotEmpty().noneMatch(Step.Wait.class::isInstance);
+    assertThat(without.steps(1))
+        .hasSize(
+            (int) schedule.steps(1).stream().filter(step -> !(step instanceof Step.Wait)).count());
+    assertThat(without.steps(0)).isEqualTo(schedule.steps(0));
+    assertThat(without.findings()).isNotEmpty();
+    assertThat(schedule.without(1, _ -> false)).isEqualTo(schedule);
+  }
 }
