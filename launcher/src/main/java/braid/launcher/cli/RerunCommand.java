@@ -82,7 +82,8 @@ final class RerunCommand implements Callable<Integer> {
     var found = new Experiments(runs).find(name);
     var before = found.manifest();
     var cwd = before.text("workingDirectory").map(Path::of);
-    cwd.ifPresent(WorkingDirectory::enter);
+    cwd.ifPresent(
+        directory -> WorkingDirectory.enter("the directory of " + before.id(), directory));
     var kept = found.directory().resolve(Experiment.NOTEBOOK);
     if (!Files.isRegularFile(kept)) {
       throw new BraidException(

@@ -173,7 +173,7 @@ final class RunCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     if (cwd != null) {
-      WorkingDirectory.enter(cwd);
+      WorkingDirectory.enter("--cwd", cwd);
     }
     var err = spec.commandLine().getErr();
     if (isOutputLast()) {

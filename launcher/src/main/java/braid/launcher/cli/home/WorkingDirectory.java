@@ -38,12 +38,14 @@ public final class WorkingDirectory {
   /// Makes this the directory of the process, and so of the ranks that it starts. Replaces the
   /// process unless it runs there; then the command begins again.
   ///
+  /// @param from option or run with the directory, for messages
   /// @throws BraidException if there is no such directory
-  public static void enter(Path directory) {
+  public static void enter(String from, Path directory) {
     if (!Files.isDirectory(directory)) {
       throw new BraidException(
-          "--cwd must be a directory but %s %s; check the path"
-              .formatted(directory, Files.exists(directory) ? "is a file" : "does not exist"));
+          "%s must be a directory but %s %s; check the path"
+              .formatted(
+                  from, directory, Files.exists(directory) ? "is a file" : "does not exist"));
     }
     try {
       if (Files.isSameFile(directory, Path.of(""))) {
@@ -54,11 +56,11 @@ public final class WorkingDirectory {
         LibC.replaceProcess(target, Path.of("/proc/self/exe").toRealPath().toString(), again());
       }
     } catch (IOException e) {
-      throw new BraidException("--cwd %s cannot be entered: %s".formatted(directory, e), e);
+      throw new BraidException("%s %s cannot be entered: %s".formatted(from, directory, e), e);
     }
     throw new BraidException(
-        "--cwd %s cannot be entered by this process; call braid in that directory"
-            .formatted(directory));
+        "%s %s cannot be entered by this process; call braid in that directory"
+            .formatted(from, directory));
   }
 
   /// Returns this process's command, with the directory of the call.
