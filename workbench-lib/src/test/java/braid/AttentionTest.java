@@ -20,6 +20,7 @@ import braid.schedule.Tokens;
 import braid.schedule.simulation.Machine;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -406,6 +407,57 @@ class AttentionTest {
             check(attention, expected, MOST_ERROR, attention.toString());
             assertThat(output.view().toFloats()).isEqualTo(attention.output().toFloats());
             assertThat(attention.schedule().findings()).isEmpty();
+          }
+        });
+  }
+
+  /// Ranks that are processes read each other's keys and values in shared memory.
+  @Test
+  void ranksMayBeProcesses() throws Exception {
+    var more = Map.of("BRAID_LINK", "unlimited", "BRAID_TIMEOUT_SECONDS", "60");
+    for (var ended : ProcessRanks.run(3, more, OnRank.class)) {
+      assertThat(ended.exitCode()).as("rank %d: %s", ended.rank(), ended.output()).isZero();
+      assertThat(ended.output()).endsWith("verified\n");
+    }
+  }
+
+  /// Body of each process.
+  static final class OnRank {
+    private OnRank() {}
+
+    public static void main(String[] arguments) {
+      try (var world = ProcessGroup.world()) {
+        for (var spec : specs()) {
+          for (var method : METHODS) {
+            try (var attention = Attention.on(world).spec(spec).method(method).build()) {
+              attention.verify();
+            }
+          }
+        }
+        System.out.println("verified");
+      }
+    }
+  }
+
+  /// A second attention of the same problem reuses plan and memory, and the views of the first end.
+  @Test
+  void aClosedAttentionIsReused() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var spec = AttentionSpec.of(20, 1, 4).causal();
+          var first = Attention.on(world).spec(spec).build();
+          var output = first.output();
+          first.close();
+          first.close();
+          var before = world.counters().get("rendezvous");
+          try (var second = Attention.on(world).spec(spec).build()) {
+            second.verify();
+            assertThat(world.counters().get("rendezvous")).isEqualTo(before);
+            assertThatThrownBy(output::toFloats)
+                .isInstanceOf(BraidException.class)
+                .hasMessageContaining("is closed; build it again");
+            assertThatThrownBy(first::run).hasMessageContaining("is closed; build it again");
           }
         });
   }

@@ -3,8 +3,10 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ChunkOrder;
+import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Link;
@@ -12,6 +14,7 @@ import braid.model.MemoryKind;
 import braid.model.Method;
 import braid.model.Overlap;
 import braid.model.Priority;
+import braid.model.TokenLayout;
 import braid.model.Transport;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -41,6 +44,15 @@ class RecordsTest {
     assertThat(Overlap.ring()).hasToString("ring splits=1 streams=1 over copy_engine");
     assertThat(Overlap.bulk()).hasToString("bulk over copy_engine");
     assertThat(Overlap.pipelined(2).over(Transport.WORKERS).workers()).isEqualTo(1);
+    assertThat(ContextParallel.ring()).hasToString("ring splits=1");
+    assertThat(ContextParallel.allGatherKv())
+        .isEqualTo(
+            new ContextParallel(
+                ContextParallel.Method.ALL_GATHER_KV, 1, 1, Transport.COPY_ENGINE, 0, false));
+    assertThat(AttentionSpec.of(8, 4, 16))
+        .isEqualTo(
+            new AttentionSpec(
+                8, 4, 4, 16, false, 0, TokenLayout.CONTIGUOUS, 0.25f, DType.FP32));
     assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
     assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.25GB/s,20us"));
   }

@@ -24,15 +24,16 @@ import java.util.Arrays;
 /// begins with m = LSE and sum = 1.
 final class HostAttention implements AutoCloseable {
   /// Rows and keys of a tile: its scores fit into the L2 cache of a core.
-  private static final int TILE_ROWS = 64;
+  private static final int TILE_ROWS = 128;
 
   private static final int TILE_KEYS = 256;
 
   private final int threads;
   private final HostScratch scratch = new HostScratch();
-  private final float[] scores = new float[TILE_ROWS * TILE_KEYS];
-  private final float[] most = new float[TILE_ROWS];
-  private final float[] sums = new float[TILE_ROWS];
+  // Allocated by the first block: most streams never attend.
+  private float[] scores = {};
+  private float[] most = {};
+  private float[] sums = {};
   private float[] outputs = {};
   private float[] products = {};
 
@@ -47,6 +48,9 @@ final class HostAttention implements AutoCloseable {
     HostGemm.limitThreads(threads);
     int headSize = block.spec().headSize();
     if (outputs.length < TILE_ROWS * headSize) {
+      scores = new float[TILE_ROWS * TILE_KEYS];
+      most = new float[TILE_ROWS];
+      sums = new float[TILE_ROWS];
       outputs = new float[TILE_ROWS * headSize];
       products = new float[TILE_ROWS * headSize];
     }
