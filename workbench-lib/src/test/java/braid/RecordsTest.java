@@ -51,8 +51,7 @@ class RecordsTest {
                 ContextParallel.Method.ALL_GATHER_KV, 1, 1, Transport.COPY_ENGINE, 0, false));
     assertThat(AttentionSpec.of(8, 4, 16))
         .isEqualTo(
-            new AttentionSpec(
-                8, 4, 4, 16, false, 0, TokenLayout.CONTIGUOUS, 0.25f, DType.FP32));
+            new AttentionSpec(8, 4, 4, 16, false, 0, TokenLayout.CONTIGUOUS, 0.25f, DType.FP32));
     assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
     assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.25GB/s,20us"));
   }

@@ -357,9 +357,12 @@ final class Flow {
           @Nullable Attended all = null;
           for (var value : values) {
             if (!(value instanceof Attended next) || !(all == null || all.isOf(next))) {
-              findings.add(
-                  "%s merges what is not attention of the same rows; merge blocks of one query"
-                      .formatted(wiring.name(number)));
+              // What was not written was reported when it was read.
+              if (value.isKnown()) {
+                findings.add(
+                    "%s merges what is not attention of the same rows; merge blocks of one query"
+                        .formatted(wiring.name(number)));
+              }
               return value;
             }
             all = all == null ? next : all.with(next);
