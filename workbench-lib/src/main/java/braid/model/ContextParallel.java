@@ -23,8 +23,8 @@ public record ContextParallel(
   /// How ranks exchange keys and values.
   public enum Method {
     /// Rank by rank: each rank reads one other rank's keys and values at a time while it computes
-    /// with those read before. Memory is needed for two chunks per stream more than one, not for
-    /// the sequence.
+    /// with those read before. It needs memory for one chunk more than it has streams, not for the
+    /// sequence.
     RING,
     /// All ranks at once: each rank gathers the keys and values of the sequence in chunks, and
     /// computes with each chunk as it arrives.
