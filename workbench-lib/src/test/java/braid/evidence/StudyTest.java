@@ -61,7 +61,7 @@ class StudyTest {
     assertThat(study.headline())
         .startsWith("way 1: 80.0 ms, 20.0% less than plain's 100 ms (")
         .doesNotContain("unfused");
-    assertThat(study.finding()).isEqualTo("way 1: 20.0% less time than plain");
+    assertThat(study.finding()).isEqualTo("way 1: 20.0% less time than plain (20.0% to 20.0%)");
     assertThat(study.setting()).isEqualTo("backward, backend host, 4 ranks");
     var table = study.table();
     assertThat(table.stringColumn("step").asList()).containsExactly("plain", "way 1", "way 2");

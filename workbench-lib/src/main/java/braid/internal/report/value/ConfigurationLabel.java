@@ -234,7 +234,8 @@ public final class ConfigurationLabel {
       case "features" -> "with " + value.replace("+", " and ");
       case "transport" -> "over " + value.replace('_', ' ');
       case "order" -> value.replace('_', ' ');
-      case "replayed" -> value.equals("true") ? name : "not " + name;
+      case "replayed", "causal" -> value.equals("true") ? name : "not " + name;
+      case "kv heads" -> "KV heads " + value;
       case "calibrated" -> value.equals("yes") ? name : "not " + name;
       case "backend" -> value + " backend";
       case "memory" -> value + " memory";
