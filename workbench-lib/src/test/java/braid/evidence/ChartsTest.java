@@ -111,7 +111,8 @@ class ChartsTest {
             StringColumn.create("pattern", "ring", "ring"),
             DoubleColumn.create("median ms", 1, 2));
     var data = Charts.bars(twice, "pattern", "median ms").getCategoryPlot().getDataset();
-    assertThat(data.getColumnKeys()).isEqualTo(List.of("ring", "ring (2)"));
+    assertThat(data.getColumnCount()).isEqualTo(2);
+    assertThat(data.getColumnKey(1).toString()).isEqualTo("ring (2)");
   }
 
   @Test
