@@ -1,6 +1,7 @@
 package braid.evidence;
 
 import braid.internal.report.HtmlTable;
+import braid.internal.report.TableTypes;
 import braid.model.BraidException;
 import braid.model.Displayable;
 import braid.model.MimeBundle;
@@ -36,6 +37,7 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
 
   /// Returns one row per tuned pipeline.
   public Table table() {
+    TableTypes.ready();
     var pipeline = StringColumn.create("pipeline");
     var problem = StringColumn.create("problem");
     var best = StringColumn.create("tuning");

@@ -1,6 +1,7 @@
 package braid.evidence;
 
 import braid.internal.report.HtmlTable;
+import braid.internal.report.TableTypes;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.statistics.TwoSamples;
 import braid.internal.report.value.ConfigurationLabel;
@@ -404,6 +405,7 @@ public record Comparison(
   }
 
   public Table table() {
+    TableTypes.ready();
     var configuration = StringColumn.create("configuration");
     var first = DoubleColumn.create("first ms");
     var second = DoubleColumn.create("second ms");

@@ -3,6 +3,7 @@ package braid.evidence;
 import braid.internal.report.ConfigurationColumns;
 import braid.internal.report.EvidenceDisplay;
 import braid.internal.report.ProfileTables;
+import braid.internal.report.TableTypes;
 import braid.internal.report.chart.BreakdownChart;
 import braid.internal.report.chart.TimelineChart;
 import braid.internal.report.json.ChromeTrace;
@@ -172,6 +173,7 @@ public record ProfileSet(List<Profile> profiles) implements Evidence {
   /// GB/s are these bytes in the median time.
   public static Table compared(List<ProfileSet> sets) {
     var rows = sets.stream().map(ProfileSet::configuration).toList();
+    TableTypes.ready();
     var columns = new ArrayList<Column<?>>();
     columns.add(StringColumn.create("configuration", ConfigurationLabel.names(rows)));
     for (var column : ConfigurationColumns.of(rows)) {

@@ -1,6 +1,7 @@
 package braid.evidence;
 
 import braid.internal.report.HtmlTable;
+import braid.internal.report.TableTypes;
 import braid.internal.report.chart.ChartImage;
 import braid.internal.report.json.ProfileJson;
 import braid.model.BraidException;
@@ -235,6 +236,7 @@ public final class Runs implements Displayable {
   }
 
   private Table table() {
+    TableTypes.ready();
     var id = StringColumn.create("run");
     var kind = StringColumn.create("kind");
     var headline = StringColumn.create("found");

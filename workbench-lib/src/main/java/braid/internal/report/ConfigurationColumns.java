@@ -11,6 +11,10 @@ import tech.tablesaw.columns.Column;
 public final class ConfigurationColumns {
   private static final String WHOLE = "-?\\d{1,9}";
 
+  static {
+    TableTypes.ready();
+  }
+
   private ConfigurationColumns() {}
 
   /// Returns columns with one row per configuration; a name that a row lacks is missing there.

@@ -24,6 +24,10 @@ import tech.tablesaw.columns.Column;
 public final class ProfileTables {
   private static final double NANOS_PER_MILLI = 1e6;
 
+  static {
+    TableTypes.ready();
+  }
+
   private ProfileTables() {}
 
   public static Table spans(List<Profile> ofRanks) {

@@ -23,6 +23,10 @@ import tech.tablesaw.columns.Column;
 public final class StudyTable {
   private static final double NANOS_PER_MILLI = 1e6;
 
+  static {
+    TableTypes.ready();
+  }
+
   private StudyTable() {}
 
   public static Table of(RankedConfigurations ranked) {
