@@ -7,7 +7,7 @@ import tech.tablesaw.api.ColumnType;
 /// what it displays, would wait for each other forever.
 public final class TableTypes {
   static {
-    ColumnType.values();
+    var _ = ColumnType.values();
   }
 
   private TableTypes() {}
