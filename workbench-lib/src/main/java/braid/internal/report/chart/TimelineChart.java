@@ -235,7 +235,7 @@ public final class TimelineChart {
       return List.of("no work");
     }
     if (each.profile.startNanos().get(next) < end) {
-      return List.of("iteration " + next, Integer.toString(next));
+      return List.of("iteration " + next);
     }
     var slowest = all.stream().max(Comparator.comparingLong(RankIteration::end)).orElseThrow();
     return List.of("waiting for rank " + slowest.rank(), "rank " + slowest.rank());
