@@ -16,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import javax.imageio.ImageIO;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -271,7 +272,10 @@ class BraidTest {
     assertThat(pages.get("braid-run.1"))
         .contains(".SH EXIT STATUS\n", "\\fB\\-n, \\-\\-ranks RANKS\\fR\n", ".SH EXAMPLES\n.nf\n");
     var options =
-        Braid.commandLine().getSubcommands().get("run").getCommandSpec().optionsMap().keySet();
+        Objects.requireNonNull(Braid.commandLine().getSubcommands().get("run"))
+            .getCommandSpec()
+            .optionsMap()
+            .keySet();
     for (var option : options) {
       assertThat(pages.get("braid-run.1")).contains(option.replace("-", "\\-"));
     }
