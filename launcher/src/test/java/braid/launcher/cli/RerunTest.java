@@ -229,7 +229,7 @@ class RerunTest {
     assertThat(worse.exitCode()).isEqualTo(6);
     assertThat(worse.out())
         .containsPattern("git.revision +one +two")
-        .contains("SLOW: of 3 configurations 2 slower (splits=")
+        .containsPattern("SLOW: of 3 configurations 2 slower \\(\\d splits by ")
         .contains("not compared: 1 studies that only one of the runs has");
     assertThat(braid("compare", slower, base).exitCode()).isZero();
     assertThat(braid("compare", base, slower, "--threshold", "20").exitCode()).isZero();

@@ -9,6 +9,7 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.SequencedMap;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -61,7 +62,7 @@ public final class SplitsChart {
       for (var configuration : line.getValue()) {
         int count = configuration.overlap().splits();
         // Those of one split count stand around their tick, also if some lines have none there.
-        var beside = splits.get(count);
+        var beside = Objects.requireNonNull(splits.get(count));
         double shift = dodge * (beside.indexOf(configuration) - (beside.size() - 1) / 2.0);
         double x = SplitsAxis.position(count) + shift;
         double y = marks.scale.from(configuration.time().medianNanos());
