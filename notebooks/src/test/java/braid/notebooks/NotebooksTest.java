@@ -39,6 +39,10 @@ class NotebooksTest {
   private static final int MOST_LINES = 60;
   private static final int MOST_LINES_OF_CELL = 15;
 
+  /// Parameters of a short measurement, since the tests check no number.
+  private static final List<String> MEASURED_BRIEFLY =
+      List.of("seconds=3", "rounds=6", "repeats=6");
+
   /// Notebooks that also run by Jupyter's clients, which take every notebook the same way.
   private static final int BY_JUPYTER = 2;
 
@@ -59,7 +63,7 @@ class NotebooksTest {
   }
 
   private interface Way {
-    List<String> command(Path notebook, Path out);
+    List<String> command(Path notebook, Path out) throws IOException;
   }
 
   private Stream<DynamicTest> each(String name, int most, Way way) throws IOException {
@@ -83,7 +87,15 @@ class NotebooksTest {
     return each(
         "braid-run",
         Integer.MAX_VALUE,
-        (notebook, out) -> braid("run", notebook.toString(), "-n", "4", "-o", out.toString()));
+        (notebook, out) -> {
+          var command = braid("run", notebook.toString(), "-n", "4", "-o", out.toString());
+          var parameters = codeCells(notebook).stream().filter(cell -> hasTag(cell, "parameters"));
+          var declared = parameters.map(NotebooksTest::source).findFirst().orElseThrow();
+          MEASURED_BRIEFLY.stream()
+              .filter(parameter -> declared.contains("int " + parameter.split("=")[0] + " ="))
+              .forEach(parameter -> command.addAll(List.of("-p", parameter)));
+          return command;
+        });
   }
 
   @TestFactory
