@@ -6,6 +6,7 @@ import java.util.Optional;
 
 /// Features that need a version of the driver, of a GPU or of a library. The code that refuses a
 /// feature asks here, and `doctor` prints this list.
+@SuppressWarnings("ImmutableEnumChecker") // a component is a record of immutable values
 public enum Feature {
   RANKS("ranks on GPUs, graphs", Component.DRIVER, "13.0"),
   RUNTIME("ranks on GPUs, graphs", Component.of(Library.CUDA_RUNTIME)),
