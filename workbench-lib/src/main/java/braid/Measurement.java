@@ -49,6 +49,7 @@ record Measurement(ProcessGroup group, Iteration iteration) {
   }
 
   /// Begin of each iteration on this rank's clock, and its duration.
+  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   private record Times(long[] starts, long[] nanos) {}
 
   private Times times(int iterations, Progress.Task task) {

@@ -44,6 +44,7 @@ class AttentionTest {
           ContextParallel.unfused());
 
   /// Query, key and value of the whole sequence: a row per position.
+  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   private record Inputs(float[] query, float[] key, float[] value) {
     static Inputs of(AttentionSpec spec, long seed) {
       var random = new Random(seed);
@@ -64,6 +65,7 @@ class AttentionTest {
   }
 
   /// Output and LSE of the whole sequence.
+  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   private record Expected(double[] output, double[] lse) {
     /// Three loops: queries, keys, and the numbers of a head.
     static Expected of(AttentionSpec spec, Inputs inputs) {
@@ -263,7 +265,7 @@ class AttentionTest {
                   kvHeads * (1 + random.nextInt(3)),
                   1 + random.nextInt(16))
               .kvHeads(kvHeads)
-              .layout(TokenLayout.values()[random.nextInt(2)])
+              .layout(List.of(TokenLayout.values()).get(random.nextInt(2)))
               .dtype(
                   List.of(DType.FP32, DType.FP32, DType.BF16, DType.FP16).get(random.nextInt(4)));
       if (random.nextBoolean()) {
@@ -475,7 +477,7 @@ class AttentionTest {
             world.barrier();
             attention.verify();
             assertThat(attention.output().toFloats()).containsOnly(1);
-            assertThat(attention.lse().toFloats()[0]).isCloseTo(20_001.0986f, within(0.01f));
+            assertThat(attention.lse().toFloats()[0]).isCloseTo(20_001.1f, within(0.01f));
           }
         });
   }

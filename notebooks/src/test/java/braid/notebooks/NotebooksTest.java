@@ -92,7 +92,7 @@ class NotebooksTest {
           var parameters = codeCells(notebook).stream().filter(cell -> hasTag(cell, "parameters"));
           var declared = parameters.map(NotebooksTest::source).findFirst().orElseThrow();
           MEASURED_BRIEFLY.stream()
-              .filter(parameter -> declared.contains("int " + parameter.split("=")[0] + " ="))
+              .filter(parameter -> declared.contains("int " + parameter.split("=", -1)[0] + " ="))
               .forEach(parameter -> command.addAll(List.of("-p", parameter)));
           return command;
         });

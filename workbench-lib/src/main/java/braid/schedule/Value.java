@@ -61,7 +61,7 @@ sealed interface Value {
     public Attended {
       var joined = new ArrayList<Keys>();
       for (var each :
-          keys.stream().sorted(Comparator.comparing(key -> key.positions().start())).toList()) {
+          keys.stream().sorted(Comparator.comparingLong(key -> key.positions().start())).toList()) {
         long start = each.positions().start();
         if (!joined.isEmpty()
             && joined.getLast().positions().end() == start

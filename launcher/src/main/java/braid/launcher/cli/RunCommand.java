@@ -217,7 +217,7 @@ final class RunCommand implements Callable<Integer> {
     }
     var last = notebooks.getLast();
     return Files.notExists(last)
-        || !check && EarlierRun.isOutputOf(Notebook.read(last), notebooks.getFirst());
+        || (!check && EarlierRun.isOutputOf(Notebook.read(last), notebooks.getFirst()));
   }
 
   private void takeOutput(PrintWriter err) {

@@ -229,7 +229,7 @@ class HintsTest {
     var first = error("new " + type.getSimpleName() + "()", FRONT).getFirst();
     var begin = "has no public constructor: begin with ";
     assertThat(first).contains(begin);
-    var call = first.substring(first.indexOf(begin) + begin.length()).split("\\(")[0];
+    var call = first.substring(first.indexOf(begin) + begin.length()).split("\\(", -1)[0];
     assertThat(call).startsWith(type.getSimpleName() + ".");
     var method = call.substring(call.indexOf('.') + 1);
     assertThat(Stream.of(type.getMethods()))

@@ -80,7 +80,7 @@ class RichValuesTest {
     assertThat(output.shown.getFirst()).matches("\\[·{24}] sizes 0/3 · starting · \\d+\\.\\d s");
     assertThat(output.shown.getLast())
         .matches("update progress-\\S+: \\[█{24}] sizes 3/3 · done · \\d+\\.\\d s");
-    assertThat(output.shown.stream().skip(1).map(shown -> shown.split(": ")[0]).distinct())
+    assertThat(output.shown.stream().skip(1).map(shown -> shown.split(": ", -1)[0]).distinct())
         .hasSize(1);
     run(
         loop.replace("sum += n;", "if (n == 20) throw new IllegalStateException(\"twenty\");"),

@@ -23,6 +23,13 @@ import java.util.Arrays;
 /// In the end the output is divided by the sum, and the LSE is m + log(sum). A continued block
 /// begins with m = LSE and sum = 1.
 final class HostAttention implements AutoCloseable {
+  private static final double LOG_2 = Math.log(2);
+
+  /// The logarithm of 2 in two parts. The first has few bits, so its multiples are exact.
+  private static final float LOG_2_HIGH = 355 / 512f;
+
+  private static final float LOG_2_LOW = (float) (LOG_2 - LOG_2_HIGH);
+
   /// Rows and keys of a tile: its scores fit into the L2 cache of a core.
   private static final int TILE_ROWS = 128;
 
@@ -264,15 +271,15 @@ final class HostAttention implements AutoCloseable {
     if (x < -87) {
       return 0;
     }
-    int power = (int) (x * 1.4426950408889634f - 0.5f);
-    // log 2 in two parts, the first exact in few bits.
-    float rest = x - power * 0.693359375f + power * 2.1219444e-4f;
-    float series = 1.9875691500e-4f;
-    series = series * rest + 1.3981999507e-3f;
-    series = series * rest + 8.3334519073e-3f;
-    series = series * rest + 4.1665795894e-2f;
-    series = series * rest + 1.6666665459e-1f;
-    series = series * rest + 5.0000001201e-1f;
+    int power = (int) (x / (float) LOG_2 - 0.5f);
+    float rest = x - power * LOG_2_HIGH - power * LOG_2_LOW;
+    // The Taylor series: |rest| is at most half of log 2, so the first term left out is below 6e-9.
+    float series = 1 / 5040f;
+    series = series * rest + 1 / 720f;
+    series = series * rest + 1 / 120f;
+    series = series * rest + 1 / 24f;
+    series = series * rest + 1 / 6f;
+    series = series * rest + 1 / 2f;
     series = series * rest * rest + rest + 1;
     return series * Float.intBitsToFloat((power + 127) << 23);
   }
