@@ -62,10 +62,11 @@ class StudyTest {
         .startsWith("way 1: 80.0 ms, 20.0% less than plain's 100 ms (")
         .doesNotContain("unfused");
     assertThat(study.finding()).isEqualTo("way 1: 20.0% less time than plain (20.0% to 20.0%)");
-    assertThat(study.setting()).isEqualTo("backward, backend host, 4 ranks");
+    assertThat(study.setting()).isEqualTo("backward, 4 ranks; host backend");
     var table = study.table();
     assertThat(table.stringColumn("step").asList()).containsExactly("plain", "way 1", "way 2");
-    assertThat(table.doubleColumn("vs reference %").asList()).containsExactly(0.0, -20.0, -10.0);
+    assertThat(table.doubleColumn("vs reference %").asDoubleArray())
+        .containsExactly(new double[] {0, -20, -10}, within(1e-9));
     assertThat(table.stringColumn("verdict").asList())
         .containsExactly("reference", "best", "slower");
     assertThat(study.charts()).containsOnlyKeys("configurations");

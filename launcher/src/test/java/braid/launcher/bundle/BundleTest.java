@@ -57,7 +57,7 @@ class BundleTest {
         .contains("Everything Braid needs is available.\n");
     assertThat(
             run(braid.toString(), "run", bundle + "/notebooks/01_first_overlap.ipynb", "-n", "2"))
-        .contains("9 cells ran on 2 ranks");
+        .containsPattern("\\d+ cells ran on 2 ranks");
     if (steps.stream().noneMatch(line -> line.contains("charts will need"))) {
       assertThat(Files.readString(bundle.resolve("jre/lib/fonts/fontconfig.properties")))
           .isEqualTo(BundledFonts.configuration());
