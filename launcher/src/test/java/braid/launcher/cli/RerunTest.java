@@ -230,7 +230,7 @@ class RerunTest {
     assertThat(worse.out())
         .containsPattern("git.revision +one +two")
         .containsPattern("SLOW: of 3 configurations 2 slower \\(\\d splits by ")
-        .contains("not compared: 1 studies that only one of the runs has");
+        .contains("not compared: 1 study in only one of the runs");
     assertThat(braid("compare", slower, base).exitCode()).isZero();
     assertThat(braid("compare", base, slower, "--threshold", "20").exitCode()).isZero();
 
