@@ -210,9 +210,10 @@ final class RunCommand implements Callable<Integer> {
     return memory == null ? options : options.withMemory("--memory", MemoryKind.parse(memory));
   }
 
-  /// Returns true for papermill's form: a notebook and its output.
+  /// Returns true for papermill's form: a notebook and its output. With a folder as output both are
+  /// notebooks.
   private boolean isOutputLast() {
-    if (notebooks.size() != 2) {
+    if (notebooks.size() != 2 || (output != null && Files.isDirectory(output))) {
       return false;
     }
     var last = notebooks.getLast();

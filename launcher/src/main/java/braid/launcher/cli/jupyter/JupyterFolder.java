@@ -9,7 +9,6 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.UserPrincipal;
 import java.util.Comparator;
 
 /// A temporary folder for the kernelspec of one `braid lab`. A file in it is locked as long as its
@@ -34,7 +33,7 @@ final class JupyterFolder implements AutoCloseable {
     var _ = lock.lock();
     // Locked before it gets its name, so that no other start takes the folder for a dead one's.
     Files.move(unlocked, path.resolve(LOCK));
-    sweep(temporary, Files.getOwner(path));
+    sweep(temporary, path);
     return new JupyterFolder(path, lock);
   }
 
@@ -42,11 +41,14 @@ final class JupyterFolder implements AutoCloseable {
     return path;
   }
 
-  /// Removes folders of dead processes of the same user; one that cannot be removed stays.
-  private static void sweep(Path temporary, UserPrincipal user) throws IOException {
+  /// Removes folders of dead processes of the same user; one that cannot be removed stays. Closing
+  /// any channel of a file frees this process's lock on it, so its own folder is left out.
+  private static void sweep(Path temporary, Path own) throws IOException {
+    var user = Files.getOwner(own);
     try (DirectoryStream<Path> folders = Files.newDirectoryStream(temporary, PREFIX + "*")) {
       for (var folder : folders) {
-        if (Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
+        if (!folder.equals(own)
+            && Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
             && Files.getOwner(folder, LinkOption.NOFOLLOW_LINKS).equals(user)) {
           removeIfDead(folder);
         }

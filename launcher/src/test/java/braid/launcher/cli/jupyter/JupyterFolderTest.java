@@ -34,4 +34,30 @@ class JupyterFolderTest {
       assertThat(left).containsExactlyInAnyOrder(unknown, link, others);
     }
   }
+
+  /// Another `braid lab`.
+  static final class Other {
+    private Other() {}
+
+    public static void main(String[] arguments) throws Exception {
+      JupyterFolder.create(Path.of(arguments[0])).close();
+    }
+  }
+
+  @Test
+  void leavesFoldersOfLivingProcesses() throws Exception {
+    try (var living = JupyterFolder.create(temporary)) {
+      var other =
+          new ProcessBuilder(
+                  Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                  "-cp",
+                  System.getProperty("java.class.path"),
+                  Other.class.getName(),
+                  temporary.toString())
+              .inheritIO()
+              .start();
+      assertThat(other.waitFor()).isZero();
+      assertThat(living.path()).isDirectory();
+    }
+  }
 }

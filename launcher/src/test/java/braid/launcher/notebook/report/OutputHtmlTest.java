@@ -47,9 +47,10 @@ class OutputHtmlTest {
     assertThat(shown("'text/plain':'t','text/html':['<b>h','</b>'],'image/png':'AAAA'"))
         .isEqualTo("<div class=\"rich\"><b>h</b></div>\n");
     assertThat(shown("'text/plain':'a \\\\'t','image/png':'AA\\nAA'".replace("\\\\'", "&")))
-        .isEqualTo("<img alt=\"a &amp;t\" src=\"data:image/png;base64,AAAA\">\n");
+        .isEqualTo(
+            "<div class=\"picture\"><img alt=\"a &amp;t\" src=\"data:image/png;base64,AAAA\"></div>\n");
     assertThat(shown("'text/plain':'t','image/svg+xml':'<svg></svg>'"))
-        .startsWith("<img alt=\"t\" src=\"data:image/svg+xml;base64,");
+        .startsWith("<div class=\"picture\"><img alt=\"t\" src=\"data:image/svg+xml;base64,");
     assertThat(shown("'text/plain':'<t>','application/javascript':'alert(1)'"))
         .isEqualTo("<pre>&lt;t&gt;</pre>\n");
   }
