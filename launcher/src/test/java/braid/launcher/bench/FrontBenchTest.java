@@ -23,10 +23,8 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.api.parallel.Isolated;
 
 /// Runs the benchmark on real processes with the fewest repeats that still yield results.
-@Isolated
 class FrontBenchTest {
   private static Row row(FrontReport report, String beginning) {
     return report.rows().stream()

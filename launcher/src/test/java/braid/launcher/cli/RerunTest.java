@@ -26,11 +26,8 @@ import java.util.Optional;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.api.parallel.Execution;
-import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Keeps, repeats and compares runs, each command in the directory of the runs.
-@Execution(ExecutionMode.CONCURRENT)
 class RerunTest {
   @TempDir Path directory;
 

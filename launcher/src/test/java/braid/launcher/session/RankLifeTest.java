@@ -23,10 +23,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.api.parallel.Isolated;
 
 /// Deaths of ranks and fronts, and their remains.
-@Isolated
 class RankLifeTest {
   private static final int RANKS = 3;
 
