@@ -207,7 +207,7 @@ class PageTest(unittest.TestCase):
         self.open(TUNING)
         self.assertIn("Braid (4 ranks)", self.browser.page_source)
         self.menu("celllink", "run_all_cells")
-        self.until("the progress bar", lambda: "tuning" in self.output(2), PATIENCE_S)
+        self.until("the progress bar", lambda: "tuning" in self.output(3), PATIENCE_S)
         self.picture("running")
         self.until("the end of all cells", lambda: self.unfinished() == 0, 2 * PATIENCE_S)
         self.whole_picture("notebook")
@@ -219,9 +219,9 @@ class PageTest(unittest.TestCase):
         )
         self.assertGreaterEqual(tables, 2)
         self.assertGreaterEqual(charts, 2)
-        self.assertIn("vs unfused %", self.output(2))
-        self.assertIn("mean iteration of each rank", self.output(3))
-        self.assertIn("earlier", self.output(4))
+        self.assertIn("vs unfused %", self.output(3))
+        self.assertIn("mean iteration of each rank", self.output(4))
+        self.assertIn("earlier", self.output(5))
 
     def test_the_stop_button_stops_every_rank_and_leaves_them_usable(self):
         self.open("stopped.ipynb")
