@@ -17,6 +17,7 @@ final class CheckBench implements AutoCloseable {
 
   private final Gpu gpu;
   private final Kernels kernels;
+  private final AttentionKernels attention;
   private final GpuStream stream;
   private final long staging;
   private final List<KernelChecks.Result> results = new ArrayList<>();
@@ -24,10 +25,15 @@ final class CheckBench implements AutoCloseable {
   private final Consumer<KernelChecks.Result> onResult;
 
   /// @param onResult receives each result at once
-  CheckBench(Gpu gpu, Kernels kernels, Consumer<KernelChecks.Result> onResult) {
+  CheckBench(
+      Gpu gpu,
+      Kernels kernels,
+      AttentionKernels attention,
+      Consumer<KernelChecks.Result> onResult) {
     this.onResult = onResult;
     this.gpu = gpu;
     this.kernels = kernels;
+    this.attention = attention;
     stream = gpu.stream(gpu.leastPriority());
     staging = gpu.allocatePinned(STAGING_BYTES);
   }
@@ -38,6 +44,10 @@ final class CheckBench implements AutoCloseable {
 
   Kernels kernels() {
     return kernels;
+  }
+
+  AttentionKernels attention() {
+    return attention;
   }
 
   GpuStream stream() {

@@ -20,7 +20,8 @@ public final class KernelChecks {
     LAYOUT,
     NUMBER,
     BOUND,
-    REDUCE;
+    REDUCE,
+    ATTENTION;
 
     private void run(CheckBench bench) {
       switch (this) {
@@ -29,6 +30,10 @@ public final class KernelChecks {
         case NUMBER -> NumberChecks.run(bench);
         case BOUND -> BoundChecks.run(bench);
         case REDUCE -> ReduceChecks.run(bench);
+        case ATTENTION -> {
+          AttentionChecks.run(bench);
+          AttentionFoldChecks.run(bench);
+        }
       }
     }
 
@@ -45,13 +50,17 @@ public final class KernelChecks {
   }
 
   /// All checks, each well under a second.
-  public static List<Result> run(Gpu gpu, Kernels kernels) {
-    return run(gpu, kernels, List.of(Group.values()), result -> {});
+  public static List<Result> run(Gpu gpu, Kernels kernels, AttentionKernels attention) {
+    return run(gpu, kernels, attention, List.of(Group.values()), result -> {});
   }
 
   private static List<Result> run(
-      Gpu gpu, Kernels kernels, List<Group> groups, Consumer<Result> onResult) {
-    try (var bench = new CheckBench(gpu, kernels, onResult)) {
+      Gpu gpu,
+      Kernels kernels,
+      AttentionKernels attention,
+      List<Group> groups,
+      Consumer<Result> onResult) {
+    try (var bench = new CheckBench(gpu, kernels, attention, onResult)) {
       groups.forEach(group -> group.run(bench));
       return bench.results();
     }
@@ -76,9 +85,11 @@ public final class KernelChecks {
     }
     boolean right;
     try (var gpu = Gpu.open(0, "check");
-        var kernels = Kernels.load(gpu, cache)) {
+        var kernels = Kernels.load(gpu, cache);
+        var attention = AttentionKernels.load(gpu, cache)) {
       System.out.println(gpu.where());
-      right = run(gpu, kernels, groups, KernelChecks::print).stream().allMatch(Result::ok);
+      right =
+          run(gpu, kernels, attention, groups, KernelChecks::print).stream().allMatch(Result::ok);
     }
     if (!right) {
       System.exit(1);

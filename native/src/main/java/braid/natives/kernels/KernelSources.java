@@ -4,29 +4,32 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.SequencedMap;
+import java.util.regex.Pattern;
 
 /// Source of a program: the file that is compiled, and the files that it includes, by name.
 record KernelSources(String name, String program, SequencedMap<String, String> included) {
-  private static final String PROGRAM = "kernels.cu";
-  private static final List<String> INCLUDED =
-      List.of(
-          "numbers.cuh",
-          "vectors.cuh",
-          "copy.cuh",
-          "tma.cuh",
-          "reduce.cuh",
-          "fill.cuh",
-          "bounds.cuh",
-          "inspect.cuh",
-          "layout.cuh");
+  private static final Pattern INCLUDE = Pattern.compile("(?m)^#include \"(.+)\"$");
 
-  /// All kernels of this project.
+  /// All kernels but those of attention.
   static KernelSources ours() {
+    return of("kernels.cu");
+  }
+
+  /// The kernels of attention.
+  static KernelSources attention() {
+    return of("attention.cu");
+  }
+
+  private static KernelSources of(String name) {
+    var program = read(name);
     var included = new LinkedHashMap<String, String>();
-    INCLUDED.forEach(file -> included.put(file, read(file)));
-    return new KernelSources(PROGRAM, read(PROGRAM), included);
+    INCLUDE
+        .matcher(program)
+        .results()
+        .map(line -> line.group(1))
+        .forEach(file -> included.put(file, read(file)));
+    return new KernelSources(name, program, included);
   }
 
   private static String read(String file) {

@@ -12,10 +12,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/// All kernels, loaded on one GPU, with one launch method each. A parameter `blocks` sets the grid
-/// size; methods without it use as many blocks as are useful. Nothing is launched for empty work.
+/// All kernels but those of attention, loaded on one GPU, with one launch method each. A parameter
+/// `blocks` sets the grid size; methods without it use as many blocks as are useful. Nothing is
+/// launched for empty work.
 public final class Kernels implements AutoCloseable {
-  private static final String PREFIX = "braid_";
+  /// Prefix of the names in a module.
+  static final String PREFIX = "braid_";
+
   private static final int THREADS = 256;
   private static final int COPY_THREADS = 512;
   private static final int TMA_THREADS = 32;
@@ -52,7 +55,7 @@ public final class Kernels implements AutoCloseable {
 
   private Kernels(Gpu gpu, GpuModule module) {
     this.module = module;
-    mostBlocks = gpu.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR;
+    mostBlocks = mostBlocks(gpu);
     tma = Feature.BULK_COPIES.isIn(Feature.capability(gpu.architecture()));
     names(tma).forEach(name -> kernels.put(name, module.kernel(PREFIX + name)));
     if (tma) {
@@ -62,18 +65,26 @@ public final class Kernels implements AutoCloseable {
 
   /// Loads the kernels from the cache folder; compiles them if they are not there.
   public static Kernels load(Gpu gpu, Path cacheFolder) {
-    var compiler = KernelCompiler.open(Libraries.require(Libraries.Library.NVRTC).path());
-    var image =
-        new KernelCache(cacheFolder, System.err::println)
-            .compiled(
-                KernelSources.ours(), compiler, KernelCompiler.architecture(gpu.architecture()));
-    var module = gpu.load(image);
+    var module = module(gpu, cacheFolder, KernelSources.ours());
     try {
       return new Kernels(gpu, module);
     } catch (RuntimeException e) {
       module.close();
       throw e;
     }
+  }
+
+  /// Loads a program's module from the cache folder; compiles it if it is not there.
+  static GpuModule module(Gpu gpu, Path cacheFolder, KernelSources sources) {
+    var compiler = KernelCompiler.open(Libraries.require(Libraries.Library.NVRTC).path());
+    return gpu.load(
+        new KernelCache(cacheFolder, System.err::println)
+            .compiled(sources, compiler, KernelCompiler.architecture(gpu.architecture())));
+  }
+
+  /// Number of blocks of 256 threads that fill a GPU once.
+  static int mostBlocks(Gpu gpu) {
+    return gpu.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR;
   }
 
   static List<String> names(boolean tma) {

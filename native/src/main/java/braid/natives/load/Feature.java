@@ -12,6 +12,10 @@ public enum Feature {
   RUNTIME("ranks on GPUs, graphs", Component.of(Library.CUDA_RUNTIME)),
   COPY_BATCHES("copies in batches", Component.DRIVER, "13.0"),
   GEMMS("GEMMs, fused epilogues", Component.of(Library.CUBLAS_LT)),
+  /// The first version that was tried.
+  ATTENTION("cuDNN's attention", Component.of(Library.CUDNN), "9.14"),
+  /// Earlier versions need a padding mask for numbers of keys that are no multiple of 128.
+  ATTENTION_BACKWARD("cuDNN's attention backward", Component.of(Library.CUDNN), "9.16"),
   FP8("GEMMs in fp8", Component.GPU, "8.9"),
   KERNELS("sums, worker copies, signals", Component.GPU, "8.0"),
   COMPILED_KERNELS("sums, worker copies, signals", Component.of(Library.NVRTC)),
@@ -115,7 +119,7 @@ public enum Feature {
     return String.format(Locale.ROOT, "%d.%d", architecture / 10, architecture % 10);
   }
 
-  /// NCCL's and CUPTI's versions as text: 22809 is 2.28.9.
+  /// NCCL's, CUPTI's and cuDNN's versions as text: 22809 is 2.28.9.
   public static String tenThousands(int version) {
     return String.format(
         Locale.ROOT, "%d.%d.%d", version / 10_000, version % 10_000 / 100, version % 100);

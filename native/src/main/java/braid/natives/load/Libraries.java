@@ -67,6 +67,30 @@ public final class Libraries {
         List.of("cupti@.13"),
         List.of(),
         "install a CUDA 13 toolkit, or pip install nvidia-cuda-cupti"),
+    /// cuDNN's parts open each other by name, so all of one copy are loaded. JavaCPP's bindings
+    /// need those for which Braid has no use, too.
+    CUDNN(
+        "cuDNN",
+        List.of(
+            "libcudnn.so.9",
+            "libcudnn_graph.so.9",
+            "libcudnn_engines_precompiled.so.9",
+            "libcudnn_engines_runtime_compiled.so.9",
+            "libcudnn_heuristic.so.9",
+            "libcudnn_ops.so.9",
+            "libcudnn_adv.so.9",
+            "libcudnn_cnn.so.9"),
+        List.of(
+            "cudnn@.9",
+            "cudnn_graph@.9",
+            "cudnn_engines_precompiled@.9",
+            "cudnn_engines_runtime_compiled@.9",
+            "cudnn_heuristic@.9",
+            "cudnn_ops@.9",
+            "cudnn_adv@.9",
+            "cudnn_cnn@.9"),
+        List.of(),
+        "install cuDNN 9, or pip install nvidia-cudnn-cu13"),
     NVML(
         "NVML",
         List.of("libnvidia-ml.so.1"),
@@ -169,6 +193,11 @@ public final class Libraries {
     if (!which.belongsToDriver() && !which.standsAlone() && which != Library.CUDA_RUNTIME) {
       // JavaCPP loads the runtime with each of these, so ours must be loaded first.
       outcome(Library.CUDA_RUNTIME);
+    }
+    if (which == Library.CUDNN) {
+      // JavaCPP loads cuBLAS with cuDNN; cuDNN itself opens NVRTC.
+      outcome(Library.CUBLAS_LT);
+      outcome(Library.NVRTC);
     }
     var outcome = loadBest(which);
     OUTCOMES.put(which, outcome);

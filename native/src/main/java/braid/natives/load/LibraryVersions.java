@@ -26,7 +26,8 @@ final class LibraryVersions {
       case CUDA_RUNTIME -> one(library, "cudaRuntimeGetVersion").map(Feature::cuda);
       case CUPTI -> one(library, "cuptiGetVersion").map(Feature::tenThousands);
       case NVRTC -> nvrtc(library);
-      case CUBLAS_LT -> cublasLt(library);
+      case CUBLAS_LT -> returned(library, "cublasLtGetVersion");
+      case CUDNN -> returned(library, "cudnnGetVersion");
       case NVSHMEM -> nvshmem(library);
       case CUDA_DRIVER, NVML, NVTX, NVTX_2 -> Optional.empty();
     };
@@ -60,8 +61,8 @@ final class LibraryVersions {
     }
   }
 
-  private static Optional<String> cublasLt(DynamicLibrary library) {
-    var call = library.function("cublasLtGetVersion", RETURNED);
+  private static Optional<String> returned(DynamicLibrary library, String function) {
+    var call = library.function(function, RETURNED);
     if (call.isEmpty()) {
       return Optional.empty();
     }

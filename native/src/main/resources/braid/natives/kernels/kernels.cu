@@ -1,5 +1,5 @@
-// All of Braid's kernels in one program and module. Only these files are included, since a host may
-// have NVRTC but no headers.
+// All kernels but those of attention, in one program and module. Only these files are included, since
+// a host may have NVRTC but no headers.
 #include "numbers.cuh"
 #include "vectors.cuh"
 #include "copy.cuh"

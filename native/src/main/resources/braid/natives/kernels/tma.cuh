@@ -6,10 +6,6 @@
 static const int TMA_STAGES = 4;
 static const unsigned TMA_CHUNK_BYTES = 16384;
 
-static __device__ __forceinline__ unsigned sharedAddress(const void* pointer) {
-  return (unsigned)__cvta_generic_to_shared(pointer);
-}
-
 static __device__ __forceinline__ void fetch(
     unsigned stage, const char* from, unsigned bytes, unsigned barrier) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"

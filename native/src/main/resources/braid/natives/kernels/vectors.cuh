@@ -7,6 +7,10 @@ static __device__ __forceinline__ u64 thread() {
 
 static __device__ __forceinline__ u64 threads() { return (u64)gridDim.x * blockDim.x; }
 
+static __device__ __forceinline__ unsigned sharedAddress(const void* pointer) {
+  return (unsigned)__cvta_generic_to_shared(pointer);
+}
+
 // 64-bit division; five times as fast if both operands are below 2^32.
 static __device__ __forceinline__ u64 quotient(u64 a, u64 b) {
   return (a | b) >> 32 == 0 ? (u64)((unsigned)a / (unsigned)b) : a / b;

@@ -14,8 +14,9 @@ class KernelChecksTest {
     var missing = Gpu.missing();
     assumeTrue(missing.isEmpty(), () -> "no kernel is run: " + missing.orElseThrow());
     try (var gpu = Gpu.open(0, "test");
-        var kernels = Kernels.load(gpu, cache)) {
-      assertThat(KernelChecks.run(gpu, kernels)).allMatch(KernelChecks.Result::ok);
+        var kernels = Kernels.load(gpu, cache);
+        var attention = AttentionKernels.load(gpu, cache)) {
+      assertThat(KernelChecks.run(gpu, kernels, attention)).allMatch(KernelChecks.Result::ok);
     }
   }
 }

@@ -22,6 +22,15 @@ class KernelCompilerTest {
     assertThat(text.contains("braid_copy_tma\0")).isEqualTo(number >= 90);
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {80, 90, 100})
+  void compilesTheKernelsOfAttentionForEveryArchitecture(int number) {
+    var compiler = Nvrtc.orSkip();
+    var image = compiler.compile(KernelSources.attention(), KernelCompiler.architecture(number));
+    var text = new String(image, StandardCharsets.ISO_8859_1);
+    AttentionKernels.names().forEach(name -> assertThat(text).contains("braid_" + name + "\0"));
+  }
+
   @Test
   void showsTheCompilersLog() {
     var compiler = Nvrtc.orSkip();

@@ -105,6 +105,21 @@ class LibrarySearchTest {
   }
 
   @Test
+  void partsOfOneCopyAreTakenTogether() throws IOException {
+    for (String name : Library.CUDNN.files()) {
+      var part = name.replace(".so.9", ".so.9.14.0");
+      file("usr/lib/x86_64-linux-gnu/" + part);
+      link("usr/lib/x86_64-linux-gnu/" + name, part);
+    }
+    wheel("nvidia_cudnn_cu13-9.19.0.56", "nvidia/cudnn/lib/libcudnn.so.9");
+    var search = search(Library.CUDNN);
+    var taken = search.take();
+    assertThat(taken.version()).contains(new Version("9.14.0"));
+    assertThat(taken.files()).hasSameSizeAs(Library.CUDNN.files());
+    assertThat(search.isEmpty()).as("a copy without its parts").isTrue();
+  }
+
+  @Test
   void aKnownVersionIsPreferredToAnUnknownOne() throws IOException {
     file("usr/local/cuda/lib64/libnccl.so.2");
     file("usr/lib64/libnccl.so.2.10.3");

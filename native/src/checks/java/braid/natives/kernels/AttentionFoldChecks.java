@@ -1,0 +1,153 @@
+package braid.natives.kernels;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.Random;
+
+/// Checks of taking a library's attention into a partial result: rows that the library did not
+/// compute, results that begin or continue, and statistics alone.
+final class AttentionFoldChecks {
+  private static final double ERROR = 2e-6;
+
+  /// @param rows of the result
+  /// @param first of them that the library computed
+  /// @param computed number of rows that the library computed
+  private record Shape(int rows, int first, int computed, int heads, int headSize) {}
+
+  private static final List<Shape> SHAPES =
+      List.of(
+          new Shape(5, 0, 5, 3, 8),
+          new Shape(70, 7, 40, 4, 128),
+          new Shape(33, 0, 20, 1, 256),
+          new Shape(9, 8, 1, 2, 136),
+          new Shape(1000, 100, 900, 5, 64));
+
+  private AttentionFoldChecks() {}
+
+  static void run(CheckBench bench) {
+    for (var type : List.of(ElementType.BF16, ElementType.FP16)) {
+      for (boolean continued : new boolean[] {false, true}) {
+        bench.check(
+            "attention_fold",
+            "of %s, %s".formatted(type, continued ? "continued" : "begun"),
+            () ->
+                SHAPES.stream()
+                    .flatMap(shape -> fold(bench, type, shape, continued, false).stream())
+                    .findFirst());
+      }
+      bench.check(
+          "attention_fold",
+          "of %s, statistics alone".formatted(type),
+          () ->
+              SHAPES.stream()
+                  .flatMap(shape -> fold(bench, type, shape, false, true).stream())
+                  .findFirst());
+    }
+  }
+
+  private static Optional<String> fold(
+      CheckBench bench, ElementType type, Shape shape, boolean continued, boolean alone) {
+    var random = new Random(shape.hashCode());
+    int size = shape.headSize;
+    var part = numbers(random, shape.computed * shape.heads * size);
+    var stats = numbers(random, shape.heads * shape.computed);
+    var output = numbers(random, shape.rows * shape.heads * size);
+    var lse = numbers(random, shape.rows * shape.heads);
+    for (int i = 0; i < lse.length; i += 3) {
+      lse[i] = Float.NEGATIVE_INFINITY;
+      Arrays.fill(output, i * size, (i + 1) * size, 0);
+    }
+    try (var parts = bench.buffer((long) part.length * Short.BYTES, 0);
+        var statistics = bench.buffer((long) stats.length * Float.BYTES, 0);
+        var result = bench.buffer((long) output.length * Float.BYTES, 0);
+        var results = bench.buffer((long) lse.length * Float.BYTES, 0)) {
+      parts.put(shorts(type, part));
+      statistics.put(floats(stats));
+      result.put(floats(output));
+      results.put(floats(lse));
+      bench
+          .attention()
+          .fold(
+              bench.stream(),
+              new AttentionKernels.Computed(
+                  type, parts.address(), statistics.address(), shape.computed),
+              shape.first,
+              shape.rows,
+              shape.heads,
+              size,
+              alone ? 0 : result.address(),
+              results.address(),
+              continued);
+      var gotOutput = floats(result.get());
+      var gotLse = floats(results.get());
+      for (int at = 0; at < lse.length; at++) {
+        int row = at / shape.heads - shape.first;
+        int head = at % shape.heads;
+        boolean has = row >= 0 && row < shape.computed;
+        double before = continued ? Math.exp(lse[at]) : 0;
+        double added = has ? Math.exp(stats[head * shape.computed + row]) : 0;
+        double total = before + added;
+        double expected = Math.log(total);
+        if (!(gotLse[at] == expected || Math.abs(gotLse[at] - expected) <= 10 * ERROR)) {
+          return Optional.of(
+              "%s: LSE %d is %s but should be %s".formatted(shape, at, gotLse[at], expected));
+        }
+        for (int c = 0; c < size; c++) {
+          double old = output[at * size + c];
+          double own = has ? part[(row * shape.heads + head) * size + c] : 0;
+          double value =
+              alone
+                  ? old
+                  : total == 0 ? 0 : (before * (before == 0 ? 0 : old) + added * own) / total;
+          float got = gotOutput[at * size + c];
+          if (!(Math.abs(got - value) <= ERROR * (1 + Math.abs(old) + Math.abs(own)))) {
+            return Optional.of(
+                "%s: number %d is %s but should be %s".formatted(shape, at * size + c, got, value));
+          }
+        }
+      }
+      return result
+          .guards()
+          .or(results::guards)
+          .or(() -> parts.holds(shorts(type, part)))
+          .or(() -> statistics.holds(floats(stats)));
+    }
+  }
+
+  /// Random numbers that all types represent.
+  private static float[] numbers(Random random, int count) {
+    var numbers = new float[count];
+    for (int i = 0; i < count; i++) {
+      numbers[i] = (random.nextInt(255) - 127) / 16f;
+    }
+    return numbers;
+  }
+
+  private static byte[] shorts(ElementType type, float[] numbers) {
+    var bytes = ByteBuffer.allocate(numbers.length * Short.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    for (float each : numbers) {
+      bytes.putShort(
+          type == ElementType.FP16
+              ? Float.floatToFloat16(each)
+              : (short) (Float.floatToRawIntBits(each) >>> 16));
+    }
+    return bytes.array();
+  }
+
+  private static byte[] floats(float[] numbers) {
+    var bytes = ByteBuffer.allocate(numbers.length * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    for (float each : numbers) {
+      bytes.putFloat(each);
+    }
+    return bytes.array();
+  }
+
+  private static float[] floats(byte[] bytes) {
+    var numbers = new float[bytes.length / Float.BYTES];
+    ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer().get(numbers);
+    return numbers;
+  }
+}

@@ -1,0 +1,95 @@
+package braid.natives.cudnn;
+
+import braid.natives.cuda.GpuStream;
+import braid.natives.cudnn.OperationGraph.Tensor;
+import java.util.List;
+import org.bytedeco.cuda.global.cudnn;
+
+/// A graph that cuDNN has compiled. Closed with its [Cudnn].
+public final class AttentionPlan {
+  private static final long ALIGNMENT_BYTES = 256;
+  private static final long OPERAND_ALIGNMENT_BYTES = 16;
+
+  private final Cudnn owner;
+  private final OperationGraph graph;
+  private final List<Tensor> tensors;
+  private final Descriptor plan;
+  private final long ownBytes;
+  private final int operands;
+  private final long[] numbers;
+  private final long[] addresses;
+
+  /// @param tensors operands, and then fp32 tensors that are in the workspace
+  AttentionPlan(Cudnn owner, OperationGraph graph, List<Tensor> tensors, int operands) {
+    this.owner = owner;
+    this.graph = graph;
+    this.tensors = tensors;
+    this.operands = operands;
+    this.plan = graph.plan();
+    this.ownBytes = aligned(plan.number(cudnn.CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+    var constants = graph.constants();
+    numbers = new long[tensors.size() + constants.size()];
+    addresses = new long[numbers.length];
+    int i = 0;
+    for (var tensor : tensors) {
+      numbers[i++] = tensor.number();
+    }
+    for (var constant : constants.entrySet()) {
+      numbers[i] = constant.getKey();
+      addresses[i++] = constant.getValue().address();
+    }
+  }
+
+  private static long aligned(long bytes) {
+    return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+  }
+
+  private static long bytes(Tensor wide) {
+    var layout = wide.layout();
+    return aligned(layout.heads() * layout.rows() * layout.columns() * Float.BYTES);
+  }
+
+  /// Memory that a run needs, at a multiple of 256 bytes.
+  public long workspaceBytes() {
+    return ownBytes
+        + tensors.subList(operands, tensors.size()).stream().mapToLong(AttentionPlan::bytes).sum();
+  }
+
+  /// Enqueues the attention.
+  ///
+  /// @param operands addresses at multiples of 16 bytes, in the order that [Cudnn] names
+  public void run(GpuStream on, long workspace, long... operands) {
+    if (operands.length != this.operands) {
+      throw new IllegalArgumentException(
+          "%d addresses were expected but there are %d".formatted(this.operands, operands.length));
+    }
+    for (int i = 0; i < operands.length; i++) {
+      if (operands[i] == 0 || operands[i] % OPERAND_ALIGNMENT_BYTES != 0) {
+        throw new IllegalArgumentException(
+            "operand %d is at 0x%x and must be at a multiple of %d bytes"
+                .formatted(i, operands[i], OPERAND_ALIGNMENT_BYTES));
+      }
+    }
+    owner.gpu().use();
+    synchronized (this) {
+      System.arraycopy(operands, 0, addresses, 0, operands.length);
+      long next = workspace + ownBytes;
+      for (int i = operands.length; i < tensors.size(); i++) {
+        addresses[i] = next;
+        next += bytes(tensors.get(i));
+      }
+      try (var pack =
+          new Descriptor(owner, cudnn.CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "addresses")) {
+        pack.longs(cudnn.CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, numbers)
+            .pointers(cudnn.CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, addresses)
+            .pointers(cudnn.CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace)
+            .finish();
+        owner.execute(on, plan, pack);
+      }
+    }
+  }
+
+  void close() {
+    graph.close();
+  }
+}

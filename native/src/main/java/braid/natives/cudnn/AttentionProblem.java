@@ -1,0 +1,112 @@
+package braid.natives.cudnn;
+
+import braid.natives.load.Feature;
+import java.util.Optional;
+import org.bytedeco.cuda.global.cudnn;
+
+/// Attention of `rows` query rows to `keys` keys. A row holds `heads` × `headSize` numbers, one of
+/// key and value `kvHeads` × `headSize`; rows have no gaps. Query head h uses key and value head h
+/// / (`heads` / `kvHeads`).
+///
+/// Query row r is at the position of key r + `shift`. If `causal`, it sees no later key; with a
+/// `window`, only the last `window` of these.
+///
+/// @param shift at least 0
+/// @param window 0 for no limit
+/// @param scale factor of the scores
+public record AttentionProblem(
+    Type type,
+    int heads,
+    int kvHeads,
+    int headSize,
+    int rows,
+    int keys,
+    boolean causal,
+    int shift,
+    int window,
+    float scale) {
+  private static final int HEAD_SIZE_MULTIPLE = 8;
+  private static final int MOST_HEAD_SIZE = 128;
+  private static final int MOST_HEAD_SIZE_OF_HOPPER = 256;
+  private static final int AMPERE = 80;
+  private static final int HOPPER = 90;
+  private static final int BLACKWELL = 100;
+
+  /// Type of query, key, value and output. Scores, sums and statistics are in fp32.
+  public enum Type {
+    BF16(cudnn.CUDNN_DATA_BFLOAT16),
+    FP16(cudnn.CUDNN_DATA_HALF);
+
+    private final int code;
+
+    Type(int code) {
+      this.code = code;
+    }
+
+    int code() {
+      return code;
+    }
+  }
+
+  /// Returns why GPUs of this compute capability (90 is Hopper) cannot solve the problem by cuDNN;
+  /// empty if they can.
+  Optional<String> refusal(int architecture) {
+    if (rows < 1 || keys < 1) {
+      return because("%d rows and %d keys must be at least 1 each".formatted(rows, keys));
+    }
+    if (kvHeads < 1 || heads % kvHeads != 0) {
+      return because("%d heads of key and value must divide %d heads".formatted(kvHeads, heads));
+    }
+    if (architecture < AMPERE) {
+      return because(
+          "it needs compute capability %s, found %s"
+              .formatted(Feature.capability(AMPERE), Feature.capability(architecture)));
+    }
+    int most =
+        architecture >= HOPPER && architecture < BLACKWELL
+            ? MOST_HEAD_SIZE_OF_HOPPER
+            : MOST_HEAD_SIZE;
+    if (headSize < 1 || headSize % HEAD_SIZE_MULTIPLE != 0 || headSize > most) {
+      return because(
+          "headSize must be a multiple of %d up to %d but was %d"
+              .formatted(HEAD_SIZE_MULTIPLE, most, headSize));
+    }
+    if (shift < 0 || window < 0 || (window > 0 && !causal)) {
+      return because(
+          "shift %d and window %d must be at least 0, and a window needs a causal mask"
+              .formatted(shift, window));
+    }
+    return hasEmptyRow()
+        ? because("row %d sees none of the %d keys".formatted(rows - 1, keys))
+        : Optional.empty();
+  }
+
+  /// Returns whether a query row sees no key: cuDNN's statistics of such a row are wrong. With a
+  /// window the last row sees the fewest.
+  private boolean hasEmptyRow() {
+    return window > 0 && (long) rows - 1 + shift - window + 1 >= keys;
+  }
+
+  private static Optional<String> because(String why) {
+    return Optional.of(why);
+  }
+
+  /// Returns whether causality leaves out any key. A window is only applied together with it.
+  boolean masks() {
+    return causal && (shift < keys - 1 || window > 0);
+  }
+
+  @Override
+  public String toString() {
+    return "attention of %d rows to %d keys in %s, %d heads of %d, %d of key and value%s%s"
+        .formatted(
+            rows,
+            keys,
+            type,
+            heads,
+            headSize,
+            kvHeads,
+            causal ? ", causal from key " + shift : "",
+            window > 0 ? ", window " + window : "");
+  }
+}

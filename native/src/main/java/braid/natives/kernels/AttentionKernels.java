@@ -1,0 +1,166 @@
+package braid.natives.kernels;
+
+import braid.natives.cuda.Gpu;
+import braid.natives.cuda.GpuKernel;
+import braid.natives.cuda.GpuModule;
+import braid.natives.cuda.GpuStream;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Stream;
+
+/// The kernels of attention, loaded on one GPU. Nothing is launched for empty work.
+public final class AttentionKernels implements AutoCloseable {
+  private static final String MERGE = "attention_merge";
+  private static final String FOLD = "attention_fold_";
+  private static final String STATISTICS = "attention_stats";
+  private static final String ADD = "attention_add_";
+  private static final int MERGE_THREADS = 256;
+
+  /// Rows of a head that a block merges at once, one per warp.
+  private static final int MERGE_ROWS = MERGE_THREADS / 32;
+
+  /// Shared memory that a launch may ask for without an attribute of the kernel.
+  private static final int PLAIN_SHARED_BYTES = 48 << 10;
+
+  private final GpuModule module;
+  private final Map<String, GpuKernel> kernels = new HashMap<>();
+  private final int mostBlocks;
+
+  private AttentionKernels(Gpu gpu, GpuModule module) {
+    this.module = module;
+    this.mostBlocks = Kernels.mostBlocks(gpu);
+    names().forEach(name -> kernels.put(name, module.kernel(Kernels.PREFIX + name)));
+    AttentionArguments.kernels()
+        .filter(each -> each.getValue() > PLAIN_SHARED_BYTES)
+        .forEach(each -> kernel(each.getKey()).maxDynamicSharedBytes(each.getValue()));
+  }
+
+  /// Loads the kernels from the cache folder; compiles them if they are not there, which takes
+  /// several seconds.
+  public static AttentionKernels load(Gpu gpu, Path cacheFolder) {
+    var module = Kernels.module(gpu, cacheFolder, KernelSources.attention());
+    try {
+      return new AttentionKernels(gpu, module);
+    } catch (RuntimeException e) {
+      module.close();
+      throw e;
+    }
+  }
+
+  static List<String> names() {
+    return Stream.concat(
+            AttentionArguments.kernels().map(Map.Entry::getKey),
+            Stream.of(
+                MERGE,
+                STATISTICS,
+                of(FOLD, ElementType.BF16),
+                of(FOLD, ElementType.FP16),
+                of(ADD, ElementType.BF16),
+                of(ADD, ElementType.FP16)))
+        .toList();
+  }
+
+  private GpuKernel kernel(String name) {
+    return Objects.requireNonNull(kernels.get(name));
+  }
+
+  /// Computes attention.
+  public void attend(GpuStream on, AttentionArguments arguments) {
+    if (arguments.blocks() > 0) {
+      for (var bytes : arguments.launches()) {
+        kernel(arguments.kernel())
+            .launch(on, arguments.blocks(), arguments.threads(), arguments.sharedBytes(), bytes);
+      }
+    }
+  }
+
+  /// Merges attention of the same rows to different keys.
+  public void merge(GpuStream on, AttentionMergeArguments arguments) {
+    if (arguments.count() > 0) {
+      int blocks = (int) Math.min(mostBlocks, Math.ceilDiv(arguments.count(), MERGE_ROWS));
+      kernel(MERGE).launch(on, blocks, MERGE_THREADS, 0, arguments.bytes());
+    }
+  }
+
+  /// Rows of a head that a library computed: output in a 16-bit type, and statistics head by head.
+  ///
+  /// @param output address, of rows without gaps
+  /// @param stats address
+  /// @param rows number of rows
+  public record Computed(ElementType type, long output, long stats, int rows) {}
+
+  /// Takes computed attention into a result in fp32, of rows without gaps. If not `continued`, the
+  /// result begins with it, and its other rows are without keys.
+  ///
+  /// @param first row of the result that is the first computed one
+  /// @param rows number of rows of the result
+  /// @param output address in the result; 0 to take the statistics alone
+  public void fold(
+      GpuStream on,
+      Computed computed,
+      int first,
+      int rows,
+      int heads,
+      int headSize,
+      long output,
+      long lse,
+      boolean continued) {
+    long count = (long) rows * heads;
+    if (count > 0) {
+      int blocks = (int) Math.min(mostBlocks, Math.ceilDiv(count, MERGE_ROWS));
+      kernel(of(FOLD, computed.type))
+          .launch(
+              on,
+              blocks,
+              MERGE_THREADS,
+              0,
+              computed.output,
+              computed.stats,
+              output,
+              lse,
+              rows,
+              first,
+              computed.rows,
+              heads,
+              headSize,
+              continued ? 1 : 0);
+    }
+  }
+
+  /// Writes the LSE of rows head by head, as cuDNN reads it.
+  public void statistics(GpuStream on, long lse, long stats, int rows, int heads) {
+    long count = (long) rows * heads;
+    if (count > 0) {
+      kernel(STATISTICS).launch(on, blocks(count), MERGE_THREADS, 0, lse, stats, rows, heads);
+    }
+  }
+
+  /// Adds numbers of a 16-bit type to fp32 sums, or begins these with them.
+  ///
+  /// @param count a multiple of 4
+  public void add(
+      GpuStream on, ElementType type, long part, long sum, long count, boolean continued) {
+    if (count > 0) {
+      kernel(of(ADD, type))
+          .launch(on, blocks(count / 4), MERGE_THREADS, 0, part, sum, count, continued ? 1 : 0);
+    }
+  }
+
+  private int blocks(long threads) {
+    return (int) Math.min(mostBlocks, Math.ceilDiv(threads, MERGE_THREADS));
+  }
+
+  private static String of(String kernel, ElementType type) {
+    return kernel + type.name().toLowerCase(Locale.ROOT);
+  }
+
+  /// Unloads the kernels. No kernel may still be running.
+  @Override
+  public void close() {
+    module.close();
+  }
+}

@@ -1,0 +1,100 @@
+// Takes a library's attention to some keys into a result: the library writes its output in a narrow
+// type, and its statistics head by head.
+#pragma once
+
+// Takes `count` rows, from row `first` of the result on, into the result's `rows` rows; without
+// `continued` the result begins with them, and other rows are without keys. If there is no `output`,
+// the library has written it, and only the statistics are taken. A warp has one row of a head at a
+// time.
+template <class T>
+static __device__ __forceinline__ void foldAttention(
+    const typename T::Bits* part, const float* stats, float* output, float* lse, int rows,
+    int first, int count, int heads, int headSize, int continued) {
+  int lane = threadIdx.x % 32;
+  u64 all = (u64)rows * heads;
+  for (u64 at = thread() / 32; at < all; at += threads() / 32) {
+    int head = (int)(at % heads);
+    int row = (int)(at / heads) - first;
+    bool has = row >= 0 && row < count;
+    if (continued && !has) continue;
+    float before = continued ? lse[at] : NO_SCORE;
+    float added = has ? stats[(u64)head * count + row] : NO_SCORE;
+    float most = fmaxf(before, added);
+    float base = most == NO_SCORE ? 0 : most;
+    float ofBefore = expf(before - base);
+    float ofAdded = expf(added - base);
+    float total = ofBefore + ofAdded;
+    float scale = total == 0 ? 0 : 1 / total;
+    ofBefore *= scale;
+    ofAdded *= scale;
+    if (output != nullptr) {
+      for (int column = 4 * lane; column < headSize; column += 128) {
+        float4* to = (float4*)(output + at * headSize + column);
+        float sum[4] = {0, 0, 0, 0};
+        if (has) {
+          uint2 four = *(const uint2*)(part + ((u64)row * heads + head) * headSize + column);
+          sum[0] = ofAdded * T::widen(four.x & 0xffffu);
+          sum[1] = ofAdded * T::widen(four.x >> 16);
+          sum[2] = ofAdded * T::widen(four.y & 0xffffu);
+          sum[3] = ofAdded * T::widen(four.y >> 16);
+        }
+        if (ofBefore != 0) {
+          float4 old = *to;
+          sum[0] = __fmaf_rn(ofBefore, old.x, sum[0]);
+          sum[1] = __fmaf_rn(ofBefore, old.y, sum[1]);
+          sum[2] = __fmaf_rn(ofBefore, old.z, sum[2]);
+          sum[3] = __fmaf_rn(ofBefore, old.w, sum[3]);
+        }
+        *to = make_float4(sum[0], sum[1], sum[2], sum[3]);
+      }
+    }
+    __syncwarp();
+    if (lane == 0) lse[at] = total == 0 ? NO_SCORE : most + logf(total);
+  }
+}
+
+#define BRAID_FOLD_ATTENTION(Type, name)                                                         \
+  extern "C" __global__ void __launch_bounds__(256) braid_attention_fold_##name(                 \
+      const Type::Bits* part, const float* stats, float* output, float* lse, int rows, int first, \
+      int count, int heads, int headSize, int continued) {                                       \
+    foldAttention<Type>(                                                                         \
+        part, stats, output, lse, rows, first, count, heads, headSize, continued);               \
+  }
+
+BRAID_FOLD_ATTENTION(Bf16, bf16)
+BRAID_FOLD_ATTENTION(Fp16, fp16)
+
+// Writes the statistics of rows head by head, as a library reads them. Without keys a row has the
+// largest number, which makes its weights 0.
+extern "C" __global__ void __launch_bounds__(256) braid_attention_stats(
+    const float* lse, float* stats, int rows, int heads) {
+  u64 all = (u64)rows * heads;
+  for (u64 at = thread(); at < all; at += threads()) {
+    float value = lse[at % rows * heads + at / rows];
+    stats[at] = value == NO_SCORE ? asFloat(INFINITY_BITS - 1) : value;
+  }
+}
+
+// Adds numbers of a library's type to a sum, or begins it with them. `count` is a multiple of 4.
+template <class T>
+static __device__ __forceinline__ void addNarrow(
+    const typename T::Bits* part, float* sum, u64 count, int continued) {
+  for (u64 at = 4 * thread(); at < count; at += 4 * threads()) {
+    uint2 four = *(const uint2*)(part + at);
+    float4* to = (float4*)(sum + at);
+    float4 before = continued ? *to : make_float4(0, 0, 0, 0);
+    *to = make_float4(
+        before.x + T::widen(four.x & 0xffffu), before.y + T::widen(four.x >> 16),
+        before.z + T::widen(four.y & 0xffffu), before.w + T::widen(four.y >> 16));
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) braid_attention_add_bf16(
+    const Bf16::Bits* part, float* sum, u64 count, int continued) {
+  addNarrow<Bf16>(part, sum, count, continued);
+}
+
+extern "C" __global__ void __launch_bounds__(256) braid_attention_add_fp16(
+    const Fp16::Bits* part, float* sum, u64 count, int continued) {
+  addNarrow<Fp16>(part, sum, count, continued);
+}
