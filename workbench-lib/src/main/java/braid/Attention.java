@@ -1,13 +1,8 @@
 package braid;
 
-import braid.internal.memory.Call;
-import braid.internal.memory.Counter;
 import braid.internal.pipeline.AttentionReference;
-import braid.internal.pipeline.Plan;
-import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Tolerance;
 import braid.internal.pipeline.Tuning;
-import braid.internal.resource.Lifetime;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -17,10 +12,6 @@ import braid.model.Timing;
 import braid.model.VerificationFailed;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Optional;
-import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
 /// Attention over a sequence whose tokens are divided among the ranks, built once and ready to run
@@ -37,35 +28,11 @@ import org.jspecify.annotations.Nullable;
 /// [AttentionSpec] shows the result as unfused code; the method never changes it. `build()` fills
 /// query, key and value with small integers, so that it can be verified at once; overwrite them
 /// with your own data. All ranks of the group build, run and measure it together.
-public final class Attention implements AutoCloseable {
-  private final ProcessGroup group;
-  private final PlanCache cache;
-  private final PlanCache.Key key;
-  private final Plan plan;
-  private final Iterations.Member member;
-  private final Iterations iterations;
-  private final Bindings bindings;
+public final class Attention implements ChainLink {
+  private final PlanLease lease;
 
-  /// Lifetime of the views handed out, since another attention may reuse the plan and its memory.
-  private final Lifetime views = new Lifetime();
-
-  private boolean closed;
-
-  private Attention(
-      ProcessGroup group, Bindings bindings, PlanCache cache, PlanCache.Key key, Plan plan) {
-    this.group = group;
-    this.cache = cache;
-    this.key = key;
-    this.plan = plan;
-    this.bindings = bindings;
-    this.member = new Iterations.Member(group, plan, this::toString);
-    this.iterations =
-        new Iterations(group, List.of(List.of(member)), plan.toString(), this::toString);
-    for (var part : plan.views().keySet()) {
-      if (!plan.isBound(part)) {
-        FirstContents.fill(part, tensor(part), group.rank());
-      }
-    }
+  private Attention(PlanLease lease) {
+    this.lease = lease;
   }
 
   /// Begins attention on a group.
@@ -88,14 +55,14 @@ public final class Attention implements AutoCloseable {
 
     /// Sets the problem; required.
     public Builder spec(AttentionSpec problem) {
-      once("spec", spec);
+      SetOnce.check("spec", spec);
       spec = problem;
       return this;
     }
 
     /// Sets the tuning; [ContextParallel#ring()] by default.
     public Builder method(ContextParallel tuning) {
-      once("method", how);
+      SetOnce.check("method", how);
       how = tuning;
       return this;
     }
@@ -103,14 +70,15 @@ public final class Attention implements AutoCloseable {
     /// Sets the kind of its symmetric memory; by default `BRAID_SYMMETRIC_MEMORY`, else the
     /// backend's choice.
     public Builder memory(MemoryKind symmetric) {
-      once("memory", kind);
+      SetOnce.check("memory", kind);
       kind = symmetric;
       return this;
     }
 
     /// Sets the tensor to read the query from, instead of memory that the attention allocates. It
     /// must have the shape and type of [Attention#query], and keeps its contents. The caller closes
-    /// it, after the attention.
+    /// it, after the attention. If heads are divided among ranks, other ranks access all tensors:
+    /// one that is not symmetric is copied within the iteration, and the profile shows the copy.
     public Builder query(PipelineTensor tensor) {
       return bind(Part.QUERY, tensor);
     }
@@ -141,11 +109,9 @@ public final class Attention implements AutoCloseable {
       return this;
     }
 
-    private static void once(String attribute, @Nullable Object before) {
-      if (before != null) {
-        throw new BraidException(
-            "%s was set already: %s; set it once".formatted(attribute, before));
-      }
+    /// Begins the backward pass with the spec, method, memory and tensors given so far.
+    public AttentionGradient.Builder backward() {
+      return new AttentionGradient.Builder(group, spec, how, kind, bindings);
     }
 
     /// Builds the attention, on all ranks of the group together. A failed build leaves no resources
@@ -156,150 +122,88 @@ public final class Attention implements AutoCloseable {
         throw new BraidException(
             "spec is missing; call spec(AttentionSpec.of(sequence, heads, headSize)) before build()");
       }
-      var problem = spec;
-      var context = group.context();
-      var backend = context.backend();
-      Feasibility.check(problem, backend.kind(), group);
-      var tuning = Tuning.of(how == null ? ContextParallel.ring() : how);
-      var own = new Bindings();
-      own.addAll(bindings);
-      if (!own.isEmpty()) {
-        own.check(problem, tuning.schedule(problem, group.size()), group);
-      }
-      var chosen = own.kind(kind, group);
-      var resolved = context.memory(chosen, group.members());
-      var cache = group.keep(PlanCache.class, PlanCache::new);
-      var key = new PlanCache.Key(problem, tuning, resolved);
-      group
-          .calls()
-          .agree(
-              Call.of(
-                  "build an attention",
-                  "%s, %s, %s memory%s".formatted(problem, tuning, resolved, own)));
-      var idle = own.isEmpty() ? cache.take(key, group.calls().round()) : Optional.<Plan>empty();
-      var plan =
-          idle.orElseGet(
-              () ->
-                  Plan.of(
-                      backend,
-                      group.place(),
-                      group.members(),
-                      problem,
-                      tuning,
-                      own.bound(),
-                      group.symmetric(resolved)));
-      group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
-      var attention = new Attention(group, own, cache, key, plan);
+      Feasibility.check(spec, group);
+      var tuning = how == null ? ContextParallel.ring() : how;
+      tuning.check(spec, group.size());
+      var given = new Bindings();
+      given.addAll(bindings);
+      var attention =
+          new Attention(
+              PlanLease.take(
+                  "build an attention", "", group, spec, Tuning.of(tuning), kind, given, ""));
       group.own(attention);
       return attention;
     }
   }
 
+  @Override
   public ProcessGroup group() {
-    return group;
+    return lease.group();
   }
 
   public AttentionSpec spec() {
-    return (AttentionSpec) plan.problem();
+    return (AttentionSpec) lease.plan().problem();
   }
 
   /// Returns the tuning.
   public ContextParallel method() {
-    return plan.tuning().context().orElseThrow();
+    return lease.plan().tuning().context().orElseThrow();
   }
 
   /// Returns the schedule: the steps of every rank.
   public Schedule schedule() {
-    return plan.schedule();
+    return lease.plan().schedule();
   }
 
   /// Returns the query of this rank's tokens: a row per token, in the order of the layout.
   public Tensor query() {
-    return open(Part.QUERY);
+    return lease.open(Part.QUERY);
   }
 
   /// Returns the key of this rank's tokens. Write it between runs; peers may read it during a run.
   public Tensor key() {
-    return open(Part.KEY);
+    return lease.open(Part.KEY);
   }
 
   /// Returns the value of this rank's tokens. Write it between runs; peers may read it during a
   /// run.
   public Tensor value() {
-    return open(Part.VALUE);
+    return lease.open(Part.VALUE);
   }
 
   /// Returns the output of this rank's tokens, of the last run.
   public Tensor output() {
-    return open(Part.OUTPUT);
+    return lease.open(Part.OUTPUT);
   }
 
   /// Returns the log-sum-exp of the scores of this rank's tokens, of the last run: a number per
   /// head, in FP32.
   public Tensor lse() {
-    return open(Part.LSE);
+    return lease.open(Part.LSE);
   }
 
-  private Tensor open(Part part) {
-    checkOpen();
-    return tensor(part);
-  }
-
-  private Tensor tensor(Part part) {
-    var view = plan.view(part).orElseThrow();
-    // The view of a bound part ends with the caller's tensor.
-    var memory = plan.isBound(part) ? view.memory() : views.of(view.memory());
-    return new Tensor(
-        view.shape(),
-        view.dtype(),
-        List.of(memory),
-        this::ended,
-        group.context().backend().access());
-  }
-
-  /// Runs one iteration and waits for its end on this rank; by then every rank has read this rank's
-  /// keys and values.
+  /// Runs one iteration and waits for its end on this rank; by then no rank reads this rank's
+  /// memory or writes to it.
   public void run() {
-    iterate(0);
+    lease.run(0);
   }
 
   /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
   /// form: see [Pipeline#time(int)].
   public long[] time(int iterations) {
-    return time(iterations, group.context().backend().timing());
+    return time(iterations, group().context().backend().timing());
   }
 
   /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form. All
   /// ranks call it together.
   public long[] time(int iterations, Timing form) {
-    checkOpen();
-    return switch (form) {
-      case LATENCY -> new Measurement(group, this::iterate).time(iterations);
-      case BACK_TO_BACK ->
-          Measurement.time(
-              group, iterations, before -> this.iterations.runInFlight(iterations, before));
-    };
+    return lease.time(iterations, form);
   }
 
   /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
   /// rank 0. The front gathers the profile too.
   public Profile profile(int iterations) {
-    checkOpen();
-    return new Measurement(group, this::iterate)
-        .profile(
-            iterations, List.of(new Measurement.Lanes("", plan.streams())), this::configuration);
-  }
-
-  /// Problem, tuning, ranks, backend, link and memory, as columns of a table.
-  private SequencedMap<String, String> configuration() {
-    var backend = group.context().backend();
-    var columns = new LinkedHashMap<>(spec().columns());
-    columns.putAll(plan.tuning().columns());
-    columns.put("ranks", Integer.toString(group.size()));
-    columns.put("backend", backend.kind().toString());
-    columns.put("link", backend.link());
-    columns.put("memory", key.kind().toString());
-    return columns;
+    return lease.profile(iterations);
   }
 
   /// Runs once and compares each rank's output and log-sum-exp with attention to the whole sequence
@@ -307,6 +211,7 @@ public final class Attention implements AutoCloseable {
   /// output's type. The comparison takes about `spec().flops()` plain operations of the host.
   ///
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
+  @Override
   public void verify() {
     verify(null, () -> {});
   }
@@ -321,55 +226,23 @@ public final class Attention implements AutoCloseable {
 
   /// Verifies the results after `changed` has run, by which tests alter them.
   void verify(@Nullable Tolerance tolerance, Runnable changed) {
-    checkOpen();
-    // Marks values that a run leaves unwritten.
-    plan.results()
-        .forEach(view -> plan.backend().access().fill(view.dtype(), view.memory(), Float.NaN));
-    run();
-    changed.run();
-    group.barrier();
-    var verdict = AttentionReference.compare(plan, tolerance);
-    for (var each : group.gather(verdict.orElse(""))) {
-      if (!each.isEmpty()) {
-        throw new VerificationFailed(each);
-      }
-    }
+    lease.verify(changed, () -> AttentionReference.compare(lease.plan(), tolerance));
   }
 
-  private void iterate(int iteration) {
-    checkOpen();
-    iterations.run(iteration);
-  }
-
-  private void checkOpen() {
-    if (closed) {
-      throw new BraidException(ended());
-    }
-    bindings.checkOpen();
-  }
-
-  private String ended() {
-    return "%s is closed; build it again".formatted(this);
+  PlanLease lease() {
+    return lease;
   }
 
   /// Closes the attention; its views end. The plan is kept for the next one of the same problem and
   /// tuning, until the group is closed. Closing twice is harmless, and no rank waits for another.
   @Override
   public void close() {
-    if (!closed) {
-      views.close();
-      closed = true;
-      group.disown(this);
-      if (bindings.isEmpty() && member.inStep()) {
-        cache.put(key, plan, group.calls().round());
-      } else {
-        plan.close();
-      }
-    }
+    group().disown(this);
+    lease.close();
   }
 
   @Override
   public String toString() {
-    return "%s, on %s".formatted(plan, group.name());
+    return lease.toString();
   }
 }

@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.pipeline.CallerMemory;
+import braid.internal.resource.SymmetricMemory;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.MemoryKind;
@@ -21,6 +22,11 @@ import org.jspecify.annotations.Nullable;
 final class Bindings {
   private final EnumMap<Part, PipelineTensor> tensors = new EnumMap<>(Part.class);
 
+  /// Symmetric memory that tensors of another plan are views of.
+  private final EnumMap<Part, Shared> shared = new EnumMap<>(Part.class);
+
+  private record Shared(SymmetricMemory memory, MemoryKind kind) {}
+
   void add(Part part, PipelineTensor tensor) {
     var before = tensors.putIfAbsent(part, tensor);
     if (before != null) {
@@ -29,8 +35,19 @@ final class Bindings {
     }
   }
 
+  /// Adds the tensor of another plan, in place.
+  void add(Part part, PlanLease of) {
+    add(part, of.open(part));
+    of.symmetric(part).ifPresent(memory -> shared.put(part, new Shared(memory, of.kind())));
+  }
+
   void addAll(Bindings others) {
     tensors.putAll(others.tensors);
+    shared.putAll(others.shared);
+  }
+
+  boolean has(Part part) {
+    return tensors.containsKey(part);
   }
 
   boolean isEmpty() {
@@ -53,6 +70,15 @@ final class Bindings {
       }
       resolved = tensor.kind();
     }
+    for (var entry : shared.entrySet()) {
+      var kind = entry.getValue().kind();
+      if (resolved != null && kind != resolved) {
+        throw new BraidException(
+            "%s must be in %s memory, as the other symmetric memory is, but that of the forward attention is in %s; build it with memory(%s)"
+                .formatted(entry.getKey(), resolved, kind, resolved.name()));
+      }
+      resolved = kind;
+    }
     return resolved;
   }
 
@@ -68,7 +94,7 @@ final class Bindings {
           checkOpen(tensor);
           checkPlace(part, tensor, group);
           checkShape(part, tensor, problem, group);
-          checkAlone(part, tensor);
+          checkAlone(part, tensor, problem);
         });
   }
 
@@ -168,9 +194,9 @@ final class Bindings {
     return a == b || (a.isStoredAsFp32() && b.isStoredAsFp32());
   }
 
-  private void checkAlone(Part part, PipelineTensor tensor) {
+  private void checkAlone(Part part, PipelineTensor tensor, Problem problem) {
     for (var other : tensors.entrySet()) {
-      boolean written = !part.given() || !other.getKey().given();
+      boolean written = !part.given(problem) || !other.getKey().given(problem);
       if (other.getKey() != part && written && overlap(tensor, other.getValue())) {
         throw new BraidException(
             "%s and %s must be different tensors, since a run writes one while it reads the other, but both are %s; allocate another"
@@ -223,7 +249,7 @@ final class Bindings {
                     segment(tensor),
                     tensor instanceof SymmetricTensor all
                         ? Optional.of(all.memory())
-                        : Optional.empty())));
+                        : Optional.ofNullable(shared.get(part)).map(Shared::memory))));
     return bound;
   }
 
@@ -239,7 +265,8 @@ final class Bindings {
                         part,
                         switch (tensor) {
                           case SymmetricTensor all -> "in " + all.identity();
-                          case LocalTensor _, Tensor _ -> "in local memory";
+                          case LocalTensor _, Tensor _ ->
+                              shared.containsKey(part) ? "of an attention" : "in local memory";
                         })));
     return words.isEmpty() ? "" : ", " + String.join(", ", words);
   }

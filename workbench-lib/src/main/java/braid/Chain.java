@@ -8,10 +8,13 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
+import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Pipelines that run in order without the host in between, such as a layer:
+/// Pipelines and attentions, its links, that run in order without the host in between, such as a
+/// layer:
 ///
 /// ```java
 /// var hidden = LocalTensor.on(world).shape(tokens, width / ranks).allocate();
@@ -21,18 +24,17 @@ import org.jspecify.annotations.Nullable;
 /// layer.time(20);
 /// ```
 ///
-/// On each rank, a pipeline begins when the previous one has ended there; other ranks may still be
-/// working on the previous one. To pass data, both pipelines are bound to the same tensor of the
-/// caller: one writes it, the next one reads it. Pipelines that are added together ([#then]) run
-/// side by side and share links and compute units: none of them may write memory that another one
-/// uses.
+/// On each rank, a link begins when the previous one has ended there; other ranks may still be
+/// working on the previous one. To pass data, both are bound to the same tensor of the caller: one
+/// writes it, the next one reads it. Those that are added together ([#then]) run side by side and
+/// share network links and compute units: none of them may write memory that another one uses.
 ///
-/// All ranks of the group run, time and profile the chain together. The caller closes the
-/// pipelines.
+/// All ranks of the group run, time and profile the chain together. The caller closes the pipelines
+/// and attentions.
 public final class Chain implements AutoCloseable {
   private final ProcessGroup group;
-  private final List<List<Pipeline>> stages;
-  private final List<Pipeline> pipelines;
+  private final List<List<ChainLink>> stages;
+  private final List<ChainLink> links;
 
   /// Pipelines that this chain has built and closes.
   private final List<Pipeline> built;
@@ -43,11 +45,11 @@ public final class Chain implements AutoCloseable {
   private final String name;
 
   private Chain(
-      ProcessGroup group, String name, List<List<Pipeline>> stages, List<Pipeline> built) {
+      ProcessGroup group, String name, List<List<ChainLink>> stages, List<Pipeline> built) {
     this.group = group;
     this.name = name;
     this.stages = stages.stream().map(List::copyOf).toList();
-    this.pipelines = this.stages.stream().flatMap(List::stream).toList();
+    this.links = this.stages.stream().flatMap(List::stream).toList();
     this.built = List.copyOf(built);
     this.iterations =
         stages.isEmpty()
@@ -55,14 +57,21 @@ public final class Chain implements AutoCloseable {
             : new Iterations(
                 group,
                 stages.stream()
-                    .map(stage -> stage.stream().map(Pipeline::member).toList())
+                    .map(stage -> stage.stream().map(link -> lease(link).member()).toList())
                     .toList(),
-                text(),
+                text(link -> link.group().equals(group) ? lease(link).text() : "on some ranks"),
                 this::toString);
   }
 
-  /// Chains the pipelines in order, on the group of the first.
-  public static Chain of(Pipeline first, Pipeline... others) {
+  private static PlanLease lease(ChainLink link) {
+    return switch (link) {
+      case Pipeline pipeline -> pipeline.lease();
+      case Attention attention -> attention.lease();
+    };
+  }
+
+  /// Chains pipelines and attentions in order, on the group of the first.
+  public static Chain of(ChainLink first, ChainLink... others) {
     var chain = on(first.group()).then(first);
     for (var each : others) {
       chain = chain.then(each);
@@ -75,23 +84,23 @@ public final class Chain implements AutoCloseable {
     return new Chain(pipeline.group(), "", List.of(List.of(pipeline)), List.of(pipeline));
   }
 
-  /// Begins a chain without pipelines, which all ranks of the group run together. Its pipelines are
-  /// on that group or on some of its ranks.
+  /// Begins a chain without links, which all ranks of the group run together. Its links are on that
+  /// group or on some of its ranks.
   public static Chain on(ProcessGroup group) {
     group.checkMember();
     return new Chain(group, "", List.of(), List.of());
   }
 
-  /// Returns the chain with these pipelines appended, which run side by side.
-  public Chain then(Pipeline... beside) {
+  /// Returns the chain with these links appended, which run side by side.
+  public Chain then(ChainLink... beside) {
     if (beside.length == 0) {
       throw new BraidException("then needs 1 or more pipelines but was given none; leave it out");
     }
     var more = new ArrayList<>(stages);
     var stage = List.of(beside);
     for (var each : stage) {
-      each.checkOpen();
-      if (pipelines().contains(each) || stage.indexOf(each) != stage.lastIndexOf(each)) {
+      lease(each).checkOpen();
+      if (links.contains(each) || stage.indexOf(each) != stage.lastIndexOf(each)) {
         throw new BraidException(
             "%s is in the chain already; build another one for the second time".formatted(each));
       }
@@ -105,7 +114,7 @@ public final class Chain implements AutoCloseable {
     for (int i = 0; i < stage.size(); i++) {
       for (int j = 0; j < stage.size(); j++) {
         if (i != j) {
-          stage.get(i).checkBeside(stage.get(j));
+          lease(stage.get(i)).checkBeside(lease(stage.get(j)));
         }
       }
     }
@@ -124,13 +133,20 @@ public final class Chain implements AutoCloseable {
     return group;
   }
 
+  /// Returns pipelines and attentions in order.
+  public List<ChainLink> links() {
+    return links;
+  }
+
   /// Returns the pipelines in order.
   public List<Pipeline> pipelines() {
-    return pipelines;
+    return links.stream()
+        .flatMap(link -> link instanceof Pipeline pipeline ? Stream.of(pipeline) : Stream.of())
+        .toList();
   }
 
   /// Returns the chain with one tuning per pipeline, in order. Pipelines whose tuning changes are
-  /// built anew and closed with the new chain. All ranks call it together.
+  /// built anew and closed with the new chain; attentions stay. All ranks call it together.
   public Chain with(List<Overlap> tunings) {
     var before = pipelines();
     if (tunings.size() != before.size()) {
@@ -140,17 +156,16 @@ public final class Chain implements AutoCloseable {
     }
     var built = new ArrayList<Pipeline>();
     try {
-      var changed = new ArrayList<List<Pipeline>>();
+      var changed = new ArrayList<List<ChainLink>>();
       int at = 0;
       for (var stage : stages) {
-        var same = new ArrayList<Pipeline>();
+        var same = new ArrayList<ChainLink>();
         for (var each : stage) {
-          var tuning = tunings.get(at++);
-          if (each.isTuned(tuning)) {
-            same.add(each);
-          } else {
-            built.add(each.with(tuning));
+          if (each instanceof Pipeline pipeline && !pipeline.isTuned(tunings.get(at++))) {
+            built.add(pipeline.with(tunings.get(at - 1)));
             same.add(built.getLast());
+          } else {
+            same.add(each);
           }
         }
         changed.add(same);
@@ -162,7 +177,7 @@ public final class Chain implements AutoCloseable {
     }
   }
 
-  /// Runs one iteration of all pipelines and waits for its end on this rank.
+  /// Runs one iteration of all links and waits for its end on this rank.
   public void run() {
     iterate(0);
   }
@@ -176,7 +191,7 @@ public final class Chain implements AutoCloseable {
     if (ready == null) {
       throw new BraidException("the chain has no pipelines; add them with then(pipeline)");
     }
-    pipelines().forEach(Pipeline::checkOpen);
+    links.forEach(link -> lease(link).checkOpen());
     return ready;
   }
 
@@ -197,40 +212,39 @@ public final class Chain implements AutoCloseable {
     };
   }
 
-  /// Runs the iterations one at a time and returns this rank's spans. With several pipelines,
-  /// streams of the first one are named `1 comm` and so on.
+  /// Runs the iterations one at a time and returns this rank's spans. With several links, streams
+  /// of the first one are named `1 comm` and so on.
   public Profile profile(int iterations) {
     var _ = ready();
     var lanes = new ArrayList<Measurement.Lanes>();
-    var all = pipelines();
-    for (int i = 0; i < all.size(); i++) {
-      lanes.add(new Measurement.Lanes(all.size() == 1 ? "" : i + 1 + " ", all.get(i).streams()));
+    for (int i = 0; i < links.size(); i++) {
+      var prefix = links.size() == 1 ? "" : i + 1 + " ";
+      lanes.add(new Measurement.Lanes(prefix, lease(links.get(i)).plan().streams()));
     }
     return new Measurement(group, this::iterate).profile(iterations, lanes, this::configuration);
   }
 
-  /// Verifies each pipeline alone, in order; see [Pipeline#verify()].
+  /// Verifies each link alone, in order; see [Pipeline#verify()] and [Attention#verify()].
   public void verify() {
     var _ = ready();
-    pipelines().forEach(Pipeline::verify);
+    links.forEach(ChainLink::verify);
   }
 
-  /// The pipelines, their ranks, backend, link and memory, as columns of a table.
+  /// The links, their ranks, backend, link and memory, as columns of a table.
   SequencedMap<String, String> configuration() {
-    var all = pipelines();
-    if (all.size() == 1) {
-      return all.getFirst().configuration();
+    if (links.size() == 1) {
+      return lease(links.getFirst()).configuration();
     }
     var columns = new LinkedHashMap<String, String>();
     if (name.isEmpty()) {
       columns.put("pattern", "chain");
-      for (int i = 0; i < all.size(); i++) {
-        columns.put("pipeline %d".formatted(i + 1), all.get(i).text());
+      for (int i = 0; i < links.size(); i++) {
+        columns.put(column(i), lease(links.get(i)).text());
       }
     } else {
       columns.put("chain", name);
     }
-    var last = all.getFirst().configuration();
+    var last = lease(links.getFirst()).configuration();
     last.keySet().retainAll(List.of("backend", "link", "memory"));
     columns.put("ranks", Integer.toString(group.size()));
     columns.putAll(last);
@@ -241,19 +255,23 @@ public final class Chain implements AutoCloseable {
   SequencedMap<String, String> problem() {
     var columns = configuration();
     columns.remove("ranks");
-    var all = pipelines();
-    if (all.size() == 1) {
-      columns.keySet().removeAll(all.getFirst().overlap().columns().keySet());
+    if (links.size() == 1) {
+      columns.keySet().removeAll(lease(links.getFirst()).plan().tuning().columns().keySet());
     }
-    for (int i = 0; i < all.size(); i++) {
-      columns.replace("pipeline %d".formatted(i + 1), all.get(i).spec().toString());
+    for (int i = 0; i < links.size(); i++) {
+      columns.replace(column(i), lease(links.get(i)).plan().problem().toString());
     }
     return columns;
   }
 
-  private String text() {
+  private String column(int link) {
+    return "%s %d"
+        .formatted(links.get(link) instanceof Attention ? "attention" : "pipeline", link + 1);
+  }
+
+  private String text(Function<ChainLink, String> each) {
     return stages.stream()
-        .map(stage -> stage.stream().map(Pipeline::text).collect(Collectors.joining(" beside ")))
+        .map(stage -> stage.stream().map(each).collect(Collectors.joining(" beside ")))
         .collect(Collectors.joining(" -> "));
   }
 
@@ -265,6 +283,7 @@ public final class Chain implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "chain %s, on %s".formatted(name.isEmpty() ? text() : name, group.name());
+    return "chain %s, on %s"
+        .formatted(name.isEmpty() ? text(link -> lease(link).text()) : name, group.name());
   }
 }

@@ -1,5 +1,6 @@
 package braid;
 
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.BraidException;
@@ -26,13 +27,22 @@ final class Feasibility {
     checkChunks(spec, how, group);
   }
 
-  /// Refuses attention that the backend or the size of the group does not allow.
-  static void check(AttentionSpec spec, BackendKind backend, ProcessGroup group) {
-    if (backend == BackendKind.CUDA) {
-      throw new BraidException(
-          "attention runs on the host backend only, so far, but the backend is cuda; start with --backend host");
-    }
+  /// Refuses attention that the size of the group does not allow.
+  static void check(AttentionSpec spec, ProcessGroup group) {
     atLeastOneEach("sequence", "token", spec.sequence(), group);
+  }
+
+  /// Refuses a backward pass that the backend or the size of the group does not allow.
+  static void check(AttentionGradientSpec spec, ProcessGroup group) {
+    group
+        .context()
+        .backend()
+        .cannotDifferentiate(spec.of())
+        .ifPresent(
+            why -> {
+              throw new BraidException(why);
+            });
+    atLeastOneEach("sequence", "token", spec.of().sequence(), group);
   }
 
   /// Refuses pairs of types that the backend cannot multiply.

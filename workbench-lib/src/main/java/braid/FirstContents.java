@@ -12,6 +12,7 @@ final class FirstContents {
   private static final long QUERY_SEED = 4_000_037;
   private static final long KEY_SEED = 5_000_011;
   private static final long VALUE_SEED = 6_000_011;
+  private static final long OUTPUT_GRADIENT_SEED = 7_000_003;
 
   private FirstContents() {}
 
@@ -26,7 +27,16 @@ final class FirstContents {
           case QUERY -> tensor.fillIntegers(QUERY_SEED + rank);
           case KEY -> tensor.fillIntegers(KEY_SEED + rank);
           case VALUE -> tensor.fillIntegers(VALUE_SEED + rank);
-          case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT, LSE -> tensor.fill(0);
+          case OUTPUT_GRADIENT -> tensor.fillIntegers(OUTPUT_GRADIENT_SEED + rank);
+          case OUTPUT,
+              PRE_ACTIVATION,
+              GATHERED_INPUT,
+              BESIDE_OUTPUT,
+              LSE,
+              QUERY_GRADIENT,
+              KEY_GRADIENT,
+              VALUE_GRADIENT ->
+              tensor.fill(0);
         };
   }
 }

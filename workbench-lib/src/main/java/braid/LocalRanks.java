@@ -1,6 +1,7 @@
 package braid;
 
 import braid.internal.context.RankContext;
+import braid.internal.rank.AttentionEngine;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.internal.store.MeetingTable;
@@ -67,6 +68,7 @@ public final class LocalRanks {
                   Env.DEFAULT_TIMEOUT,
                   Env.DEFAULT_NVSHMEM_HEAP_BYTES,
                   true,
+                  AttentionEngine.AUTO,
                   Env.DEFAULT_CACHE),
               token,
               table));

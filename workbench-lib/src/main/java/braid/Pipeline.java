@@ -1,18 +1,12 @@
 package braid;
 
 import braid.internal.backend.Stream;
-import braid.internal.memory.Call;
-import braid.internal.memory.Counter;
 import braid.internal.pipeline.Peers;
-import braid.internal.pipeline.Plan;
-import braid.internal.pipeline.PlanCache;
 import braid.internal.pipeline.Reference;
 import braid.internal.pipeline.Tolerance;
 import braid.internal.pipeline.Tuning;
 import braid.internal.pipeline.View;
 import braid.internal.report.progress.Progress;
-import braid.internal.resource.Access;
-import braid.internal.resource.Lifetime;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -26,11 +20,7 @@ import braid.model.VerificationFailed;
 import braid.natives.profiling.NvtxRange;
 import braid.schedule.Part;
 import braid.schedule.Schedule;
-import java.lang.foreign.MemorySegment;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Optional;
-import java.util.SequencedMap;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
@@ -49,38 +39,16 @@ import org.jspecify.annotations.Nullable;
 /// `build()` fills the inputs with small integers, so that the pipeline can be verified at once;
 /// overwrite them with your own data. All ranks of the group build, run and measure a pipeline
 /// together.
-public final class Pipeline implements AutoCloseable {
+public final class Pipeline implements ChainLink {
   private static final Progress.Task VERIFYING =
       new Progress.Task("verifying", "verified", "steps");
 
-  private final ProcessGroup group;
-  private final PlanCache cache;
-  private final PlanCache.Key key;
-  private final Plan plan;
-  private final Iterations.Member member;
-  private final Iterations iterations;
-  private final Bindings bindings;
+  private final PlanLease lease;
   private final Builder recipe;
 
-  /// Lifetime of the views handed out, since another pipeline may reuse the plan and its memory.
-  private final Lifetime views = new Lifetime();
-
-  private boolean closed;
-
-  private Pipeline(Builder recipe, PlanCache cache, PlanCache.Key key, Plan plan) {
+  private Pipeline(Builder recipe, PlanLease lease) {
     this.recipe = recipe;
-    this.group = recipe.group;
-    this.cache = cache;
-    this.key = key;
-    this.plan = plan;
-    this.bindings = recipe.bindings;
-    this.member = new Iterations.Member(group, plan, this::toString);
-    this.iterations = new Iterations(group, List.of(List.of(member)), text(), this::toString);
-    for (var part : plan.views().keySet()) {
-      if (!plan.isBound(part)) {
-        FirstContents.fill(part, tensor(part), group.rank());
-      }
-    }
+    this.lease = lease;
   }
 
   /// Begins a pipeline on a group.
@@ -106,14 +74,14 @@ public final class Pipeline implements AutoCloseable {
 
     /// Sets the problem; required unless a schedule is set, which has one.
     public Builder gemm(GemmSpec problem) {
-      once("gemm", spec);
+      SetOnce.check("gemm", spec);
       spec = problem;
       return this;
     }
 
     /// Sets the tuning; [Overlap#defaults()] by default, with fewer splits if there are fewer rows.
     public Builder overlap(Overlap tuning) {
-      once("overlap", how);
+      SetOnce.check("overlap", how);
       how = tuning;
       return this;
     }
@@ -121,7 +89,7 @@ public final class Pipeline implements AutoCloseable {
     /// Sets a schedule of your own for the problem, instead of an overlap. It is checked before any
     /// step runs, and must be the same on all ranks.
     public Builder schedule(Schedule own) {
-      once("schedule", schedule);
+      SetOnce.check("schedule", schedule);
       schedule = own;
       return this;
     }
@@ -129,7 +97,7 @@ public final class Pipeline implements AutoCloseable {
     /// Records an iteration of a schedule of your own once and replays it: as a graph if the
     /// backend has graphs. Overlaps have their own `replay()`.
     public Builder replay() {
-      once("replay", replayed ? "replayed" : null);
+      SetOnce.check("replay", replayed ? "replayed" : null);
       replayed = true;
       return this;
     }
@@ -137,7 +105,7 @@ public final class Pipeline implements AutoCloseable {
     /// Sets the kind of its symmetric memory; by default `BRAID_SYMMETRIC_MEMORY`, else the
     /// backend's choice.
     public Builder memory(MemoryKind symmetric) {
-      once("memory", kind);
+      SetOnce.check("memory", kind);
       kind = symmetric;
       return this;
     }
@@ -155,7 +123,7 @@ public final class Pipeline implements AutoCloseable {
     }
 
     private Builder scales(Scales all) {
-      once("scales", scales);
+      SetOnce.check("scales", scales);
       scales = all;
       return this;
     }
@@ -226,13 +194,6 @@ public final class Pipeline implements AutoCloseable {
       return same;
     }
 
-    private static void once(String attribute, @Nullable Object before) {
-      if (before != null) {
-        throw new BraidException(
-            "%s was set already: %s; set it once".formatted(attribute, before));
-      }
-    }
-
     /// Builds the pipeline, on all ranks of the group together. A failed build leaves no resources
     /// behind.
     public Pipeline build() {
@@ -256,56 +217,43 @@ public final class Pipeline implements AutoCloseable {
 
     private Pipeline build(GemmSpec problem, Tuning tuning) {
       var scaled = Scales.of(problem, scales);
-      var context = group.context();
-      var backend = context.backend();
-      Feasibility.checkTypes(problem, backend.kind());
+      Feasibility.checkTypes(problem, group.context().backend().kind());
       var recipe = copy();
-      var own = recipe.bindings;
-      if (!own.isEmpty()) {
-        own.check(problem, tuning.schedule(problem, group.size()), group);
-      }
-      var chosen = own.kind(kind, group);
-      var resolved = context.memory(chosen, group.members());
-      var cache = group.keep(PlanCache.class, PlanCache::new);
-      var key = new PlanCache.Key(problem, tuning, resolved);
-      var text = "%s, %s".formatted(problem, tuning);
-      group
-          .calls()
-          .agree(
-              Call.of(
-                  "build a pipeline",
-                  "%s, %s memory, %s%s".formatted(text, resolved, scaled, own)));
-      var idle = own.isEmpty() ? cache.take(key, group.calls().round()) : Optional.<Plan>empty();
-      var plan =
-          idle.orElseGet(
-              () ->
-                  Plan.of(
-                      backend,
-                      group.place(),
-                      group.members(),
-                      problem,
-                      tuning,
-                      own.bound(),
-                      group.symmetric(resolved)));
-      group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
-      plan.scale(scaled);
-      var pipeline = new Pipeline(recipe, cache, key, plan);
+      var lease =
+          PlanLease.take(
+              "build a pipeline",
+              "pipeline ",
+              group,
+              problem,
+              tuning,
+              kind,
+              recipe.bindings,
+              ", " + scaled);
+      lease.plan().scale(scaled);
+      var pipeline = new Pipeline(recipe, lease);
       group.own(pipeline);
       return pipeline;
     }
   }
 
+  @Override
   public ProcessGroup group() {
-    return group;
+    return lease.group();
+  }
+
+  PlanLease lease() {
+    return lease;
   }
 
   public GemmSpec spec() {
-    return plan.gemm();
+    return lease.plan().gemm();
   }
 
   /// Returns the tuning; throws if the pipeline has a schedule of your own.
   public Overlap overlap() {
-    return plan.tuning()
+    return lease
+        .plan()
+        .tuning()
         .overlap()
         .orElseThrow(
             () ->
@@ -328,58 +276,31 @@ public final class Pipeline implements AutoCloseable {
   /// Returns true if its problem and group allow the tuning.
   boolean isFeasible(Overlap tuning) {
     try {
-      Feasibility.check(spec(), tuning, group);
+      Feasibility.check(spec(), tuning, group());
       return true;
     } catch (BraidException _) {
       return false;
     }
   }
 
-  Iterations.Member member() {
-    return member;
-  }
-
-  /// Refuses to run beside a pipeline that uses memory which this one writes.
-  void checkBeside(Pipeline other) {
-    plan.views()
-        .forEach(
-            (part, view) -> {
-              if (!part.given() && other.uses(view.memory())) {
-                throw new BraidException(
-                    "pipelines side by side must not share what one of them writes but the %s of %s is in use by %s; put them one after the other, with then(...) for each"
-                        .formatted(part, this, other));
-              }
-            });
-  }
-
-  private boolean uses(MemorySegment memory) {
-    return plan.views().values().stream()
-        .anyMatch(view -> view.memory().asOverlappingSlice(memory).isPresent());
-  }
-
   /// Returns true if the pipeline has this tuning.
   boolean isTuned(Overlap tuning) {
-    return plan.tuning().overlap().filter(tuning::equals).isPresent();
-  }
-
-  /// Problem and tuning in words.
-  String text() {
-    return "%s, %s".formatted(plan.problem(), plan.tuning());
+    return lease.plan().tuning().overlap().filter(tuning::equals).isPresent();
   }
 
   /// Returns the schedule: the steps of every rank.
   public Schedule schedule() {
-    return plan.schedule();
+    return lease.plan().schedule();
   }
 
   /// Returns this rank's part of the input. Write it between runs; peers may read it during a run.
   public Tensor input() {
-    return open(Part.INPUT);
+    return lease.open(Part.INPUT);
   }
 
   /// Returns this rank's part of the weight.
   public Tensor weight() {
-    return open(Part.WEIGHT);
+    return lease.open(Part.WEIGHT);
   }
 
   /// Returns the bias: one number per column of this rank, in the output's type (BF16 if that is
@@ -390,20 +311,22 @@ public final class Pipeline implements AutoCloseable {
 
   /// Returns this rank's part of the output of the last run.
   public Tensor output() {
-    return open(Part.OUTPUT);
+    return lease.open(Part.OUTPUT);
   }
 
   /// Returns a rank's part of the output; only for outputs in symmetric memory. Before you read
   /// another rank's part, make sure that it has been written, by a barrier for example.
   public Tensor output(int rank) {
     checkOpen();
-    if (rank < 0 || rank >= group.size()) {
+    if (rank < 0 || rank >= group().size()) {
       throw new BraidException(
           "outputs are on ranks 0..%d of group `%s` but rank %d's was requested"
-              .formatted(group.size() - 1, group.name(), rank));
+              .formatted(group().size() - 1, group().name(), rank));
     }
-    return plan.outputOn(rank)
-        .map(this::tensor)
+    return lease
+        .plan()
+        .outputOn(rank)
+        .map(lease::tensor)
         .orElseThrow(
             () ->
                 new BraidException(
@@ -422,7 +345,7 @@ public final class Pipeline implements AutoCloseable {
     if (!spec().has(Feature.GATHERED_INPUT)) {
       throw missing(Part.GATHERED_INPUT, "gatheredInput()");
     }
-    return open(Part.GATHERED_INPUT);
+    return lease.open(Part.GATHERED_INPUT);
   }
 
   /// Returns this rank's part of the tensor that is communicated beside the multiplication.
@@ -441,7 +364,9 @@ public final class Pipeline implements AutoCloseable {
   public float amax() {
     checkOpen();
     var kept =
-        plan.amax()
+        lease
+            .plan()
+            .amax()
             .orElseThrow(
                 () ->
                     new BraidException(
@@ -451,7 +376,8 @@ public final class Pipeline implements AutoCloseable {
                             : "an amax is kept for fp8 but the type is %s; take output() itself"
                                 .formatted(spec().dtype())));
     double largest = 0;
-    for (double each : group.gather((double) access().get(DType.FP32, kept, 0))) {
+    for (double each :
+        group().gather((double) lease.plan().backend().access().get(DType.FP32, kept, 0))) {
       largest = Math.max(largest, each);
     }
     return (float) largest;
@@ -470,21 +396,16 @@ public final class Pipeline implements AutoCloseable {
   private void scales(Scales all) {
     checkOpen();
     var checked = Scales.of(spec(), all);
-    group.agree("scales of " + this, checked.toString());
-    plan.scale(checked);
+    group().agree("scales of " + this, checked.toString());
+    lease.plan().scale(checked);
     recipe.scales = all;
   }
 
-  private Tensor open(Part part) {
-    checkOpen();
-    return tensor(part);
-  }
-
   private Tensor open(Part part, String need) {
-    if (plan.view(part).isEmpty()) {
+    if (lease.plan().view(part).isEmpty()) {
       throw missing(part, need);
     }
-    return open(part);
+    return lease.open(part);
   }
 
   private BraidException missing(Part part, String need) {
@@ -492,92 +413,46 @@ public final class Pipeline implements AutoCloseable {
         "`%s` has no %s; make the problem with %s".formatted(spec(), part, need));
   }
 
-  private Tensor tensor(Part part) {
-    var view = plan.view(part).orElseThrow();
-    return plan.isBound(part)
-        // The view ends with the caller's tensor.
-        ? new Tensor(view.shape(), view.dtype(), List.of(view.memory()), this::ended, access())
-        : tensor(view);
-  }
-
-  private Tensor tensor(View view) {
-    return new Tensor(
-        view.shape(), view.dtype(), List.of(views.of(view.memory())), this::ended, access());
-  }
-
-  private Access access() {
-    return group.context().backend().access();
-  }
-
   /// Runs one iteration and waits for its end on this rank; by then every rank has read this rank's
   /// input.
   public void run() {
-    iterate(0);
+    lease.run(0);
   }
 
   /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
   /// form: [Timing#BACK_TO_BACK] on GPUs, [Timing#LATENCY] on the host.
   public long[] time(int iterations) {
-    return time(iterations, group.context().backend().timing());
+    return time(iterations, group().context().backend().timing());
   }
 
   /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form. All
   /// ranks call it together.
   public long[] time(int iterations, Timing form) {
-    checkOpen();
-    return switch (form) {
-      case LATENCY -> new Measurement(group, this::iterate).time(iterations);
-      case BACK_TO_BACK ->
-          Measurement.time(group, iterations, before -> inFlight(iterations, before));
-    };
+    return lease.time(iterations, form);
   }
 
   /// Runs iterations in flight; `before` is called before each is enqueued, with the number of
   /// iterations that have ended.
   long[] inFlight(int count, IntConsumer before) {
-    checkOpen();
-    return iterations.runInFlight(count, before);
+    return lease.inFlight(count, before);
   }
 
   /// Streams that iterations run on; iterations in flight are joined on the first.
   List<Stream> streams() {
-    return plan.streams();
+    return lease.plan().streams();
   }
 
   /// Runs the iterations and returns the launch overhead of each: the nanoseconds that this rank's
   /// thread took to enqueue it. An iteration cannot be shorter than that, however fast its work is.
   public long[] timeEnqueuing(int iterations) {
-    var nanos = new long[Math.max(iterations, 0)];
-    new Measurement(
-            group,
-            iteration -> {
-              iterate(iteration);
-              nanos[iteration] = this.iterations.enqueueNanos();
-            })
-        .time(iterations);
-    return nanos;
+    return lease.timeEnqueuing(iterations);
   }
 
   /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
   /// rank 0. The front gathers the profile too. Some iterations before and after run unprofiled, so
   /// that the profile can report its own cost.
   public Profile profile(int iterations) {
-    checkOpen();
-    return new Measurement(group, this::iterate)
-        .profile(
-            iterations, List.of(new Measurement.Lanes("", plan.streams())), this::configuration);
-  }
-
-  /// Problem, tuning, ranks, backend, link and memory, as columns of a table.
-  SequencedMap<String, String> configuration() {
-    var backend = group.context().backend();
-    var columns = new LinkedHashMap<>(spec().columns());
-    columns.putAll(plan.tuning().columns());
-    columns.put("ranks", Integer.toString(group.size()));
-    columns.put("backend", backend.kind().toString());
-    columns.put("link", backend.link());
-    columns.put("memory", key.kind().toString());
-    return columns;
+    return lease.profile(iterations);
   }
 
   /// Runs once and compares each rank's part with the unfused reference. Each value has its own
@@ -586,6 +461,7 @@ public final class Pipeline implements AutoCloseable {
   /// must agree. The RMS of all errors is bounded too. A NaN is correct where one is expected.
   ///
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
+  @Override
   public void verify() {
     verify(null, () -> {});
   }
@@ -600,9 +476,9 @@ public final class Pipeline implements AutoCloseable {
 
   /// Verifies the results after `changed` has run, by which tests alter them.
   void verify(@Nullable Tolerance tolerance, Runnable changed) {
-    boolean reports = group.rank() == 0;
-    try (var _ = NvtxRange.open(() -> "braid verify " + text());
-        var progress = Progress.of(VERIFYING, 2, group.context().outbox(), reports)) {
+    boolean reports = group().rank() == 0;
+    try (var _ = NvtxRange.open(() -> "braid verify " + lease.text());
+        var progress = Progress.of(VERIFYING, 2, group().context().outbox(), reports)) {
       verify(tolerance, changed, progress::step);
       progress.finished();
     }
@@ -612,19 +488,19 @@ public final class Pipeline implements AutoCloseable {
     checkOpen();
     progress.accept("running once");
     // Marks values that a run leaves unwritten.
-    plan.results().stream()
+    lease.plan().results().stream()
         .filter(view -> !(isOutput(view) && spec().has(Feature.ACCUMULATE)))
-        .forEach(view -> tensor(view).fill(Float.NaN));
+        .forEach(view -> lease.tensor(view).fill(Float.NaN));
     try (var reference =
         Reference.before(
-            plan,
-            new Peers(group.place(), group::barrier, group::gather),
-            group.symmetric(key.kind()))) {
+            lease.plan(),
+            new Peers(group().place(), group()::barrier, group()::gather),
+            group().symmetric(lease.kind()))) {
       run();
       changed.run();
       progress.accept("computing the unfused reference and comparing");
       var verdict = reference.compare(tolerance);
-      for (var each : group.gather(verdict.orElse(""))) {
+      for (var each : group().gather(verdict.orElse(""))) {
         if (!each.isEmpty()) {
           throw new VerificationFailed(each);
         }
@@ -633,23 +509,11 @@ public final class Pipeline implements AutoCloseable {
   }
 
   private boolean isOutput(View view) {
-    return plan.view(Part.OUTPUT).filter(view::equals).isPresent();
-  }
-
-  private void iterate(int iteration) {
-    checkOpen();
-    iterations.run(iteration);
+    return lease.plan().view(Part.OUTPUT).filter(view::equals).isPresent();
   }
 
   void checkOpen() {
-    if (closed) {
-      throw new BraidException(ended());
-    }
-    bindings.checkOpen();
-  }
-
-  private String ended() {
-    return "%s is closed; build it again".formatted(this);
+    lease.checkOpen();
   }
 
   /// Closes the pipeline; its views end. The plan is kept for the next pipeline of the same problem
@@ -657,20 +521,12 @@ public final class Pipeline implements AutoCloseable {
   /// another.
   @Override
   public void close() {
-    if (!closed) {
-      views.close();
-      closed = true;
-      group.disown(this);
-      if (bindings.isEmpty() && member.inStep()) {
-        cache.put(key, plan, group.calls().round());
-      } else {
-        plan.close();
-      }
-    }
+    group().disown(this);
+    lease.close();
   }
 
   @Override
   public String toString() {
-    return "pipeline %s, %s, on %s".formatted(spec(), plan.tuning(), group.name());
+    return lease.toString();
   }
 }

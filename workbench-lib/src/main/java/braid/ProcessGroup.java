@@ -174,8 +174,11 @@ public final class ProcessGroup implements AutoCloseable {
   /// shape. The numbers travel through the host: use this to inspect and check, and [Collectives]
   /// for work.
   public List<float[]> gather(Tensor mine) {
-    var what = "gather of a %s tensor".formatted(Tensor.text(mine.shape()));
-    var own = mine.toFloats();
+    return gather("gather of a %s tensor".formatted(Tensor.text(mine.shape())), mine.toFloats());
+  }
+
+  /// Returns the numbers of every member, by rank, on every member. All have as many.
+  List<float[]> gather(String what, float[] own) {
     var all = IntStream.range(0, size()).mapToObj(_ -> new float[own.length]).toList();
     for (int at = 0; at < own.length; at += GATHERED_AT_ONCE) {
       int count = Math.min(GATHERED_AT_ONCE, own.length - at);

@@ -85,7 +85,7 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
     /// Sets the sizes of one rank's part; required.
     public Builder shape(long... sizes) {
-      once("shape", shape);
+      SetOnce.check("shape", shape);
       if (sizes.length == 0) {
         throw new BraidException(
             "shape needs 1 or more sizes but has none; call shape(1) for one number");
@@ -101,21 +101,21 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
 
     /// Sets the type; [GemmSpec#DEFAULT_DTYPE] by default.
     public Builder dtype(DType type) {
-      once("dtype", dtype);
+      SetOnce.check("dtype", dtype);
       dtype = type;
       return this;
     }
 
     /// Sets the kind of memory; by default `BRAID_SYMMETRIC_MEMORY`, else the backend's choice.
     public Builder memory(MemoryKind symmetric) {
-      once("memory", kind);
+      SetOnce.check("memory", kind);
       kind = symmetric;
       return this;
     }
 
     /// Sets the name used in messages.
     public Builder name(String label) {
-      once("name", name);
+      SetOnce.check("name", name);
       if (!NAME.matcher(label).matches()) {
         throw new BraidException(
             "a tensor's name must be 1 to 64 printable characters but was `%s`; try `x`"
@@ -186,13 +186,6 @@ public final class SymmetricTensor implements PipelineTensor, AutoCloseable {
             "shape %s of %s on %d ranks must be less than 2^63 bytes; is it in elements?"
                 .formatted(Tensor.text(shape()), dtype(), group.size()),
             e);
-      }
-    }
-
-    private static void once(String attribute, @Nullable Object before) {
-      if (before != null) {
-        throw new BraidException(
-            "%s was set already: %s; set it once".formatted(attribute, before));
       }
     }
   }

@@ -119,9 +119,9 @@ public final class Tuner {
     return step(name, new Work.OfChain(chain, false));
   }
 
-  /// Adds a pipeline as a step.
-  public Tuner step(String name, Pipeline pipeline) {
-    return step(name, Chain.of(pipeline));
+  /// Adds a pipeline or an attention as a step.
+  public Tuner step(String name, ChainLink link) {
+    return step(name, Chain.of(link));
   }
 
   /// Adds code as a step: all ranks run it alike, and its time is from a barrier to its end on the
@@ -317,10 +317,10 @@ public final class Tuner {
     return Chain.owning(builder.build());
   }
 
-  /// Finds a tuning for each pipeline of a chain, by the time of the whole chain: pipeline after
-  /// pipeline, each with the best tunings found for those before it. Infeasible tunings are
-  /// skipped; a pipeline on a group of one rank keeps its tuning. The chain is not changed:
-  /// [Chain#with] returns the tuned one.
+  /// Finds a tuning for each pipeline of a chain, its attentions excepted, by the time of the whole
+  /// chain: pipeline after pipeline, each with the best tunings found for those before it.
+  /// Infeasible tunings are skipped; a pipeline on a group of one rank keeps its tuning. The chain
+  /// is not changed: [Chain#with] returns the tuned one.
   public ChainStudy tune(Chain chain) {
     requireNoOther("gemm", "a chain", spec);
     requireNoOther("steps", "a chain", steps);
@@ -333,6 +333,7 @@ public final class Tuner {
         continue;
       }
       int index = at;
+      int number = chain.links().indexOf(pipeline) + 1;
       var study =
           study(
               feasible,
@@ -341,8 +342,8 @@ public final class Tuner {
                 tunings.set(index, how);
                 return new Candidate(how, new Work.OfChain(chain.with(tunings), true));
               },
-              Map.of("tuned", "pipeline %d".formatted(at + 1)));
-      tuned.add(new ChainStudy.Tuned(at + 1, pipeline.spec().toString(), study));
+              Map.of("tuned", "pipeline %d".formatted(number)));
+      tuned.add(new ChainStudy.Tuned(number, pipeline.spec().toString(), study));
       best.set(at, study.best());
     }
     if (tuned.isEmpty()) {

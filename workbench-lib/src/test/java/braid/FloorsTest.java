@@ -24,7 +24,7 @@ class FloorsTest {
 
   private static final List<Floor> FROM_TOP_TO_BOTTOM =
       List.of(
-          Floor.of("self-test", "braid.selftest", "braid.internal.selftest"),
+          Floor.of("checks", "braid.selftest", "braid.internal.selftest", "braid.bench"),
           Floor.of("API", "braid"),
           Floor.of(
               "execution",

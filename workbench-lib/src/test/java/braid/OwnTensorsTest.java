@@ -120,7 +120,15 @@ class OwnTensorsTest {
           case GATHERED_INPUT -> builder.gatheredInput(tensor);
           case BESIDE_INPUT -> builder.besideInput(tensor);
           case BESIDE_OUTPUT -> builder.besideOutput(tensor);
-          case QUERY, KEY, VALUE, LSE -> throw new AssertionError(part);
+          case QUERY,
+              KEY,
+              VALUE,
+              LSE,
+              OUTPUT_GRADIENT,
+              QUERY_GRADIENT,
+              KEY_GRADIENT,
+              VALUE_GRADIENT ->
+              throw new AssertionError(part);
         };
   }
 

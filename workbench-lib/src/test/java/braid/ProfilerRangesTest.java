@@ -123,10 +123,8 @@ class ProfilerRangesTest {
 
   /// Code of each rank.
   static final class OnRank {
-    static final String PIPELINE =
-        "braid all-gather-gemm m=8 n=4 k=6 bf16, pipelined splits=2 streams=1 over copy_engine";
-    static final String SECOND =
-        "gemm-reduce-scatter m=8 n=4 k=6 bf16, pipelined splits=2 streams=1 over copy_engine";
+    static final String PIPELINE = "braid all-gather-gemm m=8 n=4 k=6 bf16, pipelined, 2 splits";
+    static final String SECOND = "gemm-reduce-scatter m=8 n=4 k=6 bf16, pipelined, 2 splits";
 
     private OnRank() {}
 

@@ -13,6 +13,7 @@ import braid.model.Link;
 import braid.model.MemoryKind;
 import braid.model.Method;
 import braid.model.Overlap;
+import braid.model.Packing;
 import braid.model.Priority;
 import braid.model.TokenLayout;
 import braid.model.Transport;
@@ -40,18 +41,28 @@ class RecordsTest {
                 Priority.COMMUNICATION,
                 false,
                 false));
-    assertThat(Overlap.direct()).hasToString("direct splits=1 streams=1 over copy_engine");
-    assertThat(Overlap.ring()).hasToString("ring splits=1 streams=1 over copy_engine");
-    assertThat(Overlap.bulk()).hasToString("bulk over copy_engine");
+    assertThat(Overlap.direct()).hasToString("direct, 1 split");
+    assertThat(Overlap.ring()).hasToString("ring, 1 split");
+    assertThat(Overlap.bulk()).hasToString("bulk");
     assertThat(Overlap.pipelined(2).over(Transport.WORKERS).workers()).isEqualTo(1);
     assertThat(ContextParallel.ring()).hasToString("ring splits=1");
     assertThat(ContextParallel.allGatherKv())
         .isEqualTo(
             new ContextParallel(
-                ContextParallel.Method.ALL_GATHER_KV, 1, 1, Transport.COPY_ENGINE, 0, false));
+                ContextParallel.Method.ALL_GATHER_KV, 0, 1, 1, Transport.COPY_ENGINE, 0, false));
     assertThat(AttentionSpec.of(8, 4, 16))
         .isEqualTo(
-            new AttentionSpec(8, 4, 4, 16, false, 0, TokenLayout.CONTIGUOUS, 0.25f, DType.FP32));
+            new AttentionSpec(
+                8,
+                4,
+                4,
+                16,
+                false,
+                0,
+                TokenLayout.CONTIGUOUS,
+                0.25f,
+                DType.FP32,
+                Packing.single(8)));
     assertThat(GemmSpec.DEFAULT_DTYPE).isEqualTo(DType.FP32);
     assertThat(Link.DEFAULT).isEqualTo(Link.parse("0.25GB/s,20us"));
   }
@@ -98,10 +109,10 @@ class RecordsTest {
         .containsEntry("weight", "fp8_e4m3")
         .containsEntry("output", "bf16");
     var how = Overlap.pipelined(4).streams(2).over(Transport.COPY_ENGINE);
-    assertThat(how).hasToString("pipelined splits=4 streams=2 over copy_engine");
+    assertThat(how).hasToString("pipelined, 4 splits, 2 streams");
     assertThat(how.columns().toString())
         .isEqualTo("{method=pipelined, splits=4, streams=2, transport=copy_engine}");
-    assertThat(Overlap.unfused()).hasToString("unfused over copy_engine");
+    assertThat(Overlap.unfused()).hasToString("unfused");
   }
 
   @Test

@@ -3,11 +3,13 @@ package braid;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.MemoryKind;
 import braid.model.Overlap;
+import braid.model.Stage;
 import braid.model.Transport;
 import java.util.ArrayList;
 import java.util.stream.IntStream;
@@ -16,6 +18,34 @@ import org.junit.jupiter.api.Test;
 /// Lessons of attention over symmetric memory that apply to other operations: each test is named
 /// after its row of docs/capabilities.md.
 class SeedsBTest {
+  /// The backward pass fetches the keys again, so it needs nothing of the forward pass but its
+  /// tensors; it names them, and refuses to run when they have ended.
+  @Test
+  void b2TheBackwardPassFetchesAgainAndReturnsGradients() {
+    LocalRanks.run(
+        3,
+        world -> {
+          var spec = AttentionSpec.of(24, 4, 8).kvHeads(2);
+          var attention = Attention.on(world).spec(spec).build();
+          try (var backward = Attention.on(world).backward().forward(attention).build()) {
+            attention.run();
+            backward.verify();
+            var copied =
+                backward.profile(1).spans().stream()
+                    .filter(span -> span.stage() == Stage.COPY)
+                    .mapToLong(span -> span.bytes())
+                    .sum();
+            // Keys and values of two ranks arrive, and gradients of as many leave.
+            assertThat(copied).isEqualTo(2 * 2 * 2 * 8 * 2 * 8 * Float.BYTES);
+            attention.close();
+            assertThatThrownBy(backward::run)
+                .isInstanceOf(BraidException.class)
+                .hasMessageContaining("attention sequence=24")
+                .hasMessageContaining("is closed; build it again");
+          }
+        });
+  }
+
   /// Direct reads and the ring produce the same numbers, and neither silently replaces the other.
   @Test
   void b4TwoWaysToExchangeComeToTheSameResult() {

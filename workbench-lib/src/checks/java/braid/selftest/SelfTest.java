@@ -29,7 +29,8 @@ import org.jspecify.annotations.Nullable;
 import tech.tablesaw.api.Table;
 
 /// Self-test of a machine: runs every method of every pattern, and every collective by every route,
-/// and compares the results with plain loops over small integers, to the last bit.
+/// and compares the results with plain loops over small integers, to the last bit. Random problems
+/// of attention are compared with plain loops in double precision.
 ///
 /// ```java
 /// var report = SelfTest.on(world).quick().run();

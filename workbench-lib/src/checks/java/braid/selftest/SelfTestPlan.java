@@ -1,6 +1,7 @@
 package braid.selftest;
 
 import braid.Capabilities;
+import braid.internal.selftest.AttentionCase;
 import braid.internal.selftest.CollectiveCase;
 import braid.internal.selftest.MemoryCase;
 import braid.internal.selftest.PipelineCases;
@@ -99,11 +100,13 @@ record SelfTestPlan(
     var all = new ArrayList<TabledCase>();
     if (quick) {
       all.addAll(PipelineCases.quick(rows, ranks));
+      all.addAll(AttentionCase.quick(ranks, random.seed()));
       all.addAll(CollectiveCase.supported(CollectiveCase.quick(), collectives));
       all.addAll(MemoryCase.quick());
     } else {
       all.addAll(PipelineCases.table(rows, ranks));
       all.addAll(PipelineCases.featuresAndOptions(rows, ranks));
+      all.addAll(AttentionCase.table(ranks, random.seed()));
       all.addAll(CollectiveCase.supported(CollectiveCase.table(), collectives));
       all.addAll(CollectiveCase.supported(CollectiveCase.large(), collectives));
       all.addAll(MemoryCase.table());

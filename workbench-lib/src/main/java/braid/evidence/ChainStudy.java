@@ -22,7 +22,7 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
 
   /// Result for one pipeline.
   ///
-  /// @param pipeline number of the pipeline, from 1
+  /// @param pipeline number of the pipeline in the chain, from 1
   /// @param study study of the chain with each tuning of this pipeline, beside the chain with this
   ///   pipeline unfused
   public record Tuned(int pipeline, String problem, Study study) {}
@@ -46,7 +46,7 @@ public record ChainStudy(List<Overlap> overlaps, List<Tuned> tuned) implements D
     for (var each : tuned) {
       pipeline.append(Integer.toString(each.pipeline()));
       problem.append(each.problem());
-      best.append(overlaps.get(each.pipeline() - 1).toString());
+      best.append(each.study().best().toString());
       time.append(each.study().bestMedianNanos() / NANOS_PER_MILLI);
       unfused.append(each.study().unfusedMedianNanos() / NANOS_PER_MILLI);
     }

@@ -7,13 +7,10 @@ import braid.internal.report.chart.HeatmapChart;
 import braid.internal.report.chart.SplitsChart;
 import braid.internal.report.json.StudyJson;
 import braid.internal.report.statistics.Conditions;
-import braid.internal.report.statistics.Doubts;
 import braid.internal.report.statistics.PairedSamples;
-import braid.internal.report.statistics.Precision;
 import braid.internal.report.statistics.RankedConfigurations;
 import braid.internal.report.statistics.Ranking;
 import braid.internal.report.value.ConfigurationLabel;
-import braid.internal.report.value.TimeScale;
 import braid.model.BraidException;
 import braid.model.Configuration;
 import braid.model.Estimate;
@@ -29,11 +26,9 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.SequencedSet;
-import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.jfree.chart.JFreeChart;
@@ -62,9 +57,6 @@ public record Study(
     implements Evidence {
   /// Largest number of rounds; a larger one is taken for a mistake.
   public static final int MAX_REPEATS = 10_000;
-
-  /// Ties named in a line; the table marks all.
-  private static final int TIES_NAMED = 3;
 
   /// One configuration, its time per round, and the hardware readings of all ranks together; no
   /// readings if the hardware reports none.
@@ -336,30 +328,7 @@ public record Study(
   /// Returns the reason why the result is uncertain, and a remedy; empty if times are known to
   /// within 1%.
   public Optional<String> advice() {
-    int least = Ranking.leastRounds(trials.size());
-    if (repeats() < least) {
-      return Optional.of(
-          "too few rounds to call anything better: %d of the %d that %s; measure more"
-              .formatted(
-                  repeats(),
-                  least,
-                  trials.size() == 1
-                      ? "1 configuration needs"
-                      : trials.size() + " configurations need"));
-    }
-    var precision = ranking().precision();
-    if (precision.isEnough()) {
-      return Optional.empty();
-    }
-    long wanted = precision.roundsFor(Precision.GOAL);
-    return Optional.of(
-        "noisy: ±%s after %d rounds%s; raise the budget or quiet the machine"
-            .formatted(
-                percent(precision.share()),
-                repeats(),
-                wanted <= MAX_REPEATS
-                    ? " (±%s takes about %d)".formatted(percent(Precision.GOAL), wanted)
-                    : ""));
+    return words().advice();
   }
 
   private Ranking ranking() {
@@ -449,31 +418,7 @@ public record Study(
 
   /// Returns the finding in a few words, for a chart's title.
   public String finding() {
-    int best = ranking().best();
-    if (best == Ranking.UNFUSED) {
-      return "%s here beyond the noise".formatted(capitalized(nothingBeats()));
-    }
-    var saved = saved().get(best);
-    return "%s: %s less time than %s (%s to %s)"
-        .formatted(
-            name(trials.get(best).configuration()),
-            percent(saved.value()),
-            referenceName(),
-            percent(saved.low()),
-            percent(saved.high()));
-  }
-
-  private String nothingBeats() {
-    return "no %s beats %s"
-        .formatted(reference instanceof Overlap ? "overlap" : "step", referenceName());
-  }
-
-  private static String capitalized(String sentence) {
-    return sentence.substring(0, 1).toUpperCase(Locale.ROOT) + sentence.substring(1);
-  }
-
-  private String referenceName() {
-    return ConfigurationLabel.reference(reference);
+    return words().finding();
   }
 
   private SequencedMap<String, String> place() {
@@ -484,78 +429,27 @@ public record Study(
 
   /// Returns problem and ranks in one line.
   public String setting() {
-    var all = new LinkedHashMap<>(problem);
-    all.put("ranks", Integer.toString(ranks));
-    return ConfigurationLabel.of(all);
+    return ConfigurationLabel.of(place());
   }
 
   /// Returns the method of measurement in one line.
   public String basis() {
-    return "median of %d rounds in shuffled order, slowest rank; noise floor ±%s"
-        .formatted(repeats(), percent(noise()));
+    return words().basis();
   }
 
   /// Returns reasons why the times may not be comparable: clocks that differed by more than a few
   /// percent, and everything that throttled the hardware. Empty if none is known.
   public List<String> doubts() {
-    var measured = new LinkedHashMap<String, Conditions>();
-    measured.put(referenceName(), Conditions.of(unfusedReadings));
-    trials.forEach(t -> measured.put(name(t.configuration()), Conditions.of(t.readings())));
-    return Doubts.of(measured);
+    return words().doubts();
   }
 
   @Override
   public String headline() {
-    var doubts = doubts();
-    return found()
-        + advice().map(advice -> "; " + advice).orElse("")
-        + (doubts.isEmpty() ? "" : "; doubtful: " + String.join("; ", doubts));
+    return words().headline();
   }
 
-  private String found() {
-    var ranking = ranking();
-    double unfused = unfused().medianNanos();
-    var ties = ties(ranking);
-    if (ranking.best() == Ranking.UNFUSED) {
-      return "%s (%s) here beyond the noise (±%s)%s"
-          .formatted(
-              nothingBeats(), TimeScale.format(unfused), percent(ranking.noiseFloor()), ties);
-    }
-    var trial = trials.get(ranking.best());
-    var saved = ranking.saved().get(ranking.best());
-    return "%s: %s, %s less than %s's %s (%s to %s with %s confidence; noise ±%s)%s"
-        .formatted(
-            name(trial.configuration()),
-            TimeScale.format(trial.medianNanos()),
-            percent(saved.value()),
-            referenceName(),
-            TimeScale.format(unfused),
-            percent(saved.low()),
-            percent(saved.high()),
-            TimeScale.percent(ranking.confidence()),
-            percent(ranking.noiseFloor()),
-            ties);
-  }
-
-  private String ties(Ranking ranking) {
-    if (ranking.ties().isEmpty()) {
-      return "";
-    }
-    int more = ranking.ties().size() - TIES_NAMED;
-    return "; as good within the noise: "
-        + ranking.ties().stream()
-            .limit(TIES_NAMED)
-            .map(i -> name(trials.get(i).configuration()))
-            .collect(Collectors.joining(", "))
-        + (more > 0 ? " and " + more + " more" : "");
-  }
-
-  private String name(Configuration configuration) {
-    return ConfigurationLabel.distinguishing(configuration, varying());
-  }
-
-  private static String percent(double share) {
-    return String.format(Locale.ROOT, "%.1f%%", 100 * share);
+  private StudyWords words() {
+    return new StudyWords(this, ranking(), unfused());
   }
 
   @Override

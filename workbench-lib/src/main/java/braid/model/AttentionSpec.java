@@ -1,7 +1,10 @@
 package braid.model;
 
+import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.SequencedMap;
+import java.util.function.LongPredicate;
 
 /// The problem: attention over one sequence whose tokens are divided among the ranks. It is
 /// independent of the tuning; that is [ContextParallel].
@@ -25,8 +28,10 @@ import java.util.SequencedMap;
 /// ```
 ///
 /// A query sees all positions; if `isCausal`, its own and earlier ones; with a `window`, only the
-/// last `window` of these. Scores, sums and statistics are in fp32 on every backend; the output is
-/// rounded to `dtype` once.
+/// last `window` of these. If the tokens are several `packed` sequences, it sees positions of its
+/// own sequence only; positions of padding see nothing and nobody sees them: their output is 0 and
+/// their LSE −∞. Scores, sums and statistics are in fp32 on every backend; the output is rounded to
+/// `dtype` once.
 ///
 /// @param sequence number of tokens of all ranks together
 /// @param kvHeads number of heads of key and value, a divisor of `heads`
@@ -35,6 +40,7 @@ import java.util.SequencedMap;
 /// @param window number of positions that a query sees, its own included; 0 for no limit
 /// @param scale factor of the scores
 /// @param dtype type of query, key, value and output
+/// @param packing sequences that do not see each other, and padding; one sequence by default
 public record AttentionSpec(
     int sequence,
     int heads,
@@ -44,7 +50,8 @@ public record AttentionSpec(
     int window,
     TokenLayout layout,
     float scale,
-    DType dtype)
+    DType dtype,
+    Packing packing)
     implements Problem {
   public static final DType DEFAULT_DTYPE = DType.FP32;
 
@@ -82,11 +89,23 @@ public record AttentionSpec(
       throw new BraidException(
           "attention is in fp32, bf16 or fp16 but dtype was %s; try dtype(BF16)".formatted(dtype));
     }
+    if (packing.positions() != sequence) {
+      throw new BraidException(
+          "%s must end at the sequence of %d tokens but end at %d; try AttentionSpec.of(%d, %d, %d)"
+              .formatted(
+                  packing.padding() > 0 ? "padded offsets" : "cumulative lengths",
+                  sequence,
+                  packing.positions(),
+                  packing.positions(),
+                  heads,
+                  headSize));
+    }
   }
 
   /// Returns attention of every token to all tokens, with as many heads of key and value as of the
   /// query.
   public static AttentionSpec of(int sequence, int heads, int headSize) {
+    positive("sequence", sequence);
     positive("headSize", headSize);
     return new AttentionSpec(
         sequence,
@@ -97,54 +116,134 @@ public record AttentionSpec(
         0,
         DEFAULT_LAYOUT,
         defaultScale(headSize),
-        DEFAULT_DTYPE);
+        DEFAULT_DTYPE,
+        Packing.single(sequence));
+  }
+
+  /// Returns the same attention with other numbers of heads, such as that of some of the heads.
+  public AttentionSpec heads(int count, int kvCount) {
+    return new AttentionSpec(
+        sequence, count, kvCount, headSize, isCausal, window, layout, scale, dtype, packing);
   }
 
   /// Sets the number of heads of key and value; each is shared by a group of query heads.
   public AttentionSpec kvHeads(int count) {
     return new AttentionSpec(
-        sequence, heads, count, headSize, isCausal, window, layout, scale, dtype);
+        sequence, heads, count, headSize, isCausal, window, layout, scale, dtype, packing);
   }
 
   /// Lets a query see only its own and earlier positions.
   public AttentionSpec causal() {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, true, window, layout, scale, dtype);
+        sequence, heads, kvHeads, headSize, true, window, layout, scale, dtype, packing);
   }
 
   /// Limits causal attention to the last `positions`, the query's own included. Ranks then exchange
   /// only the positions that a query sees.
   public AttentionSpec window(int positions) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, positions, layout, scale, dtype);
+        sequence, heads, kvHeads, headSize, isCausal, positions, layout, scale, dtype, packing);
   }
 
   /// Sets the division of the tokens among the ranks.
   public AttentionSpec layout(TokenLayout other) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, other, scale, dtype);
+        sequence, heads, kvHeads, headSize, isCausal, window, other, scale, dtype, packing);
   }
 
   /// Sets the factor of the scores; 1 / sqrt(`headSize`) by default.
   public AttentionSpec scale(float factor) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, layout, factor, dtype);
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, factor, dtype, packing);
   }
 
   /// Sets the type of query, key, value and output. The LSE is FP32.
   public AttentionSpec dtype(DType other) {
     return new AttentionSpec(
-        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, other);
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, other, packing);
   }
 
-  /// Returns the first position that a query at `position` sees.
+  /// Divides the tokens into sequences that do not see each other.
+  ///
+  /// @param cumulativeLengths 0 and the end of each sequence; the last is the end of all tokens
+  public AttentionSpec packed(int... cumulativeLengths) {
+    return packed(cumulativeLengths, cumulativeLengths);
+  }
+
+  /// Divides the tokens into sequences that do not see each other, each with padding after it.
+  ///
+  /// @param cumulativeLengths 0 and the end of each sequence, not counting padding
+  /// @param paddedOffsets 0 and the position at which each sequence's padding ends; the last is the
+  ///   end of all tokens
+  public AttentionSpec packed(int[] cumulativeLengths, int[] paddedOffsets) {
+    return packed(new Packing(list(cumulativeLengths), list(paddedOffsets)));
+  }
+
+  private static List<Integer> list(int[] numbers) {
+    return Arrays.stream(numbers).boxed().toList();
+  }
+
+  private AttentionSpec packed(Packing other) {
+    return new AttentionSpec(
+        sequence, heads, kvHeads, headSize, isCausal, window, layout, scale, dtype, other);
+  }
+
+  /// Accepts a probability of 0; dropout is not supported.
+  public AttentionSpec dropout(float probability) {
+    if (probability != 0) {
+      throw new BraidException(
+          "dropout must be 0, since attention has no random state, but was %s; drop out of the output instead, or call dropout(0)"
+              .formatted(probability));
+    }
+    return this;
+  }
+
+  /// Returns the first position that a query at `position` sees. It never falls as the position
+  /// rises; for padding, it is after [#lastSeen].
   public long firstSeen(long position) {
-    return window == 0 ? 0 : Math.max(0, position - window + 1);
+    int at = packing.at(position);
+    if (position >= packing.end(at)) {
+      return packing.padded().get(at + 1);
+    }
+    return Math.max(packing.start(at), window == 0 ? 0 : position - window + 1);
   }
 
-  /// Returns the last position that a query at `position` sees.
+  /// Returns the last position that a query at `position` sees. It never falls as the position
+  /// rises.
   public long lastSeen(long position) {
-    return isCausal ? position : sequence - 1;
+    long last = packing.end(packing.at(position)) - 1;
+    return isCausal ? Math.min(position, last) : last;
+  }
+
+  /// Returns the first position whose query sees `position`.
+  public long firstSeeing(long position) {
+    return firstWhere(query -> lastSeen(query) >= position);
+  }
+
+  /// Returns the last position whose query sees `position`.
+  public long lastSeeing(long position) {
+    return firstWhere(query -> firstSeen(query) > position) - 1;
+  }
+
+  /// Returns the first position from which on the condition holds, or the end: later queries see no
+  /// earlier positions.
+  private long firstWhere(LongPredicate condition) {
+    long from = 0;
+    long to = sequence;
+    while (from < to) {
+      long middle = (from + to) / 2;
+      if (condition.test(middle)) {
+        to = middle;
+      } else {
+        from = middle + 1;
+      }
+    }
+    return from;
+  }
+
+  /// Returns the problem of the backward pass.
+  public AttentionGradientSpec backward() {
+    return new AttentionGradientSpec(this);
   }
 
   /// Returns the number of query heads that share a head of key and value.
@@ -154,11 +253,41 @@ public record AttentionSpec(
 
   /// Returns the multiplications and additions of both products, for the positions that are seen.
   public double flops() {
+    return 4.0 * pairs(0, sequence, 0, sequence) * heads * headSize;
+  }
+
+  /// Returns the number of pairs of a query and a key that it sees, of consecutive queries and
+  /// consecutive keys. The time it takes is proportional to the sequences of these queries.
+  public double pairs(long queries, long endOfQueries, long keys, long endOfKeys) {
     double pairs = 0;
-    for (long position = 0; position < sequence; position++) {
-      pairs += lastSeen(position) - firstSeen(position) + 1;
+    int at = packing.at(queries);
+    for (; at < packing.sequences() && packing.start(at) < endOfQueries; at++) {
+      long query = Math.max(queries, packing.start(at));
+      long endOfQuery = Math.min(endOfQueries, packing.end(at));
+      long key = Math.max(keys, packing.start(at));
+      long count = Math.min(endOfKeys, packing.end(at)) - key;
+      if (endOfQuery <= query || count <= 0) {
+        continue;
+      }
+      if (isCausal) {
+        pairs += upTo(query - key, endOfQuery - key, count);
+        pairs -= window == 0 ? 0 : upTo(query - key - window, endOfQuery - key - window, count);
+      } else {
+        pairs += (double) (endOfQuery - query) * count;
+      }
     }
-    return 4.0 * pairs * heads * headSize;
+    return pairs;
+  }
+
+  /// Returns the number of keys 0..i, of `count` keys, summed over all i from `first` to before
+  /// `end`.
+  private static double upTo(long first, long end, long count) {
+    return before(end, count) - before(first, count);
+  }
+
+  private static double before(long end, long count) {
+    long rising = Math.clamp(end, 0, count);
+    return rising * (rising + 1) / 2.0 + (double) Math.max(0, end - count) * count;
   }
 
   @Override
@@ -177,6 +306,9 @@ public record AttentionSpec(
     }
     if (window > 0) {
       columns.put("window", Integer.toString(window));
+    }
+    if (!packing.isSingle()) {
+      columns.put("packed", packing.toString());
     }
     columns.put("layout", layout.toString());
     if (scale != defaultScale(headSize)) {
@@ -209,6 +341,9 @@ public record AttentionSpec(
     }
     if (window > 0) {
       text.append(" window=").append(window);
+    }
+    if (!packing.isSingle()) {
+      text.append(" packed=").append(packing);
     }
     text.append(' ').append(layout);
     if (scale != defaultScale(headSize)) {

@@ -4,23 +4,30 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.SequencedMap;
 
-/// The tuning of attention over a divided sequence: how ranks exchange keys and values, and how
-/// that is overlapped with attention. It never changes the result.
+/// The tuning of attention over a divided sequence: how ranks exchange keys and values, or heads,
+/// and how that is overlapped with attention. It never changes the result.
 ///
-/// @param splits number of chunks of each rank's keys and values
+/// @param ulyssesRanks ranks of [Method#TWO_LEVEL] that exchange heads; 0 for the other methods
+/// @param splits number of chunks of each rank's keys and values, or of its heads
 /// @param streams number of streams that the chunks' attention uses in turn
 /// @param workers compute units per rank that communicate; 0 for copy engines
 /// @param replayed true to record an iteration once and replay it, instead of enqueuing its steps
 ///   each time
 public record ContextParallel(
-    Method method, int splits, int streams, Transport transport, int workers, boolean replayed) {
+    Method method,
+    int ulyssesRanks,
+    int splits,
+    int streams,
+    Transport transport,
+    int workers,
+    boolean replayed) {
   /// Default chunks of each rank's keys and values.
   public static final int DEFAULT_SPLITS = 1;
 
   /// Default streams for attention.
   public static final int DEFAULT_STREAMS = 1;
 
-  /// How ranks exchange keys and values.
+  /// How ranks exchange keys and values, or heads.
   public enum Method {
     /// Rank by rank: each rank reads one other rank's keys and values at a time while it computes
     /// with those read before. It needs memory for one chunk more than it has streams, not for the
@@ -29,6 +36,12 @@ public record ContextParallel(
     /// All ranks at once: each rank gathers the keys and values of the sequence in chunks, and
     /// computes with each chunk as it arrives.
     ALL_GATHER_KV,
+    /// All-to-all over heads: each rank gathers the query, key and value of its share of the heads
+    /// for the whole sequence, computes their attention, and returns the output to the ranks that
+    /// hold the tokens. The key and value heads must be a multiple of the ranks.
+    ULYSSES,
+    /// [#ULYSSES] among groups of consecutive ranks, and [#RING] across the groups.
+    TWO_LEVEL,
     /// First all communication, then all computation.
     UNFUSED;
 
@@ -42,6 +55,14 @@ public record ContextParallel(
     if (splits < 1) {
       throw new BraidException(
           "splits must be 1 or more but was %d; try %d splits".formatted(splits, DEFAULT_SPLITS));
+    }
+    if (method == Method.TWO_LEVEL ? ulyssesRanks < 2 : ulyssesRanks != 0) {
+      throw new BraidException(
+          method == Method.TWO_LEVEL
+              ? "ulyssesRanks must be 2 or more but were %d; try twoLevel(2), or ring()"
+                  .formatted(ulyssesRanks)
+              : "only two-level has ulyssesRanks but %s was given %d; try twoLevel(%2$d)"
+                  .formatted(method, ulyssesRanks));
     }
     within("streams", streams, 1, Overlap.MAX_STREAMS, 2);
     if (method == Method.UNFUSED && (splits != 1 || streams != 1)) {
@@ -79,48 +100,117 @@ public record ContextParallel(
     return of(Method.ALL_GATHER_KV);
   }
 
+  /// Returns [Method#ULYSSES] with [#DEFAULT_SPLITS].
+  public static ContextParallel ulysses() {
+    return of(Method.ULYSSES);
+  }
+
+  /// Returns [Method#TWO_LEVEL] with [#DEFAULT_SPLITS].
+  ///
+  /// @param ulyssesRanks number of consecutive ranks that exchange heads
+  public static ContextParallel twoLevel(int ulyssesRanks) {
+    return of(Method.TWO_LEVEL, ulyssesRanks);
+  }
+
   /// Returns [Method#UNFUSED].
   public static ContextParallel unfused() {
     return of(Method.UNFUSED);
   }
 
   private static ContextParallel of(Method method) {
+    return of(method, 0);
+  }
+
+  private static ContextParallel of(Method method, int ulyssesRanks) {
     return new ContextParallel(
-        method, DEFAULT_SPLITS, DEFAULT_STREAMS, Overlap.DEFAULT_TRANSPORT, 0, false);
+        method, ulyssesRanks, DEFAULT_SPLITS, DEFAULT_STREAMS, Overlap.DEFAULT_TRANSPORT, 0, false);
   }
 
-  /// Sets the number of chunks of each rank's keys and values: more of them let attention begin
-  /// earlier and need less memory in a ring, but each costs latency.
+  /// Sets the number of chunks of each rank's keys and values, or of the heads that it computes:
+  /// more of them let attention begin earlier and need less memory in a ring, but each costs
+  /// latency.
   public ContextParallel splits(int count) {
-    return new ContextParallel(method, count, streams, transport, workers, replayed);
+    return new ContextParallel(method, ulyssesRanks, count, streams, transport, workers, replayed);
   }
 
-  /// Sets the number of streams that the chunks' attention uses in turn. Each has its own partial
-  /// result; they are merged at the end.
+  /// Sets the number of streams that the chunks' attention uses in turn. Chunks of keys have a
+  /// partial result per stream; they are merged at the end.
   public ContextParallel streams(int count) {
-    return new ContextParallel(method, splits, count, transport, workers, replayed);
+    return new ContextParallel(method, ulyssesRanks, splits, count, transport, workers, replayed);
   }
 
   /// Sets what copies between ranks; [Transport#WORKERS] with [Overlap#DEFAULT_WORKERS].
   public ContextParallel over(Transport other) {
     int count = other == Transport.WORKERS ? Overlap.DEFAULT_WORKERS : 0;
-    return new ContextParallel(method, splits, streams, other, count, replayed);
+    return new ContextParallel(method, ulyssesRanks, splits, streams, other, count, replayed);
   }
 
   /// Sets the number of compute units per rank that communicate, after `over(WORKERS)`.
   public ContextParallel workers(int count) {
-    return new ContextParallel(method, splits, streams, transport, count, replayed);
+    return new ContextParallel(method, ulyssesRanks, splits, streams, transport, count, replayed);
   }
 
   /// Records an iteration once and replays it.
   public ContextParallel replay() {
-    return new ContextParallel(method, splits, streams, transport, workers, true);
+    return new ContextParallel(method, ulyssesRanks, splits, streams, transport, workers, true);
+  }
+
+  /// Returns the number of ranks that divide the heads among each other; 1 if all ranks compute all
+  /// heads.
+  public int headRanks(int ranks) {
+    return switch (method) {
+      case RING, ALL_GATHER_KV, UNFUSED -> 1;
+      case ULYSSES -> ranks;
+      case TWO_LEVEL -> ulyssesRanks;
+    };
+  }
+
+  /// Checks that the heads of a problem can be divided among the ranks, and among the splits.
+  ///
+  /// @throws BraidException that names the nearest method or number
+  public void check(AttentionSpec spec, int ranks) {
+    int sharing = headRanks(ranks);
+    if (sharing == 1) {
+      return;
+    }
+    int possible = greatestDivisor(spec.kvHeads(), ranks);
+    var instead =
+        (possible > 1 ? "twoLevel(%d) or ring()".formatted(possible) : "ring()")
+            + " for %d ranks".formatted(ranks);
+    if (ranks % sharing != 0) {
+      throw new BraidException(
+          "%s exchanges heads among %d ranks, which must divide the %d ranks; try %s"
+              .formatted(method, sharing, ranks, instead));
+    }
+    if (spec.kvHeads() % sharing != 0) {
+      throw new BraidException(
+          "%s divides heads among %d ranks, so heads and kvHeads must be multiples of %2$d but were %d and %d; try %s"
+              .formatted(method, sharing, spec.heads(), spec.kvHeads(), instead));
+    }
+    int each = spec.kvHeads() / sharing;
+    if (each % splits != 0) {
+      throw new BraidException(
+          "splits of %s must divide the %d kvHeads of each rank but were %d; try splits(%d)"
+              .formatted(method, each, splits, greatestDivisor(each, splits)));
+    }
+    if (streams > splits) {
+      throw new BraidException(
+          "%s computes each split on one stream, so streams must be at most %d splits but were %d; try streams(%2$d)"
+              .formatted(method, splits, streams));
+    }
+  }
+
+  private static int greatestDivisor(int one, int other) {
+    return other == 0 ? one : greatestDivisor(other, one % other);
   }
 
   /// Returns this tuning as columns of a table; defaults have none, except the method and splits.
   public SequencedMap<String, String> columns() {
     var columns = new LinkedHashMap<String, String>();
     columns.put("method", method.toString());
+    if (ulyssesRanks > 0) {
+      columns.put("ulysses ranks", Integer.toString(ulyssesRanks));
+    }
     columns.put("splits", Integer.toString(splits));
     if (streams != DEFAULT_STREAMS) {
       columns.put("streams", Integer.toString(streams));
@@ -137,7 +227,11 @@ public record ContextParallel(
 
   @Override
   public String toString() {
-    var text = new StringBuilder("%s splits=%d".formatted(method, splits));
+    var text = new StringBuilder(method.toString());
+    if (ulyssesRanks > 0) {
+      text.append(" ulyssesRanks=").append(ulyssesRanks);
+    }
+    text.append(" splits=").append(splits);
     if (streams != DEFAULT_STREAMS) {
       text.append(" streams=").append(streams);
     }

@@ -1,5 +1,6 @@
 package braid.model;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -305,14 +306,33 @@ public record Overlap(
     return columns;
   }
 
+  /// Returns the tuning in words, without defaults: "pipelined, 4 splits, 2 streams".
   @Override
   public String toString() {
-    var text = new StringBuilder(method.toString());
+    var words = new ArrayList<String>();
+    words.add(method.toString());
     if (method != Method.UNFUSED && method != Method.BULK) {
-      text.append(" splits=").append(splits).append(" streams=").append(streams);
+      words.add(counted(splits, "split"));
     }
-    text.append(" over ").append(transport);
-    nonDefaults().forEach((name, value) -> text.append(' ').append(name).append('=').append(value));
-    return text.toString();
+    if (streams != DEFAULT_STREAMS) {
+      words.add(counted(streams, "stream"));
+    }
+    if (transport != DEFAULT_TRANSPORT) {
+      words.add("over " + transport);
+    }
+    nonDefaults()
+        .forEach(
+            (name, value) ->
+                words.add(
+                    switch (name) {
+                      case "workers" -> counted(workers, "worker");
+                      case "replayed" -> name;
+                      default -> name + " " + value;
+                    }));
+    return String.join(", ", words);
+  }
+
+  private static String counted(int count, String what) {
+    return "%d %s%s".formatted(count, what, count == 1 ? "" : "s");
   }
 }

@@ -44,10 +44,10 @@ final class AttentionPlanner {
 
   private final List<Buffer> values = new ArrayList<>();
   private final Lane comm;
-  private final List<Lane> lanes = new ArrayList<>();
+  private final List<Lane> lanes;
 
   /// Positions of one owner that a rank fetches together.
-  private record Piece(int source, Tokens.Run run, Slice positions) {}
+  record Piece(int source, Tokens.Run run, Slice positions) {}
 
   AttentionPlanner(AttentionSpec spec, ContextParallel how, int ranks) {
     this.spec = spec;
@@ -71,20 +71,28 @@ final class AttentionPlanner {
       keys.add(fetched("fetched key " + slot, key, rows));
       values.add(fetched("fetched value " + slot, value, rows));
     }
-    comm =
-        builder.add(
-            new Lane("comm", Lane.Role.COMMUNICATION, false, how.transport(), how.workers(), 0));
-    for (int lane = 0; lane < how.streams(); lane++) {
-      lanes.add(
-          builder.add(
-              new Lane(
-                  "attend-" + lane,
-                  Lane.Role.COMPUTE,
-                  true,
-                  Transport.COPY_ENGINE,
-                  0,
-                  how.workers())));
-    }
+    comm = communicationLane(builder, how);
+    lanes = attentionLanes(builder, how);
+  }
+
+  static Lane communicationLane(Schedule.Builder builder, ContextParallel how) {
+    return builder.add(
+        new Lane("comm", Lane.Role.COMMUNICATION, false, how.transport(), how.workers(), 0));
+  }
+
+  static List<Lane> attentionLanes(Schedule.Builder builder, ContextParallel how) {
+    return IntStream.range(0, how.streams())
+        .mapToObj(
+            lane ->
+                builder.add(
+                    new Lane(
+                        "attend-" + lane,
+                        Lane.Role.COMPUTE,
+                        true,
+                        Transport.COPY_ENGINE,
+                        0,
+                        how.workers())))
+        .toList();
   }
 
   Schedule plan() {
@@ -107,7 +115,7 @@ final class AttentionPlanner {
   }
 
   /// Returns the rows that hold any chunk of a ring, or the whole sequence.
-  private long fetchedRows(int rank) {
+  long fetchedRows(int rank) {
     if (how.method() != Method.RING) {
       return units(rank).isEmpty() ? 0 : spec.sequence();
     }
@@ -123,7 +131,7 @@ final class AttentionPlanner {
 
   /// Returns the pieces that a rank fetches, unit by unit: a chunk of one rank in a ring, a chunk
   /// of all ranks otherwise.
-  private List<List<Piece>> units(int rank) {
+  List<List<Piece>> units(int rank) {
     var units = new ArrayList<List<Piece>>();
     var sources = new Neighbors(rank, ranks, ChunkOrder.PREVIOUS_FIRST).peers();
     if (how.method() == Method.RING) {
@@ -146,10 +154,10 @@ final class AttentionPlanner {
   }
 
   /// Returns the pieces of a chunk of a source that a rank's queries see.
-  private List<Piece> pieces(int rank, int source, int chunk) {
+  List<Piece> pieces(int rank, int source, int chunk) {
     var pieces = new ArrayList<Piece>();
     for (var run : tokens(source).runs()) {
-      for (var needed : seen(rank, run.positions())) {
+      for (var needed : tokens(rank).seen(spec, run.positions())) {
         var positions = needed.part(how.splits(), chunk);
         if (!positions.isEmpty()) {
           pieces.add(new Piece(source, run, positions));
@@ -159,26 +167,49 @@ final class AttentionPlanner {
     return pieces;
   }
 
-  /// Returns those of some positions that any query of a rank sees, in order and disjoint.
-  private List<Slice> seen(int rank, Slice some) {
-    var all = new ArrayList<Slice>();
-    for (var queries : tokens(rank).runs()) {
-      var seen = Tokens.seen(spec, queries, some);
-      if (seen.isEmpty()) {
-        continue;
-      }
-      // What later queries see neither begins nor ends earlier.
-      if (!all.isEmpty() && all.getLast().end() >= seen.start()) {
-        long start = all.removeLast().start();
-        seen = new Slice(start, seen.end() - start);
-      }
-      all.add(seen);
-    }
-    return all;
+  boolean fetches(int rank, int source) {
+    return tokens(source).runs().stream()
+        .anyMatch(run -> !tokens(rank).seen(spec, run.positions()).isEmpty());
   }
 
-  private boolean fetches(int rank, int source) {
-    return tokens(source).runs().stream().anyMatch(run -> !seen(rank, run.positions()).isEmpty());
+  /// Returns the rows of a piece in the buffer that it is fetched into: by position if that holds
+  /// the sequence, else behind the pieces before it.
+  Slice fetchedRows(List<Piece> unit, Piece piece) {
+    if (how.method() != Method.RING) {
+      return piece.positions();
+    }
+    long row = 0;
+    for (var each : unit) {
+      if (each.equals(piece)) {
+        break;
+      }
+      row += each.positions().length();
+    }
+    return new Slice(row, piece.positions().length());
+  }
+
+  /// Returns the fetched pieces of a unit, joined where positions and rows are consecutive.
+  List<Tokens.Run> blocks(List<Piece> unit) {
+    var blocks = new ArrayList<Tokens.Run>();
+    var pieces =
+        unit.stream()
+            .map(piece -> new Tokens.Run(fetchedRows(unit, piece).start(), piece.positions()))
+            .sorted(Comparator.comparingLong(Tokens.Run::row))
+            .toList();
+    for (var piece : pieces) {
+      var block = piece;
+      if (!blocks.isEmpty() && blocks.getLast().isBefore(piece)) {
+        var before = blocks.removeLast();
+        block =
+            new Tokens.Run(
+                before.row(),
+                new Slice(
+                    before.positions().start(),
+                    before.positions().length() + piece.positions().length()));
+      }
+      blocks.add(block);
+    }
+    return blocks;
   }
 
   /// The steps of one rank.
@@ -275,7 +306,7 @@ final class AttentionPlanner {
         signals.awaitBegun(comm, piece.source());
         sources.add(piece.source());
         var from = piece.run().rows(piece.positions());
-        var to = fetchedRows(unit, piece);
+        var to = fetchedRows(units.get(unit), piece);
         moves.add(new Move(key.on(piece.source(), from), keys.get(slot(unit)).on(rank, to)));
         moves.add(new Move(value.on(piece.source(), from), values.get(slot(unit)).on(rank, to)));
       }
@@ -291,22 +322,6 @@ final class AttentionPlanner {
       return unit % keys.size();
     }
 
-    /// Returns the rows of a piece in the buffer that it is fetched into: by position if that holds
-    /// the sequence, else behind the pieces before it.
-    private Slice fetchedRows(int unit, Piece piece) {
-      if (how.method() != Method.RING) {
-        return piece.positions();
-      }
-      long row = 0;
-      for (var each : units.get(unit)) {
-        if (each.equals(piece)) {
-          break;
-        }
-        row += each.positions().length();
-      }
-      return new Slice(row, piece.positions().length());
-    }
-
     private void attendOwn() {
       for (var own : tokens.runs()) {
         attend(
@@ -319,7 +334,7 @@ final class AttentionPlanner {
     }
 
     private void attend(int unit) {
-      for (var block : blocks(unit)) {
+      for (var block : blocks(units.get(unit))) {
         attend(
             lane(unit),
             unit + 1,
@@ -329,35 +344,15 @@ final class AttentionPlanner {
       }
     }
 
-    /// Returns the fetched pieces of a unit, joined where positions and rows are consecutive.
-    private List<Tokens.Run> blocks(int unit) {
-      var blocks = new ArrayList<Tokens.Run>();
-      var pieces =
-          units.get(unit).stream()
-              .map(piece -> new Tokens.Run(fetchedRows(unit, piece).start(), piece.positions()))
-              .sorted(Comparator.comparingLong(Tokens.Run::row))
-              .toList();
-      for (var piece : pieces) {
-        var block = piece;
-        if (!blocks.isEmpty() && blocks.getLast().isBefore(piece)) {
-          var before = blocks.removeLast();
-          block =
-              new Tokens.Run(
-                  before.row(),
-                  new Slice(
-                      before.positions().start(),
-                      before.positions().length() + piece.positions().length()));
-        }
-        blocks.add(block);
-      }
-      return blocks;
-    }
-
     /// Computes the attention of all queries that see any of the positions.
     private void attend(Lane lane, int chunk, Slice positions, Region key, Region value) {
       int number = lanes.indexOf(lane);
       for (var queries : tokens.runs()) {
         var seen = Tokens.seen(spec, queries, positions);
+        if (seen.isEmpty() && queries.positions().equals(positions)) {
+          // All of them are padding: their result is begun, and stays empty.
+          seen = positions;
+        }
         if (!seen.isEmpty()) {
           long skipped = seen.start() - positions.start();
           var rows = new Slice(skipped, seen.length());

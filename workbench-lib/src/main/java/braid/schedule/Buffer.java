@@ -75,6 +75,11 @@ public record Buffer(
     return new Region(this, rank, rows.start(), rows.length());
   }
 
+  /// Returns some columns of some rows of a rank.
+  public Region on(int rank, Slice rows, Slice columns) {
+    return on(rank, rows).columns(columns);
+  }
+
   @Override
   public String toString() {
     return name;

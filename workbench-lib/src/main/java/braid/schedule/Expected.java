@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.Collective;
 import braid.model.GemmSpec;
@@ -7,13 +8,16 @@ import braid.model.GemmSpec.Feature;
 import braid.schedule.Value.Attended;
 import braid.schedule.Value.Factor;
 import braid.schedule.Value.Gelu;
+import braid.schedule.Value.Gradient;
 import braid.schedule.Value.Keys;
 import braid.schedule.Value.Origin;
+import braid.schedule.Value.Others;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
 import braid.schedule.Value.Rescaled;
 import braid.schedule.Value.Rows;
 import braid.schedule.Value.Statistics;
+import braid.schedule.Value.Together;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -61,6 +65,8 @@ final class Expected {
     switch (schedule.goal()) {
       case Goal.Gemm(GemmSpec spec, var _) -> expected.gemm(spec, schedule);
       case Goal.Attention(AttentionSpec spec, var _) -> expected.attention(spec, schedule);
+      case Goal.AttentionGradient(AttentionGradientSpec spec, var _) ->
+          expected.attentionGradient(spec.of(), schedule);
       case Goal.Collected(Collective collective, int root) ->
           expected.ports(collective, root, schedule);
       case Goal.Unstated _ -> {}
@@ -195,6 +201,7 @@ final class Expected {
                   spec,
                   query.get().seenBy(out),
                   run.positions().start() - run.row() - out.region().row(),
+                  0,
                   keys);
           outputs.add(
               new Output(
@@ -203,6 +210,68 @@ final class Expected {
         }
       }
     }
+  }
+
+  private void attentionGradient(AttentionSpec spec, Schedule schedule) {
+    var queryRows = new ArrayList<List<PortRows>>();
+    var keyRows = new ArrayList<List<PortRows>>();
+    var queries = new ArrayList<Others>();
+    var keys = new ArrayList<Others>();
+    for (int rank = 0; rank < ranks; rank++) {
+      queryRows.add(
+          tokens(
+              schedule,
+              List.of(Part.QUERY, Part.OUTPUT, Part.LSE, Part.OUTPUT_GRADIENT),
+              rank,
+              spec));
+      keyRows.add(tokens(schedule, List.of(Part.KEY, Part.VALUE), rank, spec));
+      for (var run : Tokens.of(spec, ranks, rank).runs()) {
+        queries.add(new Others(run.positions(), byPosition(queryRows.getLast(), run)));
+        keys.add(new Others(run.positions(), byPosition(keyRows.getLast(), run)));
+      }
+    }
+    for (int rank = 0; rank < ranks; rank++) {
+      gradient(schedule, Part.QUERY, Part.QUERY_GRADIENT, rank, spec, queryRows.get(rank), keys);
+      gradient(schedule, Part.KEY, Part.KEY_GRADIENT, rank, spec, keyRows.get(rank), queries);
+      gradient(schedule, Part.VALUE, Part.VALUE_GRADIENT, rank, spec, keyRows.get(rank), queries);
+    }
+  }
+
+  private void gradient(
+      Schedule schedule,
+      Part part,
+      Part result,
+      int rank,
+      AttentionSpec spec,
+      List<PortRows> rows,
+      List<Others> others) {
+    for (var out : tokens(schedule, List.of(result), rank, spec)) {
+      var row = new Together(rows.stream().map(each -> each.seenBy(out)).toList());
+      for (var run : Tokens.of(spec, ranks, rank).runs()) {
+        outputs.add(
+            new Output(
+                out.at(run.rows()),
+                new Gradient(
+                    spec,
+                    part,
+                    row,
+                    run.positions().start() - run.row() - out.region().row(),
+                    others)));
+      }
+    }
+  }
+
+  private List<PortRows> tokens(Schedule schedule, List<Part> parts, int rank, AttentionSpec spec) {
+    var all = new ArrayList<PortRows>();
+    for (var part : parts) {
+      long columns = part.buffer(spec.backward(), ranks, false).columns(rank);
+      tokens(schedule, part, rank, spec, columns).ifPresent(all::add);
+    }
+    return all;
+  }
+
+  private static Value byPosition(List<PortRows> tokens, Tokens.Run run) {
+    return new Together(tokens.stream().map(each -> byPosition(each, run)).toList());
   }
 
   private Optional<PortRows> tokens(

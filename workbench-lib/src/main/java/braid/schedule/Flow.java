@@ -1,13 +1,16 @@
 package braid.schedule;
 
+import braid.model.AttentionSpec;
 import braid.model.GemmSpec;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
+import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Mark;
 import braid.schedule.Step.Merge;
+import braid.schedule.Step.Move;
 import braid.schedule.Step.Partial;
 import braid.schedule.Step.Prepare;
 import braid.schedule.Step.Reduce;
@@ -17,26 +20,26 @@ import braid.schedule.Step.Zero;
 import braid.schedule.Value.Attended;
 import braid.schedule.Value.Factor;
 import braid.schedule.Value.Gelu;
+import braid.schedule.Value.Gradient;
 import braid.schedule.Value.Keys;
 import braid.schedule.Value.Origin;
+import braid.schedule.Value.Others;
 import braid.schedule.Value.Piece;
 import braid.schedule.Value.Product;
 import braid.schedule.Value.Repeated;
 import braid.schedule.Value.Rescaled;
 import braid.schedule.Value.Rows;
 import braid.schedule.Value.Statistics;
+import braid.schedule.Value.Together;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
-import java.util.NavigableMap;
 import java.util.Objects;
 import java.util.SequencedSet;
-import java.util.TreeMap;
 import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Runs an iteration with expressions instead of numbers, and compares the outputs with the values
@@ -47,15 +50,8 @@ final class Flow {
 
   private final Wiring wiring;
   private final Order order;
-  private final Map<Array, NavigableMap<Long, Piece>> memory = new HashMap<>();
+  private final Contents contents = new Contents();
   private final SequencedSet<String> findings = new LinkedHashSet<>();
-
-  /// One rank's array.
-  private record Array(String buffer, int rank) {
-    static Array of(Region region) {
-      return new Array(region.buffer().name(), region.rank());
-    }
-  }
 
   Flow(Wiring wiring, Order order) {
     this.wiring = wiring;
@@ -76,10 +72,12 @@ final class Flow {
     }
     for (var port : wiring.schedule().ports()) {
       if (!port.given()) {
-        port.regions().forEach(this::complete);
+        port.regions().forEach(region -> contents.strips(region).forEach(this::complete));
       }
     }
-    expected.outputs().forEach(output -> compare(output.rows(), output.value()));
+    for (var output : expected.outputs()) {
+      contents.strips(output.rows()).forEach(strip -> compare(strip, output.value()));
+    }
     return List.copyOf(findings);
   }
 
@@ -89,8 +87,8 @@ final class Flow {
     for (var port : wiring.schedule().ports()) {
       if (port.given() == given) {
         for (var region : port.regions()) {
-          for (var gap : gaps(region)) {
-            put(region, new Piece(gap, named(region, origin), CALLER));
+          for (var gap : contents.gaps(region)) {
+            contents.put(region, new Piece(gap, named(region, origin), CALLER));
           }
         }
       }
@@ -101,65 +99,30 @@ final class Flow {
     return new Rows(region.buffer().name(), region.rank(), 0, origin);
   }
 
-  private NavigableMap<Long, Piece> pieces(Region region) {
-    return memory.computeIfAbsent(Array.of(region), _ -> new TreeMap<>());
-  }
-
-  /// Returns the pieces of a region that have a value.
-  private List<Piece> known(Region region) {
-    var pieces = pieces(region);
-    var rows = region.slice();
-    var first = pieces.floorKey(rows.start());
-    return pieces.subMap(first == null ? rows.start() : first, rows.end()).values().stream()
-        .filter(piece -> piece.rows().overlaps(rows))
-        .map(piece -> piece.within(rows))
-        .toList();
-  }
-
-  private List<Slice> gaps(Region region) {
-    var gaps = new ArrayList<Slice>();
-    long from = region.row();
-    for (var piece : known(region)) {
-      if (piece.rows().start() > from) {
-        gaps.add(new Slice(from, piece.rows().start() - from));
-      }
-      from = piece.rows().end();
-    }
-    if (from < region.slice().end()) {
-      gaps.add(new Slice(from, region.slice().end() - from));
-    }
-    return gaps;
-  }
-
-  private void put(Region region, Piece piece) {
-    var pieces = pieces(region);
-    var rows = piece.rows();
-    cut(pieces, rows.start());
-    cut(pieces, rows.end());
-    pieces.subMap(rows.start(), rows.end()).clear();
-    pieces.put(rows.start(), piece);
-  }
-
-  private static void cut(NavigableMap<Long, Piece> pieces, long at) {
-    var found = pieces.floorEntry(at);
-    if (found != null) {
-      var piece = found.getValue();
-      var rows = piece.rows();
-      if (rows.start() < at && at < rows.end()) {
-        pieces.put(rows.start(), piece.within(new Slice(rows.start(), at - rows.start())));
-        pieces.put(at, piece.within(new Slice(at, rows.end() - at)));
-      }
-    }
-  }
-
   /// Returns the values of a region, all of which must have been written or given.
   ///
   /// @param outputs true if outputs may be read as they were before the iteration
   private List<Piece> read(int number, Region region, boolean outputs) {
+    var parts = contents.strips(region);
+    var first = readStrip(number, parts.getFirst(), outputs);
+    for (var other : parts.subList(1, parts.size())) {
+      var next = readStrip(number, other, outputs);
+      boolean known =
+          Stream.concat(first.stream(), next.stream()).allMatch(each -> each.value().isKnown());
+      if (known && !Value.joined(next).equals(Value.joined(first))) {
+        findings.add(
+            "%s reads %s and %s, which are not columns of the same rows; copy both from one row"
+                .formatted(wiring.name(number), parts.getFirst(), other));
+      }
+    }
+    return first;
+  }
+
+  private List<Piece> readStrip(int number, Region region, boolean outputs) {
     var all = new ArrayList<Piece>();
     long from = region.row();
     long unknown = 0;
-    for (var piece : known(region)) {
+    for (var piece : contents.known(region)) {
       unknown += addUnknown(region, from, piece.rows().start(), all);
       if (isBefore(piece) && !outputs) {
         unknown += addUnknown(region, piece.rows().start(), piece.rows().end(), all);
@@ -186,7 +149,11 @@ final class Flow {
 
   /// Writes values; `reads` is true if the step has read the values that it overwrites.
   private void write(int number, Region region, List<Piece> values, boolean reads) {
-    for (var old : known(region)) {
+    contents.strips(region).forEach(strip -> writeStrip(number, strip, values, reads));
+  }
+
+  private void writeStrip(int number, Region region, List<Piece> values, boolean reads) {
+    for (var old : contents.known(region)) {
       boolean caller = old.writer() == CALLER;
       if (caller && old.value() instanceof Rows rows && rows.origin() == Origin.GIVEN) {
         if (!isMade(region, old.rows())) {
@@ -204,7 +171,7 @@ final class Flow {
       }
     }
     for (var piece : values) {
-      put(region, new Piece(piece.rows(), piece.value(), number));
+      contents.put(region, new Piece(piece.rows(), piece.value(), number));
     }
   }
 
@@ -219,15 +186,7 @@ final class Flow {
 
   private void run(int number) {
     switch (wiring.step(number)) {
-      case Copy copy ->
-          copy.moves()
-              .forEach(
-                  move ->
-                      write(
-                          number,
-                          move.to(),
-                          moved(read(number, move.from(), readsOutputs()), move.from(), move.to()),
-                          false));
+      case Copy copy -> copy.moves().forEach(move -> copy(number, move));
       case Gemm gemm -> multiply(number, gemm);
       case Reduce reduce -> {
         var parts = new ArrayList<List<Piece>>();
@@ -238,6 +197,7 @@ final class Flow {
         finish(number, reduce.finish(), reduce.output(), Value.sum(parts, number), inPlace);
       }
       case Attend attend -> attend(number, attend);
+      case AttendGradient gradient -> gradient(number, gradient);
       case Merge merge -> {
         var parts = new ArrayList<List<Piece>>();
         for (var part : merge.parts()) {
@@ -267,9 +227,20 @@ final class Flow {
         && gemm.spec().has(GemmSpec.Feature.ACCUMULATE);
   }
 
-  /// Returns the values of rows after a copy to other rows.
+  private void copy(int number, Move move) {
+    long distance = move.to().column() - move.from().column();
+    for (var from : contents.strips(move.from())) {
+      var to = move.to().columns(from.columnSlice().shifted(distance));
+      write(number, to, moved(readStrip(number, from, readsOutputs()), from, to), false);
+    }
+  }
+
+  /// Returns the values of rows after a copy to other rows and columns.
   private static List<Piece> moved(List<Piece> pieces, Region from, Region to) {
-    return pieces.stream().map(piece -> piece.shifted(to.row() - from.row())).toList();
+    return pieces.stream()
+        .map(piece -> piece.shifted(to.row() - from.row()))
+        .map(piece -> piece.shiftedColumns(to.column() - from.column()))
+        .toList();
   }
 
   private void multiply(int number, Gemm gemm) {
@@ -297,7 +268,11 @@ final class Flow {
                     new Piece(
                         row.rows(),
                         new Attended(
-                            attend.spec(), row.value(), attend.queryPosition() - out.row(), keys),
+                            attend.spec(),
+                            row.value(),
+                            attend.queryPosition() - out.row(),
+                            0,
+                            keys),
                         number))
             .toList());
     if (attend.continued()) {
@@ -331,6 +306,60 @@ final class Flow {
     return pieces.stream().map(piece -> piece.shifted(position - of.row())).toList();
   }
 
+  private void gradient(int number, AttendGradient gradient) {
+    var block = gradient.block();
+    var result = gradient.result();
+    var queries =
+        List.of(
+            block.query(),
+            block.result().output(),
+            block.result().lse(),
+            gradient.outputGradient());
+    var keys = List.of(block.key(), block.value());
+    var ofQuery = new Side(queries, block.queryPosition());
+    var ofKeys = new Side(keys, block.keyPosition());
+    boolean continuesKeys = gradient.continuesKeys();
+    gradient(
+        number,
+        block.spec(),
+        Part.QUERY,
+        ofQuery,
+        ofKeys,
+        result.query(),
+        gradient.continuesQuery());
+    gradient(number, block.spec(), Part.KEY, ofKeys, ofQuery, result.key(), continuesKeys);
+    gradient(number, block.spec(), Part.VALUE, ofKeys, ofQuery, result.value(), continuesKeys);
+  }
+
+  /// Rows of one side of an attention, and the position of the first.
+  private record Side(List<Region> regions, long position) {}
+
+  private void gradient(
+      int number, AttentionSpec spec, Part part, Side of, Side by, Region out, boolean continued) {
+    var others =
+        together(number, by, by.position()).stream()
+            .map(piece -> new Others(piece.rows(), piece.value()))
+            .toList();
+    var parts = new ArrayList<List<Piece>>();
+    if (continued) {
+      parts.add(read(number, out, false));
+    }
+    parts.add(
+        mapped(
+            together(number, of, out.row()),
+            row -> new Gradient(spec, part, row, of.position() - out.row(), others)));
+    write(number, out, Value.sum(parts, number), continued);
+  }
+
+  /// Returns the rows of one side from row `to` on.
+  private List<Piece> together(int number, Side side, long to) {
+    var all = new ArrayList<List<Piece>>();
+    for (var region : side.regions()) {
+      all.add(atPosition(read(number, region, false), region, to));
+    }
+    return Value.combined(all, number, Together::new);
+  }
+
   /// Returns the attention in a partial result, in other rows.
   private List<Piece> attended(int number, Partial partial, Partial to) {
     var outputs = moved(read(number, partial.output(), false), partial.output(), to.output());
@@ -357,7 +386,7 @@ final class Flow {
           @Nullable Attended all = null;
           for (var value : values) {
             if (!(value instanceof Attended next) || !(all == null || all.isOf(next))) {
-              // What was not written was reported when it was read.
+              // An unwritten value was reported at its read.
               if (value.isKnown()) {
                 findings.add(
                     "%s merges what is not attention of the same rows; merge blocks of one query"
@@ -390,14 +419,14 @@ final class Flow {
   /// Returns the prepared form of a weight; consecutive rows of one array become one factor.
   private List<Factor> factors(int number, Region weight) {
     var operand = Prepare.operand(weight);
-    if (!gaps(operand).isEmpty()) {
+    if (!contents.gaps(operand).isEmpty()) {
       findings.add(
           "%s needs %s prepared, but no step prepared it in this iteration; prepare it first"
               .formatted(wiring.name(number), weight));
       return List.of(new Factor(weight.slice(), named(operand, Origin.UNKNOWN)));
     }
     var factors = new ArrayList<Factor>();
-    for (var piece : known(operand)) {
+    for (var piece : contents.known(operand)) {
       var part = piece.shifted(-weight.row());
       long start = part.rows().start();
       if (!factors.isEmpty() && factors.getLast().value().equals(part.value())) {
@@ -435,7 +464,7 @@ final class Flow {
         .amax()
         .ifPresent(
             amax -> {
-              if (!gaps(amax.on(out.rank())).isEmpty()) {
+              if (!contents.gaps(amax.on(out.rank())).isEmpty()) {
                 findings.add(
                     "%s raises %s, but no step set it to zero in this iteration; clear it first"
                         .formatted(wiring.name(number), amax.on(out.rank())));
@@ -486,7 +515,7 @@ final class Flow {
   }
 
   private void complete(Region region) {
-    for (var piece : known(region)) {
+    for (var piece : contents.known(region)) {
       if (isBefore(piece)) {
         findings.add("%s is never written; let a step write it".formatted(at(region, piece)));
       }
@@ -501,7 +530,7 @@ final class Flow {
   }
 
   private void compare(Region rows, Value expected) {
-    for (var piece : known(rows)) {
+    for (var piece : contents.known(rows)) {
       var value = piece.value().at(piece.rows());
       var wanted = expected.at(piece.rows());
       if (!isBefore(piece) && value.isKnown() && !value.equals(wanted)) {
@@ -516,6 +545,6 @@ final class Flow {
   }
 
   private static Region at(Region of, Piece piece) {
-    return of.buffer().on(of.rank(), piece.rows());
+    return of.rows(piece.rows());
   }
 }

@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.Collective;
@@ -23,6 +24,14 @@ public sealed interface Goal {
 
   /// Attention over a divided sequence.
   record Attention(AttentionSpec spec, ContextParallel how) implements Goal {
+    @Override
+    public String toString() {
+      return "%s, %s".formatted(spec, how);
+    }
+  }
+
+  /// The gradients of attention over a divided sequence.
+  record AttentionGradient(AttentionGradientSpec spec, ContextParallel how) implements Goal {
     @Override
     public String toString() {
       return "%s, %s".formatted(spec, how);

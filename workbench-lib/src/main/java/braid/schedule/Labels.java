@@ -71,6 +71,8 @@ final class Labels {
       case Step.Gemm gemm -> named("gemm", gemm, receivers.getOrDefault(gemm, Set.of()));
       case Step.Attend attend ->
           isFilled(attend) ? named("attend", attend, Set.of()) : "attend own";
+      case Step.AttendGradient gradient ->
+          isFilled(gradient.block()) ? named("backward", gradient, Set.of()) : "backward own";
       case Step.Reduce reduce -> named("sum", reduce, Set.of());
       case Step.LibraryCall call -> call.collective().toString();
       case Step.Wait wait -> named("wait", wait, Set.of(wait.from()));

@@ -1,5 +1,6 @@
 package braid.schedule;
 
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.DType;
 import braid.model.GemmSpec;
@@ -35,7 +36,15 @@ public enum Part {
   /// The value of this rank's tokens.
   VALUE,
   /// The log-sum-exp of the scores of this rank's tokens.
-  LSE;
+  LSE,
+  /// The gradient of the output of this rank's tokens.
+  OUTPUT_GRADIENT,
+  /// The gradient of the query of this rank's tokens.
+  QUERY_GRADIENT,
+  /// The gradient of the key of this rank's tokens, from the queries of all ranks.
+  KEY_GRADIENT,
+  /// The gradient of the value of this rank's tokens, from the queries of all ranks.
+  VALUE_GRADIENT;
 
   /// Name of the buffer with the largest magnitude of an FP8 output, which is not a port.
   public static final String AMAX = "amax";
@@ -44,16 +53,43 @@ public enum Part {
   public boolean isLine() {
     return switch (this) {
       case BIAS, BESIDE_INPUT, BESIDE_OUTPUT -> true;
-      case INPUT, WEIGHT, OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, QUERY, KEY, VALUE, LSE -> false;
+      case INPUT,
+          WEIGHT,
+          OUTPUT,
+          PRE_ACTIVATION,
+          GATHERED_INPUT,
+          QUERY,
+          KEY,
+          VALUE,
+          LSE,
+          OUTPUT_GRADIENT,
+          QUERY_GRADIENT,
+          KEY_GRADIENT,
+          VALUE_GRADIENT ->
+          false;
     };
   }
 
   /// Returns whether users write it and runs read it.
   public boolean given() {
     return switch (this) {
-      case INPUT, WEIGHT, BIAS, BESIDE_INPUT, QUERY, KEY, VALUE -> true;
-      case OUTPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT, LSE -> false;
+      case INPUT, WEIGHT, BIAS, BESIDE_INPUT, QUERY, KEY, VALUE, OUTPUT_GRADIENT -> true;
+      case OUTPUT,
+          PRE_ACTIVATION,
+          GATHERED_INPUT,
+          BESIDE_OUTPUT,
+          LSE,
+          QUERY_GRADIENT,
+          KEY_GRADIENT,
+          VALUE_GRADIENT ->
+          false;
     };
+  }
+
+  /// Returns whether runs of a problem read it. A backward pass reads the results of the forward
+  /// pass.
+  public boolean given(Problem problem) {
+    return given() || (problem instanceof AttentionGradientSpec && (this == OUTPUT || this == LSE));
   }
 
   /// Returns the buffer that holds each rank's part of a problem.
@@ -87,6 +123,7 @@ public enum Part {
     return switch (problem) {
       case GemmSpec spec -> dtype(spec);
       case AttentionSpec spec -> this == LSE ? DType.FP32 : spec.dtype();
+      case AttentionGradientSpec spec -> dtype(spec.of());
     };
   }
 
@@ -101,7 +138,8 @@ public enum Part {
           spec.pattern() == GemmSpec.Pattern.GEMM_BESIDE_ALL_GATHER
               ? spec.dtype()
               : spec.sumDtype();
-      case QUERY, KEY, VALUE, LSE -> throw notOf(spec);
+      case QUERY, KEY, VALUE, LSE, OUTPUT_GRADIENT, QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT ->
+          throw notOf(spec);
     };
   }
 
@@ -109,13 +147,14 @@ public enum Part {
     return switch (problem) {
       case GemmSpec spec -> shape(spec, ranks, rank);
       case AttentionSpec spec -> new Shape(Tokens.of(spec, ranks, rank).rows(), columns(spec));
+      case AttentionGradientSpec spec -> shape(spec.of(), ranks, rank);
     };
   }
 
   private long columns(AttentionSpec spec) {
     return switch (this) {
-      case QUERY, OUTPUT -> (long) spec.heads() * spec.headSize();
-      case KEY, VALUE -> (long) spec.kvHeads() * spec.headSize();
+      case QUERY, OUTPUT, OUTPUT_GRADIENT, QUERY_GRADIENT -> (long) spec.heads() * spec.headSize();
+      case KEY, VALUE, KEY_GRADIENT, VALUE_GRADIENT -> (long) spec.kvHeads() * spec.headSize();
       case LSE -> spec.heads();
       case INPUT, WEIGHT, BIAS, BESIDE_INPUT, PRE_ACTIVATION, GATHERED_INPUT, BESIDE_OUTPUT ->
           throw notOf(spec);
@@ -140,7 +179,8 @@ public enum Part {
       case GATHERED_INPUT -> new Shape(spec.m(), spec.k());
       case BESIDE_INPUT, BESIDE_OUTPUT ->
           new Shape(this == whole ? beside : Slice.of(beside, ranks, rank).length(), 1);
-      case QUERY, KEY, VALUE, LSE -> throw notOf(spec);
+      case QUERY, KEY, VALUE, LSE, OUTPUT_GRADIENT, QUERY_GRADIENT, KEY_GRADIENT, VALUE_GRADIENT ->
+          throw notOf(spec);
     };
   }
 

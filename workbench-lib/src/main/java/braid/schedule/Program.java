@@ -3,8 +3,10 @@ package braid.schedule;
 import braid.model.AttentionSpec;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
+import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
+import braid.schedule.Step.Gradients;
 import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Mark;
 import braid.schedule.Step.Merge;
@@ -119,6 +121,21 @@ public final class Program {
   /// Merges the attention of the same rows to different keys.
   public Program merge(Lane lane, int chunk, List<Partial> parts, Partial result) {
     return result.output().isEmpty() ? this : add(new Merge(lane, chunk, parts, result));
+  }
+
+  /// Computes the gradients of a block of an attention.
+  ///
+  /// @param continuesQuery true to add to the gradient of the query
+  /// @param continuesKeys true to add to the gradients of key and value
+  public Program attendGradient(
+      Attend block,
+      Region outputGradient,
+      Gradients result,
+      boolean continuesQuery,
+      boolean continuesKeys) {
+    return block.query().isEmpty() || block.key().isEmpty()
+        ? this
+        : add(new AttendGradient(block, outputGradient, result, continuesQuery, continuesKeys));
   }
 
   public Program zero(Lane lane, int chunk, Region target) {

@@ -3,6 +3,7 @@ package braid.schedule;
 import braid.schedule.Step.Access;
 import braid.schedule.Step.Access.Use;
 import braid.schedule.Step.Attend;
+import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
 import braid.schedule.Step.Merge;
@@ -16,10 +17,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Finds unordered events that use the same rows, at least one of them writing. The same rule
-/// applies to the words of flags: a recorded iteration raises a word to one of two values, so the
-/// next iteration must not raise it before it was read.
+/// Finds unordered events that use the same rows and columns, at least one of them writing. The
+/// same rule applies to the words of flags: a recorded iteration raises a word to one of two
+/// values, so the next iteration must not raise it before it was read.
 final class Races {
+  /// Columns of a flag's word.
+  private static final Slice WORD = new Slice(0, 1);
+
   private final Wiring wiring;
   private final Order order;
   private final Map<Memory, List<Touch>> touches = new LinkedHashMap<>();
@@ -31,7 +35,7 @@ final class Races {
   private record Memory(String name, int rank, boolean words) {}
 
   /// An event's use of rows.
-  private record Touch(int event, Use use, long start, long end, String of) {}
+  private record Touch(int event, Use use, long start, long end, Slice columns, String of) {}
 
   Races(Wiring wiring, Order order) {
     this.wiring = wiring;
@@ -86,14 +90,21 @@ final class Races {
       touches
           .computeIfAbsent(
               new Memory(region.buffer().name(), region.rank(), false), _ -> new ArrayList<>())
-          .add(new Touch(event, access.use(), region.row(), region.slice().end(), of));
+          .add(
+              new Touch(
+                  event,
+                  access.use(),
+                  region.row(),
+                  region.slice().end(),
+                  region.columnSlice(),
+                  of));
     }
   }
 
   private void touch(int event, int rank, Flag flag, int index, Use use) {
     touches
         .computeIfAbsent(new Memory(flag.name(), rank, true), _ -> new ArrayList<>())
-        .add(new Touch(event, use, index, index + 1, ""));
+        .add(new Touch(event, use, index, index + 1, WORD, ""));
   }
 
   /// Compares overlapping touches, in the order of their first rows.
@@ -115,7 +126,10 @@ final class Races {
   private void compare(Memory memory, Touch one, Touch other) {
     int a = one.event();
     int b = other.event();
-    if (a == b || order.isBefore(a, b) || order.isBefore(b, a)) {
+    if (a == b
+        || !one.columns().overlaps(other.columns())
+        || order.isBefore(a, b)
+        || order.isBefore(b, a)) {
       return;
     }
     boolean swap =
@@ -215,6 +229,7 @@ final class Races {
       case Reduce _, Merge _ -> true;
       case Gemm gemm -> gemm.finish().accumulate();
       case Attend attend -> attend.continued();
+      case AttendGradient gradient -> gradient.continuesQuery() || gradient.continuesKeys();
       default -> false;
     };
   }

@@ -1,6 +1,7 @@
 package braid.schedule;
 
 import braid.evidence.ProfileSet;
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.BraidException;
 import braid.model.ContextParallel;
@@ -68,7 +69,15 @@ public final class Schedule implements Displayable {
 
   /// Returns the schedule of attention over a divided sequence.
   public static Schedule of(AttentionSpec spec, ContextParallel how, int ranks) {
-    return new AttentionPlanner(spec, how, ranks).plan();
+    how.check(spec, ranks);
+    return how.headRanks(ranks) > 1
+        ? new UlyssesPlanner(spec, how, ranks).plan()
+        : new AttentionPlanner(spec, how, ranks).plan();
+  }
+
+  /// Returns the schedule of the backward pass of attention over a divided sequence.
+  public static Schedule of(AttentionGradientSpec spec, ContextParallel how, int ranks) {
+    return new AttentionGradientPlanner(spec, how, ranks).plan();
   }
 
   /// Returns the schedule of a standalone collective, from `x` to `y`.
@@ -132,10 +141,11 @@ public final class Schedule implements Displayable {
           switch (goal) {
             case Goal.Gemm gemm -> gemm.spec();
             case Goal.Attention attention -> attention.spec();
+            case Goal.AttentionGradient gradient -> gradient.spec();
             case Goal.Collected _, Goal.Unstated _ -> throw noProblem(part);
           };
       var buffer = add(part.buffer(problem, ranks, symmetric));
-      port(part.port(), part.given(), buffer::on);
+      port(part.port(), part.given(problem), buffer::on);
       return buffer;
     }
 

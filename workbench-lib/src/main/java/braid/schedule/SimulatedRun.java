@@ -8,6 +8,7 @@ import braid.model.Profile;
 import braid.model.Stage;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
+import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
@@ -50,6 +51,7 @@ final class SimulatedRun {
         switch (schedule.goal()) {
           case Goal.Gemm gemm -> gemm.overlap().map(braid.model.Overlap::replayed).orElse(false);
           case Goal.Attention attention -> attention.how().replayed();
+          case Goal.AttentionGradient gradient -> gradient.how().replayed();
           case Goal.Collected _, Goal.Unstated _ -> false;
         };
     this.launchShare = replayed ? machine.costs().replayedShare() : 1;
@@ -116,6 +118,10 @@ final class SimulatedRun {
         columns.putAll(attention.spec().columns());
         columns.putAll(attention.how().columns());
       }
+      case Goal.AttentionGradient gradient -> {
+        columns.putAll(gradient.spec().columns());
+        columns.putAll(gradient.how().columns());
+      }
       case Goal.Collected collected -> columns.put("collective", collected.toString());
       case Goal.Unstated unstated -> columns.put("schedule", unstated.name());
     }
@@ -162,7 +168,7 @@ final class SimulatedRun {
           case Copy copy -> copy.moves().size() * costs.launchCopy();
           case Gemm gemm ->
               (machine.compute().batched() ? 1 : gemm.tiles().size()) * costs.launchCompute();
-          case Reduce _, Zero _, Attend _, Merge _ -> costs.launchCompute();
+          case Reduce _, Zero _, Attend _, AttendGradient _, Merge _ -> costs.launchCompute();
           case Prepare prepare -> converts(prepare) ? costs.launchCompute() : 0;
           case Signal _, Wait _ -> costs.launchSignal();
           case Mark _, After _ -> costs.launchMark();
@@ -195,6 +201,7 @@ final class SimulatedRun {
       case Gemm gemm -> as.compute(gemm(gemm));
       case Reduce reduce -> as.compute(reduce(reduce));
       case Attend attend -> as.compute(attend(attend));
+      case AttendGradient gradient -> as.compute(gradient(gradient.block()));
       case Merge merge -> as.compute(merge(merge));
       case Zero zero ->
           as.compute(memory(Stage.LOCAL, zero.target().bytes(), machine.compute().copyBytes()));
@@ -291,30 +298,17 @@ final class SimulatedRun {
     return number(new Work(Stage.GEMM, free, nanos, 0, Math.round(2 * rows * n * k)));
   }
 
-  /// Two multiplications of the positions that are seen, as if they were the rows of one head, and
-  /// a pass over the scores between them.
   private int attend(Attend attend) {
-    var spec = attend.spec();
-    double pairs = 0;
-    for (long row = 0; row < attend.query().rows(); row++) {
-      long position = attend.queryPosition() + row;
-      long first = Math.max(attend.keyPosition(), spec.firstSeen(position));
-      long last = Math.min(attend.keyPosition() + attend.key().rows() - 1, spec.lastSeen(position));
-      pairs += Math.max(0, last - first + 1);
-    }
-    double keys = pairs / attend.query().rows();
-    double rows = (double) attend.query().rows() * spec.heads();
-    double nanos =
-        machine.gemmNanos(spec.dtype(), rows, keys, spec.headSize())
-            + machine.gemmNanos(spec.dtype(), rows, spec.headSize(), keys)
-            + rows * keys * Float.BYTES / machine.compute().reduceBytes() * 1e9;
-    return number(
-        new Work(
-            Stage.GEMM,
-            machine.compute().units(),
-            nanos,
-            0,
-            Math.round(4 * pairs * spec.heads() * spec.headSize())));
+    return attention(AttentionTime.nanos(attend, machine), AttentionTime.flops(attend));
+  }
+
+  private int gradient(Attend block) {
+    return attention(
+        AttentionTime.gradientNanos(block, machine), AttentionTime.gradientFlops(block));
+  }
+
+  private int attention(double nanos, double flops) {
+    return number(new Work(Stage.GEMM, machine.compute().units(), nanos, 0, Math.round(flops)));
   }
 
   private int merge(Merge merge) {

@@ -28,6 +28,12 @@ public record Slice(long start, long length) {
     return start < other.end() && other.start < end();
   }
 
+  /// Returns what is in both; may be empty.
+  public Slice and(Slice other) {
+    long from = Math.max(start, other.start);
+    return new Slice(from, Math.max(0, Math.min(end(), other.end()) - from));
+  }
+
   /// Returns a balanced part of this range.
   public Slice part(int parts, int index) {
     return of(length, parts, index).shifted(start);

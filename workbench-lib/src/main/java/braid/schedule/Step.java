@@ -34,6 +34,8 @@ public sealed interface Step {
       case Gemm gemm -> "gemm to " + gemm.tiles().getFirst().output();
       case Reduce reduce -> "sum to " + reduce.output();
       case Attend attend -> "attention of %s to %s".formatted(attend.query(), attend.key());
+      case AttendGradient gradient ->
+          "backward of %s to %s".formatted(gradient.block().query(), gradient.block().key());
       case Merge merge -> "merge to " + merge.result().output();
       case Zero zero -> "clearing " + zero.target();
       case Prepare prepare -> "preparing " + prepare.weight();
@@ -186,6 +188,60 @@ public sealed interface Step {
       parts.forEach(part -> part.accesses(Access.Use.READ, accesses));
       result.accesses(Access.Use.WRITE, accesses);
       return accesses;
+    }
+  }
+
+  /// Gradients of a block of an attention. The gradient of the query is that by the keys of the
+  /// block; those of key and value are by its queries.
+  ///
+  /// @param block the block; its result is the finished attention of the query, which the step
+  ///   reads
+  /// @param outputGradient gradient of the result's output
+  /// @param continuesQuery true to add to the gradient of the query; false to begin it
+  /// @param continuesKeys true to add to the gradients of key and value; false to begin them
+  record AttendGradient(
+      Attend block,
+      Region outputGradient,
+      Gradients result,
+      boolean continuesQuery,
+      boolean continuesKeys)
+      implements Step {
+    @Override
+    public Lane lane() {
+      return block.lane();
+    }
+
+    @Override
+    public int chunk() {
+      return block.chunk();
+    }
+
+    @Override
+    public List<Access> accesses(int rank) {
+      var accesses = new ArrayList<Access>();
+      accesses.add(Access.read(block.query()));
+      accesses.add(Access.read(block.key()));
+      accesses.add(Access.read(block.value()));
+      block.result().accesses(Access.Use.READ, accesses);
+      accesses.add(Access.read(outputGradient));
+      result.accesses(continuesQuery, continuesKeys, accesses);
+      return accesses;
+    }
+  }
+
+  /// Gradients of query, key and value in fp32, by some of the pairs of queries and keys.
+  record Gradients(Region query, Region key, Region value) {
+    private void accesses(boolean continuesQuery, boolean continuesKeys, List<Access> into) {
+      if (continuesQuery) {
+        into.add(Access.read(query));
+      }
+      if (continuesKeys) {
+        into.add(Access.read(key));
+        into.add(Access.read(value));
+      }
+      into.add(Access.write(query));
+      into.add(Access.write(key));
+      into.add(Access.write(value));
     }
   }
 

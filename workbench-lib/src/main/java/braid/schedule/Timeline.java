@@ -93,6 +93,7 @@ final class Timeline {
           Step.Gemm _,
           Step.Reduce _,
           Step.Attend _,
+          Step.AttendGradient _,
           Step.Merge _,
           Step.LibraryCall _ ->
           true;

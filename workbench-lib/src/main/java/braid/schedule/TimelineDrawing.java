@@ -96,7 +96,7 @@ final class TimelineDrawing {
   /// Returns the kind of a step that is drawn as a cell; null for others.
   private static @Nullable Stage stage(Step step) {
     return switch (step) {
-      case Step.Gemm _, Step.Attend _, Step.Merge _ -> Stage.GEMM;
+      case Step.Gemm _, Step.Attend _, Step.AttendGradient _, Step.Merge _ -> Stage.GEMM;
       case Step.Copy copy -> Labels.isLocal(copy) ? Stage.LOCAL : Stage.COPY;
       case Step.Reduce _ -> Stage.REDUCE;
       case Step.LibraryCall _ -> Stage.COPY;

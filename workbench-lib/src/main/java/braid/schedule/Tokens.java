@@ -2,7 +2,9 @@ package braid.schedule;
 
 import braid.model.AttentionSpec;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /// The tokens of one rank: consecutive positions of the sequence in consecutive rows, in one run or
 /// in two.
@@ -40,6 +42,25 @@ public record Tokens(List<Run> runs) {
     };
   }
 
+  /// Returns the tokens of consecutive ranks, in rows by position.
+  static Tokens ofGroup(AttentionSpec spec, int ranks, int first, int count) {
+    var positions = new ArrayList<Slice>();
+    IntStream.range(first, first + count)
+        .mapToObj(rank -> of(spec, ranks, rank))
+        .flatMap(tokens -> tokens.runs().stream())
+        .map(Run::positions)
+        .sorted(Comparator.comparingLong(Slice::start))
+        .forEach(
+            next -> {
+              long start = next.start();
+              if (!positions.isEmpty() && positions.getLast().end() == start) {
+                start = positions.removeLast().start();
+              }
+              positions.add(new Slice(start, next.end() - start));
+            });
+    return of(positions);
+  }
+
   private static Tokens of(List<Slice> parts) {
     var runs = new ArrayList<Run>();
     long row = 0;
@@ -57,6 +78,15 @@ public record Tokens(List<Run> runs) {
     return runs.stream().mapToLong(run -> run.positions().length()).sum();
   }
 
+  /// Returns the rows of some positions of one run.
+  Slice rows(Slice positions) {
+    return runs.stream()
+        .filter(run -> run.positions().contains(positions.start()))
+        .findFirst()
+        .orElseThrow()
+        .rows(positions);
+  }
+
   /// Returns the position of a row.
   public long position(long row) {
     for (var run : runs) {
@@ -65,6 +95,24 @@ public record Tokens(List<Run> runs) {
       }
     }
     throw new IllegalArgumentException("no token is in row " + row);
+  }
+
+  /// Returns those of some positions that any of these tokens sees, in order and disjoint.
+  List<Slice> seen(AttentionSpec spec, Slice some) {
+    var all = new ArrayList<Slice>();
+    for (var queries : runs) {
+      var seen = seen(spec, queries, some);
+      if (seen.isEmpty()) {
+        continue;
+      }
+      // Positions come in order: later queries see no earlier begin and no earlier end.
+      if (!all.isEmpty() && all.getLast().end() >= seen.start()) {
+        long start = all.removeLast().start();
+        seen = new Slice(start, seen.end() - start);
+      }
+      all.add(seen);
+    }
+    return all;
   }
 
   /// Returns those of some positions that any query of a run sees; may be empty.

@@ -7,13 +7,15 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 
 /// The value of a row as an expression of rows before the iteration. A source row is identified by
 /// its distance from the row with the value, so that consecutive rows have equal values, and rows
-/// that are off by one do not.
+/// that are off by one do not. The same applies to columns.
 sealed interface Value {
   /// The origin of a source row.
   enum Origin {
@@ -26,7 +28,26 @@ sealed interface Value {
   }
 
   /// The row of a buffer that is `shift` rows after the row with the value.
-  record Rows(String buffer, int rank, long shift, Origin origin) implements Value {}
+  ///
+  /// @param columns distance of the columns, in the same way
+  record Rows(String buffer, int rank, long shift, long columns, Origin origin) implements Value {
+    Rows(String buffer, int rank, long shift, Origin origin) {
+      this(buffer, rank, shift, 0, origin);
+    }
+
+    private String rowsText(Slice at) {
+      return "%s@%d[%d..%d]%s%s"
+          .formatted(
+              buffer,
+              rank,
+              at.start() + shift,
+              at.end() - 1 + shift,
+              columns == 0
+                  ? ""
+                  : " %d columns %s".formatted(Math.abs(columns), columns > 0 ? "on" : "back"),
+              origin == Origin.BEFORE ? " as it was before" : "");
+    }
+  }
 
   /// The same row for all rows: a bias.
   record Repeated(Value row) implements Value {}
@@ -44,6 +65,12 @@ sealed interface Value {
   /// A sum of values in any order, with the count of each.
   record Sum(Map<Value, Integer> terms) implements Value {
     static final Sum ZERO = new Sum(Map.of());
+
+    private Value mapped(UnaryOperator<Value> change) {
+      var mapped = new LinkedHashMap<Value, Integer>();
+      terms.forEach((term, times) -> mapped.merge(change.apply(term), times, Integer::sum));
+      return ofTerms(mapped);
+    }
   }
 
   record Gelu(Value of) implements Value {}
@@ -51,14 +78,19 @@ sealed interface Value {
   /// A value divided by the scale of an FP8 output.
   record Rescaled(Value of) implements Value {}
 
-  /// Attention of a row to some keys.
+  /// Attention of a row to some keys. The columns of the query have the distance from the output's
+  /// columns, those of the keys from the columns of the head that they are used for.
   ///
+  /// @param spec of the query heads that share a head of key and value: attention of several such
+  ///   groups has the same value in all of them
   /// @param distance distance of the row's position from the row
+  /// @param within distance of the column within its group of heads; 0 if no group is divided
   /// @param keys by position
-  record Attended(AttentionSpec spec, Value query, long distance, List<Keys> keys)
+  record Attended(AttentionSpec spec, Value query, long distance, long within, List<Keys> keys)
       implements Value {
     /// Joins consecutive keys of one array, so that the result does not depend on blocks.
     public Attended {
+      spec = spec.heads(spec.group(), 1);
       var joined = new ArrayList<Keys>();
       for (var each :
           keys.stream().sorted(Comparator.comparingLong(key -> key.positions().start())).toList()) {
@@ -76,19 +108,35 @@ sealed interface Value {
 
     /// Returns whether it is attention of the same row.
     boolean isOf(Attended other) {
-      return spec.equals(other.spec) && query.equals(other.query) && distance == other.distance;
+      return spec.equals(other.spec)
+          && query.equals(other.query)
+          && distance == other.distance
+          && within == other.within;
     }
 
     private Attended movedRows(long by) {
-      return new Attended(spec, query.moved(by), distance + by, keys);
+      return new Attended(spec, query.moved(by), distance + by, within, keys);
+    }
+
+    private Attended shiftedColumns(long by) {
+      long group = (long) spec.heads() * spec.headSize();
+      long rest = Math.floorMod(within + by, group);
+      long whole = within + by - rest;
+      return new Attended(
+          spec,
+          query.movedColumns(whole),
+          distance,
+          rest,
+          keys.stream().map(each -> each.shiftedColumns(whole / spec.heads())).toList());
     }
 
     private String rowsText(Slice at) {
       var seen = seenBy(at);
-      return "%s at position %d to %s"
+      return "%s at position %d%s to %s"
           .formatted(
               query.text(at),
               at.start() + distance,
+              within == 0 ? "" : " from column %d of a group of heads on".formatted(within),
               seen.keys.isEmpty()
                   ? "no keys"
                   : seen.keys.stream().map(Keys::text).collect(Collectors.joining(" and ")));
@@ -97,7 +145,7 @@ sealed interface Value {
     Attended with(Attended other) {
       var all = new ArrayList<>(keys);
       all.addAll(other.keys);
-      return new Attended(spec, query, distance, all);
+      return new Attended(spec, query, distance, within, all);
     }
 
     /// Returns the same attention without keys that none of the rows sees.
@@ -112,7 +160,7 @@ sealed interface Value {
           seen.add(new Keys(new Slice(from, to - from), each.key(), each.value()));
         }
       }
-      return new Attended(spec, query, distance, seen);
+      return new Attended(spec, query, distance, within, seen);
     }
   }
 
@@ -126,10 +174,115 @@ sealed interface Value {
     private boolean isOf(Keys other) {
       return key.equals(other.key) && value.equals(other.value);
     }
+
+    private Keys shiftedColumns(long by) {
+      return new Keys(positions, key.movedColumns(by), value.movedColumns(by));
+    }
   }
 
-  /// The log-sum-exp of an attention's scores.
+  /// The log-sum-exp of an attention's scores: a column per head.
   record Statistics(Attended of) implements Value {}
+
+  /// Rows that are used together, such as key and value.
+  record Together(List<Value> of) implements Value {
+    public Together {
+      of = List.copyOf(of);
+    }
+  }
+
+  /// The gradient of a row of an attention, by some of the rows on the other side: of the query by
+  /// keys and values, of key and value by queries.
+  ///
+  /// @param part the part that it is the gradient of
+  /// @param row the row: query, output, LSE and the output's gradient, or key and value
+  /// @param distance distance of the row's position from the row
+  /// @param others by position
+  record Gradient(AttentionSpec spec, Part part, Value row, long distance, List<Others> others)
+      implements Value {
+    /// Joins consecutive rows of one array, so that the result does not depend on blocks.
+    public Gradient {
+      var joined = new ArrayList<Others>();
+      for (var each :
+          others.stream()
+              .sorted(Comparator.comparingLong(one -> one.positions().start()))
+              .toList()) {
+        long start = each.positions().start();
+        if (!joined.isEmpty()
+            && joined.getLast().positions().end() == start
+            && joined.getLast().rows().equals(each.rows())) {
+          start = joined.removeLast().positions().start();
+        }
+        joined.add(new Others(new Slice(start, each.positions().end() - start), each.rows()));
+      }
+      others = List.copyOf(joined);
+    }
+
+    private boolean isOf(Gradient other) {
+      return spec.equals(other.spec)
+          && part == other.part
+          && distance == other.distance
+          && row.equals(other.row);
+    }
+
+    private Gradient movedRows(long by) {
+      return new Gradient(spec, part, row.moved(by), distance + by, others);
+    }
+
+    private Gradient shiftedColumns(long by) {
+      return new Gradient(
+          spec,
+          part,
+          row.movedColumns(by),
+          distance,
+          others.stream()
+              .map(each -> new Others(each.positions(), each.rows().movedColumns(by)))
+              .toList());
+    }
+
+    /// Returns the gradient by the other rows `times` times more.
+    private Gradient with(Gradient other, int times) {
+      var all = new ArrayList<>(others);
+      Collections.nCopies(times, other.others).forEach(all::addAll);
+      return new Gradient(spec, part, row, distance, all);
+    }
+
+    /// Returns the same gradient without rows on the other side that do not affect any of the rows.
+    private Gradient seenBy(Slice rows) {
+      long start = rows.start() + distance;
+      long last = rows.end() - 1 + distance;
+      boolean ofQuery = part == Part.QUERY;
+      long first = ofQuery ? spec.firstSeen(start) : spec.firstSeeing(start);
+      long end = 1 + (ofQuery ? spec.lastSeen(last) : spec.lastSeeing(last));
+      var seen = new ArrayList<Others>();
+      for (var each : others) {
+        long from = Math.max(first, each.positions().start());
+        long to = Math.min(end, each.positions().end());
+        if (from < to) {
+          seen.add(new Others(new Slice(from, to - from), each.rows()));
+        }
+      }
+      return new Gradient(spec, part, row, distance, seen);
+    }
+
+    private String rowsText(Slice at) {
+      var seen = seenBy(at);
+      return "the gradient of %s in %s at position %d by %s"
+          .formatted(
+              part,
+              row.text(at),
+              at.start() + distance,
+              seen.others.isEmpty()
+                  ? "nothing"
+                  : seen.others.stream().map(Others::text).collect(Collectors.joining(" and ")));
+    }
+  }
+
+  /// Rows of consecutive positions. A source row is identified by its distance from the position.
+  record Others(Slice positions, Value rows) {
+    private String text() {
+      return rows.text(positions);
+    }
+  }
 
   /// Returns the sum of values, flattened into one.
   static Value sum(List<Value> values) {
@@ -138,9 +291,23 @@ sealed interface Value {
     }
     var terms = new LinkedHashMap<Value, Integer>();
     for (var value : values) {
-      value.terms().forEach((term, times) -> terms.merge(term, times, Integer::sum));
+      value.terms().forEach((term, times) -> add(term, times, terms));
     }
     return ofTerms(terms);
+  }
+
+  /// Adds a term to a sum. The gradients of one row become one gradient.
+  private static void add(Value term, int times, Map<Value, Integer> into) {
+    if (term instanceof Gradient gradient) {
+      for (var each : into.keySet()) {
+        if (each instanceof Gradient other && other.isOf(gradient)) {
+          into.remove(each);
+          into.put(other.with(gradient, times), 1);
+          return;
+        }
+      }
+    }
+    into.merge(term, times, Integer::sum);
   }
 
   private static Value ofTerms(Map<Value, Integer> terms) {
@@ -159,19 +326,47 @@ sealed interface Value {
       return this;
     }
     return switch (this) {
-      case Rows rows -> new Rows(rows.buffer(), rows.rank(), rows.shift() + by, rows.origin());
+      case Rows rows ->
+          new Rows(rows.buffer(), rows.rank(), rows.shift() + by, rows.columns(), rows.origin());
       case Repeated repeated -> repeated;
       case Product product ->
           new Product(product.row().moved(by), product.weight(), product.scales());
-      case Sum sum -> {
-        var terms = new LinkedHashMap<Value, Integer>();
-        sum.terms().forEach((term, times) -> terms.put(term.moved(by), times));
-        yield ofTerms(terms);
-      }
+      case Sum sum -> sum.mapped(term -> term.moved(by));
       case Gelu gelu -> new Gelu(gelu.of().moved(by));
       case Rescaled stored -> new Rescaled(stored.of().moved(by));
       case Attended attended -> attended.movedRows(by);
       case Statistics statistics -> new Statistics(statistics.of().movedRows(by));
+      case Together together ->
+          new Together(together.of().stream().map(each -> each.moved(by)).toList());
+      case Gradient gradient -> gradient.movedRows(by);
+    };
+  }
+
+  /// Returns the value for columns that are `by` columns before.
+  default Value movedColumns(long by) {
+    if (by == 0) {
+      return this;
+    }
+    return switch (this) {
+      case Rows rows ->
+          new Rows(rows.buffer(), rows.rank(), rows.shift(), rows.columns() + by, rows.origin());
+      case Repeated repeated -> new Repeated(repeated.row().movedColumns(by));
+      case Product product ->
+          new Product(
+              product.row(),
+              product.weight().stream()
+                  .map(factor -> new Factor(factor.rows(), factor.value().movedColumns(by)))
+                  .toList(),
+              product.scales());
+      case Sum sum -> sum.mapped(term -> term.movedColumns(by));
+      case Gelu gelu -> new Gelu(gelu.of().movedColumns(by));
+      case Rescaled stored -> new Rescaled(stored.of().movedColumns(by));
+      case Attended attended -> attended.shiftedColumns(by);
+      case Statistics statistics ->
+          new Statistics(statistics.of().shiftedColumns(by * statistics.of().spec().headSize()));
+      case Together together ->
+          new Together(together.of().stream().map(each -> each.movedColumns(by)).toList());
+      case Gradient gradient -> gradient.shiftedColumns(by);
     };
   }
 
@@ -180,12 +375,17 @@ sealed interface Value {
     return switch (this) {
       case Product product when product.scales() != Product.UNSCALED ->
           new Product(product.row(), product.weight(), product.scales() + 1);
-      case Sum sum -> {
-        var terms = new LinkedHashMap<Value, Integer>();
-        sum.terms().forEach((term, times) -> terms.merge(term.scaled(), times, Integer::sum));
-        yield ofTerms(terms);
-      }
-      case Rows _, Repeated _, Product _, Gelu _, Rescaled _, Attended _, Statistics _ -> this;
+      case Sum sum -> sum.mapped(Value::scaled);
+      case Rows _,
+          Repeated _,
+          Product _,
+          Gelu _,
+          Rescaled _,
+          Attended _,
+          Statistics _,
+          Together _,
+          Gradient _ ->
+          this;
     };
   }
 
@@ -205,20 +405,17 @@ sealed interface Value {
               && attended.keys().stream()
                   .allMatch(each -> each.key().isKnown() && each.value().isKnown());
       case Statistics statistics -> statistics.of().isKnown();
+      case Together together -> together.of().stream().allMatch(Value::isKnown);
+      case Gradient gradient ->
+          gradient.row().isKnown()
+              && gradient.others().stream().allMatch(each -> each.rows().isKnown());
     };
   }
 
   /// Formats the value of some rows, such as `input@1[0..3] x weight@1[0..7]`.
   default String text(Slice at) {
     return switch (this) {
-      case Rows rows ->
-          "%s@%d[%d..%d]%s"
-              .formatted(
-                  rows.buffer(),
-                  rows.rank(),
-                  at.start() + rows.shift(),
-                  at.end() - 1 + rows.shift(),
-                  rows.origin() == Origin.BEFORE ? " as it was before" : "");
+      case Rows rows -> rows.rowsText(at);
       case Repeated repeated -> repeated.row().text(new Slice(0, 1));
       case Product product ->
           "%s x %s%s"
@@ -235,6 +432,9 @@ sealed interface Value {
       case Rescaled stored -> "(%s) / output scale".formatted(stored.of().text(at));
       case Attended attended -> "attention of " + attended.rowsText(at);
       case Statistics statistics -> "the lse of " + statistics.of().rowsText(at);
+      case Together together ->
+          together.of().stream().map(each -> each.text(at)).collect(Collectors.joining(" with "));
+      case Gradient gradient -> gradient.rowsText(at);
     };
   }
 
@@ -253,6 +453,7 @@ sealed interface Value {
     return switch (this) {
       case Attended attended -> attended.seenBy(rows);
       case Statistics statistics -> new Statistics(statistics.of().seenBy(rows));
+      case Gradient gradient -> gradient.seenBy(rows);
       default -> this;
     };
   }
@@ -312,6 +513,26 @@ sealed interface Value {
     Piece shifted(long by) {
       return new Piece(rows.shifted(by), value.moved(-by), writer);
     }
+
+    /// Returns the same rows moved by `by` columns.
+    Piece shiftedColumns(long by) {
+      return new Piece(rows, value.movedColumns(-by), writer);
+    }
+  }
+
+  /// Returns the values of pieces, one of consecutive rows of one value.
+  static Map<Slice, Value> joined(List<Piece> pieces) {
+    var joined = new TreeMap<Slice, Value>(Comparator.comparingLong(Slice::start));
+    for (var piece : pieces) {
+      long start = piece.rows().start();
+      var last = joined.lastEntry();
+      if (last != null && last.getKey().end() == start && last.getValue().equals(piece.value())) {
+        start = last.getKey().start();
+        joined.remove(last.getKey());
+      }
+      joined.put(new Slice(start, piece.rows().end() - start), piece.value());
+    }
+    return Map.copyOf(joined);
   }
 
   /// Sums several lists of pieces of the same rows, where they overlap.

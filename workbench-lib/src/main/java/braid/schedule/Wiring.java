@@ -5,6 +5,7 @@ import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
+import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
 import braid.schedule.Step.LibraryCall;
@@ -22,6 +23,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Collectors;
 
 /// Numbers the steps of all ranks, and matches each wait with its signal, each after with its mark,
@@ -133,6 +135,10 @@ final class Wiring {
           finding(
               "port %s is %s on rank %d; give it a region of a declared buffer on that rank",
               port.name(), region, rank);
+        } else if (!region.hasAllColumns()) {
+          finding(
+              "port %s is %s on rank %d; give it all %d columns",
+              port.name(), region, rank, region.buffer().columns(rank));
         }
       }
     }
@@ -154,6 +160,10 @@ final class Wiring {
           finding(
               "%s: %s is private to rank %d; make it symmetric or copy it on its own rank",
               name(number), region, region.rank());
+        } else if (!region.hasAllColumns() && !(step instanceof Copy)) {
+          finding(
+              "%s: only copies take some of the columns but it takes %s of %d; copy them to a buffer of their own",
+              name(number), region, region.buffer().columns(region.rank()));
         }
       }
     }
@@ -243,6 +253,7 @@ final class Wiring {
         finishFits(number, reduce.finish(), reduce.output());
       }
       case Attend attend -> attentionFits(number, attend);
+      case AttendGradient gradient -> gradientFits(number, gradient);
       case Merge merge -> {
         if (merge.parts().isEmpty()) {
           finding("%s: a merge needs 1 or more parts but has none", name(number));
@@ -270,10 +281,13 @@ final class Wiring {
 
   private void attentionFits(int number, Attend attend) {
     var spec = attend.spec();
-    if (schedule.goal() instanceof Goal.Attention(AttentionSpec goal, var _)
-        && !spec.equals(goal)) {
-      finding("%s: it is of %s but the schedule is of %s", name(number), spec, goal);
-    }
+    goal()
+        .filter(
+            goal ->
+                spec.group() != goal.group()
+                    || !spec.heads(goal.heads(), goal.kvHeads()).equals(goal))
+        .ifPresent(
+            goal -> finding("%s: it is of %s but the schedule is of %s", name(number), spec, goal));
     var output = attend.result().output();
     same(number, "rows", attend.query(), attend.query().rows(), output, output.rows());
     same(number, "rows", attend.key(), attend.key().rows(), attend.value(), attend.value().rows());
@@ -294,6 +308,43 @@ final class Wiring {
     partialFits(number, attend.result());
     if (attend.continued()) {
       wide(number, output);
+    }
+  }
+
+  /// Returns the attention that the schedule computes or differentiates.
+  private Optional<AttentionSpec> goal() {
+    return switch (schedule.goal()) {
+      case Goal.Attention attention -> Optional.of(attention.spec());
+      case Goal.AttentionGradient gradient -> Optional.of(gradient.spec().of());
+      case Goal.Gemm _, Goal.Collected _, Goal.Unstated _ -> Optional.empty();
+    };
+  }
+
+  private void gradientFits(int number, AttendGradient gradient) {
+    var block = gradient.block();
+    attentionFits(number, block);
+    sameShape(number, block.query(), block.result().output());
+    sameShape(number, block.query(), gradient.outputGradient());
+    sameType(number, block.query(), block.result().output());
+    sameType(number, block.query(), gradient.outputGradient());
+    sameShape(number, block.query(), gradient.result().query());
+    sameShape(number, block.key(), gradient.result().key());
+    sameShape(number, block.value(), gradient.result().value());
+    wide(number, gradient.result().query());
+    wide(number, gradient.result().key());
+    wide(number, gradient.result().value());
+  }
+
+  private void sameShape(int number, Region one, Region other) {
+    same(number, "rows", one, one.rows(), other, other.rows());
+    sameColumns(number, one, other);
+  }
+
+  private void sameType(int number, Region one, Region other) {
+    if (one.buffer().dtype() != other.buffer().dtype()) {
+      finding(
+          "%s: %s is %s but %s is %s; give both one type",
+          name(number), one, one.buffer().dtype(), other, other.buffer().dtype());
     }
   }
 

@@ -46,7 +46,7 @@ class StudyComparesTest {
     assertThat(study.medianNanos(Overlap.unfused())).isEqualTo(study.unfusedMedianNanos());
     assertThatThrownBy(() -> study.medianNanos(Overlap.ring()))
         .hasMessage(
-            "a configuration must be one of this study's 3 but was ring splits=1 streams=1 over copy_engine; study.trials() has all");
+            "a configuration must be one of this study's 3 but was ring, 1 split; study.trials() has all");
   }
 
   @Test

@@ -6,11 +6,14 @@ import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.schedule.Step.Attend;
+import braid.schedule.Step.Copy;
 import braid.schedule.Step.Merge;
+import braid.schedule.Step.Move;
 import braid.schedule.Step.Partial;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /// The messages of the check for mistakes in steps of attention.
@@ -164,5 +167,146 @@ class AttentionMistakesTest {
         .containsExactly(
             "merge to output@1[0..3] on lane attend-0 of rank 1: output@1[0..3] must be fp32, as"
                 + " partial results are, but is bf16");
+  }
+
+  private static final AttentionSpec HEADS = AttentionSpec.of(8, 4, 3).kvHeads(2).causal();
+
+  private final Schedule divided = Schedule.of(HEADS, ContextParallel.ulysses(), 2);
+
+  /// Returns the mistakes of the schedule with divided heads and changed moves in a copy of rank 1.
+  private List<String> copying(int number, UnaryOperator<Move> change) {
+    var steps = new ArrayList<>(divided.steps(1));
+    int at =
+        IntStream.range(0, steps.size())
+            .filter(i -> steps.get(i) instanceof Copy)
+            .skip(number)
+            .findFirst()
+            .orElseThrow();
+    var copy = (Copy) steps.get(at);
+    steps.set(at, new Copy(copy.lane(), copy.chunk(), copy.moves().stream().map(change).toList()));
+    return divided.with(1, steps).findings();
+  }
+
+  private static Region otherHeads(Region of) {
+    return of.columns(of.columnSlice().shifted(of.column() == 0 ? of.columns() : -of.columns()));
+  }
+
+  private static boolean isOf(Part part, Region region) {
+    return region.buffer().name().equals(part.port());
+  }
+
+  @Test
+  void dividedHeadsPass() {
+    assertThat(divided.findings()).isEmpty();
+  }
+
+  @Test
+  void aHeadOfAnotherRankIsFound() {
+    var swapped =
+        copying(
+            0,
+            move ->
+                isOf(Part.KEY, move.from()) ? new Move(otherHeads(move.from()), move.to()) : move);
+    assertThat(swapped)
+        .hasSize(4)
+        .startsWith(
+            "output@0[0..3, 6..11], written by copy of output of heads 0@1[0..3] to"
+                + " output@0[0..3, 6..11] and 1 more on lane comm of rank 1, has attention of"
+                + " query@0[0..3] at position 0 to key@0[0..3] 3 columns back with value@0[0..3]"
+                + " instead of attention of query@0[0..3] at position 0 to key@0[0..3] with"
+                + " value@0[0..3]");
+    assertThat(
+            copying(
+                0,
+                move ->
+                    isOf(Part.QUERY, move.from())
+                        ? new Move(otherHeads(move.from()), move.to())
+                        : move))
+        .isNotEmpty()
+        .allMatch(line -> line.contains(" 6 columns back at position "));
+  }
+
+  /// Both ranks then write the same columns.
+  @Test
+  void anOutputInColumnsOfAnotherRankIsFound() {
+    assertThat(
+            copying(
+                2,
+                move ->
+                    isOf(Part.LSE, move.to())
+                        ? new Move(move.from(), otherHeads(move.to()))
+                        : move))
+        .first()
+        .asString()
+        .startsWith("race on lse of rank 0, rows 0..3: ");
+  }
+
+  @Test
+  void headsThatShareOtherKeysAreFound() {
+    var steps = new ArrayList<>(divided.steps(1));
+    steps.replaceAll(
+        step ->
+            step instanceof Attend attend
+                ? changed(
+                    attend,
+                    HEADS.heads(2, 2),
+                    attend.queryPosition(),
+                    attend.value(),
+                    attend.continued())
+                : step);
+    assertThat(divided.with(1, steps).findings())
+        .first()
+        .asString()
+        .contains("heads=2 headSize=3 fp32 causal contiguous but the schedule is of " + HEADS);
+  }
+
+  @Test
+  void onlyCopiesTakeSomeColumns() {
+    var steps = new ArrayList<>(right.steps(1));
+    steps.replaceAll(
+        step ->
+            step instanceof Merge merge
+                ? new Step.Zero(
+                    merge.lane(), merge.chunk(), merge.result().lse().columns(new Slice(0, 1)))
+                : step);
+    assertThat(right.with(1, steps).findings())
+        .containsExactly(
+            "clearing lse@1[0..3, 0..0] on lane attend-0 of rank 1: only copies take some of the"
+                + " columns but it takes lse@1[0..3, 0..0] of 2; copy them to a buffer of their own");
+  }
+
+  /// Columns that a step reads together must come from the same rows.
+  @Test
+  void columnsOfOtherRowsAreFound() {
+    var builder = Schedule.on("columns", 1);
+    var from = builder.local("from", DType.FP32, 2, 4);
+    var both = builder.local("both", DType.FP32, 1, 4);
+    var sum = builder.local("sum", DType.FP32, 1, 4);
+    builder.given("in", from::on).made("out", sum::on);
+    var lane = builder.lane("lane", Lane.Role.COMPUTE);
+    for (int row : new int[] {0, 1}) {
+      var schedule =
+          builder.steps(
+              program -> {
+                for (int part = 0; part < 2; part++) {
+                  var columns = new Slice(2L * part, 2);
+                  program.copy(
+                      lane,
+                      part,
+                      from.on(0, new Slice((long) row * part, 1), columns),
+                      both.on(0, new Slice(0, 1), columns));
+                }
+                program.reduce(lane, 2, List.of(both.on(0)), sum.on(0), Finish.NONE);
+              });
+      if (row == 0) {
+        assertThat(schedule.findings()).isEmpty();
+      } else {
+        assertThat(schedule.findings())
+            .containsExactly(
+                "sum to sum@0[0..0] on lane lane of rank 0 reads both@0[0..0, 0..1] and"
+                    + " both@0[0..0, 2..3], which are not columns of the same rows; copy both from"
+                    + " one row");
+      }
+    }
   }
 }

@@ -37,7 +37,15 @@ class GeneratedTimelinesTest {
           Pattern.DOTALL);
 
   @ParameterizedTest
-  @ValueSource(strings = {"GatherPlanner", "ScatterPlanner", "OneShotPlanner", "AttentionPlanner"})
+  @ValueSource(
+      strings = {
+        "GatherPlanner",
+        "ScatterPlanner",
+        "OneShotPlanner",
+        "AttentionPlanner",
+        "AttentionGradientPlanner",
+        "UlyssesPlanner"
+      })
   void plannersShowWhatTheyPlan(String planner) throws IOException {
     isAsGenerated(PLANNERS.resolve(planner + ".java"));
   }
@@ -110,20 +118,24 @@ class GeneratedTimelinesTest {
       case "causalAttention" -> Schedule.of(causal, contextParallel(found), ranks);
       case "zigzagAttention" ->
           Schedule.of(causal.layout(TokenLayout.ZIGZAG), contextParallel(found), ranks);
+      case "causalAttentionBackward" ->
+          Schedule.of(causal.backward(), contextParallel(found), ranks);
+      case "zigzagAttentionBackward" ->
+          Schedule.of(causal.layout(TokenLayout.ZIGZAG).backward(), contextParallel(found), ranks);
       default -> Schedule.of(spec(found), overlap(found), ranks);
     };
   }
 
   private static ContextParallel contextParallel(MatchResult found) {
-    var method =
-        switch (found.group("how")) {
-          case "ring" -> ContextParallel.ring();
-          case "allGatherKv" -> ContextParallel.allGatherKv();
-          case "unfused" -> ContextParallel.unfused();
-          default -> throw new AssertionError(found.group("how"));
-        };
-    var splits = found.group("splits");
-    return splits.isEmpty() ? method : method.splits(Integer.parseInt(splits));
+    int number = found.group("splits").isEmpty() ? 1 : Integer.parseInt(found.group("splits"));
+    return switch (found.group("how")) {
+      case "ring" -> ContextParallel.ring().splits(number);
+      case "allGatherKv" -> ContextParallel.allGatherKv().splits(number);
+      case "ulysses" -> ContextParallel.ulysses().splits(number);
+      case "twoLevel" -> ContextParallel.twoLevel(number);
+      case "unfused" -> ContextParallel.unfused();
+      default -> throw new AssertionError(found.group("how"));
+    };
   }
 
   private static GemmSpec spec(MatchResult found) {

@@ -3,6 +3,7 @@ package braid.schedule;
 import braid.schedule.Step.Access;
 import braid.schedule.Step.After;
 import braid.schedule.Step.Attend;
+import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Mark;
 import braid.schedule.Step.Signal;
 import braid.schedule.Step.Wait;
@@ -203,8 +204,8 @@ final class Interleaving {
   }
 
   /// Returns whether this schedule orders all pairs of another schedule of the same steps in the
-  /// same way, or in either way if they add keys to one attention, and raises a word again only
-  /// after all of its waits.
+  /// same way, or in either way if they add keys to one attention or to the same gradients, and
+  /// raises a word again only after all of its waits.
   boolean keeps(List<Pair> pairs) {
     return matches
         && pairs.stream()
@@ -213,7 +214,8 @@ final class Interleaving {
                   int first = eventOf(pair.first(), pair.iteration());
                   int second = eventOf(pair.second(), pair.secondIteration());
                   return reached.get(second).get(first)
-                      || (addKeysToOneAttention(pair) && reached.get(first).get(second));
+                      || ((addKeysToOneAttention(pair) || addToGradients(pair))
+                          && reached.get(first).get(second));
                 })
         && raisesSeenWords();
   }
@@ -225,6 +227,17 @@ final class Interleaving {
         && one.continued()
         && other.continued()
         && one.result().equals(other.result());
+  }
+
+  private static boolean addToGradients(Pair pair) {
+    return pair.iteration() == pair.secondIteration()
+        && pair.first() instanceof AttendGradient one
+        && pair.second() instanceof AttendGradient other
+        && (!one.result().query().overlaps(other.result().query())
+            || (one.continuesQuery() && other.continuesQuery()))
+        && ((!one.result().key().overlaps(other.result().key())
+                && !one.result().value().overlaps(other.result().value()))
+            || (one.continuesKeys() && other.continuesKeys()));
   }
 
   private boolean raisesSeenWords() {

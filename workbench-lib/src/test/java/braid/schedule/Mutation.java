@@ -1,8 +1,10 @@
 package braid.schedule;
 
 import braid.schedule.Step.Attend;
+import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gemm;
+import braid.schedule.Step.Gradients;
 import braid.schedule.Step.Merge;
 import braid.schedule.Step.Move;
 import braid.schedule.Step.Partial;
@@ -93,10 +95,11 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
         var moves = new ArrayList<>(copy.moves());
         int at = random.nextInt(moves.size());
         var move = moves.get(at);
+        boolean columns = random.nextBoolean();
         var other =
             random.nextBoolean()
-                ? shifted(move.from(), by).map(from -> new Move(from, move.to()))
-                : shifted(move.to(), by).map(to -> new Move(move.from(), to));
+                ? shifted(move.from(), by, columns).map(from -> new Move(from, move.to()))
+                : shifted(move.to(), by, columns).map(to -> new Move(move.from(), to));
         yield other.map(
             changed -> {
               moves.set(at, changed);
@@ -162,6 +165,29 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
                                 result,
                                 attend.continued()));
           };
+      case AttendGradient gradient ->
+          switch (random.nextInt(3)) {
+            case 0 ->
+                shifted(gradient.block(), random)
+                    .map(
+                        block ->
+                            gradient(
+                                gradient,
+                                (Attend) block,
+                                gradient.outputGradient(),
+                                gradient.result()));
+            case 1 ->
+                shifted(gradient.outputGradient(), by)
+                    .map(
+                        changed ->
+                            gradient(gradient, gradient.block(), changed, gradient.result()));
+            default ->
+                shifted(gradient.result(), random.nextInt(3), by)
+                    .map(
+                        changed ->
+                            gradient(
+                                gradient, gradient.block(), gradient.outputGradient(), changed));
+          };
       case Merge merge -> {
         var parts = new ArrayList<>(merge.parts());
         int at = random.nextInt(parts.size() + 1);
@@ -198,6 +224,21 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
         of.continued());
   }
 
+  private static AttendGradient gradient(
+      AttendGradient of, Attend block, Region outputGradient, Gradients result) {
+    return new AttendGradient(
+        block, outputGradient, result, of.continuesQuery(), of.continuesKeys());
+  }
+
+  /// Shifts one of the three gradients.
+  private static Optional<Gradients> shifted(Gradients of, int which, long by) {
+    return switch (which) {
+      case 0 -> shifted(of.query(), by).map(query -> new Gradients(query, of.key(), of.value()));
+      case 1 -> shifted(of.key(), by).map(key -> new Gradients(of.query(), key, of.value()));
+      default -> shifted(of.value(), by).map(value -> new Gradients(of.query(), of.key(), value));
+    };
+  }
+
   /// Shifts one of the two regions of a partial result.
   private static Optional<Partial> shifted(Partial partial, long by) {
     return by > 0
@@ -209,7 +250,18 @@ record Mutation(Kind kind, Step of, String text, Schedule schedule) {
     return region.row() + by < 0
             || region.row() + by + region.rows() > region.buffer().rows(region.rank())
         ? Optional.empty()
-        : Optional.of(region.buffer().on(region.rank(), region.slice().shifted(by)));
+        : Optional.of(region.rows(region.slice().shifted(by)));
+  }
+
+  /// Shifts the columns of a region that has some of them, by one or by all of its own.
+  private static Optional<Region> shifted(Region region, long by, boolean columns) {
+    if (!columns || region.hasAllColumns()) {
+      return shifted(region, by);
+    }
+    var other = region.columnSlice().shifted(by * (region.row() % 2 == 0 ? region.columns() : 1));
+    return other.start() < 0 || other.end() > region.buffer().columns(region.rank())
+        ? Optional.empty()
+        : Optional.of(region.columns(other));
   }
 
   /// Returns whether all steps that use rows are unchanged.

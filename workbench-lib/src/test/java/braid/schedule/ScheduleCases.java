@@ -23,6 +23,9 @@ final class ScheduleCases {
   /// Up to this number of ranks all cases are tested; beyond it fewer, but of every way.
   private static final int ALL_CASES_RANKS = 6;
 
+  /// More than any rank has keys: some chunks are empty.
+  private static final int MOST_SPLITS = 30;
+
   private ScheduleCases() {}
 
   /// A problem, its tuning and a number of ranks.
@@ -54,6 +57,18 @@ final class ScheduleCases {
     }
   }
 
+  record BackwardCase(AttentionSpec spec, ContextParallel how, int ranks) implements Case {
+    @Override
+    public Schedule schedule() {
+      return Schedule.of(spec.backward(), how, ranks);
+    }
+
+    @Override
+    public String toString() {
+      return "backward of %s, %s, %d ranks".formatted(spec, how, ranks);
+    }
+  }
+
   /// The problems of one pattern that one method solves.
   sealed interface Way {
     /// Returns all cases on a number of ranks.
@@ -76,10 +91,27 @@ final class ScheduleCases {
     }
   }
 
+  /// The backward pass of attention by one method.
+  record BackwardWay(ContextParallel.Method method) implements Way {
+    @Override
+    public List<Case> cases(int ranks) {
+      return ScheduleCases.of(new AttentionWay(method), ranks).stream()
+          .map(AttentionCase.class::cast)
+          // Those of most steps take most of the time.
+          .filter(each -> each.how().splits() < MOST_SPLITS || each.how().streams() == 2)
+          .<Case>map(each -> new BackwardCase(each.spec(), each.how(), each.ranks()))
+          .toList();
+    }
+  }
+
   static List<Way> ways() {
     var ways = new ArrayList<Way>(gemmWays());
     for (var method : ContextParallel.Method.values()) {
       ways.add(new AttentionWay(method));
+      switch (method) {
+        case RING, ALL_GATHER_KV, UNFUSED -> ways.add(new BackwardWay(method));
+        case ULYSSES, TWO_LEVEL -> {}
+      }
     }
     return ways;
   }
@@ -127,7 +159,11 @@ final class ScheduleCases {
                 spec.causal().window(1),
                 spec.causal().window(5),
                 spec.causal().window(40),
-                spec.causal().dtype(DType.BF16))) {
+                spec.causal().dtype(DType.BF16),
+                packed(spec),
+                packed(spec.causal()),
+                padded(spec),
+                padded(spec.causal().window(5)))) {
           add(cases, masked, way.method(), ranks);
         }
       }
@@ -135,19 +171,57 @@ final class ScheduleCases {
     return cases;
   }
 
+  /// One token, none, about half of the tokens, and the rest.
+  private static AttentionSpec packed(AttentionSpec spec) {
+    int end = spec.sequence();
+    return spec.packed(0, 1, 1, Math.max(1, end / 2 - 1), end);
+  }
+
+  /// The same number of tokens in each half. The second half begins with padding.
+  private static AttentionSpec padded(AttentionSpec spec) {
+    int half = spec.sequence() / 2;
+    int tokens = Math.max(0, half - 3);
+    return spec.packed(
+        new int[] {0, tokens, tokens, 2 * tokens},
+        new int[] {0, half, half + Math.min(2, half - tokens), spec.sequence()});
+  }
+
   private static void add(
       List<Case> cases, AttentionSpec spec, ContextParallel.Method method, int ranks) {
     switch (method) {
       case UNFUSED -> cases.add(new AttentionCase(spec, ContextParallel.unfused(), ranks));
+      case ULYSSES -> addHeads(cases, spec, ContextParallel.ulysses(), ranks);
+      case TWO_LEVEL -> {
+        for (int group = 2; group <= ranks; group++) {
+          if (ranks % group == 0) {
+            addHeads(cases, spec, ContextParallel.twoLevel(group), ranks);
+          }
+        }
+      }
       case RING, ALL_GATHER_KV -> {
         var how =
             method == ContextParallel.Method.RING
                 ? ContextParallel.ring()
                 : ContextParallel.allGatherKv();
-        for (int splits : ranks <= ALL_CASES_RANKS ? List.of(1, 3, 30) : List.of(3)) {
+        for (int splits : ranks <= ALL_CASES_RANKS ? List.of(1, 3, MOST_SPLITS) : List.of(3)) {
           for (int streams : ranks <= ALL_CASES_RANKS ? List.of(1, 2, 3) : List.of(2)) {
             cases.add(new AttentionCase(spec, how.splits(splits).streams(streams), ranks));
           }
+        }
+      }
+    }
+  }
+
+  /// Adds cases with the numbers of heads of the problem for each rank that heads are divided
+  /// among.
+  private static void addHeads(
+      List<Case> cases, AttentionSpec spec, ContextParallel how, int ranks) {
+    int sharing = how.headRanks(ranks);
+    var divided = spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing);
+    for (int splits : ranks <= ALL_CASES_RANKS ? List.of(1, 2, 4) : List.of(spec.kvHeads())) {
+      for (int streams : ranks <= ALL_CASES_RANKS ? List.of(1, 2, 3) : List.of(1)) {
+        if (spec.kvHeads() % splits == 0 && streams <= splits) {
+          cases.add(new AttentionCase(divided, how.splits(splits).streams(streams), ranks));
         }
       }
     }

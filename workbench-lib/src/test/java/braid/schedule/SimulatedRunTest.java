@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import braid.evidence.ProfileSet;
+import braid.model.AttentionSpec;
 import braid.model.BraidException;
+import braid.model.ContextParallel;
 import braid.model.DType;
 import braid.model.GemmSpec;
 import braid.model.Link;
@@ -31,6 +33,8 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 @Execution(ExecutionMode.CONCURRENT)
 class SimulatedRunTest {
   private static final double GFLOPS = 1;
+  private static final double WEIGHTS = 1e8;
+  private static final double RESULTS = 1e6;
   private static final long LATENCY = 700;
   private static final Link LINK = new Link(1e9, LATENCY);
 
@@ -48,7 +52,10 @@ class SimulatedRunTest {
             1,
             2e9,
             4e9,
+            WEIGHTS,
+            RESULTS,
             new TreeMap<>(Map.of(DType.FP32, GemmRates.constant(GFLOPS))),
+            new TreeMap<>(),
             new TreeMap<>()),
         costs);
   }
@@ -437,5 +444,46 @@ class SimulatedRunTest {
     var spec = GemmSpec.allGatherGemm(4 * ranks, ranks, 100);
     var set = Schedule.of(spec, Overlap.ring(1), ranks).simulate(serial());
     assertThat(only(set)).isEqualTo((ranks - 1) * LINK.nanos(4 * 4 * 100) + 800);
+  }
+
+  /// 300 causal queries in tiles of 128: each multiplies all keys up to its last query.
+  @Test
+  void attentionMultipliesTilesAndWeighsWhatIsSeen() {
+    var spec = AttentionSpec.of(300, 2, 8).causal();
+    double multiplied = 128.0 * 128 + 128.0 * 256 + 44.0 * 300;
+    double seen = 300 * 301 / 2.0;
+    double nanos =
+        4 * 2 * 8 * multiplied / GFLOPS + 2 * seen / WEIGHTS * 1e9 + 2 * 300 / RESULTS * 1e9;
+    var run = Schedule.of(spec, ContextParallel.ring(), 1).simulate(serial());
+    assertThat(only(run)).isEqualTo(Math.round(nanos));
+    // With rates of its own tiles, half as fast at this head size.
+    var compute = serial().compute();
+    var tiles = new GemmRates(List.of(128), List.of(256), List.of(8), List.of(GFLOPS / 2));
+    var other =
+        new Machine(
+            "tiles",
+            false,
+            1024,
+            serial().links(),
+            new Machine.Compute(
+                1,
+                1,
+                0.25,
+                false,
+                1,
+                2e9,
+                4e9,
+                WEIGHTS,
+                RESULTS,
+                compute.gemm(),
+                new TreeMap<>(Map.of(DType.FP32, tiles)),
+                new TreeMap<>()),
+            Machine.Costs.NONE);
+    assertThat(Machine.parse(other.toString())).isEqualTo(other);
+    assertThat(only(Schedule.of(spec, ContextParallel.ring(), 1).simulate(other)))
+        .isEqualTo(Math.round(nanos + 4 * 2 * 8 * multiplied / GFLOPS));
+    // Nothing is seen beyond a window or another sequence.
+    assertThat(only(Schedule.of(spec.window(1), ContextParallel.ring(), 1).simulate(serial())))
+        .isLessThan(Math.round(nanos));
   }
 }

@@ -43,6 +43,24 @@ public final class Findings {
     }
   }
 
+  /// Requires every number within its own bound.
+  void within(String of, double[] wanted, double[] bounds, float[] got) {
+    if (first != null) {
+      return;
+    }
+    if (wanted.length != got.length) {
+      first = "%s must have %d numbers but has %d".formatted(of, wanted.length, got.length);
+      return;
+    }
+    for (int i = 0; i < wanted.length; i++) {
+      if (wanted[i] != got[i] && !(Math.abs(wanted[i] - got[i]) <= bounds[i])) {
+        first =
+            "%s[%d] must be %s within %s but was %s".formatted(of, i, wanted[i], bounds[i], got[i]);
+        return;
+      }
+    }
+  }
+
   /// Requires every number to be the rounding, in that type, of a value × scale within fp32
   /// accuracy of the wanted GELU.
   void activated(String of, DType dtype, float[] wanted, float scale, float[] got) {

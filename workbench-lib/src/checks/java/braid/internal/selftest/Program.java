@@ -63,7 +63,7 @@ public record Program(
       int ranks = program.ranks;
       for (var part : program.parts) {
         switch (part.tested) {
-          case PipelineCase _ -> pipelines++;
+          case PipelineCase _, AttentionCase _ -> pipelines++;
           case CollectiveCase _ -> collectives++;
           case ViewCase _, MemoryCase _ -> views++;
           case RefusedCase _ -> mistakes++;

@@ -2,6 +2,7 @@ package braid.internal.backend;
 
 import braid.internal.library.LibraryCall;
 import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
@@ -58,6 +59,8 @@ public interface Stream extends AutoCloseable {
   void reduce(Work work, Reduction reduction);
 
   void attend(Work work, AttentionBlock block);
+
+  void attendGradient(Work work, AttentionGradientBlock gradient);
 
   void merge(Work work, AttentionMerge merge);
 

@@ -23,6 +23,7 @@ import braid.internal.shared.SharedFile;
 import braid.internal.work.Matrix;
 import braid.internal.work.Operand;
 import braid.internal.work.Precision;
+import braid.model.AttentionSpec;
 import braid.model.BackendKind;
 import braid.model.BraidException;
 import braid.model.DType;
@@ -112,6 +113,11 @@ public final class CudaBackend implements Backend {
   @Override
   public Inspection access() {
     return access;
+  }
+
+  @Override
+  public Optional<String> cannotDifferentiate(AttentionSpec spec) {
+    return device.attender().cannotDifferentiate(spec);
   }
 
   @Override

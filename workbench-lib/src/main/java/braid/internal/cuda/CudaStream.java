@@ -5,6 +5,7 @@ import braid.internal.backend.Event;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stamp;
 import braid.internal.backend.Stream;
+import braid.internal.cuda.device.Attender;
 import braid.internal.cuda.device.CudaDevice;
 import braid.internal.cuda.device.Launch;
 import braid.internal.cuda.device.Scratch;
@@ -12,6 +13,7 @@ import braid.internal.library.LibraryCall;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Waits;
 import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
@@ -229,12 +231,30 @@ final class CudaStream implements Stream {
 
   @Override
   public void attend(Work work, AttentionBlock block) {
-    throw new IllegalStateException("attention is refused before it runs on a GPU: " + work);
+    device.gpu().use();
+    enqueue(work, device.attender().prepare(block, scratch), block.flops());
+  }
+
+  /// Adds the library that computes it to the names of the work.
+  private void enqueue(Work work, Attender.Prepared prepared, long flops) {
+    var described =
+        prepared
+            .by()
+            .map(by -> new Work(work.chunk(), () -> work + by, () -> work.label().get() + by))
+            .orElse(work);
+    enqueue(described, Stage.GEMM, 0, flops, prepared.launch());
+  }
+
+  @Override
+  public void attendGradient(Work work, AttentionGradientBlock gradient) {
+    device.gpu().use();
+    enqueue(work, device.attender().prepare(gradient, scratch), gradient.flops());
   }
 
   @Override
   public void merge(Work work, AttentionMerge merge) {
-    throw new IllegalStateException("attention is refused before it runs on a GPU: " + work);
+    device.gpu().use();
+    enqueue(work, Stage.GEMM, merge.bytes(), 0, device.attender().prepare(merge));
   }
 
   @Override

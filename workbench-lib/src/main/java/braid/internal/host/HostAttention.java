@@ -2,6 +2,7 @@ package braid.internal.host;
 
 import braid.internal.work.AttentionBlock;
 import braid.internal.work.AttentionMerge;
+import braid.internal.work.AttentionTile;
 import braid.internal.work.Matrix;
 import braid.model.DType;
 import braid.natives.Blas;
@@ -23,17 +24,8 @@ import java.util.Arrays;
 /// In the end the output is divided by the sum, and the LSE is m + log(sum). A continued block
 /// begins with m = LSE and sum = 1.
 final class HostAttention implements AutoCloseable {
-  private static final double LOG_2 = Math.log(2);
-
-  /// The logarithm of 2 in two parts. The first has few bits, so its multiples are exact.
-  private static final float LOG_2_HIGH = 355 / 512f;
-
-  private static final float LOG_2_LOW = (float) (LOG_2 - LOG_2_HIGH);
-
-  /// Rows and keys of a tile: its scores fit into the L2 cache of a core.
-  private static final int TILE_ROWS = 128;
-
-  private static final int TILE_KEYS = 256;
+  private static final int TILE_ROWS = AttentionTile.ROWS;
+  private static final int TILE_KEYS = AttentionTile.KEYS;
 
   private final int threads;
   private final HostScratch scratch = new HostScratch();
@@ -84,7 +76,7 @@ final class HostAttention implements AutoCloseable {
     }
   }
 
-  private static long wideBytes(Matrix matrix) {
+  static long wideBytes(Matrix matrix) {
     return matrix.dtype().isStoredAsFp32()
         ? 0
         : HostScratch.roundUp((long) matrix.rows() * matrix.columns() * Float.BYTES);
@@ -130,8 +122,11 @@ final class HostAttention implements AutoCloseable {
         return;
       }
       begin(head, row, rows);
-      for (int from = first; from < end; from += TILE_KEYS) {
-        add(head, row, rows, from, Math.min(TILE_KEYS, end - from));
+      // Padding may hold anything: multiplied by a weight of 0, a NaN remains.
+      for (int from = block.skipPadding(first); from < end; ) {
+        int to = Math.min(Math.min(from + TILE_KEYS, end), block.nextPadding(from));
+        add(head, row, rows, from, to - from);
+        from = block.skipPadding(to);
       }
       end(head, row, rows);
     }
@@ -205,17 +200,9 @@ final class HostAttention implements AutoCloseable {
         Arrays.fill(scores, at, at + keys, 0);
         return;
       }
-      float largest = most[i];
-      for (int j = at + seen; j < at + unseen; j++) {
-        largest = Math.max(largest, scores[j]);
-      }
-      float kept = most[i] == largest ? 1 : exp(most[i] - largest);
-      float sum = 0;
-      for (int j = at + seen; j < at + unseen; j++) {
-        float weight = exp(scores[j] - largest);
-        scores[j] = weight;
-        sum += weight;
-      }
+      float largest = AttentionTile.largest(scores, at + seen, at + unseen, most[i]);
+      float kept = most[i] == largest ? 1 : AttentionTile.exp(most[i] - largest);
+      float sum = AttentionTile.weigh(scores, at + seen, at + unseen, largest);
       Arrays.fill(scores, at, at + seen, 0);
       Arrays.fill(scores, at + unseen, at + keys, 0);
       sums[i] = sums[i] * kept + sum;
@@ -247,10 +234,15 @@ final class HostAttention implements AutoCloseable {
     }
 
     private Blas.Factor factor(Matrix matrix, int row, int head, boolean transposed) {
-      long skipped = (long) row * matrix.stride() + (long) head * headSize;
-      return new Blas.Factor(
-          matrix.segment().asSlice(skipped * Float.BYTES), matrix.stride(), transposed);
+      return HostAttention.factor(matrix, row, head * headSize, transposed);
     }
+  }
+
+  /// Returns a matrix from a row and a column on.
+  static Blas.Factor factor(Matrix matrix, int row, int column, boolean transposed) {
+    long skipped = (long) row * matrix.stride() + column;
+    return new Blas.Factor(
+        matrix.segment().asSlice(skipped * Float.BYTES), matrix.stride(), transposed);
   }
 
   private static void store(float[] from, int at, int count, Matrix to, long index) {
@@ -262,26 +254,6 @@ final class HostAttention implements AutoCloseable {
     for (int i = 0; i < count; i++) {
       to.dtype().store(to.segment(), index + i, from[at + i]);
     }
-  }
-
-  /// Returns eˣ of x ≤ 0 with an error of at most 2 units in the last place, and 0 where that is
-  /// below the normal numbers. [Math#exp] takes several times as long, which would be most of the
-  /// time of an attention.
-  static float exp(float x) {
-    if (x < -87) {
-      return 0;
-    }
-    int power = (int) (x / (float) LOG_2 - 0.5f);
-    float rest = x - power * LOG_2_HIGH - power * LOG_2_LOW;
-    // The Taylor series: |rest| is at most half of log 2, so the first term left out is below 6e-9.
-    float series = 1 / 5040f;
-    series = series * rest + 1 / 720f;
-    series = series * rest + 1 / 120f;
-    series = series * rest + 1 / 24f;
-    series = series * rest + 1 / 6f;
-    series = series * rest + 1 / 2f;
-    series = series * rest * rest + rest + 1;
-    return series * Float.intBitsToFloat((power + 127) << 23);
   }
 
   void merge(AttentionMerge merge) {

@@ -9,6 +9,7 @@ import braid.internal.library.LibraryCall;
 import braid.internal.rank.Waits;
 import braid.internal.shared.SignalWord;
 import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Gemm;
 import braid.internal.work.Operand;
@@ -36,6 +37,7 @@ final class HostStream implements Stream {
   private final Mover mover;
   private final HostGemm multiplier;
   private final HostAttention attention;
+  private final HostAttentionGradient attentionGradient;
   private final WorkQueue queue;
   private final Consumer<HostStream> onClose;
   private volatile @Nullable Recording recording;
@@ -75,6 +77,7 @@ final class HostStream implements Stream {
         };
     this.multiplier = new HostGemm(threads);
     this.attention = new HostAttention(threads);
+    this.attentionGradient = new HostAttentionGradient(threads);
     // Ranks may be threads of one process, so thread names include the rank.
     this.queue =
         new WorkQueue(rank + "-" + name, waits, lane.yielding() ? cores.yieldingToOthers() : cores);
@@ -164,6 +167,11 @@ final class HostStream implements Stream {
   @Override
   public void attend(Work work, AttentionBlock block) {
     compute(work, Stage.GEMM, 0, block.flops(), () -> attention.attend(block));
+  }
+
+  @Override
+  public void attendGradient(Work work, AttentionGradientBlock gradient) {
+    compute(work, Stage.GEMM, 0, gradient.flops(), () -> attentionGradient.attend(gradient));
   }
 
   @Override
@@ -336,6 +344,7 @@ final class HostStream implements Stream {
     mover.close();
     multiplier.close();
     attention.close();
+    attentionGradient.close();
     onClose.accept(this);
   }
 

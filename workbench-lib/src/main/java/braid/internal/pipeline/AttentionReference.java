@@ -2,6 +2,7 @@ package braid.internal.pipeline;
 
 import braid.internal.work.Matrix;
 import braid.model.AttentionSpec;
+import braid.model.BackendKind;
 import braid.model.DType;
 import braid.schedule.Part;
 import braid.schedule.Step;
@@ -21,21 +22,73 @@ public final class AttentionReference {
   /// Relative error of one operation in fp32.
   private static final double UNIT = 0x1p-24;
 
+  /// Relative error of one addition in a tensor core, which cuts off.
+  private static final double TENSOR_CORE_UNIT = 0x1p-22;
+
+  /// Products that a tensor core adds before it cuts off.
+  private static final int TENSOR_CORE_DEPTH = 16;
+
   /// Allowed deviation of a sum of roundings, in units of the roundings' walk.
   private static final double CONFIDENCE = 6;
 
-  /// Positions that backends multiply together, at least.
-  private static final int TILE_KEYS = 64;
+  /// Roundings of a backend's attention. docs/verification.md has them as a table.
+  ///
+  /// @param product relative error of an addition of products
+  /// @param depth products that are added before a sum is cut off; 0 if it is rounded to nearest
+  /// @param tileKeys positions that are multiplied together, at least
+  /// @param ofWeight roundings of a weight besides those that grow with its exponent, and of a
+  ///   rescaling
+  /// @param ofExponent roundings that grow with the exponent of a weight
+  /// @param ofStatistic roundings of an LSE that another block continues or a merge reads
+  /// @param ofMerge roundings of a merge besides those of its statistics
+  /// @param ofScale roundings that all scores of a row share, which shift its LSE
+  /// @param weight relative error of a weight that is multiplied with a value, and of a block's
+  ///   output that is merged
+  /// @param leastWeight error of either below the normal numbers
+  record Arithmetic(
+      double product,
+      int depth,
+      int tileKeys,
+      int ofWeight,
+      int ofExponent,
+      int ofStatistic,
+      int ofMerge,
+      int ofScale,
+      double weight,
+      double leastWeight) {
+    static Arithmetic of(BackendKind backend, DType dtype) {
+      if (backend == BackendKind.HOST) {
+        return new Arithmetic(UNIT, 0, 64, 3, 2, 2, 6, 0, 0, Float.MIN_NORMAL);
+      }
+      if (dtype == DType.FP32) {
+        return new Arithmetic(UNIT, 0, 64, 8, 3, 5, 24, 3, 0, Float.MIN_NORMAL);
+      }
+      // Rounded to nearest in the type, by half of its epsilon or of its least positive number:
+      // weights, and by cuDNN also the output of a block.
+      return new Arithmetic(
+          TENSOR_CORE_UNIT,
+          TENSOR_CORE_DEPTH,
+          32,
+          8,
+          3,
+          5,
+          24,
+          3,
+          dtype.epsilon(),
+          dtype == DType.FP16 ? 0x1p-25 : Float.MIN_NORMAL);
+    }
 
-  /// Roundings of a weight besides those that grow with its exponent, and of a rescaling.
-  private static final int WEIGHT_ROUNDINGS = 3;
-
-  /// Roundings of a merge besides those of the two statistics.
-  private static final int MERGE_ROUNDINGS = 6;
+    /// Relative error of a sum of `count` products.
+    double sum(int count) {
+      double cutOff = depth == 0 ? 0 : (double) count / depth;
+      return product * Math.min(count, CONFIDENCE * Math.sqrt(count) + cutOff);
+    }
+  }
 
   private final Plan plan;
   private final AttentionSpec spec;
   private final Tokens tokens;
+  private final Arithmetic arithmetic;
 
   /// Number of blocks that are added to the result of any row, at most.
   private final long blocks;
@@ -59,6 +112,7 @@ public final class AttentionReference {
     this.spec = (AttentionSpec) plan.problem();
     int rank = plan.place().rank();
     this.tokens = Tokens.of(spec, plan.place().size(), rank);
+    this.arithmetic = Arithmetic.of(plan.backend().kind(), spec.dtype());
     this.blocks =
         plan.schedule().steps(rank).stream()
             .filter(step -> step instanceof Step.Attend || step instanceof Step.Merge)
@@ -142,6 +196,9 @@ public final class AttentionReference {
     int position = (int) tokens.position(row);
     int first = (int) spec.firstSeen(position);
     int end = (int) spec.lastSeen(position) + 1;
+    if (first >= end) {
+      return empty(row, head, position, Arrays.copyOfRange(outputs, query, query + headSize), lse);
+    }
     double largest = Double.NEGATIVE_INFINITY;
     double smallest = Double.POSITIVE_INFINITY;
     double longest = 0;
@@ -182,20 +239,20 @@ public final class AttentionReference {
     }
     int seen = end - first;
     double expectedLse = largest + Math.log(sum);
-    double scoreError = roundings(headSize + 1) * spec.scale() * length(queries, query) * longest;
+    double scoreError =
+        arithmetic.sum(headSize + 1) * spec.scale() * length(queries, query) * longest;
     double statisticSize = Math.max(Math.abs(largest), Math.abs(smallest)) + Math.log(seen);
-    double rescalings = (double) Math.ceilDiv(seen, TILE_KEYS) + blocks;
+    double rescalings = (double) Math.ceilDiv(seen, arithmetic.tileKeys()) + blocks;
     double weightError =
         scoreError
-            + UNIT * WEIGHT_ROUNDINGS * (1 + rescalings)
-            + UNIT * blocks * (2 * statisticSize + MERGE_ROUNDINGS);
-    double sumError = roundings(seen);
-    // Weights below the normal numbers are 0.
-    double least = Float.MIN_NORMAL * (1 + seen * largestValue);
+            + UNIT * arithmetic.ofWeight() * (1 + rescalings)
+            + UNIT * blocks * (arithmetic.ofStatistic() * statisticSize + arithmetic.ofMerge());
+    double sumError = arithmetic.sum(seen);
+    double least = Float.MIN_NORMAL + arithmetic.leastWeight() * (1 + seen * largestValue);
     for (int c = 0; c < headSize; c++) {
       double error =
-          2 * (weightError + sumError) * sizes[c]
-              + 2 * UNIT * (exponentSizes[c] + exponent * sizes[c])
+          (2 * (weightError + sumError) + arithmetic.weight()) * sizes[c]
+              + arithmetic.ofExponent() * UNIT * (exponentSizes[c] + exponent * sizes[c])
               + UNIT * Math.abs(sums[c])
               + least;
       if (!allows(sums[c], error, spec.dtype(), outputs[query + c], given)) {
@@ -210,11 +267,29 @@ public final class AttentionReference {
       }
     }
     double lseError =
-        weightError + sumError + 2 * UNIT * exponent + 2 * UNIT * (Math.abs(expectedLse) + 1);
+        weightError
+            + sumError
+            + arithmetic.ofExponent() * UNIT * exponent
+            + 2 * UNIT * (Math.abs(expectedLse) + 1)
+            + arithmetic.ofScale() * UNIT * statisticSize;
     return allows(expectedLse, lseError, DType.FP32, lse, given)
         ? Optional.empty()
         : wrong(
             "lse[%d, %d]".formatted(row, head), position, head, lse, expectedLse, lseError, given);
+  }
+
+  /// Describes the first wrong value of a row that sees nothing: its output is 0, its LSE −∞.
+  private Optional<String> empty(int row, int head, int position, float[] output, float lse) {
+    for (int c = 0; c < output.length; c++) {
+      if (output[c] != 0) {
+        var where = "output[%d, %d]".formatted(row, head * spec.headSize() + c);
+        return wrong(where, position, head, output[c], 0, 0, null);
+      }
+    }
+    double none = Double.NEGATIVE_INFINITY;
+    return lse == none
+        ? Optional.empty()
+        : wrong("lse[%d, %d]".formatted(row, head), position, head, lse, none, 0, null);
   }
 
   private double length(float[] queries, int query) {
@@ -225,12 +300,7 @@ public final class AttentionReference {
     return Math.sqrt(square);
   }
 
-  /// Relative error of a sum of `count` terms.
-  private static double roundings(int count) {
-    return UNIT * Math.min(count, CONFIDENCE * Math.sqrt(count));
-  }
-
-  private static boolean allows(
+  static boolean allows(
       double expected, double error, DType dtype, float got, @Nullable Tolerance given) {
     if (given != null) {
       return Math.abs(got - expected) <= given.atol() + given.rtol() * Math.abs(expected);
@@ -252,10 +322,22 @@ public final class AttentionReference {
       double expected,
       double error,
       @Nullable Tolerance given) {
+    return wrong(plan.place().rank(), where, position, head, got, expected, error, given);
+  }
+
+  static Optional<String> wrong(
+      int rank,
+      String where,
+      int position,
+      int head,
+      float got,
+      double expected,
+      double error,
+      @Nullable Tolerance given) {
     return Optional.of(
         "rank %d: %s must be %s %s but was %s; it is the first wrong value, of position %d and head %d"
             .formatted(
-                plan.place().rank(),
+                rank,
                 where,
                 (float) expected,
                 given == null ? String.format(Locale.ROOT, "within %.3g", error) : given,

@@ -278,6 +278,14 @@ public final class Plan implements AutoCloseable, Executor.Resources {
     return bound.containsKey(part);
   }
 
+  /// Returns the memory of all ranks that holds a part, if ranks can access each other's.
+  public Optional<SymmetricMemory> symmetric(Part part) {
+    return schedule
+        .port(part.port())
+        .map(port -> port.on(place.rank()).buffer())
+        .flatMap(buffer -> Optional.ofNullable(shared.get(buffer.name())));
+  }
+
   /// Returns all views.
   public Map<Part, View> views() {
     return views;

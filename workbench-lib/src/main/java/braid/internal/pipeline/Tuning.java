@@ -1,5 +1,6 @@
 package braid.internal.pipeline;
 
+import braid.model.AttentionGradientSpec;
 import braid.model.AttentionSpec;
 import braid.model.ContextParallel;
 import braid.model.GemmSpec;
@@ -36,6 +37,7 @@ public record Tuning(
         () ->
             switch (problem) {
               case GemmSpec spec -> Schedule.of(spec, overlap.orElseThrow(), ranks);
+              case AttentionGradientSpec spec -> Schedule.of(spec, context.orElseThrow(), ranks);
               case AttentionSpec spec -> Schedule.of(spec, context.orElseThrow(), ranks);
             });
   }

@@ -24,6 +24,7 @@ import java.util.Optional;
 ///   `BRAID_NVSHMEM_HEAP_MIB`
 /// @param bulkCopies true if workers on a GPU use bulk copies where possible:
 ///   `BRAID_WORKER_COPIES`, `bulk` or `loads`
+/// @param attention code that computes attention on a GPU: `BRAID_ATTENTION`
 /// @param cache folder of compiled kernels and chosen algorithms: `BRAID_CACHE`
 public record Env(
     Place world,
@@ -35,6 +36,7 @@ public record Env(
     Duration timeout,
     long nvshmemHeapBytes,
     boolean bulkCopies,
+    AttentionEngine attention,
     Path cache) {
   public static final Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
@@ -97,6 +99,7 @@ public record Env(
             .map(mebibytes -> (long) mebibytes << 20)
             .orElse(DEFAULT_NVSHMEM_HEAP_BYTES),
         reader.bulkCopies(),
+        reader.get("BRAID_ATTENTION").map(AttentionEngine::parse).orElse(AttentionEngine.AUTO),
         reader.path("BRAID_CACHE").orElse(DEFAULT_CACHE));
   }
 

@@ -5,6 +5,7 @@ import braid.internal.backend.Event;
 import braid.internal.backend.Signals;
 import braid.internal.backend.Stream;
 import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionGradientBlock;
 import braid.internal.work.AttentionMerge;
 import braid.internal.work.Epilogue;
 import braid.internal.work.Gemm;
@@ -112,17 +113,20 @@ public final class Executor {
         yield () -> stream.reduce(work, reduction);
       }
       case Step.Attend attend -> {
-        var block =
-            new AttentionBlock(
-                attend.spec(),
-                matrix(attend.query()),
-                attend.queryPosition(),
-                matrix(attend.key()),
-                matrix(attend.value()),
-                attend.keyPosition(),
-                part(attend.result()),
-                attend.continued());
+        var block = block(attend);
         yield () -> stream.attend(work, block);
+      }
+      case Step.AttendGradient of -> {
+        var gradient =
+            new AttentionGradientBlock(
+                block(of.block()),
+                matrix(of.outputGradient()),
+                matrix(of.result().query()),
+                matrix(of.result().key()),
+                matrix(of.result().value()),
+                of.continuesQuery(),
+                of.continuesKeys());
+        yield () -> stream.attendGradient(work, gradient);
       }
       case Step.Merge merge -> {
         var merged =
@@ -189,9 +193,14 @@ public final class Executor {
     return each.size() == 1 ? each.getFirst() : () -> each.forEach(Runnable::run);
   }
 
-  /// Returns the transfer of a move. Rows of a transposed buffer are strided columns.
+  /// Returns the transfer of a move. Rows of a transposed buffer are strided, and so are some
+  /// columns of others.
   private Transfer transfer(Step.Move move) {
-    return move.from().buffer().transposed()
+    boolean strided =
+        move.from().buffer().transposed()
+            || !move.from().hasAllColumns()
+            || !move.to().hasAllColumns();
+    return strided
         ? Transfer.of(matrix(move.from()), matrix(move.to()))
         : Transfer.of(bytes(move.from()), bytes(move.to()));
   }
@@ -226,6 +235,18 @@ public final class Executor {
         finish.rescaled() ? scales.stored() : 1);
   }
 
+  private AttentionBlock block(Step.Attend attend) {
+    return new AttentionBlock(
+        attend.spec(),
+        matrix(attend.query()),
+        attend.queryPosition(),
+        matrix(attend.key()),
+        matrix(attend.value()),
+        attend.keyPosition(),
+        part(attend.result()),
+        attend.continued());
+  }
+
   private AttentionBlock.Part part(Step.Partial partial) {
     return new AttentionBlock.Part(matrix(partial.output()), matrix(partial.lse()));
   }
@@ -241,12 +262,19 @@ public final class Executor {
     int columns = Math.toIntExact(region.columns());
     if (buffer.transposed()) {
       int all = Math.toIntExact(buffer.rows(region.rank()));
-      return Matrix.transposed(memory, buffer.dtype(), all, columns)
+      long skipped = region.column() * all * buffer.dtype().bytes();
+      return Matrix.transposed(memory.asSlice(skipped), buffer.dtype(), all, columns)
           .rows(Math.toIntExact(region.row()), rows);
     }
     // Up to the end of the memory, because further tiles of a multiplication follow.
-    return Matrix.of(
-        memory.asSlice(region.row() * rowBytes(region)), buffer.dtype(), rows, columns);
+    long skipped = region.row() * rowBytes(region) + region.column() * buffer.dtype().bytes();
+    return new Matrix(
+        memory.asSlice(rows == 0 ? 0 : skipped),
+        buffer.dtype(),
+        rows,
+        columns,
+        Math.toIntExact(buffer.columns(region.rank())),
+        false);
   }
 
   private MemorySegment bytes(Region region) {
@@ -255,14 +283,15 @@ public final class Executor {
 
   /// Returns the bytes of a region; `memory` holds its whole buffer.
   public static MemorySegment bytes(Region region, MemorySegment memory) {
-    if (region.buffer().transposed() && region.rows() != region.buffer().rows(region.rank())) {
-      throw new IllegalStateException("rows stored by columns are not in one piece: " + region);
+    if (!region.hasAllColumns()
+        || (region.buffer().transposed() && region.rows() != region.buffer().rows(region.rank()))) {
+      throw new IllegalStateException("not in one piece: " + region);
     }
     return memory.asSlice(region.row() * rowBytes(region), region.bytes());
   }
 
   private static long rowBytes(Region region) {
-    return region.columns() * region.buffer().dtype().bytes();
+    return region.buffer().columns(region.rank()) * region.buffer().dtype().bytes();
   }
 
   private int slot(Flag flag, int index) {

@@ -58,7 +58,13 @@ public record Machine(
   /// @param memoryUnits number of units that copying or adding memory occupies
   /// @param copyBytes bytes per second that a copy within the rank moves
   /// @param reduceBytes bytes per second that a sum reads and writes
+  /// @param weights attention scores per second that are replaced by their weights
+  /// @param results rows of one head, per second, of a partial result of attention that are read
+  ///   and written
   /// @param gemm multiplication rates by type
+  /// @param attention rates of the two multiplications of a tile of attention by type: queries are
+  ///   rows, keys columns, and the head size is the depth. The largest size is a full tile. Types
+  ///   without have the rates of other multiplications
   /// @param widened elements per second that are converted, for types that are multiplied as fp32
   public record Compute(
       int units,
@@ -68,7 +74,10 @@ public record Machine(
       int memoryUnits,
       double copyBytes,
       double reduceBytes,
+      double weights,
+      double results,
       SortedMap<DType, GemmRates> gemm,
+      SortedMap<DType, GemmRates> attention,
       SortedMap<DType, Double> widened) {
     public Compute {
       atLeast("compute units", units, 1);
@@ -76,6 +85,8 @@ public record Machine(
       atLeast("memory units", memoryUnits, 1);
       positive("memory bandwidth", copyBytes);
       positive("reduce bandwidth", reduceBytes);
+      positive("attention weights", weights);
+      positive("attention results", results);
       if (!(yieldingShare > 0 && yieldingShare <= 1)) {
         throw new BraidException(
             "yielding share must be more than 0 and at most 1 but was %s; 1 for no priorities"
@@ -83,6 +94,7 @@ public record Machine(
       }
       widened.forEach((type, rate) -> positive("conversion of " + type, rate));
       gemm = Collections.unmodifiableSortedMap(new TreeMap<>(gemm));
+      attention = Collections.unmodifiableSortedMap(new TreeMap<>(attention));
       widened = Collections.unmodifiableSortedMap(new TreeMap<>(widened));
     }
   }

@@ -15,7 +15,7 @@ final class MachineCache {
   private static final String FOLDER = "machines";
 
   /// Part of the file name; changes with the measurement.
-  private static final int VERSION = 1;
+  private static final int VERSION = 2;
 
   private static final Object ONE_AT_A_TIME = new Object();
 

@@ -16,6 +16,9 @@ import java.util.stream.Collectors;
 /// Reads and writes machines as text: one `setting = value` per line.
 final class MachineText {
   private static final String GEMM = "gemm ";
+  private static final String ATTENTION = "attention ";
+  private static final String WEIGHTS = "weights";
+  private static final String RESULTS = "results";
   private static final String WIDENED = "conversion ";
   private static final Pattern SHAPE = Pattern.compile("(\\w+) n(\\d{1,9}) k(\\d{1,9})");
   private static final Pattern POINT = Pattern.compile("(\\d{1,9}):([0-9.eE+-]+)");
@@ -46,6 +49,8 @@ final class MachineText {
     put(lines, "memory units", compute.memoryUnits());
     put(lines, "memory bandwidth", bandwidth(compute.copyBytes()));
     put(lines, "reduce bandwidth", bandwidth(compute.reduceBytes()));
+    put(lines, WEIGHTS, compute.weights());
+    put(lines, RESULTS, compute.results());
     put(lines, "launch of a copy", duration(costs.launchCopy()));
     put(lines, "launch of a computation", duration(costs.launchCompute()));
     put(lines, "launch of a signal", duration(costs.launchSignal()));
@@ -59,11 +64,12 @@ final class MachineText {
     put(lines, "oversleep", duration(costs.oversleep()));
     put(lines, "synchronize", duration(costs.synchronize()));
     compute.widened().forEach((type, rate) -> put(lines, WIDENED + type, rate));
-    compute.gemm().forEach((type, rates) -> write(lines, type, rates));
+    compute.gemm().forEach((type, rates) -> write(lines, GEMM, type, rates));
+    compute.attention().forEach((type, rates) -> write(lines, ATTENTION, type, rates));
     return String.join("\n", lines) + "\n";
   }
 
-  private static void write(List<String> lines, DType type, GemmRates rates) {
+  private static void write(List<String> lines, String prefix, DType type, GemmRates rates) {
     for (int n = 0; n < rates.columns().size(); n++) {
       for (int k = 0; k < rates.depths().size(); k++) {
         var points = new ArrayList<String>();
@@ -72,7 +78,7 @@ final class MachineText {
         }
         put(
             lines,
-            "%s%s n%d k%d".formatted(GEMM, type, rates.columns().get(n), rates.depths().get(k)),
+            "%s%s n%d k%d".formatted(prefix, type, rates.columns().get(n), rates.depths().get(k)),
             String.join(" ", points));
       }
     }
@@ -124,7 +130,10 @@ final class MachineText {
                 reader.count("memory units"),
                 reader.bandwidth("memory bandwidth"),
                 reader.bandwidth("reduce bandwidth"),
-                reader.gemm(),
+                reader.number(WEIGHTS),
+                reader.number(RESULTS),
+                reader.rates(GEMM),
+                reader.rates(ATTENTION),
                 reader.widened()),
             new Machine.Costs(
                 reader.nanos("launch of a copy"),
@@ -261,14 +270,14 @@ final class MachineText {
       return settings.keySet().stream().filter(name -> name.startsWith(prefix)).toList();
     }
 
-    TreeMap<DType, GemmRates> gemm() {
+    TreeMap<DType, GemmRates> rates(String prefix) {
       var grids = new TreeMap<DType, Grid>();
-      for (var name : named(GEMM)) {
-        var form = SHAPE.matcher(name.substring(GEMM.length()));
+      for (var name : named(prefix)) {
+        var form = SHAPE.matcher(name.substring(prefix.length()));
         if (!form.matches()) {
           throw new BraidException(
-              "rates of multiplications must be named by type, columns and depth but were `%s`; for example `gemm bf16 n8192 k8192`"
-                  .formatted(name));
+              "rates of multiplications must be named by type, columns and depth but were `%s`; for example `%sbf16 n8192 k8192`"
+                  .formatted(name, prefix));
         }
         var type = parse(name, form.group(1), DType::parse);
         var line = new TreeMap<Integer, Double>();

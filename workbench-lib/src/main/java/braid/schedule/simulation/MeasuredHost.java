@@ -29,10 +29,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 final class MeasuredHost {
   private static final List<Integer> ROWS = List.of(1, 16, 64, 256, 1024);
   private static final List<Integer> SIZES = List.of(64, 256, 1024, 2048);
-  private static final int MOST_RUNS = 1000;
-  private static final long LEAST_NANOS = 50_000;
   private static final int OTHER_RANKS_SIZE = 1024;
-  private static final int PASSES = 8;
   private static final int WAKE_ROUND_TRIPS = 400;
   private static final int SIGNAL_TRIPS = 80;
   private static final long SLEEP_NANOS = 1_000_000;
@@ -112,23 +109,21 @@ final class MeasuredHost {
     }
     var copy = copy();
     var sum = sum();
+    var attention = new AttentionProbes(arena);
     var probes = new ArrayList<>(multiplications);
+    probes.addAll(attention.all());
     probes.addAll(conversions.values());
     probes.addAll(List.of(copy, sum));
     var busy = new AtomicBoolean(true);
     var otherRanks = otherRanks(busy);
-    for (int pass = 0; pass < PASSES; pass++) {
+    for (int pass = 0; pass < Probe.PASSES; pass++) {
       probes.forEach(Probe::run);
     }
     busy.set(false);
     otherRanks.forEach(MeasuredHost::join);
-    var rates =
-        new GemmRates(
-            ROWS,
-            SIZES,
-            SIZES,
-            multiplications.stream().map(probe -> Math.rint(1e3 * probe.rate()) / 1e3).toList());
+    var rates = new GemmRates(ROWS, SIZES, SIZES, Probe.gflops(multiplications));
     var gemm = new TreeMap<>(Map.of(DType.FP32, rates, DType.TF32, rates));
+    var attended = new TreeMap<>(Map.of(DType.FP32, attention.rates()));
     var widened = new TreeMap<DType, Double>();
     conversions.forEach((type, probe) -> widened.put(type, Math.rint(1e9 * probe.rate())));
     double copyBytes = Math.rint(1e9 * copy.rate());
@@ -149,7 +144,10 @@ final class MeasuredHost {
             1,
             copyBytes,
             reduceBytes,
+            attention.weightsPerSecond(),
+            attention.resultsPerSecond(),
             gemm,
+            attended,
             widened),
         new Machine.Costs(
             launch,
@@ -193,42 +191,11 @@ final class MeasuredHost {
     return threads;
   }
 
-  /// A measurement in passes, interleaved with others: a disturbance of the machine then affects
-  /// all of them alike, and the lower quartile of each excludes it.
-  private static final class Probe {
-    private final double amount;
-    private final Runnable body;
-    private final List<Double> nanos = new ArrayList<>();
-
-    /// @param amount amount of work of one run
-    Probe(double amount, Runnable body) {
-      this.amount = amount;
-      this.body = body;
-    }
-
-    void run() {
-      long start = System.nanoTime();
-      body.run();
-      long once = Math.max(1, System.nanoTime() - start);
-      int runs = Math.clamp(LEAST_NANOS / once, 1, MOST_RUNS);
-      start = System.nanoTime();
-      for (int run = 0; run < runs; run++) {
-        body.run();
-      }
-      nanos.add(Math.max(1, (double) (System.nanoTime() - start) / runs));
-    }
-
-    /// Returns the amount of work per nanosecond.
-    double rate() {
-      return amount / nanos.stream().sorted().skip(PASSES / 4).findFirst().orElseThrow();
-    }
-  }
-
   /// Returns probes of all combinations of sizes, in the order of [GemmRates].
   private List<Probe> multiplications() {
     int most = SIZES.getLast();
     var a = new Rotation();
-    var b = numbers((long) most * most);
+    var b = numbers(arena, (long) most * most);
     var c = new Rotation();
     var probes = new ArrayList<Probe>();
     for (int n : SIZES) {
@@ -248,13 +215,13 @@ final class MeasuredHost {
     return probes;
   }
 
-  private static long bytes(int rows, int columns) {
+  static long bytes(int rows, int columns) {
     return (long) rows * columns * Float.BYTES;
   }
 
   /// Memory whose pieces were not used recently, like data that arrives from other ranks.
   private final class Rotation {
-    private final MemorySegment all = numbers(ROTATING_BYTES / Float.BYTES);
+    private final MemorySegment all = numbers(arena, ROTATING_BYTES / Float.BYTES);
     private long used;
 
     MemorySegment next(long bytes) {
@@ -267,7 +234,7 @@ final class MeasuredHost {
     }
   }
 
-  private MemorySegment numbers(long count) {
+  static MemorySegment numbers(Arena arena, long count) {
     var segment = arena.allocate(count * Float.BYTES, 64);
     for (long i = 0; i < count; i++) {
       segment.setAtIndex(ValueLayout.JAVA_FLOAT, i, (float) (1 + i % 7));

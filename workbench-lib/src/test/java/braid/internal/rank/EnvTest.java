@@ -36,6 +36,7 @@ class EnvTest {
     assertThat(env.timeout()).isEqualTo(Duration.ofMinutes(5));
     assertThat(env.backend()).isEqualTo(BackendKind.AUTO);
     assertThat(env.bulkCopies()).isTrue();
+    assertThat(env.attention()).isEqualTo(AttentionEngine.AUTO);
     assertThat(env.cache())
         .isEqualTo(Path.of(System.getProperty("user.home")).resolve(".cache/braid"));
   }
@@ -60,6 +61,12 @@ class EnvTest {
     assertThat(Env.read(Map.of("BRAID_WORKER_COPIES", "loads")).bulkCopies()).isFalse();
   }
 
+  @ParameterizedTest
+  @CsvSource({"auto,AUTO", "cudnn,CUDNN", "own,OWN"})
+  void readsEveryAttentionEngine(String name, AttentionEngine engine) {
+    assertThat(Env.read(Map.of("BRAID_ATTENTION", name)).attention()).isEqualTo(engine);
+  }
+
   @Test
   void readsTheContractOfTorchrun() {
     var env = Env.read(COMPLETE);
@@ -82,6 +89,7 @@ class EnvTest {
           BRAID_SYMMETRIC_MEMORY| ncc   | a memory kind must be one of auto, native, ipc, nccl, nvshmem but was ncc
           BRAID_BACKEND         | gpu   | BRAID_BACKEND must be one of auto, host, cuda but was gpu; try host
           BRAID_WORKER_COPIES   | tma   | BRAID_WORKER_COPIES must be bulk or loads but was tma
+          BRAID_ATTENTION       | flash | BRAID_ATTENTION must be one of auto, cudnn, own but was flash
           BRAID_LINK            | fast  | a link must be written bandwidth,latency or unlimited but was fast; bandwidth in GB/s, GiB/s, Gb/s or Gbps (also K, M, T), latency in ns, us, µs, ms or s, for example 0.25GB/s,20us
           """)
   void wrongValuesAreErrorsOfOneLine(String name, String value, String message) {

@@ -68,6 +68,8 @@ class MachineTest {
           256:640000            | 128:640000             | must contain each number of rows once but contains 128 twice
           256:640000            | 256:0                  | a rate must be more than 0 GFLOPS but was 0.0
           gemm bf16 n8192 k8192 | gemm bf16 large        | rates of multiplications must be named by type, columns and depth
+          weights = 3.7e12      | weights = 0            | attention weights must be more than 0 but was 0.0
+          weights = 3.7e12      | weight = 1             | a machine must set `weights` but does not
           gemm bf16 n8192       | gemm bf17 n8192        | dtype must be one of
           """)
   void aBadSettingIsOneLine(String good, String bad, String message) throws IOException {

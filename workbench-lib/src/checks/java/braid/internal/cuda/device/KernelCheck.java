@@ -12,7 +12,7 @@ public record KernelCheck(CudaDevice device) implements SelfCheck {
 
   @Override
   public String run() {
-    return KernelChecks.run(device.gpu(), device.kernels()).stream()
+    return KernelChecks.run(device.gpu(), device.kernels(), device.attender().kernels()).stream()
         .filter(result -> !result.ok())
         .findFirst()
         .map(wrong -> "%s, %s: %s".formatted(wrong.kernel(), wrong.what(), wrong.detail()))

@@ -1,14 +1,18 @@
 package braid.internal.cuda.device;
 
+import braid.internal.work.AttentionBlock;
+import braid.internal.work.AttentionMerge;
 import braid.internal.work.Matrix;
 import braid.internal.work.Reduction;
 import braid.model.DType;
+import braid.natives.kernels.AttentionArguments;
+import braid.natives.kernels.AttentionMergeArguments;
 import braid.natives.kernels.ElementType;
 import braid.natives.kernels.ReduceArguments;
 import java.lang.foreign.MemorySegment;
 
 /// Converts the library's types to those of the kernels.
-final class Arguments {
+public final class Arguments {
   private Arguments() {}
 
   static ElementType type(DType dtype) {
@@ -20,6 +24,50 @@ final class Arguments {
       case FP8_E4M3 -> ElementType.E4M3;
       case FP8_E5M2 -> ElementType.E5M2;
     };
+  }
+
+  /// @param seen address of the keys that each row sees; 0 if causality and window say it
+  /// @param tokens address of a byte for each key, 0 if it is padding; 0 if none is
+  static AttentionArguments of(AttentionBlock block, long seen, long tokens) {
+    var spec = block.spec();
+    return AttentionArguments.of(
+        rows(block.query()),
+        rows(block.key()),
+        rows(block.value()),
+        rows(block.result().output()),
+        rows(block.result().lse()),
+        new AttentionArguments.Heads(spec.heads(), spec.group(), spec.headSize()),
+        new AttentionArguments.Mask(
+            block.queryPosition(),
+            block.keyPosition(),
+            spec.isCausal(),
+            spec.window(),
+            seen,
+            tokens),
+        spec.scale(),
+        block.continued());
+  }
+
+  private static AttentionArguments.Rows rows(Matrix matrix) {
+    return new AttentionArguments.Rows(
+        matrix.segment().address(), type(matrix.dtype()), matrix.rows(), matrix.stride());
+  }
+
+  public static AttentionMergeArguments of(AttentionMerge merge) {
+    var result = merge.result();
+    int heads = result.lse().columns();
+    return AttentionMergeArguments.of(
+        merge.parts().stream().map(Arguments::part).toList(),
+        part(result),
+        type(result.output().dtype()),
+        result.output().rows(),
+        heads,
+        heads == 0 ? 0 : result.output().columns() / heads);
+  }
+
+  private static AttentionMergeArguments.Part part(AttentionBlock.Part part) {
+    return new AttentionMergeArguments.Part(
+        part.output().bytes().address(), part.lse().bytes().address());
   }
 
   static ReduceArguments of(Reduction reduction) {

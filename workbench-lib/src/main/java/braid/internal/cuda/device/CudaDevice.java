@@ -1,10 +1,12 @@
 package braid.internal.cuda.device;
 
+import braid.internal.rank.AttentionEngine;
 import braid.internal.rank.Closing;
 import braid.internal.rank.Env;
 import braid.model.BraidException;
 import braid.natives.blaslt.Lt;
 import braid.natives.cuda.Gpu;
+import braid.natives.kernels.AttentionKernels;
 import braid.natives.kernels.Kernels;
 import braid.natives.load.BraidNativeMissing;
 import java.lang.foreign.Arena;
@@ -22,14 +24,19 @@ public final class CudaDevice implements AutoCloseable {
   private final Gpu gpu;
   private final Kernels kernels;
   private final Lt lt;
+  private final Path cacheFolder;
   private final Path algorithms;
+  private final AttentionEngine engine;
   private @Nullable Multiplier multiplier;
+  private @Nullable Attender attender;
 
-  private CudaDevice(Gpu gpu, Kernels kernels, Lt lt, Path algorithms) {
+  private CudaDevice(Gpu gpu, Kernels kernels, Lt lt, Env env) {
     this.gpu = gpu;
     this.kernels = kernels;
     this.lt = lt;
-    this.algorithms = algorithms;
+    this.cacheFolder = env.kernels();
+    this.algorithms = env.algorithms();
+    this.engine = env.attention();
   }
 
   /// Opens the GPU of this rank's number on its machine. Kernels are compiled, and algorithms
@@ -44,7 +51,7 @@ public final class CudaDevice implements AutoCloseable {
             });
     var gpu = Gpu.open(device, "rank " + rank);
     try {
-      return new CudaDevice(gpu, Kernels.load(gpu, env.kernels()), Lt.open(gpu), env.algorithms());
+      return new CudaDevice(gpu, Kernels.load(gpu, env.kernels()), Lt.open(gpu), env);
     } catch (BraidNativeMissing e) {
       var why = new BraidException(onCuda(String.valueOf(e.getMessage())), e);
       Closing.after(why, gpu);
@@ -84,6 +91,17 @@ public final class CudaDevice implements AutoCloseable {
     return kernels;
   }
 
+  /// Returns the attender. The first call loads its kernels, and cuDNN unless it is not wanted; on
+  /// a kind of GPU without compiled kernels it compiles them, which takes several seconds.
+  public synchronized Attender attender() {
+    var existing = attender;
+    if (existing == null) {
+      existing = new Attender(gpu, AttentionKernels.load(gpu, cacheFolder), engine);
+      attender = existing;
+    }
+    return existing;
+  }
+
   /// Returns the multiplier, whose choices of algorithms all streams share.
   public synchronized Multiplier multiplier() {
     var existing = multiplier;
@@ -116,6 +134,9 @@ public final class CudaDevice implements AutoCloseable {
     var parts = new ArrayDeque<AutoCloseable>(List.of(lt, kernels, gpu));
     if (multiplier != null) {
       parts.addFirst(multiplier);
+    }
+    if (attender != null) {
+      parts.addFirst(attender);
     }
     Closing.all(parts::poll);
   }

@@ -1,0 +1,328 @@
+package braid.internal.selftest;
+
+import braid.Attention;
+import braid.Tensor;
+import braid.model.AttentionSpec;
+import braid.model.ContextParallel;
+import braid.model.DType;
+import braid.model.Timing;
+import braid.model.TokenLayout;
+import braid.model.Transport;
+import braid.model.VerificationFailed;
+import braid.natives.kernels.Integers;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.SplittableRandom;
+
+/// Attention over a divided sequence, compared with plain loops in double precision over the whole
+/// sequence. A seed determines the problem and the options of the method.
+public record AttentionCase(AttentionSpec spec, ContextParallel how) implements TabledCase {
+  private static final int ITERATIONS_IN_FLIGHT = 3;
+  private static final List<DType> DTYPES = List.of(DType.FP32, DType.BF16, DType.FP16);
+  private static final List<ContextParallel> METHODS =
+      List.of(
+          ContextParallel.ring(),
+          ContextParallel.allGatherKv(),
+          ContextParallel.ulysses(),
+          ContextParallel.unfused());
+
+  /// Cases per method, transport and type.
+  private static final int CASES = 6;
+
+  /// Powers of two and odd sizes; multiples of 8 and others; more than tensor cores take.
+  private static final int[] HEAD_SIZES = {1, 3, 8, 16, 24, 33, 40, 64, 64, 72, 128, 128, 136, 260};
+
+  private static final int MOST_TOKENS = 200;
+  private static final int MOST_KV_HEADS = 3;
+  private static final int MOST_GROUP = 3;
+  private static final int MOST_SEQUENCES = 5;
+  private static final int MOST_SPLITS = 4;
+  private static final int MOST_STREAMS = 3;
+
+  /// Factor of the integers in query and key: scores then differ by a few units.
+  private static final float FRACTION = 0.5f;
+
+  /// Errors of fp32, relative to the sum of weighted values or to the LSE.
+  private static final double FP32_ERROR = 1e-5;
+
+  private enum Operand {
+    QUERY,
+    KEY,
+    VALUE
+  }
+
+  /// Returns random cases of every method, transport and type.
+  public static List<AttentionCase> table(int ranks, long seed) {
+    return drawn(ranks, seed, CASES);
+  }
+
+  /// Returns one random case per method, transport and type.
+  public static List<AttentionCase> quick(int ranks, long seed) {
+    return drawn(ranks, seed, 1);
+  }
+
+  private static List<AttentionCase> drawn(int ranks, long seed, int count) {
+    var random = new SplittableRandom(seed);
+    var cases = new ArrayList<AttentionCase>();
+    for (var method : METHODS) {
+      for (var transport : Transport.values()) {
+        for (var dtype : DTYPES) {
+          for (int i = 0; i < count; i++) {
+            int sharing = method.headRanks(ranks);
+            var spec = spec(random, ranks).dtype(dtype);
+            cases.add(
+                new AttentionCase(
+                    spec.heads(spec.heads() * sharing, spec.kvHeads() * sharing),
+                    how(random, method.over(transport), sharing == 1)));
+          }
+        }
+      }
+    }
+    return cases;
+  }
+
+  private static AttentionSpec spec(SplittableRandom random, int ranks) {
+    int tokens = ranks + random.nextInt(MOST_TOKENS);
+    int kvHeads = 1 + random.nextInt(MOST_KV_HEADS);
+    int headSize = HEAD_SIZES[random.nextInt(HEAD_SIZES.length)];
+    var layouts = TokenLayout.values();
+    var spec =
+        AttentionSpec.of(tokens, kvHeads * (1 + random.nextInt(MOST_GROUP)), headSize)
+            .kvHeads(kvHeads)
+            .layout(layouts[random.nextInt(layouts.length)]);
+    if (random.nextInt(4) == 0) {
+      spec = spec.scale(0.25f);
+    }
+    if (random.nextInt(3) == 0) {
+      spec = packed(random, spec);
+    }
+    return switch (random.nextInt(4)) {
+      case 0 -> spec;
+      case 1 -> spec.causal().window(1 + random.nextInt(tokens));
+      default -> spec.causal();
+    };
+  }
+
+  /// Divides the tokens into a few sequences, some of them with padding.
+  private static AttentionSpec packed(SplittableRandom random, AttentionSpec spec) {
+    int sequences = 1 + random.nextInt(MOST_SEQUENCES);
+    var padded = new int[sequences + 1];
+    for (int i = 1; i < sequences; i++) {
+      padded[i] = random.nextInt(spec.sequence() + 1);
+    }
+    padded[sequences] = spec.sequence();
+    Arrays.sort(padded);
+    var cumulative = new int[sequences + 1];
+    for (int i = 0; i < sequences; i++) {
+      int room = padded[i + 1] - padded[i];
+      int padding = random.nextBoolean() ? random.nextInt(room + 1) : 0;
+      cumulative[i + 1] = cumulative[i] + room - padding;
+    }
+    return spec.packed(cumulative, padded);
+  }
+
+  /// Returns the number of the sequence that a position belongs to; -1 for padding.
+  private int sequence(int position) {
+    var cumulative = spec.packing().cumulative();
+    var padded = spec.packing().padded();
+    for (int i = 0; i + 1 < padded.size(); i++) {
+      int tokens = cumulative.get(i + 1) - cumulative.get(i);
+      if (position >= padded.get(i) && position < padded.get(i) + tokens) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  /// @param splits true if the method can have any number of splits
+  private static ContextParallel how(
+      SplittableRandom random, ContextParallel method, boolean splits) {
+    var how = method;
+    if (splits && method.method() != ContextParallel.Method.UNFUSED) {
+      how = how.splits(1 + random.nextInt(MOST_SPLITS)).streams(1 + random.nextInt(MOST_STREAMS));
+    }
+    return random.nextInt(3) == 0 ? how.replay() : how;
+  }
+
+  @Override
+  public String what() {
+    return "attention";
+  }
+
+  @Override
+  public String method() {
+    return how.method().toString();
+  }
+
+  @Override
+  public String over() {
+    return how.transport().toString();
+  }
+
+  @Override
+  public DType dtype() {
+    return spec.dtype();
+  }
+
+  @Override
+  public String text() {
+    return spec + ", " + how;
+  }
+
+  @Override
+  public Opened open(CaseContext context, Findings findings) {
+    var attention =
+        Attention.on(context.group()).spec(spec).method(how).memory(context.kind()).build();
+    try {
+      attention.verify();
+    } catch (VerificationFailed e) {
+      findings.found(String.valueOf(e.getMessage()));
+    } catch (RuntimeException | Error e) {
+      attention.close();
+      throw e;
+    }
+    return new Running(this, attention, context);
+  }
+
+  private record Running(AttentionCase tested, Attention attention, CaseContext context)
+      implements Opened {
+    /// Runs with other inputs in every round, every second round in flight.
+    @Override
+    public void round(int round, Findings findings) {
+      tested.fill(attention, round);
+      if (round % 2 == 0) {
+        attention.run();
+      } else {
+        var _ = attention.time(ITERATIONS_IN_FLIGHT, Timing.BACK_TO_BACK);
+      }
+      context.alteration().accept(attention.output());
+      tested.compare(attention, round, findings);
+    }
+
+    @Override
+    public void close() {
+      attention.close();
+    }
+  }
+
+  private void fill(Attention attention, int round) {
+    var mine = positions(attention);
+    put(attention.query(), Operand.QUERY, round, mine);
+    put(attention.key(), Operand.KEY, round, mine);
+    put(attention.value(), Operand.VALUE, round, mine);
+  }
+
+  private void put(Tensor tensor, Operand operand, int round, List<Integer> positions) {
+    var numbers = new float[Math.toIntExact(tensor.elements())];
+    int columns = columns(operand);
+    for (int i = 0; i < numbers.length; i++) {
+      numbers[i] = number(operand, round, positions.get(i / columns), i % columns);
+    }
+    var _ = tensor.copyFrom(numbers);
+  }
+
+  private int columns(Operand operand) {
+    return (operand == Operand.QUERY ? spec.heads() : spec.kvHeads()) * spec.headSize();
+  }
+
+  /// Returns a number of an operand. Keys and values of padding are NaN, which nobody may see.
+  private float number(Operand operand, int round, int position, int column) {
+    if (operand != Operand.QUERY && sequence(position) < 0) {
+      return Float.NaN;
+    }
+    int seed =
+        switch (operand) {
+          case QUERY -> 0;
+          case KEY -> 1;
+          case VALUE -> 2;
+        };
+    int integer = Integers.at(1000L * round + seed, (long) position * columns(operand) + column);
+    return operand == Operand.VALUE ? integer : integer * FRACTION;
+  }
+
+  /// Positions of this rank's rows, by the definition of the layouts: parts of equal length, of
+  /// which the first ones have one position more.
+  private List<Integer> positions(Attention attention) {
+    int ranks = attention.group().size();
+    int rank = attention.group().rank();
+    boolean zigzag = spec.layout() == TokenLayout.ZIGZAG;
+    int parts = zigzag ? 2 * ranks : ranks;
+    var positions = new ArrayList<Integer>();
+    for (int part = 0, next = 0; part < parts; part++) {
+      int length = spec.sequence() / parts + (part < spec.sequence() % parts ? 1 : 0);
+      for (int i = 0; i < length; i++, next++) {
+        if (part == rank || (zigzag && part == 2 * ranks - 1 - rank)) {
+          positions.add(next);
+        }
+      }
+    }
+    return positions;
+  }
+
+  private void compare(Attention attention, int round, Findings findings) {
+    var mine = positions(attention);
+    int size = spec.headSize();
+    int rows = mine.size() * spec.heads();
+    var output = new double[rows * size];
+    var outputBounds = new double[rows * size];
+    var lse = new double[rows];
+    var lseBounds = new double[rows];
+    // A GPU rounds weights to a 16-bit type, and every backend the output.
+    double rounding = spec.dtype() == DType.FP32 ? 0 : spec.dtype().epsilon() / 2;
+    for (int at = 0; at < rows; at++) {
+      var weights = weights(round, mine.get(at / spec.heads()), at % spec.heads());
+      double sum = 0;
+      for (double weight : weights) {
+        sum += weight;
+      }
+      lse[at] = Math.log(sum);
+      lseBounds[at] = FP32_ERROR * (1 + Math.abs(lse[at]));
+      int column = at % spec.heads() / spec.group() * size;
+      for (int c = 0; c < size && sum > 0; c++) {
+        double value = 0;
+        double absolute = 0;
+        for (int j = 0; j < weights.length; j++) {
+          if (weights[j] == 0) {
+            continue;
+          }
+          double each = weights[j] / sum * number(Operand.VALUE, round, j, column + c);
+          value += each;
+          absolute += Math.abs(each);
+        }
+        output[at * size + c] = value;
+        outputBounds[at * size + c] =
+            (FP32_ERROR + rounding) * absolute + 2 * rounding * Math.abs(value) + FP32_ERROR;
+      }
+    }
+    var as =
+        String.format(
+            Locale.ROOT, "%s on rank %s, round %d: ", text(), attention.group().place(), round);
+    findings.within(as + "output", output, outputBounds, attention.output().toFloats());
+    findings.within(as + "lse", lse, lseBounds, attention.lse().toFloats());
+  }
+
+  /// Exponentials of the scores of all positions; 0 for those that the query does not see. Scores
+  /// are small enough for double precision.
+  private double[] weights(int round, int position, int head) {
+    int size = spec.headSize();
+    int column = head / spec.group() * size;
+    var weights = new double[spec.sequence()];
+    int sequence = sequence(position);
+    for (int j = 0; j < weights.length; j++) {
+      boolean later = spec.isCausal() && j > position;
+      boolean tooEarly = spec.window() > 0 && position - j >= spec.window();
+      if (!later && !tooEarly && sequence >= 0 && sequence(j) == sequence) {
+        double score = 0;
+        for (int c = 0; c < size; c++) {
+          score +=
+              (double) number(Operand.QUERY, round, position, head * size + c)
+                  * number(Operand.KEY, round, j, column + c);
+        }
+        weights[j] = Math.exp(score * spec.scale());
+      }
+    }
+    return weights;
+  }
+}

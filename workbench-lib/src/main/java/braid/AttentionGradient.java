@@ -1,0 +1,301 @@
+package braid;
+
+import braid.internal.pipeline.AttentionGradientReference;
+import braid.internal.pipeline.Tolerance;
+import braid.internal.pipeline.Tuning;
+import braid.model.AttentionGradientSpec;
+import braid.model.AttentionSpec;
+import braid.model.BraidException;
+import braid.model.ContextParallel;
+import braid.model.MemoryKind;
+import braid.model.Profile;
+import braid.model.Timing;
+import braid.model.VerificationFailed;
+import braid.schedule.Part;
+import braid.schedule.Schedule;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// The backward pass of attention over a sequence whose tokens are divided among the ranks, built
+/// once and ready to run many times:
+///
+/// ```java
+/// try (var attention = Attention.on(world).spec(spec).build();
+///     var backward = Attention.on(world).backward().forward(attention).build()) {
+///   attention.run();
+///   backward.outputGradient().copyFrom(...);
+///   backward.run();
+///   backward.queryGradient();
+/// }
+/// ```
+///
+/// [AttentionGradientSpec] shows the result as unfused code; the method never changes it. `build()`
+/// fills the output's gradient with small integers; overwrite it with your own data. Results are
+/// deterministic: sums are in fp32, in an order that the schedule fixes. All ranks of the group
+/// build, run and measure it together.
+public final class AttentionGradient implements AutoCloseable {
+  private static final List<Part> OF_FORWARD =
+      List.of(Part.QUERY, Part.KEY, Part.VALUE, Part.OUTPUT, Part.LSE);
+
+  private final PlanLease lease;
+
+  private AttentionGradient(PlanLease lease) {
+    this.lease = lease;
+  }
+
+  /// Collects the parts of a backward pass; each is set at most once.
+  public static final class Builder {
+    private final ProcessGroup group;
+    private final @Nullable ContextParallel how;
+    private final @Nullable MemoryKind kind;
+    private final Bindings bindings = new Bindings();
+    private @Nullable AttentionSpec spec;
+
+    Builder(
+        ProcessGroup group,
+        @Nullable AttentionSpec spec,
+        @Nullable ContextParallel how,
+        @Nullable MemoryKind kind,
+        Bindings bindings) {
+      this.group = group;
+      this.spec = spec;
+      this.how = how;
+      this.kind = kind;
+      this.bindings.addAll(bindings);
+    }
+
+    /// Sets the attention whose query, key, value, output and log-sum-exp the backward pass reads,
+    /// in place, and its spec. Run it before the backward pass, and close it after.
+    public Builder forward(Attention attention) {
+      if (!attention.group().equals(group)) {
+        throw new BraidException(
+            "forward must be an attention on group `%s` but is on `%s`; begin with Attention.on(...) of that group"
+                .formatted(group.name(), attention.group().name()));
+      }
+      if (spec != null && !spec.equals(attention.spec())) {
+        throw new BraidException(
+            "forward must be of `%s` but is of `%s`; leave spec(...) out to take that of the attention"
+                .formatted(spec, attention.spec()));
+      }
+      spec = attention.spec();
+      OF_FORWARD.forEach(part -> bindings.add(part, attention.lease()));
+      return this;
+    }
+
+    /// Sets the tensor to read the query from; see [#forward] and [Attention.Builder#query].
+    public Builder query(PipelineTensor tensor) {
+      return bind(Part.QUERY, tensor);
+    }
+
+    /// Sets the tensor to read the key from. Other ranks read it: one that is not symmetric is
+    /// copied within the iteration, and the profile shows the copy.
+    public Builder key(PipelineTensor tensor) {
+      return bind(Part.KEY, tensor);
+    }
+
+    /// Sets the tensor to read the value from; see [#key].
+    public Builder value(PipelineTensor tensor) {
+      return bind(Part.VALUE, tensor);
+    }
+
+    /// Sets the tensor to read the output of the forward pass from.
+    public Builder output(PipelineTensor tensor) {
+      return bind(Part.OUTPUT, tensor);
+    }
+
+    /// Sets the tensor to read the log-sum-exp of the forward pass from.
+    public Builder lse(PipelineTensor tensor) {
+      return bind(Part.LSE, tensor);
+    }
+
+    /// Sets the tensor to read the output's gradient from, instead of memory that the backward pass
+    /// allocates.
+    public Builder outputGradient(PipelineTensor tensor) {
+      return bind(Part.OUTPUT_GRADIENT, tensor);
+    }
+
+    /// Sets the tensor to write the query's gradient to.
+    public Builder queryGradient(PipelineTensor tensor) {
+      return bind(Part.QUERY_GRADIENT, tensor);
+    }
+
+    /// Sets the tensor to write the key's gradient to.
+    public Builder keyGradient(PipelineTensor tensor) {
+      return bind(Part.KEY_GRADIENT, tensor);
+    }
+
+    /// Sets the tensor to write the value's gradient to.
+    public Builder valueGradient(PipelineTensor tensor) {
+      return bind(Part.VALUE_GRADIENT, tensor);
+    }
+
+    private Builder bind(Part part, PipelineTensor tensor) {
+      bindings.add(part, tensor);
+      return this;
+    }
+
+    /// Builds the backward pass, on all ranks of the group together. A failed build leaves no
+    /// resources behind.
+    public AttentionGradient build() {
+      group.checkMember();
+      if (spec == null) {
+        throw new BraidException(
+            "spec is missing; call forward(attention), or spec(AttentionSpec.of(sequence, heads, headSize)) before backward()");
+      }
+      for (var part : List.of(Part.LSE, Part.OUTPUT)) {
+        if (!bindings.has(part)) {
+          throw new BraidException(
+              "%s is missing; call forward(attention), or %s(tensor) with that of the forward pass, before build()"
+                  .formatted(part, part));
+        }
+      }
+      var problem = spec.backward();
+      Feasibility.check(problem, group);
+      var given = new Bindings();
+      given.addAll(bindings);
+      var gradient =
+          new AttentionGradient(
+              PlanLease.take(
+                  "build a backward pass",
+                  "",
+                  group,
+                  problem,
+                  Tuning.of(how == null ? ContextParallel.ring() : how),
+                  kind,
+                  given,
+                  ""));
+      group.own(gradient);
+      return gradient;
+    }
+  }
+
+  public ProcessGroup group() {
+    return lease.group();
+  }
+
+  public AttentionGradientSpec spec() {
+    return (AttentionGradientSpec) lease.plan().problem();
+  }
+
+  /// Returns the tuning.
+  public ContextParallel method() {
+    return lease.plan().tuning().context().orElseThrow();
+  }
+
+  /// Returns the schedule: the steps of every rank.
+  public Schedule schedule() {
+    return lease.plan().schedule();
+  }
+
+  /// Returns the query of this rank's tokens.
+  public Tensor query() {
+    return lease.open(Part.QUERY);
+  }
+
+  /// Returns the key of this rank's tokens.
+  public Tensor key() {
+    return lease.open(Part.KEY);
+  }
+
+  /// Returns the value of this rank's tokens.
+  public Tensor value() {
+    return lease.open(Part.VALUE);
+  }
+
+  /// Returns the output of the forward pass.
+  public Tensor output() {
+    return lease.open(Part.OUTPUT);
+  }
+
+  /// Returns the log-sum-exp of the forward pass.
+  public Tensor lse() {
+    return lease.open(Part.LSE);
+  }
+
+  /// Returns the gradient of the output of this rank's tokens.
+  public Tensor outputGradient() {
+    return lease.open(Part.OUTPUT_GRADIENT);
+  }
+
+  /// Returns the gradient of the query of this rank's tokens, of the last run.
+  public Tensor queryGradient() {
+    return lease.open(Part.QUERY_GRADIENT);
+  }
+
+  /// Returns the gradient of the key of this rank's tokens, of the last run: the sum over the
+  /// queries of all ranks, and over the heads that share it.
+  public Tensor keyGradient() {
+    return lease.open(Part.KEY_GRADIENT);
+  }
+
+  /// Returns the gradient of the value of this rank's tokens, of the last run; see [#keyGradient].
+  public Tensor valueGradient() {
+    return lease.open(Part.VALUE_GRADIENT);
+  }
+
+  /// Runs one iteration and waits for its end on this rank; by then this rank has the gradients of
+  /// all its tokens, and every rank has read its keys and values.
+  public void run() {
+    lease.run(0);
+  }
+
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the backend's default
+  /// form: see [Pipeline#time(int)].
+  public long[] time(int iterations) {
+    return time(iterations, group().context().backend().timing());
+  }
+
+  /// Runs the iterations and returns the nanoseconds of each on this rank, in the given form. All
+  /// ranks call it together.
+  public long[] time(int iterations, Timing form) {
+    return lease.time(iterations, form);
+  }
+
+  /// Runs the iterations one at a time and returns this rank's spans on the clock of the group's
+  /// rank 0. The front gathers the profile too.
+  public Profile profile(int iterations) {
+    return lease.profile(iterations);
+  }
+
+  /// Runs once and compares each rank's gradients with those of the whole sequence in double
+  /// precision, by the output and log-sum-exp that the forward pass has left. Each value has its
+  /// own bound, from the roundings of fp32 and of the gradients' type. The comparison takes about
+  /// five times `spec().flops()` plain operations of the host.
+  ///
+  /// @throws VerificationFailed on every rank, if any rank's part is wrong
+  public void verify() {
+    verify(null, () -> {});
+  }
+
+  /// Runs once and compares with gradients in double precision: every error must be at most `atol`
+  /// + `rtol` × |expected|.
+  ///
+  /// @throws VerificationFailed on every rank, if any rank's part is wrong
+  public void verify(double atol, double rtol) {
+    verify(new Tolerance(atol, rtol), () -> {});
+  }
+
+  /// Verifies the results after `changed` has run, by which tests alter them.
+  void verify(@Nullable Tolerance tolerance, Runnable changed) {
+    lease.verify(
+        changed,
+        () ->
+            AttentionGradientReference.compare(
+                lease.plan(),
+                tolerance,
+                (part, numbers) -> group().gather("gather of the " + part, numbers)));
+  }
+
+  /// Closes the backward pass; its views end. Closing twice is harmless, and no rank waits for
+  /// another.
+  @Override
+  public void close() {
+    group().disown(this);
+    lease.close();
+  }
+
+  @Override
+  public String toString() {
+    return lease.toString();
+  }
+}

@@ -1,0 +1,283 @@
+package braid;
+
+import braid.internal.memory.Call;
+import braid.internal.memory.Counter;
+import braid.internal.pipeline.Plan;
+import braid.internal.pipeline.PlanCache;
+import braid.internal.pipeline.Tuning;
+import braid.internal.pipeline.View;
+import braid.internal.resource.Lifetime;
+import braid.internal.resource.SymmetricMemory;
+import braid.model.BraidException;
+import braid.model.MemoryKind;
+import braid.model.Problem;
+import braid.model.Profile;
+import braid.model.Timing;
+import braid.model.VerificationFailed;
+import braid.schedule.Part;
+import java.lang.foreign.MemorySegment;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.function.IntConsumer;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// A plan while one pipeline or one attention uses it: its tensors, iterations and measurements.
+/// Closing it gives the plan back for the next one of the same problem and tuning.
+final class PlanLease implements AutoCloseable {
+  private final String prefix;
+  private final ProcessGroup group;
+  private final Bindings bindings;
+  private final PlanCache cache;
+  private final PlanCache.Key key;
+  private final Plan plan;
+  private final Iterations.Member member;
+  private final Iterations iterations;
+
+  /// Lifetime of the views handed out, since another pipeline may reuse the plan and its memory.
+  private final Lifetime views = new Lifetime();
+
+  private boolean closed;
+
+  private PlanLease(
+      String prefix,
+      ProcessGroup group,
+      Bindings bindings,
+      PlanCache cache,
+      PlanCache.Key key,
+      Plan plan) {
+    this.prefix = prefix;
+    this.group = group;
+    this.bindings = bindings;
+    this.cache = cache;
+    this.key = key;
+    this.plan = plan;
+    member = new Iterations.Member(group, plan, this::toString);
+    iterations = new Iterations(group, List.of(List.of(member)), plan.toString(), this::toString);
+    for (var part : plan.views().keySet()) {
+      if (!plan.isBound(part)) {
+        FirstContents.fill(part, tensor(part), group.rank());
+      }
+    }
+  }
+
+  /// Takes an idle plan, or makes one; on all ranks of the group together. A failure leaves no
+  /// resources behind.
+  ///
+  /// @param call name of the call, for messages: "build a pipeline"
+  /// @param prefix text before the plan, in messages
+  /// @param requested kind of its symmetric memory; null for the default
+  /// @param settings settings on which the ranks must agree too, each after a comma
+  static PlanLease take(
+      String call,
+      String prefix,
+      ProcessGroup group,
+      Problem problem,
+      Tuning tuning,
+      @Nullable MemoryKind requested,
+      Bindings bindings,
+      String settings) {
+    var context = group.context();
+    if (!bindings.isEmpty()) {
+      bindings.check(problem, tuning.schedule(problem, group.size()), group);
+    }
+    var kind = context.memory(bindings.kind(requested, group), group.members());
+    var cache = group.keep(PlanCache.class, PlanCache::new);
+    var key = new PlanCache.Key(problem, tuning, kind);
+    group
+        .calls()
+        .agree(
+            Call.of(
+                call,
+                "%s, %s, %s memory%s%s".formatted(problem, tuning, kind, settings, bindings)));
+    var idle = bindings.isEmpty() ? cache.take(key, group.calls().round()) : Optional.<Plan>empty();
+    var plan =
+        idle.orElseGet(
+            () ->
+                Plan.of(
+                    context.backend(),
+                    group.place(),
+                    group.members(),
+                    problem,
+                    tuning,
+                    bindings.bound(),
+                    group.symmetric(kind)));
+    group.counting().add(idle.isPresent() ? Counter.PLANS_REUSED : Counter.PLANS_MADE);
+    return new PlanLease(prefix, group, bindings, cache, key, plan);
+  }
+
+  ProcessGroup group() {
+    return group;
+  }
+
+  Plan plan() {
+    return plan;
+  }
+
+  Iterations.Member member() {
+    return member;
+  }
+
+  /// Refuses to run beside another plan that uses memory which this one writes.
+  void checkBeside(PlanLease other) {
+    plan.views()
+        .forEach(
+            (part, view) -> {
+              if (!part.given() && other.uses(view.memory())) {
+                throw new BraidException(
+                    "pipelines side by side must not share what one of them writes but the %s of %s is in use by %s; put them one after the other, with then(...) for each"
+                        .formatted(part, this, other));
+              }
+            });
+  }
+
+  private boolean uses(MemorySegment memory) {
+    return plan.views().values().stream()
+        .anyMatch(view -> view.memory().asOverlappingSlice(memory).isPresent());
+  }
+
+  /// Problem and tuning in words.
+  String text() {
+    return "%s, %s".formatted(plan.problem(), plan.tuning());
+  }
+
+  /// Kind of the symmetric memory.
+  MemoryKind kind() {
+    return key.kind();
+  }
+
+  Tensor open(Part part) {
+    checkOpen();
+    return tensor(part);
+  }
+
+  private Tensor tensor(Part part) {
+    var view = plan.view(part).orElseThrow();
+    return plan.isBound(part)
+        // The view ends with the caller's tensor.
+        ? new Tensor(
+            view.shape(),
+            view.dtype(),
+            List.of(view.memory()),
+            this::ended,
+            plan.backend().access())
+        : tensor(view);
+  }
+
+  /// Returns the memory of all ranks that holds a part, if ranks can access each other's.
+  Optional<SymmetricMemory> symmetric(Part part) {
+    return plan.symmetric(part);
+  }
+
+  /// Returns a tensor of a view, which ends with this lease.
+  Tensor tensor(View view) {
+    return new Tensor(
+        view.shape(),
+        view.dtype(),
+        List.of(views.of(view.memory())),
+        this::ended,
+        plan.backend().access());
+  }
+
+  void run(int iteration) {
+    checkOpen();
+    iterations.run(iteration);
+  }
+
+  /// Runs iterations in flight; `before` is called before each is enqueued, with the number of
+  /// iterations that have ended.
+  long[] inFlight(int count, IntConsumer before) {
+    checkOpen();
+    return iterations.runInFlight(count, before);
+  }
+
+  long[] time(int count, Timing form) {
+    checkOpen();
+    return switch (form) {
+      case LATENCY -> new Measurement(group, this::run).time(count);
+      case BACK_TO_BACK -> Measurement.time(group, count, before -> inFlight(count, before));
+    };
+  }
+
+  /// Returns the nanoseconds that this rank's thread took to enqueue each iteration.
+  long[] timeEnqueuing(int count) {
+    var nanos = new long[Math.max(count, 0)];
+    new Measurement(
+            group,
+            iteration -> {
+              run(iteration);
+              nanos[iteration] = iterations.enqueueNanos();
+            })
+        .time(count);
+    return nanos;
+  }
+
+  Profile profile(int count) {
+    checkOpen();
+    return new Measurement(group, this::run)
+        .profile(count, List.of(new Measurement.Lanes("", plan.streams())), this::configuration);
+  }
+
+  /// Runs once and compares the results of all ranks.
+  ///
+  /// @param changed alters the results before they are compared
+  /// @param compare returns the first wrong value of this rank in words; empty if all are right
+  /// @throws VerificationFailed on every rank, if any rank's part is wrong
+  void verify(Runnable changed, Supplier<Optional<String>> compare) {
+    checkOpen();
+    // Marks values that a run leaves unwritten.
+    plan.results()
+        .forEach(view -> plan.backend().access().fill(view.dtype(), view.memory(), Float.NaN));
+    run(0);
+    changed.run();
+    group.barrier();
+    for (var each : group.gather(compare.get().orElse(""))) {
+      if (!each.isEmpty()) {
+        throw new VerificationFailed(each);
+      }
+    }
+  }
+
+  /// Problem, tuning, ranks, backend, link and memory, as columns of a table.
+  SequencedMap<String, String> configuration() {
+    var columns = new LinkedHashMap<>(plan.problem().columns());
+    columns.putAll(plan.tuning().columns());
+    columns.put("ranks", Integer.toString(group.size()));
+    columns.put("backend", plan.backend().kind().toString());
+    columns.put("link", plan.backend().link());
+    columns.put("memory", key.kind().toString());
+    return columns;
+  }
+
+  void checkOpen() {
+    if (closed) {
+      throw new BraidException(ended());
+    }
+    bindings.checkOpen();
+  }
+
+  private String ended() {
+    return "%s is closed; build it again".formatted(this);
+  }
+
+  /// Gives the plan back; the views end. Closing twice is harmless, and no rank waits for another.
+  @Override
+  public void close() {
+    if (!closed) {
+      views.close();
+      closed = true;
+      if (bindings.isEmpty() && member.inStep()) {
+        cache.put(key, plan, group.calls().round());
+      } else {
+        plan.close();
+      }
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "%s%s, on %s".formatted(prefix, plan, group.name());
+  }
+}

@@ -1,0 +1,50 @@
+package braid.internal.work;
+
+/// Gradients of a block of an attention, in fp32. All matrices are stored by rows without gaps.
+///
+/// @param block the block; its result is the finished attention of the query, which is read
+/// @param outputGradient gradient of the result's output
+/// @param continuesQuery true to add to the gradient of the query; false to overwrite it
+/// @param continuesKeys true to add to the gradients of key and value; false to overwrite them
+public record AttentionGradientBlock(
+    AttentionBlock block,
+    Matrix outputGradient,
+    Matrix queryGradient,
+    Matrix keyGradient,
+    Matrix valueGradient,
+    boolean continuesQuery,
+    boolean continuesKeys) {
+  public AttentionGradientBlock {
+    same(block.query(), outputGradient);
+    same(block.query(), queryGradient);
+    same(block.key(), keyGradient);
+    same(block.value(), valueGradient);
+  }
+
+  private static void same(Matrix one, Matrix other) {
+    if (one.rows() != other.rows() || one.columns() != other.columns()) {
+      throw new IllegalArgumentException("sizes do not fit: %s, %s".formatted(one, other));
+    }
+  }
+
+  /// Returns the gradients of a block of one of the sequences in this one, added to this one's.
+  public AttentionGradientBlock of(AttentionBlock sequence) {
+    int row = (int) (sequence.queryPosition() - block.queryPosition());
+    int key = (int) (sequence.keyPosition() - block.keyPosition());
+    int rows = sequence.query().rows();
+    int keys = sequence.key().rows();
+    return new AttentionGradientBlock(
+        sequence,
+        outputGradient.rows(row, rows),
+        queryGradient.rows(row, rows),
+        keyGradient.rows(key, keys),
+        valueGradient.rows(key, keys),
+        true,
+        true);
+  }
+
+  /// Number of multiplications and additions of the five products.
+  public long flops() {
+    return block.flops() / 2 * 5;
+  }
+}

@@ -1,0 +1,52 @@
+package braid.model;
+
+import java.util.LinkedHashMap;
+import java.util.SequencedMap;
+
+/// The problem of attention's backward pass: the gradients of query, key and value of an attention
+/// over a divided sequence, from the gradient of its output.
+///
+/// Every rank holds query, key, value, output and log-sum-exp (LSE) of its tokens, and the gradient
+/// of the output, in the layout and types of the attention. It gets the gradients of the query, key
+/// and value of its tokens.
+///
+/// The result is that of this unfused code, for every tuning:
+///
+/// ```java
+/// for (query q at position p, each head, each position j that p sees) {
+///   weight = exp(scale * dot(q, keys[j]) - lse);
+///   change = dot(outputGradient, values[j]) - dot(outputGradient, output);
+///   queryGradient     += weight * change * scale * keys[j];
+///   keyGradients[j]   += weight * change * scale * q;
+///   valueGradients[j] += weight * outputGradient;
+/// }
+/// ```
+///
+/// Products and sums are in fp32 on every backend; a gradient is rounded to `of.dtype()` once.
+///
+/// @param of the attention
+public record AttentionGradientSpec(AttentionSpec of) implements Problem {
+  /// Returns the type of the inputs and of the gradients; the LSE is FP32.
+  @Override
+  public DType dtype() {
+    return of.dtype();
+  }
+
+  /// Returns the multiplications and additions of the five products, for the positions that are
+  /// seen.
+  public double flops() {
+    return of.flops() * 5 / 2;
+  }
+
+  @Override
+  public SequencedMap<String, String> columns() {
+    var columns = new LinkedHashMap<>(of.columns());
+    columns.put("pattern", "attention backward");
+    return columns;
+  }
+
+  @Override
+  public String toString() {
+    return "backward of " + of;
+  }
+}

@@ -1,0 +1,739 @@
+package braid;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import braid.AttentionTest.Inputs;
+import braid.AttentionTest.RandomCase;
+import braid.model.AttentionSpec;
+import braid.model.BraidException;
+import braid.model.ContextParallel;
+import braid.model.DType;
+import braid.model.MemoryKind;
+import braid.model.Stage;
+import braid.model.Timing;
+import braid.model.TokenLayout;
+import braid.model.VerificationFailed;
+import braid.schedule.Schedule;
+import braid.schedule.Tokens;
+import braid.schedule.simulation.Machine;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// The backward pass of attention over a divided sequence, compared with plain loops in double
+/// precision over the whole sequence.
+class AttentionGradientTest {
+  private static final int RANDOM_CASES = 200;
+
+  /// Gradients of query, key and value of the whole sequence.
+  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
+  private record Expected(double[] query, double[] key, double[] value) {
+    /// The forward pass and its derivative, query by query.
+    static Expected of(AttentionSpec spec, Inputs inputs, float[] outputGradient) {
+      int size = spec.headSize();
+      var ofQuery = new double[inputs.query().length];
+      var ofKey = new double[inputs.key().length];
+      var ofValue = new double[inputs.value().length];
+      for (int i = 0; i < spec.sequence(); i++) {
+        for (int head = 0; head < spec.heads(); head++) {
+          int q = (i * spec.heads() + head) * size;
+          int kvHead = head * spec.kvHeads() / spec.heads();
+          var weights = weights(spec, inputs, i, head);
+          var changes = new double[spec.sequence()];
+          double mean = 0;
+          for (int j = 0; j < spec.sequence(); j++) {
+            int k = (j * spec.kvHeads() + kvHead) * size;
+            if (weights[j] == 0) {
+              continue; // It may be padding, which holds anything.
+            }
+            for (int c = 0; c < size; c++) {
+              changes[j] += (double) outputGradient[q + c] * inputs.value()[k + c];
+            }
+            mean += weights[j] * changes[j];
+          }
+          for (int j = 0; j < spec.sequence(); j++) {
+            if (weights[j] == 0) {
+              continue;
+            }
+            int k = (j * spec.kvHeads() + kvHead) * size;
+            double ofScore = weights[j] * (changes[j] - mean) * spec.scale();
+            for (int c = 0; c < size; c++) {
+              ofQuery[q + c] += ofScore * inputs.key()[k + c];
+              ofKey[k + c] += ofScore * inputs.query()[q + c];
+              ofValue[k + c] += weights[j] * outputGradient[q + c];
+            }
+          }
+        }
+      }
+      return new Expected(ofQuery, ofKey, ofValue);
+    }
+  }
+
+  /// Returns the weight of each position for a query; they sum to 1, or are 0 for padding.
+  private static double[] weights(AttentionSpec spec, Inputs inputs, int i, int head) {
+    int size = spec.headSize();
+    int kvHead = head * spec.kvHeads() / spec.heads();
+    var weights = new double[spec.sequence()];
+    var sequences = sequences(spec);
+    double sum = 0;
+    for (int j = 0; j < spec.sequence(); j++) {
+      boolean later = spec.isCausal() && j > i;
+      boolean tooEarly = spec.window() > 0 && i - j >= spec.window();
+      boolean together = sequences[i] >= 0 && sequences[i] == sequences[j];
+      if (!later && !tooEarly && together) {
+        double score = 0;
+        for (int c = 0; c < size; c++) {
+          score +=
+              (double) inputs.query()[(i * spec.heads() + head) * size + c]
+                  * inputs.key()[(j * spec.kvHeads() + kvHead) * size + c];
+        }
+        weights[j] = Math.exp(score * spec.scale());
+        sum += weights[j];
+      }
+    }
+    for (int j = 0; j < weights.length; j++) {
+      weights[j] = sum == 0 ? 0 : weights[j] / sum;
+    }
+    return weights;
+  }
+
+  /// Returns the number of each position's sequence; -1 for padding.
+  private static int[] sequences(AttentionSpec spec) {
+    var sequences = new int[spec.sequence()];
+    Arrays.fill(sequences, -1);
+    var lengths = spec.packing().cumulative();
+    for (int i = 0; i + 1 < lengths.size(); i++) {
+      int start = spec.packing().padded().get(i);
+      Arrays.fill(sequences, start, start + lengths.get(i + 1) - lengths.get(i), i);
+    }
+    return sequences;
+  }
+
+  private static float[] outputGradient(AttentionSpec spec, long seed) {
+    return Inputs.numbers(
+        new Random(seed + 1), spec.sequence() * spec.heads() * spec.headSize(), spec.dtype());
+  }
+
+  private static float[] mine(AttentionGradient backward, float[] all) {
+    var spec = backward.spec().of();
+    return AttentionTest.rows(
+        all,
+        AttentionTest.positions(spec, backward.group().size(), backward.group().rank()),
+        all.length / spec.sequence());
+  }
+
+  private static void check(
+      AttentionGradient backward, Expected expected, double mostError, String description) {
+    var spec = backward.spec().of();
+    var positions = AttentionTest.positions(spec, backward.group().size(), backward.group().rank());
+    int columns = spec.heads() * spec.headSize();
+    int kvColumns = spec.kvHeads() * spec.headSize();
+    compare(
+        backward.queryGradient().toFloats(),
+        expected.query(),
+        positions,
+        columns,
+        mostError,
+        "query gradient of " + description);
+    compare(
+        backward.keyGradient().toFloats(),
+        expected.key(),
+        positions,
+        kvColumns,
+        mostError,
+        "key gradient of " + description);
+    compare(
+        backward.valueGradient().toFloats(),
+        expected.value(),
+        positions,
+        kvColumns,
+        mostError,
+        "value gradient of " + description);
+  }
+
+  /// Compares with an error relative to the largest number, or absolute if all are almost 0: a
+  /// query that sees one key has no gradient, and fp32 leaves the roundings of what cancels out.
+  private static void compare(
+      float[] got,
+      double[] expected,
+      List<Integer> positions,
+      int columns,
+      double mostError,
+      String description) {
+    assertThat(got).as(description).hasSize(positions.size() * columns);
+    double largest = 0;
+    double error = 0;
+    for (int i = 0; i < got.length; i++) {
+      double wanted = expected[positions.get(i / columns) * columns + i % columns];
+      largest = Math.max(largest, Math.abs(wanted));
+      // A NaN is larger than any error.
+      error = Math.max(error, Math.abs(got[i] - wanted));
+    }
+    assertThat(error / (largest < 1e-3 ? 1 : largest))
+        .as(description)
+        .isLessThanOrEqualTo(mostError);
+  }
+
+  /// Runs forward and backward, and compares.
+  private static void check(
+      ProcessGroup world,
+      AttentionSpec spec,
+      ContextParallel method,
+      Inputs inputs,
+      float[] outputGradient,
+      Expected expected,
+      double mostError) {
+    try (var attention = Attention.on(world).spec(spec).method(method).build();
+        var backward = Attention.on(world).method(method).backward().forward(attention).build()) {
+      AttentionTest.give(attention, inputs);
+      backward.outputGradient().copyFrom(mine(backward, outputGradient));
+      world.barrier();
+      attention.run();
+      backward.verify();
+      check(backward, expected, mostError, backward.toString());
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5})
+  void b2EveryMethodEqualsPlainLoops(int ranks) {
+    var specs = AttentionTest.specs();
+    var inputs = specs.stream().map(spec -> Inputs.of(spec, 7)).toList();
+    var gradients = specs.stream().map(spec -> outputGradient(spec, 7)).toList();
+    var expected = new ArrayList<Expected>();
+    for (int i = 0; i < specs.size(); i++) {
+      expected.add(Expected.of(specs.get(i), inputs.get(i), gradients.get(i)));
+    }
+    LocalRanks.run(
+        ranks,
+        world -> {
+          for (int i = 0; i < specs.size(); i++) {
+            for (var method : AttentionTest.METHODS) {
+              check(
+                  world,
+                  specs.get(i),
+                  method,
+                  inputs.get(i),
+                  gradients.get(i),
+                  expected.get(i),
+                  AttentionTest.MOST_ERROR);
+            }
+          }
+        });
+  }
+
+  @Test
+  void f3PaddingHasNoGradientAndMayHoldAnything() {
+    var spec =
+        AttentionSpec.of(400, 2, 4)
+            .packed(new int[] {0, 90, 240}, new int[] {0, 160, 400})
+            .causal();
+    var sequences = sequences(spec);
+    LocalRanks.run(
+        3,
+        world -> {
+          for (var layout : TokenLayout.values()) {
+            for (var method :
+                List.of(ContextParallel.ring(), ContextParallel.allGatherKv().splits(2))) {
+              var each = spec.layout(layout);
+              try (var attention = Attention.on(world).spec(each).method(method).build();
+                  var backward =
+                      Attention.on(world).method(method).backward().forward(attention).build()) {
+                var mine = AttentionTest.positions(each, world.size(), world.rank());
+                for (int row = 0; row < mine.size(); row++) {
+                  if (sequences[mine.get(row)] < 0) {
+                    attention.query().rows(row, 1).fill(Float.NaN);
+                    attention.key().rows(row, 1).fill(Float.NaN);
+                    attention.value().rows(row, 1).fill(Float.NaN);
+                    backward.outputGradient().rows(row, 1).fill(Float.NaN);
+                  }
+                }
+                world.barrier();
+                attention.verify();
+                backward.verify();
+                for (int row = 0; row < mine.size(); row++) {
+                  if (sequences[mine.get(row)] < 0) {
+                    assertThat(backward.queryGradient().rows(row, 1).toFloats()).containsOnly(0);
+                    assertThat(backward.keyGradient().rows(row, 1).toFloats()).containsOnly(0);
+                    assertThat(backward.valueGradient().rows(row, 1).toFloats()).containsOnly(0);
+                  }
+                }
+              }
+            }
+          }
+        });
+  }
+
+  @Test
+  void methodsThatDivideHeadsAreRefused() {
+    var spec = AttentionSpec.of(8, 4, 2);
+    assertThatThrownBy(() -> Schedule.of(spec.backward(), ContextParallel.ulysses(), 2))
+        .isInstanceOf(BraidException.class)
+        .hasMessage(
+            "ulysses divides heads among ranks and has no backward pass; try ring() or allGatherKv()");
+  }
+
+  /// Random problems on 1 to 5 ranks; -Dbraid.seed repeats them.
+  @Test
+  void b2RandomCasesEqualPlainLoops() {
+    long seed = Long.getLong("braid.seed", 17);
+    var random = new Random(seed);
+    var cases = new ArrayList<RandomCase>();
+    while (cases.size() < RANDOM_CASES) {
+      var drawn = RandomCase.of(random);
+      // Methods that divide heads have no backward pass.
+      if (drawn.method().ulyssesRanks() == 0
+          && drawn.method().method() != ContextParallel.Method.ULYSSES) {
+        cases.add(drawn);
+      }
+    }
+    for (int ranks = 1; ranks <= 5; ranks++) {
+      int size = ranks;
+      var own = cases.stream().filter(each -> each.ranks() == size).toList();
+      var inputs = own.stream().map(each -> Inputs.of(each.spec(), seed)).toList();
+      var gradients = own.stream().map(each -> outputGradient(each.spec(), seed)).toList();
+      var expected = new ArrayList<Expected>();
+      for (int i = 0; i < own.size(); i++) {
+        expected.add(Expected.of(own.get(i).spec(), inputs.get(i), gradients.get(i)));
+      }
+      LocalRanks.run(
+          ranks,
+          world -> {
+            for (int i = 0; i < own.size(); i++) {
+              var each = own.get(i);
+              var spec = each.spec();
+              // A 16-bit output was rounded before the backward pass reads it.
+              double most =
+                  spec.dtype() == DType.FP32 ? each.mostError() : 8 * spec.dtype().epsilon();
+              check(
+                  world,
+                  spec,
+                  each.method(),
+                  inputs.get(i),
+                  gradients.get(i),
+                  expected.get(i),
+                  most);
+            }
+          });
+    }
+  }
+
+  /// Gradients by finite differences of the forward pass in double precision.
+  @ParameterizedTest
+  @EnumSource(TokenLayout.class)
+  void b2GradientsAreThoseOfFiniteDifferences(TokenLayout layout) {
+    var spec = AttentionSpec.of(7, 4, 3).kvHeads(2).causal().window(4).layout(layout);
+    var inputs = Inputs.of(spec, 3);
+    var gradient = outputGradient(spec, 3);
+    var query = differences(spec, inputs, gradient, inputs.query());
+    var key = differences(spec, inputs, gradient, inputs.key());
+    var value = differences(spec, inputs, gradient, inputs.value());
+    LocalRanks.run(
+        2,
+        world ->
+            check(
+                world,
+                spec,
+                ContextParallel.ring(),
+                inputs,
+                gradient,
+                new Expected(query, key, value),
+                1e-4));
+  }
+
+  /// Returns the change of the sum of output × gradient by each of the numbers.
+  private static double[] differences(
+      AttentionSpec spec, Inputs inputs, float[] gradient, float[] numbers) {
+    float step = 1f / 256;
+    var differences = new double[numbers.length];
+    for (int i = 0; i < numbers.length; i++) {
+      float before = numbers[i];
+      numbers[i] = before + step;
+      double above = loss(spec, inputs, gradient);
+      float up = numbers[i];
+      numbers[i] = before - step;
+      double below = loss(spec, inputs, gradient);
+      differences[i] = (above - below) / ((double) up - numbers[i]);
+      numbers[i] = before;
+    }
+    return differences;
+  }
+
+  private static double loss(AttentionSpec spec, Inputs inputs, float[] gradient) {
+    double loss = 0;
+    for (int i = 0; i < spec.sequence(); i++) {
+      for (int head = 0; head < spec.heads(); head++) {
+        var weights = weights(spec, inputs, i, head);
+        int kvHead = head * spec.kvHeads() / spec.heads();
+        for (int j = 0; j < spec.sequence(); j++) {
+          for (int c = 0; c < spec.headSize(); c++) {
+            loss +=
+                weights[j]
+                    * inputs.value()[(j * spec.kvHeads() + kvHead) * spec.headSize() + c]
+                    * gradient[(i * spec.heads() + head) * spec.headSize() + c];
+          }
+        }
+      }
+    }
+    return loss;
+  }
+
+  /// Iterations in flight and replayed ones, with inputs that change between them; equal inputs
+  /// have equal results, to the last bit.
+  @Test
+  void b2RunsRepeatedlyAndDeterministically() {
+    var spec = AttentionSpec.of(50, 4, 8).kvHeads(2).causal().layout(TokenLayout.ZIGZAG);
+    LocalRanks.run(
+        3,
+        world -> {
+          for (var method :
+              List.of(
+                  ContextParallel.ring().splits(2),
+                  ContextParallel.ring().streams(2).replay(),
+                  ContextParallel.allGatherKv().splits(2).replay(),
+                  ContextParallel.unfused())) {
+            try (var attention = Attention.on(world).spec(spec).build();
+                var backward =
+                    Attention.on(world).method(method).backward().forward(attention).build()) {
+              for (int round = 0; round < 3; round++) {
+                var inputs = Inputs.of(spec, round);
+                var gradient = outputGradient(spec, round);
+                AttentionTest.give(attention, inputs);
+                backward.outputGradient().copyFrom(mine(backward, gradient));
+                world.barrier();
+                attention.run();
+                world.barrier();
+                backward.run();
+                var first = backward.keyGradient().toFloats();
+                assertThat(backward.time(6, round == 1 ? Timing.LATENCY : Timing.BACK_TO_BACK))
+                    .hasSize(6);
+                assertThat(backward.keyGradient().toFloats()).containsExactly(first);
+                check(
+                    backward,
+                    Expected.of(spec, inputs, gradient),
+                    AttentionTest.MOST_ERROR,
+                    backward.toString());
+                world.barrier();
+              }
+            }
+          }
+        });
+  }
+
+  /// Every tensor may be the caller's, and an attention's keys are read in place.
+  @Test
+  void tensorsMayBeTheCallers() {
+    var spec = AttentionSpec.of(41, 4, 6).kvHeads(2).causal().layout(TokenLayout.ZIGZAG);
+    var inputs = Inputs.of(spec, 3);
+    var gradient = outputGradient(spec, 3);
+    var expected = Expected.of(spec, inputs, gradient);
+    LocalRanks.run(
+        3,
+        world -> {
+          long rows = Tokens.of(spec, 3, world.rank()).rows();
+          try (var outputGradient = LocalTensor.on(world).shape(rows, 24).allocate();
+              var queryGradient = LocalTensor.on(world).shape(rows, 24).allocate();
+              var keyGradient = SymmetricTensor.on(world).shape(14, 12).name("dk").allocate();
+              var valueGradient = LocalTensor.on(world).shape(rows, 12).allocate();
+              var key = LocalTensor.on(world).shape(rows, 12).allocate();
+              var attention = Attention.on(world).spec(spec).build();
+              var all =
+                  Attention.on(world)
+                      .backward()
+                      .forward(attention)
+                      .outputGradient(outputGradient)
+                      .queryGradient(queryGradient)
+                      .keyGradient(keyGradient)
+                      .valueGradient(valueGradient)
+                      .build();
+              var some =
+                  Attention.on(world)
+                      .spec(spec)
+                      .query(attention.query())
+                      .backward()
+                      .key(key)
+                      .value(attention.value())
+                      .output(attention.output())
+                      .lse(attention.lse())
+                      .outputGradient(outputGradient)
+                      .build()) {
+            AttentionTest.give(attention, inputs);
+            key.view().copyFrom(attention.key());
+            outputGradient.view().copyFrom(mine(all, gradient));
+            world.barrier();
+            attention.run();
+            all.verify();
+            some.verify();
+            check(all, expected, AttentionTest.MOST_ERROR, all.toString());
+            check(some, expected, AttentionTest.MOST_ERROR, some.toString());
+            assertThat(queryGradient.view().toFloats()).isEqualTo(some.queryGradient().toFloats());
+            assertThat(all.schedule().findings()).isEmpty();
+            assertThat(some.schedule().findings()).isEmpty();
+            assertThat(copiesOfKeys(all)).isZero();
+            assertThat(copiesOfKeys(some)).isPositive();
+          }
+        });
+  }
+
+  private static long copiesOfKeys(AttentionGradient backward) {
+    return backward.profile(1).spans().stream()
+        .filter(span -> span.stage() == Stage.LOCAL && span.label().startsWith("copy"))
+        .count();
+  }
+
+  /// Ranks that are processes read and write each other's shared memory.
+  @Test
+  void ranksMayBeProcesses() throws Exception {
+    var more = Map.of("BRAID_LINK", "unlimited", "BRAID_TIMEOUT_SECONDS", "60");
+    for (var ended : ProcessRanks.run(3, more, OnRank.class)) {
+      assertThat(ended.exitCode()).as("rank %d: %s", ended.rank(), ended.output()).isZero();
+      assertThat(ended.output()).endsWith("verified\n");
+    }
+  }
+
+  /// Body of each process.
+  static final class OnRank {
+    private OnRank() {}
+
+    public static void main(String[] arguments) {
+      try (var world = ProcessGroup.world()) {
+        for (var spec : AttentionTest.specs()) {
+          for (var method : AttentionTest.METHODS) {
+            try (var attention = Attention.on(world).spec(spec).method(method).build();
+                var backward =
+                    Attention.on(world).method(method).backward().forward(attention).build()) {
+              attention.verify();
+              backward.verify();
+            }
+          }
+        }
+        System.out.println("verified");
+      }
+    }
+  }
+
+  @Test
+  void aProfileNamesTheBackwardPassAndCountsItsFlops() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var spec = AttentionSpec.of(64, 2, 8).kvHeads(1);
+          try (var attention = Attention.on(world).spec(spec).build();
+              var backward = Attention.on(world).backward().forward(attention).build()) {
+            attention.run();
+            var profile = backward.profile(2);
+            assertThat(profile.configuration())
+                .containsEntry("pattern", "attention backward")
+                .containsEntry("method", "ring");
+            var computed =
+                profile.spans().stream().filter(span -> span.stage() == Stage.GEMM).toList();
+            assertThat(computed.stream().mapToLong(span -> span.flops()).sum())
+                .isEqualTo(2 * Math.round(backward.spec().flops() / 2));
+            assertThat(profile.spans())
+                .extracting(span -> span.label())
+                .contains("backward own", "backward 1");
+          }
+        });
+  }
+
+  /// Results that are wrong in one value, or those of a mask that is off by one, are refused; the
+  /// right ones are not.
+  @ParameterizedTest
+  @EnumSource(
+      value = DType.class,
+      names = {"FP32", "BF16"})
+  void verifyFindsPlantedErrors(DType dtype) {
+    var spec =
+        AttentionSpec.of(96, 4, 16)
+            .kvHeads(2)
+            .causal()
+            .window(24)
+            .layout(TokenLayout.ZIGZAG)
+            .dtype(dtype);
+    var inputs = Inputs.of(spec, 5);
+    var gradient = outputGradient(spec, 5);
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var attention = Attention.on(world).spec(spec).build();
+              var backward = Attention.on(world).backward().forward(attention).build()) {
+            AttentionTest.give(attention, inputs);
+            backward.outputGradient().copyFrom(mine(backward, gradient));
+            world.barrier();
+            attention.run();
+            backward.verify();
+            for (int window : new int[] {23, 25}) {
+              var other = Expected.of(spec.window(window), inputs, gradient);
+              refuses(backward, backward.queryGradient(), other.query(), "query gradient[");
+              refuses(backward, backward.keyGradient(), other.key(), "key gradient[");
+              refuses(backward, backward.valueGradient(), other.value(), "value gradient[");
+            }
+            var size = Math.max(4 * dtype.epsilon(), 1e-4f);
+            for (var part :
+                List.of(
+                    backward.queryGradient(), backward.keyGradient(), backward.valueGradient())) {
+              for (int row : new int[] {0, 20, 47}) {
+                refuses(
+                    backward,
+                    () -> part.set(part.get(row, 3) + (float) size, row, 3),
+                    "gradient[%d, 3] must be ".formatted(row));
+                refuses(
+                    backward,
+                    () -> part.set(Float.NaN, row, 20),
+                    "gradient[%d, 20]".formatted(row));
+              }
+            }
+            assertThatThrownBy(() -> backward.verify(0, 0)).isInstanceOf(VerificationFailed.class);
+            backward.verify(1e-2, 1e-2);
+          }
+        });
+  }
+
+  private static void refuses(
+      AttentionGradient backward, Tensor part, double[] all, String message) {
+    var numbers = new float[all.length];
+    for (int i = 0; i < all.length; i++) {
+      numbers[i] = (float) all[i];
+    }
+    refuses(backward, () -> part.copyFrom(mine(backward, numbers)), message);
+  }
+
+  /// Plants an error on rank 1, which both ranks report.
+  private static void refuses(AttentionGradient backward, Runnable planted, String message) {
+    int rank = backward.group().rank();
+    assertThatThrownBy(
+            () ->
+                backward.verify(
+                    null,
+                    () -> {
+                      if (rank == 1) {
+                        planted.run();
+                      }
+                    }))
+        .isInstanceOf(VerificationFailed.class)
+        .hasMessageStartingWith("rank 1: ")
+        .hasMessageContaining(message)
+        .hasMessageContaining("of position ");
+  }
+
+  /// The flops of all ranks are those of the problem, and zigzag ends earlier than contiguous.
+  @Test
+  void aScheduleIsSimulated() {
+    var spec = AttentionSpec.of(1 << 16, 32, 128).kvHeads(8).causal().dtype(DType.BF16);
+    for (var method : AttentionTest.METHODS) {
+      var contiguous = Schedule.of(spec.backward(), method, 8).simulate(Machine.h200x8());
+      var zigzag =
+          Schedule.of(spec.layout(TokenLayout.ZIGZAG).backward(), method, 8)
+              .simulate(Machine.h200x8());
+      for (var profiles : List.of(contiguous, zigzag)) {
+        assertThat(
+                profiles.profiles().stream()
+                    .flatMap(profile -> profile.spans().stream())
+                    .mapToDouble(span -> span.flops())
+                    .sum())
+            .isEqualTo(spec.backward().flops());
+      }
+      assertThat(AttentionTest.slowest(zigzag))
+          .as("%s", method)
+          .isLessThan(0.8 * AttentionTest.slowest(contiguous));
+    }
+  }
+
+  @Test
+  @SuppressWarnings("try") // closes the forward pass before its end
+  void whatCannotBeIsRefusedInOneLine() {
+    var spec = AttentionSpec.of(12, 2, 4);
+    LocalRanks.run(
+        2,
+        world -> {
+          try (var attention = Attention.on(world).spec(spec).build();
+              var lse = LocalTensor.on(world).shape(6, 2).allocate();
+              var other = LocalTensor.on(world).shape(5, 8).allocate()) {
+            assertThatThrownBy(() -> Attention.on(world).backward().build())
+                .isInstanceOf(BraidException.class)
+                .hasMessage(
+                    "spec is missing; call forward(attention), or spec(AttentionSpec.of(sequence, heads, headSize)) before backward()");
+            assertThatThrownBy(() -> Attention.on(world).spec(spec).backward().build())
+                .hasMessage(
+                    "lse is missing; call forward(attention), or lse(tensor) with that of the forward pass, before build()");
+            assertThatThrownBy(() -> Attention.on(world).spec(spec).backward().lse(lse).build())
+                .hasMessage(
+                    "output is missing; call forward(attention), or output(tensor) with that of the forward pass, before build()");
+            assertThatThrownBy(
+                    () -> Attention.on(world).spec(spec.causal()).backward().forward(attention))
+                .hasMessage(
+                    "forward must be of `%s` but is of `%s`; leave spec(...) out to take that of the attention"
+                        .formatted(spec.causal(), spec));
+            assertThatThrownBy(() -> Attention.on(world).backward().forward(attention).lse(lse))
+                .hasMessageStartingWith("lse was given already: ");
+            assertThatThrownBy(
+                    () ->
+                        Attention.on(world)
+                            .backward()
+                            .forward(attention)
+                            .outputGradient(other)
+                            .build())
+                .hasMessageContaining("output gradient of `backward of " + spec + "` must be 6x8")
+                .hasMessageContaining("allocate it with shape(6, 8)");
+            assertThatThrownBy(
+                    () ->
+                        Attention.on(world)
+                            .backward()
+                            .forward(attention)
+                            .outputGradient(attention.query())
+                            .queryGradient(attention.output())
+                            .build())
+                .hasMessageContaining("must be different tensors");
+            var backward = Attention.on(world).backward().forward(attention).build();
+            attention.close();
+            assertThatThrownBy(backward::run).hasMessageContaining("is closed; build it again");
+            backward.close();
+            backward.close();
+            assertThatThrownBy(backward::run).hasMessageContaining("is closed; build it again");
+          }
+        });
+  }
+
+  @Test
+  void anAttentionOfAnotherGroupIsRefused() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var spec = AttentionSpec.of(12, 2, 4);
+          try (var pair = world.subset("pair", 0, 1);
+              var attention = Attention.on(pair).spec(spec).build()) {
+            assertThatThrownBy(() -> Attention.on(world).backward().forward(attention))
+                .hasMessageStartingWith(
+                    "forward must be an attention on group `world` but is on `");
+          }
+        });
+  }
+
+  /// Every kind of memory that the host has.
+  @Test
+  void theMemoryIsThatOfTheForwardPass() {
+    LocalRanks.run(
+        2,
+        world -> {
+          var spec = AttentionSpec.of(12, 2, 4).causal();
+          try (var attention = Attention.on(world).spec(spec).memory(MemoryKind.NATIVE).build();
+              var backward =
+                  Attention.on(world)
+                      .memory(MemoryKind.NATIVE)
+                      .backward()
+                      .forward(attention)
+                      .build()) {
+            attention.run();
+            backward.verify();
+            assertThat(backward.profile(1).configuration()).containsEntry("memory", "native");
+          }
+        });
+  }
+}

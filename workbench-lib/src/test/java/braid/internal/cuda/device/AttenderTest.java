@@ -1,0 +1,93 @@
+package braid.internal.cuda.device;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.internal.cuda.device.Attender.Seeing;
+import braid.internal.work.AttentionBlock;
+import braid.internal.work.Matrix;
+import braid.model.AttentionSpec;
+import braid.model.DType;
+import braid.natives.cudnn.AttentionProblem;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Optional;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+
+class AttenderTest {
+  private static final int HEADS = 2;
+  private static final int HEAD_SIZE = 8;
+
+  private static AttentionBlock block(
+      AttentionSpec spec, int rows, long queryPosition, int keys, long keyPosition) {
+    return new AttentionBlock(
+        spec,
+        matrix(spec.dtype(), rows, HEADS * HEAD_SIZE),
+        queryPosition,
+        matrix(spec.dtype(), keys, HEADS * HEAD_SIZE),
+        matrix(spec.dtype(), keys, HEADS * HEAD_SIZE),
+        keyPosition,
+        new AttentionBlock.Part(
+            matrix(DType.FP32, rows, HEADS * HEAD_SIZE), matrix(DType.FP32, rows, HEADS)),
+        true);
+  }
+
+  private static Matrix matrix(DType dtype, int rows, int columns) {
+    MemorySegment memory = Arena.ofAuto().allocate(Math.max(1, (long) rows * columns * 4));
+    return Matrix.of(memory, dtype, rows, columns);
+  }
+
+  private static AttentionSpec spec(boolean causal, int window) {
+    var spec = AttentionSpec.of(64, HEADS, HEAD_SIZE).dtype(DType.BF16);
+    return causal ? spec.causal().window(window) : spec;
+  }
+
+  /// Compares what cuDNN is asked with what the block's rows see, key by key.
+  @Test
+  void cudnnIsAskedForTheKeysThatTheRowsSee() {
+    var random = new Random(11);
+    for (int i = 0; i < 3000; i++) {
+      var spec = spec(random.nextInt(4) > 0, random.nextInt(2) * random.nextInt(12));
+      int keys = 1 + random.nextInt(10);
+      var block = block(spec, 1 + random.nextInt(10), random.nextInt(30), keys, random.nextInt(30));
+      var seeing = Seeing.of(block);
+      var problem = Attender.problem(block, seeing);
+      for (int row = 0; row < block.query().rows(); row++) {
+        int inner = row - seeing.first();
+        boolean asked = inner >= 0 && inner < seeing.count();
+        for (int key = 0; key < keys; key++) {
+          boolean expected = key >= block.firstSeen(row) && key < block.endSeen(row);
+          assertThat(asked && sees(problem.orElseThrow(), inner, key))
+              .as("%s, row %d, key %d, %s", block, row, key, problem)
+              .isEqualTo(expected);
+        }
+        assertThat(asked).isEqualTo(block.firstSeen(row) < block.endSeen(row));
+      }
+    }
+  }
+
+  /// As [AttentionProblem] says.
+  private static boolean sees(AttentionProblem problem, int row, int key) {
+    int position = row + problem.shift();
+    return !problem.causal()
+        || (key <= position && (problem.window() == 0 || key > position - problem.window()));
+  }
+
+  @Test
+  void masksThatHideNothingAreLeftOut() {
+    var late = block(spec(true, 0), 8, 40, 8, 0);
+    var all = block(spec(false, 0), 8, 0, 8, 0);
+    assertThat(Attender.problem(late, Seeing.of(late)))
+        .isEqualTo(Attender.problem(all, Seeing.of(all)));
+    var diagonal = block(spec(true, 0), 8, 40, 8, 40);
+    assertThat(Attender.problem(diagonal, Seeing.of(diagonal)))
+        .map(AttentionProblem::causal)
+        .contains(true);
+  }
+
+  @Test
+  void cudnnIsNotAskedForFp32() {
+    var block = block(spec(true, 0).dtype(DType.FP32), 8, 0, 8, 0);
+    assertThat(Attender.problem(block, Seeing.of(block))).isEqualTo(Optional.empty());
+  }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package braid.internal.work;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,256 @@
+package braid.schedule;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import braid.model.AttentionSpec;
+import braid.model.ContextParallel;
+import braid.model.DType;
+import braid.schedule.Step.Attend;
+import braid.schedule.Step.AttendGradient;
+import braid.schedule.Step.Copy;
+import braid.schedule.Step.Gradients;
+import braid.schedule.Step.Reduce;
+import braid.schedule.Step.Signal;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Predicate;
+import org.junit.jupiter.api.Test;
+
+/// The messages of the check for mistakes in the backward pass of attention.
+class AttentionGradientMistakesTest {
+  private static final AttentionSpec SPEC = AttentionSpec.of(6, 2, 3).causal().dtype(DType.BF16);
+  private static final String OWN =
+      "backward of query@1[0..1] to key@1[0..1] on lane attend-0 of rank 1";
+  private static final String FIRST =
+      "backward of query@1[0..1] to fetched key 0@1[0..1] on lane attend-0 of rank 1";
+
+  /// Rank 1 of 3 sees the keys of ranks 0 and 1; ranks 1 and 2 send gradients to rank 0.
+  private final Schedule right = Schedule.of(SPEC.backward(), ContextParallel.ring(), 3);
+
+  private int numberOf(int rank, Class<? extends Step> type, int index) {
+    var steps = right.steps(rank);
+    int count = 0;
+    for (int i = 0; i < steps.size(); i++) {
+      if (type.isInstance(steps.get(i)) && count++ == index) {
+        return i;
+      }
+    }
+    throw new AssertionError("only %d of %s".formatted(count, type));
+  }
+
+  private List<String> without(int rank, Predicate<Step> step) {
+    var steps = new ArrayList<>(right.steps(rank));
+    assertThat(steps.removeIf(step)).isTrue();
+    return right.with(rank, steps).findings();
+  }
+
+  private List<String> with(int rank, int at, Step other) {
+    var steps = new ArrayList<>(right.steps(rank));
+    steps.set(at, other);
+    return right.with(rank, steps).findings();
+  }
+
+  private List<String> gradient(int number, Gradients result, boolean query, boolean keys) {
+    int at = numberOf(1, AttendGradient.class, number);
+    var of = (AttendGradient) right.steps(1).get(at);
+    return with(1, at, new AttendGradient(of.block(), of.outputGradient(), result, query, keys));
+  }
+
+  private AttendGradient gradient(int number) {
+    return (AttendGradient) right.steps(1).get(numberOf(1, AttendGradient.class, number));
+  }
+
+  @Test
+  void theRightSchedulePasses() {
+    assertThat(right.findings()).isEmpty();
+    assertThat(right.steps(1).stream().filter(AttendGradient.class::isInstance)).hasSize(2);
+  }
+
+  @Test
+  void aMissingBlockIsFound() {
+    var last = gradient(1);
+    assertThat(without(1, last::equals))
+        .contains(
+            "query gradient@1[0..1], written by sum to query gradient@1[0..1] on lane attend-0 of"
+                + " rank 1, has the gradient of query in query@1[0..1] with output@1[0..1] with"
+                + " lse@1[0..1] with output gradient@1[0..1] at position 2 by key@1[0..1] with"
+                + " value@1[0..1] instead of the gradient of query in query@1[0..1] with"
+                + " output@1[0..1] with lse@1[0..1] with output gradient@1[0..1] at position 2 by"
+                + " key@0[0..1] with value@0[0..1] and key@1[0..1] with value@1[0..1]");
+  }
+
+  @Test
+  void aBlockThatIsAddedTwiceIsFound() {
+    int at = numberOf(1, AttendGradient.class, 1);
+    var steps = new ArrayList<>(right.steps(1));
+    var of = gradient(1);
+    steps.add(at + 1, new AttendGradient(of.block(), of.outputGradient(), of.result(), true, true));
+    assertThat(right.with(1, steps).findings())
+        .anyMatch(
+            line ->
+                line.startsWith("query gradient@1[0..1]")
+                    && line.contains(
+                        "by key@0[0..1] with value@0[0..1] and key@0[0..1] with value@0[0..1] and"
+                            + " key@1[0..1]"))
+        .anyMatch(
+            line ->
+                line.startsWith("key gradient@0[0..1]")
+                    && line.contains("query@1[0..1]")
+                    && line.contains("instead of"));
+  }
+
+  @Test
+  void aBlockThatBeginsAnewIsFound() {
+    assertThat(gradient(1, gradient(1).result(), false, false))
+        .anyMatch(
+            line ->
+                line.startsWith("query gradient@1[0..1]") && line.contains("by key@0[0..1] with"));
+  }
+
+  @Test
+  void aGradientThatWasNotBegunIsFound() {
+    assertThat(gradient(0, gradient(0).result(), true, false))
+        .containsExactly(
+            OWN
+                + " reads query gradient 0@1[0..1], but 2 of its rows were not written in this"
+                + " iteration; write them first");
+  }
+
+  @Test
+  void exchangedGradientsAreFound() {
+    var of = gradient(1).result();
+    assertThat(gradient(1, new Gradients(of.query(), of.value(), of.key()), true, false))
+        .anyMatch(line -> line.startsWith("key gradient@0[0..1]") && line.contains("of value in"))
+        .anyMatch(line -> line.startsWith("value gradient@0[0..1]") && line.contains("of key in"));
+  }
+
+  @Test
+  void aContributionThatIsNotAddedIsFound() {
+    var added = right.steps(0).get(numberOf(0, Reduce.class, 0));
+    assertThat(without(0, added::equals))
+        .containsExactly(
+            "key gradient@0[0..1], written by sum to key gradient@0[0..1] on lane add of rank 0, has"
+                + " the gradient of key in key@0[0..1] with value@0[0..1] at position 0 by"
+                + " query@0[0..1] with output@0[0..1] with lse@0[0..1] with output gradient@0[0..1]"
+                + " and query@2[0..1] with output@2[0..1] with lse@2[0..1] with output"
+                + " gradient@2[0..1] instead of the gradient of key in key@0[0..1] with"
+                + " value@0[0..1] at position 0 by query@0[0..1] with output@0[0..1] with"
+                + " lse@0[0..1] with output gradient@0[0..1] and query@1[0..1] with output@1[0..1]"
+                + " with lse@1[0..1] with output gradient@1[0..1] and query@2[0..1] with"
+                + " output@2[0..1] with lse@2[0..1] with output gradient@2[0..1]");
+  }
+
+  @Test
+  void aContributionThatIsNotSentIsFound() {
+    assertThat(without(1, step -> step instanceof Copy && step.lane().name().equals("return")))
+        .anyMatch(
+            line ->
+                line.startsWith(
+                    "sum to sum of key gradient@0[0..1] on lane add of rank 0 reads inbox of key"
+                        + " gradient@0["));
+  }
+
+  @Test
+  void contributionsToExchangedRowsAreFound() {
+    int at = numberOf(0, Reduce.class, 0);
+    var of = (Reduce) right.steps(0).get(at);
+    var steps = new ArrayList<>(right.steps(0));
+    steps.set(at, rowOf(of, 0, 1));
+    steps.add(at, rowOf(of, 1, 0));
+    assertThat(right.with(0, steps).findings())
+        .hasSize(2)
+        .anyMatch(
+            line ->
+                line.startsWith("key gradient@0[0..0], written by ")
+                    && line.contains(
+                        "the gradient of key in key@0[1..1] with value@0[1..1] at position 1 by"
+                            + " query@1[0..1]"));
+  }
+
+  /// Returns the sum of one row with another row of the contribution.
+  private static Reduce rowOf(Reduce of, long row, long other) {
+    var sum = of.output().buffer().on(0, new Slice(of.output().row() + row, 1));
+    var inbox = of.parts().getLast();
+    var part = inbox.buffer().on(0, new Slice(inbox.row() + other, 1));
+    return new Reduce(of.lane(), of.chunk(), List.of(sum, part), sum, of.finish());
+  }
+
+  @Test
+  void aContributionThatMayNotHaveArrivedIsFound() {
+    int at = numberOf(0, Reduce.class, 1);
+    var of = (Reduce) right.steps(0).get(at);
+    var inbox = of.parts().getLast();
+    var next = inbox.buffer().on(inbox.rank(), inbox.slice().shifted(inbox.rows()));
+    assertThat(
+            with(
+                0,
+                at,
+                new Reduce(
+                    of.lane(), of.chunk(), List.of(of.output(), next), of.output(), of.finish())))
+        .containsExactly(
+            "race on inbox of value gradient of rank 0, rows 2..3: copy of part of key gradient"
+                + " 1@2[0..1] to inbox of key gradient@0[2..3] and 1 more on lane return of rank 2"
+                + " (iteration 0) and sum to sum of value gradient@0[0..1] on lane add of rank 0"
+                + " (iteration 0) have no order; let rank 0 wait for a signal that rank 2 raises"
+                + " after the first step");
+  }
+
+  /// Rank 0 has an inbox of two slots: the third contribution takes that of the first.
+  @Test
+  void aSlotThatIsFreedTooEarlyIsFound() {
+    var four = Schedule.of(SPEC.backward(), ContextParallel.ring(), 4);
+    var steps = new ArrayList<>(four.steps(0));
+    var freed =
+        steps.stream()
+            .filter(step -> step instanceof Signal signal && signal.flag().name().equals("free"))
+            .findFirst()
+            .orElseThrow();
+    steps.remove(freed);
+    int first = 0;
+    while (!(steps.get(first) instanceof Reduce)) {
+      first++;
+    }
+    steps.add(first, freed);
+    assertThat(four.with(0, steps).findings())
+        .hasSize(2)
+        .first()
+        .asString()
+        .startsWith(
+            "race on inbox of key gradient of rank 0, rows 0..1: copy of part of key gradient"
+                + " 0@3[0..1] to inbox of key gradient@0[0..1] and 1 more on lane return of rank 3"
+                + " (iteration 0) and sum to sum of key gradient@0[0..1] on lane add of rank 0"
+                + " (iteration 0) have no order");
+  }
+
+  @Test
+  void anotherAttentionIsFound() {
+    int at = numberOf(1, AttendGradient.class, 0);
+    var of = gradient(0);
+    var block = of.block();
+    var other =
+        new Attend(
+            block.lane(),
+            block.chunk(),
+            SPEC.scale(2),
+            block.query(),
+            block.queryPosition(),
+            block.key(),
+            block.value(),
+            block.keyPosition(),
+            block.result(),
+            false);
+    assertThat(
+            with(1, at, new AttendGradient(other, of.outputGradient(), of.result(), false, false)))
+        .containsExactly(
+            "%s: it is of %s but the schedule is of %s".formatted(OWN, SPEC.scale(2), SPEC));
+  }
+
+  @Test
+  void aNarrowGradientIsFound() {
+    var of = gradient(1).result();
+    var port = right.port(Part.QUERY_GRADIENT.port()).orElseThrow().on(1);
+    assertThat(gradient(1, new Gradients(port, of.key(), of.value()), true, false))
+        .containsExactly(
+            FIRST + ": query gradient@1[0..1] must be fp32, as partial results are, but is bf16");
+  }
+}
