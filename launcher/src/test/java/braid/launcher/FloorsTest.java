@@ -32,7 +32,8 @@ class FloorsTest {
               "braid.internal..",
               "braid.model..",
               "braid.schedule..",
-              "braid.selftest..")
+              "braid.selftest..",
+              "braid.bench..")
           .layer("native")
           .definedBy("braid.natives..")
           .whereLayer("launcher")

@@ -7,13 +7,14 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/// `braid bench`: benchmarks of Braid itself, one per subcommand.
+/// `braid bench`: benchmarks of Braid, one per subcommand.
 @Command(
     name = "bench",
-    description = "Measures Braid itself and compares it with ipyparallel.",
+    description = "Measures Braid and compares it with ipyparallel and PyTorch.",
     subcommands = {
       FrontCommand.class,
       LifeCommand.class,
+      GpuCommand.class,
       StartProbe.class,
     },
     mixinStandardHelpOptions = true,
@@ -24,6 +25,6 @@ public final class BenchCommand implements Runnable, CheckCommand {
 
   @Override
   public void run() {
-    throw new ParameterException(spec.commandLine(), "a command is missing: front or life");
+    throw new ParameterException(spec.commandLine(), "a command is missing: front, life or gpu");
   }
 }

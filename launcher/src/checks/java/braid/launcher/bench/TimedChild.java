@@ -71,12 +71,28 @@ final class TimedChild implements AutoCloseable {
 
   /// Returns the next line. If there is none, the error has the last lines of the child's stderr.
   Line next() throws InterruptedException {
+    return poll().orElseThrow(() -> new BraidException(name + " ended early" + tail()));
+  }
+
+  /// Returns the next line; empty at the end of the output.
+  Optional<Line> poll() throws InterruptedException {
     var next = output.poll(patience.toNanos(), TimeUnit.NANOSECONDS);
     if (next == null) {
       throw new BraidException(
           "%s printed nothing for %d s%s".formatted(name, patience.toSeconds(), tail()));
     }
-    return next.orElseThrow(() -> new BraidException(name + " ended early" + tail()));
+    return next;
+  }
+
+  /// Waits for the process to exit by itself; any exit code but 0 is an error.
+  void succeed() throws InterruptedException {
+    if (!process.waitFor(patience.toNanos(), TimeUnit.NANOSECONDS)) {
+      throw new BraidException(
+          "%s did not exit within %d s%s".formatted(name, patience.toSeconds(), tail()));
+    }
+    if (process.exitValue() != 0) {
+      throw new BraidException("%s ended with %d%s".formatted(name, process.exitValue(), tail()));
+    }
   }
 
   /// Returns the next line, which must start with `beginning`.

@@ -1,5 +1,6 @@
 package braid.launcher.cli;
 
+import braid.launcher.Counted;
 import braid.launcher.ExitCode;
 import braid.launcher.OutputFile;
 import braid.launcher.cell.Cell;
@@ -7,7 +8,6 @@ import braid.launcher.cell.CellFailure;
 import braid.launcher.cli.home.Env;
 import braid.launcher.cli.home.Installation;
 import braid.launcher.cli.home.RankOptions;
-import braid.launcher.cli.run.RunSummary;
 import braid.launcher.cli.run.SignalledSession;
 import braid.launcher.notebook.run.CellAttempt;
 import braid.launcher.notebook.run.StopRequest;
@@ -128,13 +128,9 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
 
     var err = spec.commandLine().getErr();
     print(
-        err,
-        "on %s, backend %s"
-            .formatted(RunSummary.counted(options.ranks(), "rank"), options.backend()));
+        err, "on %s, backend %s".formatted(Counted.of(options.ranks(), "rank"), options.backend()));
     if (programs > 0) {
-      print(
-          err,
-          "%s from --seed %d".formatted(RunSummary.counted(programs, "random program"), first));
+      print(err, "%s from --seed %d".formatted(Counted.of(programs, "random program"), first));
     }
     var stop = new StopRequest();
     var result =
@@ -258,7 +254,7 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
     int run = programs.stream().mapToInt(TestedConfiguration::cases).sum();
     long wrong = programs.stream().filter(way -> way.outcome() == Outcome.WRONG).count();
     return "random   %s from --seed %d: %d right, %d wrong"
-        .formatted(RunSummary.counted(run, "program"), first, run - wrong, wrong);
+        .formatted(Counted.of(run, "program"), first, run - wrong, wrong);
   }
 
   private void report(
@@ -274,7 +270,7 @@ public final class SelfTestCommand implements Callable<Integer>, CheckCommand {
         "selftest %s, %s: %s"
             .formatted(
                 options.backend().kind().toString(),
-                RunSummary.counted(options.ranks(), "rank"),
+                Counted.of(options.ranks(), "rank"),
                 result.summary()));
     file.ifPresent(path -> out.println("json     " + path));
     out.flush();

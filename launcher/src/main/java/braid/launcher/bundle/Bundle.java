@@ -23,6 +23,9 @@ public record Bundle(
   /// The folder that unpacking makes. Not `braid`: in a checkout that is the script.
   static final String FOLDER = "braid-bundle";
 
+  private static final List<String> PAGES =
+      List.of("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE");
+
   public Bundle {
     classPath = List.copyOf(classPath);
     manual = Map.copyOf(manual);
@@ -59,9 +62,10 @@ public record Bundle(
     Files.copy(home.resolve("braid"), folder.resolve("braid"));
     var bin = Files.createDirectory(folder.resolve("bin"));
     Files.createSymbolicLink(bin.resolve("braid"), Path.of("..", "braid"));
-    for (var page : List.of("README.md", "LICENSE")) {
+    for (var page : PAGES) {
       Files.copy(home.resolve(page), folder.resolve(page));
     }
+    docs(folder);
     var revision = GitState.revision(home);
     if (revision.isPresent()) {
       Files.writeString(folder.resolve(REVISION), revision.get() + "\n");
@@ -71,6 +75,16 @@ public record Bundle(
     var pages = Files.createDirectories(folder.resolve("share/man/man1"));
     for (var page : manual.entrySet()) {
       Files.writeString(pages.resolve(page.getKey()), page.getValue());
+    }
+  }
+
+  /// Copies the pages that the README links to, without pictures of screens.
+  private void docs(Path into) throws IOException {
+    var screens = home.resolve("docs/screens");
+    try (var files = Files.walk(home.resolve("docs"))) {
+      for (var file : files.filter(each -> !each.startsWith(screens)).toList()) {
+        Files.copy(file, into.resolve(home.relativize(file).toString()));
+      }
     }
   }
 

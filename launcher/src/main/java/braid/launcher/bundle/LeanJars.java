@@ -22,8 +22,8 @@ import java.util.zip.ZipOutputStream;
 /// The class path as a folder of jars, without files that Braid never loads. Entries are stored
 /// uncompressed, because the whole bundle is compressed better.
 final class LeanJars {
-  /// JNI libraries of CUDA that Braid calls; the presets have nineteen others.
-  private static final String CUDA = "libjni(cudart|cublas|nvrtc|nccl|cupti|nvml)\\.so";
+  /// JNI libraries of CUDA that Braid calls; the presets have eighteen others.
+  private static final String CUDA = "libjni(cudart|cublas|cudnn|nvrtc|nccl|cupti|nvml)\\.so";
 
   /// Names of jar entries that are left out.
   private static final List<Pattern> UNUSED =
@@ -43,14 +43,21 @@ final class LeanJars {
 
   private static final String CLASS = ".class";
 
-  /// Time of every entry, so that equal jars are equal files.
+  /// Time of entries, so that equal jars are equal files.
   private static final LocalDateTime EQUAL_TIME = LocalDateTime.of(1980, 1, 1, 0, 0);
+
+  /// Native libraries keep their time. JavaCPP unpacks them into one cache per user, and again if
+  /// the time differs: a checkout could load a library while a bundle replaces it.
+  private static final Pattern NATIVE = Pattern.compile(".*\\.so(\\.\\d+)*");
+
+  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
+  private record Content(byte[] bytes, LocalDateTime time) {}
 
   private LeanJars() {}
 
   /// @param classPath jars and folders of classes
   static void copy(List<Path> classPath, Path into) throws IOException {
-    var jars = new LinkedHashMap<String, SequencedMap<String, byte[]>>();
+    var jars = new LinkedHashMap<String, SequencedMap<String, Content>>();
     for (var entry : classPath) {
       var kept = Files.isDirectory(entry) ? folder(entry) : jar(entry);
       kept.keySet().removeIf(LeanJars::isUnused);
@@ -78,11 +85,11 @@ final class LeanJars {
         && !reached.contains(name.substring(0, name.length() - CLASS.length()));
   }
 
-  private static void putClasses(Map<String, byte[]> jar, Map<String, byte[]> classes) {
+  private static void putClasses(Map<String, Content> jar, Map<String, byte[]> classes) {
     jar.forEach(
-        (name, bytes) -> {
+        (name, content) -> {
           if (name.endsWith(CLASS) && !name.startsWith("META-INF/")) {
-            classes.put(name.substring(0, name.length() - CLASS.length()), bytes);
+            classes.put(name.substring(0, name.length() - CLASS.length()), content.bytes);
           }
         });
   }
@@ -96,13 +103,16 @@ final class LeanJars {
     return "braid-" + module + ".jar";
   }
 
-  private static SequencedMap<String, byte[]> jar(Path file) throws IOException {
-    var entries = new LinkedHashMap<String, byte[]>();
+  private static SequencedMap<String, Content> jar(Path file) throws IOException {
+    var entries = new LinkedHashMap<String, Content>();
     try (var jar = new ZipFile(file.toFile())) {
       for (var entry : Collections.list(jar.entries())) {
         if (!entry.isDirectory()) {
+          boolean unpacked = NATIVE.matcher(entry.getName()).matches();
           try (var content = jar.getInputStream(entry)) {
-            entries.put(entry.getName(), content.readAllBytes());
+            entries.put(
+                entry.getName(),
+                new Content(content.readAllBytes(), unpacked ? entry.getTimeLocal() : EQUAL_TIME));
           }
         }
       }
@@ -110,30 +120,31 @@ final class LeanJars {
     return entries;
   }
 
-  private static SequencedMap<String, byte[]> folder(Path folder) throws IOException {
-    var entries = new LinkedHashMap<String, byte[]>();
+  private static SequencedMap<String, Content> folder(Path folder) throws IOException {
+    var entries = new LinkedHashMap<String, Content>();
     var files = new ArrayList<Path>();
     try (var all = Files.walk(folder)) {
       all.filter(Files::isRegularFile).sorted().forEach(files::add);
     }
     for (var file : files) {
-      entries.put(folder.relativize(file).toString(), Files.readAllBytes(file));
+      entries.put(
+          folder.relativize(file).toString(), new Content(Files.readAllBytes(file), EQUAL_TIME));
     }
     return entries;
   }
 
-  private static void write(SequencedMap<String, byte[]> entries, Path file) throws IOException {
+  private static void write(SequencedMap<String, Content> entries, Path file) throws IOException {
     try (OutputStream out = Files.newOutputStream(file);
         var jar = new ZipOutputStream(out)) {
       for (var entry : entries.entrySet()) {
-        var bytes = entry.getValue();
+        var bytes = entry.getValue().bytes;
         var stored = new ZipEntry(entry.getKey());
         stored.setMethod(ZipEntry.STORED);
         stored.setSize(bytes.length);
         var sum = new CRC32();
         sum.update(bytes);
         stored.setCrc(sum.getValue());
-        stored.setTimeLocal(EQUAL_TIME);
+        stored.setTimeLocal(entry.getValue().time);
         jar.putNextEntry(stored);
         jar.write(bytes);
         jar.closeEntry();

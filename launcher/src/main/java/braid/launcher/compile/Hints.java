@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import jdk.jshell.Diag;
@@ -31,6 +32,9 @@ final class Hints {
   private static final Pattern UNRESOLVED = Pattern.compile("(variable|method|class) ([\\w$]+).*");
   private static final Pattern NEW =
       Pattern.compile("new\\s+([\\w$]+(?:\\s*\\.\\s*[\\w$]+)*)\\s*[(<]");
+
+  /// The compiler's code for an argument of another type.
+  private static final String WRONG_TYPE = "compiler.err.prob.found.req";
 
   private final JShell shell;
   private final Function<String, List<String>> classesOf;
@@ -148,14 +152,16 @@ final class Hints {
         : Optional.of("did you mean " + joined(written) + "?");
   }
 
-  /// Returns the message for a constructor that a cell cannot call, at the error's position; empty
-  /// if the class has a public one.
+  /// Returns the message for a constructor that a cell cannot call, at the error's position or
+  /// around it; empty if the class has a public one.
   Optional<String> forConstructor(Diag diagnostic, String source) {
     if (diagnostic.getPosition() < 0 || diagnostic.getPosition() > source.length()) {
       return Optional.empty();
     }
-    var called = NEW.matcher(source).region((int) diagnostic.getPosition(), source.length());
-    if (!called.lookingAt()) {
+    int position = (int) diagnostic.getPosition();
+    var called = NEW.matcher(source).region(position, source.length());
+    if (!called.lookingAt()
+        && !(WRONG_TYPE.equals(diagnostic.getCode()) && findAround(position, called, source))) {
       return Optional.empty();
     }
     var name = called.group(1).replaceAll("\\s", "");
@@ -164,6 +170,21 @@ final class Hints {
         .or(() -> PublicApi.load(name))
         .filter(PublicApi::hasNoConstructor)
         .map(type -> name + " has no public constructor" + instead(type));
+  }
+
+  /// Finds the call of a constructor that has an argument at the position. The compiler complains
+  /// about an argument if a private constructor has as many.
+  private static boolean findAround(int position, Matcher called, String source) {
+    called.region(0, position);
+    int found = -1;
+    while (called.find()) {
+      int open = 0;
+      for (int i = called.end(); i < position && open >= 0; i++) {
+        open += source.charAt(i) == '(' ? 1 : source.charAt(i) == ')' ? -1 : 0;
+      }
+      found = open == 0 ? called.start() : found;
+    }
+    return found >= 0 && called.region(found, position).lookingAt();
   }
 
   private String instead(Class<?> type) {

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -48,6 +49,10 @@ class BundleTest {
 
     assertThat(run(braid.toString(), "--version")).startsWith("braid ").contains("Java 25");
     assertThat(bundle.resolve("share/man/man1/braid.1")).hasContent(".TH BRAID 1");
+    Pattern.compile("]\\((?!http)([^)#]+)")
+        .matcher(Files.readString(bundle.resolve("README.md")))
+        .results()
+        .forEach(link -> assertThat(bundle.resolve(link.group(1))).exists());
     assertThat(run(braid.toString(), "doctor"))
         .contains(bundle.resolve("jre") + "\n")
         .containsPattern("OpenBLAS +ok ")

@@ -494,6 +494,7 @@ class BraidTest {
             "nvrtc",
             "nccl",
             "cupti",
+            "cudnn",
             "nvml",
             "nvshmem",
             "nvtx",
@@ -506,6 +507,7 @@ class BraidTest {
             "memory_nccl",
             "memory_nvshmem",
             "multicast",
+            "attention",
             "cache",
             "jupyter",
             "kernelspecs");

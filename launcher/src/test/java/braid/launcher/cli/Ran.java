@@ -13,11 +13,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 
 /// Result of a `braid` command.
-record Ran(int exitCode, String out, String err) {
+public record Ran(int exitCode, String out, String err) {
   private static final long PATIENCE_SECONDS = 240;
 
   /// Runs a command in this JVM.
-  static Ran here(String... arguments) {
+  public static Ran here(String... arguments) {
     var out = new StringWriter();
     var err = new StringWriter();
     int exitCode =

@@ -58,6 +58,7 @@ public final class DoctorCommand implements Callable<Integer> {
           "cuda_driver",
           "cuda_runtime",
           "cublas_lt",
+          "cudnn",
           "nvrtc",
           "nccl",
           "cupti",
@@ -66,6 +67,7 @@ public final class DoctorCommand implements Callable<Integer> {
           "gpu_driver",
           "gpu_links",
           "cuda",
+          "attention",
           "memory_ipc",
           "memory_nccl",
           "memory_nvshmem",
@@ -84,6 +86,7 @@ public final class DoctorCommand implements Callable<Integer> {
     checks.addAll(MachineChecks.all(env, machine));
     checks.addAll(LibraryChecks.all(machine.gpus()));
     checks.addAll(GpuChecks.all(machine.gpus()));
+    checks.add(AttentionCheck.of(env, machine.gpus()));
     checks.add(CacheCheck.of(env.cache()));
     checks.addAll(JupyterChecks.all(env));
 

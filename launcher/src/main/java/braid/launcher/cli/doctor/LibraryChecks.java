@@ -24,6 +24,7 @@ final class LibraryChecks {
               Library.CUDA_DRIVER, new LibraryCheck("cuda_driver", "CUDA driver", true),
               Library.CUDA_RUNTIME, new LibraryCheck("cuda_runtime", "CUDA runtime", true),
               Library.CUBLAS_LT, new LibraryCheck("cublas_lt", "cuBLASLt", true),
+              Library.CUDNN, new LibraryCheck("cudnn", "cuDNN", false),
               Library.NVRTC, new LibraryCheck("nvrtc", "NVRTC", true),
               Library.NCCL, new LibraryCheck("nccl", "NCCL", false),
               Library.CUPTI, new LibraryCheck("cupti", "CUPTI", false),

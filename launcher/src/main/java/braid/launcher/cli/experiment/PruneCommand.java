@@ -1,6 +1,6 @@
 package braid.launcher.cli.experiment;
 
-import braid.launcher.cli.run.RunSummary;
+import braid.launcher.Counted;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Experiments.Found;
 import braid.launcher.experiment.Manifest.State;
@@ -58,7 +58,7 @@ final class PruneCommand implements Callable<Integer> {
             "%s in %s: %s, %.1f MB",
             dryRun ? "would delete" : "deleted",
             experiments.runs(),
-            RunSummary.counted(old.size(), "run"),
+            Counted.of(old.size(), "run"),
             bytes / 1e6));
     out.flush();
     return 0;

@@ -1,5 +1,6 @@
 package braid.launcher.cli.experiment;
 
+import braid.launcher.Counted;
 import braid.launcher.cli.run.RunSummary;
 import braid.launcher.experiment.Experiments;
 import braid.launcher.experiment.Experiments.Found;
@@ -101,7 +102,7 @@ public final class RunsCommand implements Callable<Integer> {
   private static String found(Manifest run) {
     var studies = run.measured().stream().filter(Measured::isStudy).toList();
     if (studies.isEmpty()) {
-      return run.data().isEmpty() ? "-" : RunSummary.counted(run.data().size(), "profile");
+      return run.data().isEmpty() ? "-" : Counted.of(run.data().size(), "profile");
     }
     // The interval and the remarks follow.
     var first = studies.getFirst().answer().split(" \\(|;", 2)[0];

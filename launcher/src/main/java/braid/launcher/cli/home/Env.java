@@ -54,6 +54,11 @@ public record Env(Map<String, String> variables) {
     return get("BRAID_BACKEND");
   }
 
+  /// Code that computes attention on GPUs: `auto`, `cudnn` or `own`.
+  public Optional<String> attention() {
+    return get("BRAID_ATTENTION");
+  }
+
   /// GPUs that CUDA shows. Set to the empty string, it shows none.
   private Optional<String> visibleDevices() {
     return Optional.ofNullable(variables.get("CUDA_VISIBLE_DEVICES"));

@@ -1,5 +1,6 @@
 package braid.launcher.cli.run;
 
+import braid.launcher.Counted;
 import braid.launcher.notebook.Notebook;
 import braid.launcher.notebook.ParameterCell;
 import braid.launcher.notebook.parameters.DeclaredParameter;
@@ -20,8 +21,7 @@ public final class ParameterList {
               + ": no parameters; declare them in a cell tagged parameters to have them here");
       return lines;
     }
-    lines.add(
-        "%s: %s".formatted(notebook.name(), RunSummary.counted(parameters.size(), "parameter")));
+    lines.add("%s: %s".formatted(notebook.name(), Counted.of(parameters.size(), "parameter")));
     int names = width(parameters, DeclaredParameter::name);
     int types = width(parameters, DeclaredParameter::type);
     int values = width(parameters, DeclaredParameter::value);

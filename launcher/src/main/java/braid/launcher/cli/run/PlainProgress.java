@@ -1,5 +1,6 @@
 package braid.launcher.cli.run;
 
+import braid.launcher.Counted;
 import braid.launcher.notebook.run.CellResult;
 import braid.launcher.notebook.run.RunProgress;
 import java.io.PrintWriter;
@@ -29,9 +30,7 @@ class PlainProgress implements RunProgress {
   @Override
   public void started(int cells, int ranks) {
     this.cells = cells;
-    say(
-        "running %s on %s"
-            .formatted(RunSummary.counted(cells, "cell"), RunSummary.counted(ranks, "rank")));
+    say("running %s on %s".formatted(Counted.of(cells, "cell"), Counted.of(ranks, "rank")));
   }
 
   @Override

@@ -44,7 +44,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
       held.add(Counted.of(studies.size(), "study", "studies"));
     }
     if (measured.size() > studies.size()) {
-      held.add(counted(measured.size() - studies.size(), "profile"));
+      held.add(Counted.of(measured.size() - studies.size(), "profile"));
     }
     out.println(
         "run     "
@@ -69,11 +69,11 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
         runs.stream().map(run -> run.result().elapsed()).reduce(Duration.ZERO, Duration::plus);
     return "%s: %d in order%s%s; %s in %s"
         .formatted(
-            counted(runs.size(), "notebook"),
+            Counted.of(runs.size(), "notebook"),
             order,
             failed == 0 ? "" : ", " + failed + " failed",
             notRun == 0 ? "" : ", " + notRun + " not run",
-            counted(cells, "cell"),
+            Counted.of(cells, "cell"),
             time(time));
   }
 
@@ -91,7 +91,7 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     return line
         + (run.differences().isEmpty()
             ? ", as recorded"
-            : ", " + counted(run.differences().size(), "difference") + " from its record");
+            : ", " + Counted.of(run.differences().size(), "difference") + " from its record");
   }
 
   /// Returns, for example, "tune.ipynb: 3 of 9 cells ran on 4 ranks in 1.2 s, cell 3 failed, 6 not
@@ -104,8 +104,8 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
         "%s: %s ran on %s in %s"
             .formatted(
                 result.notebook(),
-                ran == all ? counted(all, "cell") : ran + " of " + counted(all, "cell"),
-                counted(ranks, "rank"),
+                ran == all ? Counted.of(all, "cell") : ran + " of " + Counted.of(all, "cell"),
+                Counted.of(ranks, "rank"),
                 time(result.elapsed())));
     result.failed().ifPresent(cell -> parts.add(cell.name() + " failed"));
     if (result.count(Status.PENDING) > 0) {
@@ -125,10 +125,6 @@ public record RunSummary(List<NotebookRun> runs, SessionOptions options) {
     cell.failure()
         .ifPresent(failure -> failure.traceback().forEach(line -> lines.add("  " + line)));
     return lines;
-  }
-
-  public static String counted(long count, String noun) {
-    return Counted.of(count, noun);
   }
 
   /// Returns, for example, "41.2 s" or "2:05 min".

@@ -1,5 +1,6 @@
 package braid.launcher.cli.run;
 
+import braid.launcher.Counted;
 import braid.launcher.notebook.run.CellResult;
 import braid.launcher.notebook.run.RunProgress;
 import java.io.PrintWriter;
@@ -84,7 +85,7 @@ final class TerminalProgress implements RunProgress {
                 "-".repeat(BAR_COLUMNS - filled),
                 Math.min(done + 1, cells),
                 cells);
-    var tail = "  %s  %s".formatted(RunSummary.counted(ranks, "rank"), RunSummary.time(elapsed));
+    var tail = "  %s  %s".formatted(Counted.of(ranks, "rank"), RunSummary.time(elapsed));
     int room = Math.max(0, columns - 1 - head.length() - tail.length());
     var code =
         running.length() <= room ? running : running.substring(0, Math.max(0, room - 1)) + "…";

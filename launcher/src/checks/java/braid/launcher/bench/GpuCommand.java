@@ -1,0 +1,226 @@
+package braid.launcher.bench;
+
+import braid.bench.MethodTimes;
+import braid.bench.Workload;
+import braid.launcher.Counted;
+import braid.launcher.ExitCode;
+import braid.launcher.OutputFile;
+import braid.launcher.cell.Cell;
+import braid.launcher.cli.CheckCommand;
+import braid.launcher.cli.home.Env;
+import braid.launcher.cli.home.RankOptions;
+import braid.launcher.cli.run.SignalledSession;
+import braid.launcher.notebook.run.CellAttempt;
+import braid.launcher.notebook.run.StopRequest;
+import braid.launcher.notebook.run.TimeLimits;
+import braid.launcher.session.Session;
+import braid.launcher.session.SessionOptions;
+import braid.model.BraidException;
+import braid.natives.WholeFile;
+import braid.schedule.simulation.Machine;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/// `braid bench gpu`: Braid's methods beside PyTorch's, in turns.
+@Command(
+    name = "gpu",
+    description =
+        "Times layers of a large model by every method and by PyTorch, in turns, and predicts them.",
+    mixinStandardHelpOptions = true,
+    sortOptions = false,
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      " 0:measured, whether goals were met or not",
+      " 1:a cell failed",
+      " 2:a mistake in the options",
+    },
+    footerHeading = "%nExamples:%n",
+    footer = {
+      "  braid bench gpu -n 4 --python /opt/torch/bin/python --markdown docs/results/gpu_4.md",
+      "  braid bench gpu -n 2 --only all-gather --rounds 3 --machine h100x8",
+      "  braid bench gpu -n 2 --backend host --divide 128 --iterations 3",
+    })
+public final class GpuCommand implements Callable<Integer>, CheckCommand {
+  private static final int MAX_ROUNDS = 1000;
+  private static final int GOAL_RANKS = 4;
+
+  @Mixin private RankOptions ranks = new RankOptions();
+
+  @Option(
+      names = "--rounds",
+      paramLabel = "COUNT",
+      description =
+          "Rounds of Braid and PyTorch in turns, after one in which Braid chooses the fastest form of each method. Default: ${DEFAULT-VALUE}.")
+  private int rounds = 5;
+
+  @Option(
+      names = "--iterations",
+      paramLabel = "COUNT",
+      description = "Iterations of a form per round. Default: ${DEFAULT-VALUE}.")
+  private int iterations = 40;
+
+  @Option(
+      names = "--only",
+      paramLabel = "TEXT",
+      description = "Only workloads with this text in their name. Default: all.")
+  private String only = "";
+
+  @Option(
+      names = "--divide",
+      paramLabel = "N",
+      description = "Divides every size, to try the benchmark. Default: ${DEFAULT-VALUE}.")
+  private int divisor = 1;
+
+  @Option(
+      names = "--python",
+      paramLabel = "FILE",
+      description = "Python interpreter that has PyTorch. Default: ${DEFAULT-VALUE}.")
+  private Path python = Path.of("python3");
+
+  @Option(
+      names = "--machine",
+      paramLabel = "NAME|FILE",
+      description = "Machine of the predictions: a built-in name or a file. Default: none.")
+  private @Nullable String machine;
+
+  @Option(
+      names = "--markdown",
+      paramLabel = "FILE",
+      description = "Writes the tables to this file.")
+  private @Nullable Path markdown;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public boolean runsCells() {
+    return true;
+  }
+
+  @Override
+  public Integer call() throws IOException, InterruptedException {
+    within("--rounds", rounds, MAX_ROUNDS);
+    within("--iterations", iterations, 10_000);
+    within("--divide", divisor, 256);
+    if (markdown != null) {
+      OutputFile.writable("--markdown", markdown);
+    }
+    var env = Env.here();
+    var options = ranks.session(env, env.machine(), Path.of("").toAbsolutePath());
+    var workloads = MethodTimes.named(Workload.all(options.ranks(), divisor), only);
+    Map<String, Map<String, Double>> predicted =
+        machine == null
+            ? Map.of()
+            : GpuTable.predicted(workloads, options.ranks(), machine(machine));
+    var directory = Files.createTempDirectory("braid-bench-gpu");
+    try {
+      return measure(options, workloads, predicted, directory);
+    } finally {
+      remove(directory);
+    }
+  }
+
+  private int measure(
+      SessionOptions options,
+      List<Workload> workloads,
+      Map<String, Map<String, Double>> predicted,
+      Path directory)
+      throws IOException, InterruptedException {
+    boolean peer = options.backend().isCuda() && PyTorch.isIn(python);
+    if (!peer) {
+      print(
+          options.backend().isCuda()
+              ? "%s cannot import torch, so only Braid is timed; give another with --python"
+                  .formatted(python)
+              : "the backend is host, so only Braid is timed");
+    }
+    var ours = new GpuTimes(this::print);
+    var peers = new GpuTimes(this::print);
+    var pytorch = new PyTorch(python, options.ranks(), workloads, iterations, directory);
+    var stop = new StopRequest();
+    int exit =
+        SignalledSession.run(
+            options,
+            stop::request,
+            session -> {
+              print(
+                  "choosing the fastest form of each method of "
+                      + Counted.of(workloads.size(), "workload"));
+              var source =
+                  "var times = new braid.bench.MethodTimes(world, %d, \"%s\", %d); times.choose();"
+                      .formatted(
+                          divisor, only.replace("\\", "\\\\").replace("\"", "\\\""), iterations);
+              int code = cell(session, source, ours, stop);
+              for (int round = 1; round <= rounds && code == 0; round++) {
+                print("round %d of %d".formatted(round, rounds));
+                code = cell(session, "times.round();", ours, stop);
+                if (peer && code == 0) {
+                  beside(pytorch, peers);
+                }
+              }
+              return code;
+            });
+    if (exit != ExitCode.OK.code()) {
+      return exit;
+    }
+    var text = new GpuTable(workloads, ours, peers, predicted).text(options.ranks() == GOAL_RANKS);
+    spec.commandLine().getOut().print(text);
+    spec.commandLine().getOut().flush();
+    if (markdown != null) {
+      WholeFile.write(markdown, text);
+    }
+    return exit;
+  }
+
+  private static void beside(PyTorch pytorch, GpuTimes peers) throws IOException {
+    try {
+      pytorch.round(peers);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new BraidException("the benchmark was interrupted while PyTorch ran");
+    }
+  }
+
+  private int cell(Session session, String source, GpuTimes output, StopRequest stop) {
+    var outcome =
+        new CellAttempt(session, new Cell("bench", source), output).run(TimeLimits.none(), stop);
+    outcome.failure().ifPresent(failure -> failure.traceback().forEach(this::print));
+    return outcome.succeeded() ? ExitCode.OK.code() : ExitCode.CELL_FAILED.code();
+  }
+
+  private static Machine machine(String text) throws IOException {
+    var file = Path.of(text);
+    return Files.isRegularFile(file) ? Machine.parse(Files.readString(file)) : Machine.named(text);
+  }
+
+  private static void within(String option, int value, int most) {
+    if (value < 1 || value > most) {
+      throw new BraidException(
+          "%s must be 1..%d but was %d; try %s 3".formatted(option, most, value, option));
+    }
+  }
+
+  private void print(String line) {
+    var err = spec.commandLine().getErr();
+    err.println("braid bench: " + line);
+    err.flush();
+  }
+
+  private static void remove(Path directory) throws IOException {
+    try (var files = Files.walk(directory)) {
+      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(file);
+      }
+    }
+  }
+}
