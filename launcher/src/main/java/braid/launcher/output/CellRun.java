@@ -41,6 +41,7 @@ public final class CellRun {
   /// Stops blocking: output without room is dropped instead of blocking its rank.
   public void stopBlocking() {
     queue.stopBlocking();
+    merger.stopBlocking();
   }
 
   /// Applies another mode from now on.

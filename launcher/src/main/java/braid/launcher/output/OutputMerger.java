@@ -26,10 +26,10 @@ public final class OutputMerger {
   /// Longest time that a line waits for rank 0 to print it too.
   public static final long HOLD_NANOS = 2_000_000_000;
 
-  /// Rank 0 counts as active if it prints a line within `IDLE_INTERVALS` of these intervals.
+  /// A rank that is far ahead waits this long, times `IDLE_INTERVALS`, for the next line of rank 0.
   private static final long INTERVAL_MILLIS = 100;
 
-  private static final int IDLE_INTERVALS = 6;
+  private static final int IDLE_INTERVALS = 20;
 
   /// Number of rank 0's lines to search for an equal line if a rank omitted lines.
   private static final int WINDOW_LINES = 256;
@@ -53,6 +53,9 @@ public final class OutputMerger {
     long heldWeight;
     long lines;
     long next;
+
+    /// Lines since the last equal one that were shown before rank 0 had printed as many.
+    long early;
 
     void hold(String line, long sinceNanos) {
       var kept = new HeldLine(line, Fnv.hash(line), sinceNanos);
@@ -96,9 +99,9 @@ public final class OutputMerger {
       return end;
     }
 
-    long find(long hash, long from) {
+    long find(long hash, long from, long window) {
       long first = Math.max(from, begin);
-      long last = Math.min(end, first + WINDOW_LINES);
+      long last = Math.min(end, first + window);
       for (long line = first; line < last; line++) {
         if (ring[at(line, ring)] == hash) {
           return line;
@@ -119,6 +122,8 @@ public final class OutputMerger {
 
   /// Number of rank 0's lines when it was last found inactive; negative before.
   private long idleAt = -1;
+
+  private boolean blocks = true;
 
   /// Creates a merger; without `referenceTakesPart` rank 0 does not run this cell, and every line
   /// is shown with its rank.
@@ -146,12 +151,12 @@ public final class OutputMerger {
       return;
     }
     try {
-      while (ranks.get(rank).heldWeight > MAX_HELD_CHARS / 2) {
+      while (blocks && ranks.get(rank).heldWeight > MAX_HELD_CHARS / 2) {
         long before = reference.lines();
         if (before == idleAt) {
           return;
         }
-        for (int i = 0; i < IDLE_INTERVALS && reference.lines() == before; i++) {
+        for (int i = 0; blocks && i < IDLE_INTERVALS && reference.lines() == before; i++) {
           wait(INTERVAL_MILLIS);
         }
         if (reference.lines() == before) {
@@ -162,6 +167,12 @@ public final class OutputMerger {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  /// Stops blocking, because the cell must end.
+  synchronized void stopBlocking() {
+    blocks = false;
+    notifyAll();
   }
 
   public synchronized void accept(int rank, Channel channel, String text, long nowNanos) {
@@ -227,11 +238,15 @@ public final class OutputMerger {
     var other = ranks.get(rank);
     while (!other.held.isEmpty()) {
       var head = other.held.peek();
-      long match = reference.find(head.hash, other.next);
+      long match = reference.find(head.hash, other.next, WINDOW_LINES + other.early);
       if (match >= 0) {
         other.next = match + 1;
+        other.early = 0;
       } else if (mayBeShown(other, head, nowNanos)) {
         show(rank, head.line);
+        if (reference.lines() <= other.lines) {
+          other.early++;
+        }
       } else {
         return;
       }

@@ -5,6 +5,7 @@ import static braid.launcher.ranks.RankEvent.Channel.STDERR;
 import static braid.launcher.ranks.RankEvent.Channel.STDOUT;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -72,6 +73,37 @@ class OutputMergerTest {
     merger.accept(1, STDOUT, "different\n", 0);
     merger.finish();
     assertThat(out).hasToString("working..\n[1] different\n");
+  }
+
+  @Test
+  void linesAfterAPauseOfRankZeroAreEqualAgain() {
+    var merger = merger(2, true);
+    for (int i = 0; i < 3000; i++) {
+      merger.accept(1, STDOUT, i + "\n", 0);
+    }
+    merger.tick(3_000_000_000L);
+    assertThat(out.toString().lines()).hasSize(3000).allMatch(line -> line.startsWith("[1] "));
+    out.setLength(0);
+    for (int i = 3000; i < 6000; i++) {
+      merger.accept(1, STDOUT, i + "\n", 3_000_000_000L);
+    }
+    for (int i = 0; i < 6000; i++) {
+      merger.accept(0, STDOUT, i + "\n", 3_000_000_000L);
+    }
+    merger.finish();
+    assertThat(out.toString().lines())
+        .containsExactlyElementsOf(IntStream.range(0, 6000).mapToObj(String::valueOf).toList());
+  }
+
+  @Test
+  void aLineOfAnotherRankThatCameTooEarlyDoesNotMakeTheNextOnesDiffer() {
+    var merger = merger(2, true);
+    merger.accept(1, STDOUT, "extra\n", 0);
+    merger.tick(3_000_000_000L);
+    merger.accept(0, STDOUT, "a\nb\n", 3_000_000_000L);
+    merger.accept(1, STDOUT, "a\nb\n", 3_000_000_000L);
+    merger.finish();
+    assertThat(out).hasToString("[1] extra\na\nb\n");
   }
 
   @Test
