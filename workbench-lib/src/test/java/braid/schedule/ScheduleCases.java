@@ -13,6 +13,7 @@ import braid.model.TokenLayout;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Random;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 
@@ -20,7 +21,8 @@ import java.util.stream.IntStream;
 final class ScheduleCases {
   static final int MOST_RANKS = 16;
 
-  /// Up to this number of ranks all cases are tested; beyond it fewer, but of every way.
+  /// Up to this number of ranks GEMMs have all cases, and attention a third; beyond it fewer, but
+  /// of every way.
   private static final int ALL_CASES_RANKS = 6;
 
   /// More than any rank has keys: some chunks are empty.
@@ -87,7 +89,7 @@ final class ScheduleCases {
   record AttentionWay(ContextParallel.Method method) implements Way {
     @Override
     public List<Case> cases(int ranks) {
-      return ScheduleCases.of(this, ranks);
+      return share(ScheduleCases.of(this, ranks), ranks);
     }
   }
 
@@ -95,13 +97,22 @@ final class ScheduleCases {
   record BackwardWay(ContextParallel.Method method) implements Way {
     @Override
     public List<Case> cases(int ranks) {
-      return ScheduleCases.of(new AttentionWay(method), ranks).stream()
-          .map(AttentionCase.class::cast)
-          // Those of most steps take most of the time.
-          .filter(each -> each.how().splits() < MOST_SPLITS || each.how().streams() == 2)
-          .<Case>map(each -> new BackwardCase(each.spec(), each.how(), each.ranks()))
-          .toList();
+      var cases =
+          ScheduleCases.of(new AttentionWay(method), ranks).stream()
+              .map(AttentionCase.class::cast)
+              // Those of most steps take most of the time.
+              .filter(each -> each.how().splits() < MOST_SPLITS || each.how().streams() == 2)
+              .<Case>map(each -> new BackwardCase(each.spec(), each.how(), each.ranks()))
+              .toList();
+      return share(cases, ranks);
     }
+  }
+
+  /// Returns some of the cases, others for each number of ranks.
+  private static List<Case> share(List<Case> cases, int ranks) {
+    var random = new Random(ranks);
+    int parts = ranks <= ALL_CASES_RANKS ? 3 : 6;
+    return cases.stream().filter(_ -> random.nextInt(parts) == 0).toList();
   }
 
   static List<Way> ways() {
