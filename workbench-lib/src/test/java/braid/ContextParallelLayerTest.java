@@ -367,7 +367,7 @@ class ContextParallelLayerTest {
             var profile = ring.profile(2);
             assertThat(profile.configuration())
                 .containsEntry("pattern", "chain")
-                .containsEntry("attention 4", spec + ", ring splits=1")
+                .containsEntry("attention 4", spec + ", ring, 1 split")
                 .containsKeys("pipeline 1", "pipeline 2", "pipeline 3", "pipeline 5");
             assertThat(profile.spans())
                 .extracting(Span::stream)

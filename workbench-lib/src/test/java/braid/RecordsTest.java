@@ -45,7 +45,7 @@ class RecordsTest {
     assertThat(Overlap.ring()).hasToString("ring, 1 split");
     assertThat(Overlap.bulk()).hasToString("bulk");
     assertThat(Overlap.pipelined(2).over(Transport.WORKERS).workers()).isEqualTo(1);
-    assertThat(ContextParallel.ring()).hasToString("ring splits=1");
+    assertThat(ContextParallel.ring()).hasToString("ring, 1 split");
     assertThat(ContextParallel.allGatherKv())
         .isEqualTo(
             new ContextParallel(

@@ -19,9 +19,9 @@ import java.util.Random;
 /// random numbers of unit variance: a GPU that multiplies small integers needs less power and so
 /// runs faster.
 ///
-/// [#choose] times every form of every method and keeps the fastest of each; [#round] times those
-/// again. Each prints a line per form, `bench TAB workload TAB form TAB milliseconds`, with the
-/// median of the slowest rank.
+/// [#choose] times every form of every method and keeps the fastest of each; it prints the forms
+/// that the group cannot run. [#round] times the fastest ones again. It prints a line per form,
+/// `bench TAB workload TAB form TAB milliseconds`, with the median of the slowest rank.
 public final class MethodTimes {
   /// Begins each line.
   public static final String MARK = "bench";
@@ -131,6 +131,9 @@ public final class MethodTimes {
       pipe = Pipeline.on(group).gemm(workload.spec()).overlap(form).build();
     } catch (BraidException e) {
       // Ranks agree on this: the sizes and the group decide.
+      if (group.rank() == 0) {
+        System.out.printf("%s leaves out %s: %s%n", workload.name(), form, e.getMessage());
+      }
       return;
     }
     try (pipe) {

@@ -22,7 +22,8 @@ import java.util.SequencedMap;
 /// }
 /// ```
 ///
-/// Products and sums are in fp32 on every backend; a gradient is rounded to `of.dtype()` once.
+/// Products and sums are in fp32 on every backend. A gradient is rounded to `of.dtype()` once,
+/// except by cuDNN: it rounds the gradients of each block of keys, and these are added in fp32.
 ///
 /// @param of the attention
 public record AttentionGradientSpec(AttentionSpec of) implements Problem {

@@ -30,8 +30,9 @@ import java.util.function.LongPredicate;
 /// A query sees all positions; if `isCausal`, its own and earlier ones; with a `window`, only the
 /// last `window` of these. If the tokens are several `packed` sequences, it sees positions of its
 /// own sequence only; positions of padding see nothing and nobody sees them: their output is 0 and
-/// their LSE −∞. Scores, sums and statistics are in fp32 on every backend; the output is rounded to
-/// `dtype` once.
+/// their LSE −∞. Scores, sums and statistics are in fp32 on every backend. The output is rounded to
+/// `dtype` once, except by cuDNN: it rounds the output of each block of keys, and these are merged
+/// in fp32.
 ///
 /// @param sequence number of tokens of all ranks together
 /// @param kvHeads number of heads of key and value, a divisor of `heads`

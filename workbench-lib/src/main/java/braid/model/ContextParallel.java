@@ -1,5 +1,6 @@
 package braid.model;
 
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.SequencedMap;
@@ -227,17 +228,24 @@ public record ContextParallel(
 
   @Override
   public String toString() {
-    var text = new StringBuilder(method.toString());
-    if (ulyssesRanks > 0) {
-      text.append(" ulyssesRanks=").append(ulyssesRanks);
+    var words = new ArrayList<String>();
+    words.add(
+        method == Method.TWO_LEVEL
+            ? "%s with %d ranks per all-to-all".formatted(method, ulyssesRanks)
+            : method.toString());
+    if (method != Method.UNFUSED) {
+      words.add(Overlap.counted(splits, "split"));
     }
-    text.append(" splits=").append(splits);
     if (streams != DEFAULT_STREAMS) {
-      text.append(" streams=").append(streams);
+      words.add(Overlap.counted(streams, "stream"));
     }
     if (transport != Overlap.DEFAULT_TRANSPORT) {
-      text.append(" over=").append(transport).append(" workers=").append(workers);
+      words.add("over " + transport);
+      words.add(Overlap.counted(workers, "worker"));
     }
-    return text.append(replayed ? " replayed=true" : "").toString();
+    if (replayed) {
+      words.add("replayed");
+    }
+    return String.join(", ", words);
   }
 }

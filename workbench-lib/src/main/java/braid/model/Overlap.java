@@ -332,7 +332,7 @@ public record Overlap(
     return String.join(", ", words);
   }
 
-  private static String counted(int count, String what) {
+  static String counted(int count, String what) {
     return "%d %s%s".formatted(count, what, count == 1 ? "" : "s");
   }
 }
