@@ -15,6 +15,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.SplittableRandom;
+import java.util.stream.IntStream;
 
 /// Attention over a divided sequence, compared with plain loops in double precision over the whole
 /// sequence. A seed determines the problem and the options of the method.
@@ -46,12 +47,6 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
 
   /// Errors of fp32, relative to the sum of weighted values or to the LSE.
   private static final double FP32_ERROR = 1e-5;
-
-  private enum Operand {
-    QUERY,
-    KEY,
-    VALUE
-  }
 
   /// Returns random cases of every method, transport and type.
   public static List<AttentionCase> table(int ranks, long seed) {
@@ -191,14 +186,15 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
     /// Runs with other inputs in every round, every second round in flight.
     @Override
     public void round(int round, Findings findings) {
-      tested.fill(attention, round);
+      var inputs = tested.inputs(round);
+      inputs.fill(attention);
       if (round % 2 == 0) {
         attention.run();
       } else {
         var _ = attention.time(ITERATIONS_IN_FLIGHT, Timing.BACK_TO_BACK);
       }
       context.alteration().accept(attention.output());
-      tested.compare(attention, round, findings);
+      inputs.compare(attention, findings);
     }
 
     @Override
@@ -207,39 +203,26 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
     }
   }
 
-  private void fill(Attention attention, int round) {
-    var mine = positions(attention);
-    put(attention.query(), Operand.QUERY, round, mine);
-    put(attention.key(), Operand.KEY, round, mine);
-    put(attention.value(), Operand.VALUE, round, mine);
+  /// Returns the inputs of a round: small integers, or halves of them. Keys and values of padding
+  /// are NaN, which nobody may see.
+  private Inputs inputs(int round) {
+    var sequences = IntStream.range(0, spec.sequence()).map(this::sequence).toArray();
+    return new Inputs(
+        this,
+        round,
+        sequences,
+        numbers(1000L * round, spec.heads(), FRACTION, new int[spec.sequence()]),
+        numbers(1000L * round + 1, spec.kvHeads(), FRACTION, sequences),
+        numbers(1000L * round + 2, spec.kvHeads(), 1, sequences));
   }
 
-  private void put(Tensor tensor, Operand operand, int round, List<Integer> positions) {
-    var numbers = new float[Math.toIntExact(tensor.elements())];
-    int columns = columns(operand);
+  private float[] numbers(long seed, int heads, float factor, int[] sequences) {
+    int columns = heads * spec.headSize();
+    var numbers = new float[spec.sequence() * columns];
     for (int i = 0; i < numbers.length; i++) {
-      numbers[i] = number(operand, round, positions.get(i / columns), i % columns);
+      numbers[i] = sequences[i / columns] < 0 ? Float.NaN : factor * Integers.at(seed, i);
     }
-    var _ = tensor.copyFrom(numbers);
-  }
-
-  private int columns(Operand operand) {
-    return (operand == Operand.QUERY ? spec.heads() : spec.kvHeads()) * spec.headSize();
-  }
-
-  /// Returns a number of an operand. Keys and values of padding are NaN, which nobody may see.
-  private float number(Operand operand, int round, int position, int column) {
-    if (operand != Operand.QUERY && sequence(position) < 0) {
-      return Float.NaN;
-    }
-    int seed =
-        switch (operand) {
-          case QUERY -> 0;
-          case KEY -> 1;
-          case VALUE -> 2;
-        };
-    int integer = Integers.at(1000L * round + seed, (long) position * columns(operand) + column);
-    return operand == Operand.VALUE ? integer : integer * FRACTION;
+    return numbers;
   }
 
   /// Positions of this rank's rows, by the definition of the layouts: parts of equal length, of
@@ -261,68 +244,96 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
     return positions;
   }
 
-  private void compare(Attention attention, int round, Findings findings) {
-    var mine = positions(attention);
-    int size = spec.headSize();
-    int rows = mine.size() * spec.heads();
-    var output = new double[rows * size];
-    var outputBounds = new double[rows * size];
-    var lse = new double[rows];
-    var lseBounds = new double[rows];
-    // A GPU rounds weights to a 16-bit type, and every backend the output.
-    double rounding = spec.dtype() == DType.FP32 ? 0 : spec.dtype().epsilon() / 2;
-    for (int at = 0; at < rows; at++) {
-      var weights = weights(round, mine.get(at / spec.heads()), at % spec.heads());
-      double sum = 0;
-      for (double weight : weights) {
-        sum += weight;
-      }
-      lse[at] = Math.log(sum);
-      lseBounds[at] = FP32_ERROR * (1 + Math.abs(lse[at]));
-      int column = at % spec.heads() / spec.group() * size;
-      for (int c = 0; c < size && sum > 0; c++) {
-        double value = 0;
-        double absolute = 0;
-        for (int j = 0; j < weights.length; j++) {
-          if (weights[j] == 0) {
-            continue;
-          }
-          double each = weights[j] / sum * number(Operand.VALUE, round, j, column + c);
-          value += each;
-          absolute += Math.abs(each);
-        }
-        output[at * size + c] = value;
-        outputBounds[at * size + c] =
-            (FP32_ERROR + rounding) * absolute + 2 * rounding * Math.abs(value) + FP32_ERROR;
-      }
+  /// Inputs of the whole sequence, a row per position, and the number of each position's sequence.
+  private record Inputs(
+      AttentionCase of, int round, int[] sequences, float[] query, float[] key, float[] value) {
+    void fill(Attention attention) {
+      var mine = of.positions(attention);
+      put(attention.query(), query, mine);
+      put(attention.key(), key, mine);
+      put(attention.value(), value, mine);
     }
-    var as =
-        String.format(
-            Locale.ROOT, "%s on rank %s, round %d: ", text(), attention.group().place(), round);
-    findings.within(as + "output", output, outputBounds, attention.output().toFloats());
-    findings.within(as + "lse", lse, lseBounds, attention.lse().toFloats());
-  }
 
-  /// Exponentials of the scores of all positions; 0 for those that the query does not see. Scores
-  /// are small enough for double precision.
-  private double[] weights(int round, int position, int head) {
-    int size = spec.headSize();
-    int column = head / spec.group() * size;
-    var weights = new double[spec.sequence()];
-    int sequence = sequence(position);
-    for (int j = 0; j < weights.length; j++) {
-      boolean later = spec.isCausal() && j > position;
-      boolean tooEarly = spec.window() > 0 && position - j >= spec.window();
-      if (!later && !tooEarly && sequence >= 0 && sequence(j) == sequence) {
-        double score = 0;
-        for (int c = 0; c < size; c++) {
-          score +=
-              (double) number(Operand.QUERY, round, position, head * size + c)
-                  * number(Operand.KEY, round, j, column + c);
-        }
-        weights[j] = Math.exp(score * spec.scale());
+    private void put(Tensor tensor, float[] numbers, List<Integer> positions) {
+      int columns = numbers.length / sequences.length;
+      var mine = new float[positions.size() * columns];
+      for (int i = 0; i < positions.size(); i++) {
+        System.arraycopy(numbers, positions.get(i) * columns, mine, i * columns, columns);
       }
+      var _ = tensor.copyFrom(mine);
     }
-    return weights;
+
+    void compare(Attention attention, Findings findings) {
+      var spec = of.spec();
+      var mine = of.positions(attention);
+      int size = spec.headSize();
+      int kvColumns = spec.kvHeads() * size;
+      int rows = mine.size() * spec.heads();
+      var output = new double[rows * size];
+      var outputBounds = new double[rows * size];
+      var lse = new double[rows];
+      var lseBounds = new double[rows];
+      // A GPU rounds weights to a 16-bit type, and every backend the output.
+      double rounding = spec.dtype() == DType.FP32 ? 0 : spec.dtype().epsilon() / 2;
+      for (int at = 0; at < rows; at++) {
+        var weights = weights(mine.get(at / spec.heads()), at % spec.heads());
+        double sum = Arrays.stream(weights).sum();
+        lse[at] = Math.log(sum);
+        lseBounds[at] = FP32_ERROR * (1 + Math.abs(lse[at]));
+        int column = at % spec.heads() / spec.group() * size;
+        for (int c = 0; c < size && sum > 0; c++) {
+          double sumOfValues = 0;
+          double absolute = 0;
+          for (int j = 0; j < weights.length; j++) {
+            if (weights[j] == 0) {
+              continue;
+            }
+            double each = weights[j] / sum * value[j * kvColumns + column + c];
+            sumOfValues += each;
+            absolute += Math.abs(each);
+          }
+          output[at * size + c] = sumOfValues;
+          outputBounds[at * size + c] =
+              (FP32_ERROR + rounding) * absolute
+                  + 2 * rounding * Math.abs(sumOfValues)
+                  + FP32_ERROR;
+        }
+      }
+      var as =
+          String.format(
+              Locale.ROOT,
+              "%s on rank %s, round %d: ",
+              of.text(),
+              attention.group().place(),
+              round);
+      findings.within(as + "output", output, outputBounds, attention.output().toFloats());
+      findings.within(as + "lse", lse, lseBounds, attention.lse().toFloats());
+    }
+
+    /// Exponentials of the scores of all positions; 0 for those that the query does not see. Scores
+    /// are small enough for double precision.
+    private double[] weights(int position, int head) {
+      var spec = of.spec();
+      int size = spec.headSize();
+      int kvColumns = spec.kvHeads() * size;
+      int column = head / spec.group() * size;
+      int row = (position * spec.heads() + head) * size;
+      var weights = new double[sequences.length];
+      for (int j = 0; j < weights.length; j++) {
+        boolean later = spec.isCausal() && j > position;
+        boolean tooEarly = spec.window() > 0 && position - j >= spec.window();
+        if (!later
+            && !tooEarly
+            && sequences[position] >= 0
+            && sequences[j] == sequences[position]) {
+          double score = 0;
+          for (int c = 0; c < size; c++) {
+            score += (double) query[row + c] * key[j * kvColumns + column + c];
+          }
+          weights[j] = Math.exp(score * spec.scale());
+        }
+      }
+      return weights;
+    }
   }
 }

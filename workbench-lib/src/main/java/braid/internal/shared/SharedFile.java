@@ -209,19 +209,15 @@ public final class SharedFile {
   }
 
   private static long mappedInode(long address) throws IOException {
+    var start = Long.toHexString(address) + "-";
     try (var lines = Files.lines(MAPPINGS, StandardCharsets.ISO_8859_1)) {
       // For example: 7f5c8a000000-7f5c8a100000 rw-s 00000000 00:1a 42   /dev/shm/name
       return lines
-          .map(line -> line.split(" +", 6))
-          .filter(fields -> startsAt(fields[0], address))
-          .mapToLong(fields -> Long.parseLong(fields[4]))
+          .filter(line -> line.startsWith(start))
+          .mapToLong(line -> Long.parseLong(line.split(" +", 6)[4]))
           .findFirst()
           .orElseThrow(() -> new IOException("the mapping is missing in " + MAPPINGS));
     }
-  }
-
-  private static boolean startsAt(String range, long address) {
-    return Long.parseUnsignedLong(range, 0, range.indexOf('-'), 16) == address;
   }
 
   static String reason(Throwable e) {
