@@ -281,22 +281,15 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
         lse[at] = Math.log(sum);
         lseBounds[at] = FP32_ERROR * (1 + Math.abs(lse[at]));
         int column = at % spec.heads() / spec.group() * size;
-        for (int c = 0; c < size && sum > 0; c++) {
-          double sumOfValues = 0;
-          double absolute = 0;
-          for (int j = 0; j < weights.length; j++) {
-            if (weights[j] == 0) {
-              continue;
-            }
+        for (int j = 0; j < weights.length; j++) {
+          for (int c = 0; c < size && weights[j] > 0; c++) {
             double each = weights[j] / sum * value[j * kvColumns + column + c];
-            sumOfValues += each;
-            absolute += Math.abs(each);
+            output[at * size + c] += each;
+            outputBounds[at * size + c] += (FP32_ERROR + rounding) * Math.abs(each);
           }
-          output[at * size + c] = sumOfValues;
-          outputBounds[at * size + c] =
-              (FP32_ERROR + rounding) * absolute
-                  + 2 * rounding * Math.abs(sumOfValues)
-                  + FP32_ERROR;
+        }
+        for (int c = at * size; c < (at + 1) * size && sum > 0; c++) {
+          outputBounds[c] += 2 * rounding * Math.abs(output[c]) + FP32_ERROR;
         }
       }
       var as =
