@@ -30,9 +30,9 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// [AttentionGradientSpec] shows the result as unfused code; the method never changes it. `build()`
-/// fills the output's gradient with small integers; overwrite it with your own data. Results are
-/// deterministic: sums are in fp32, in an order that the schedule fixes. All ranks of the group
-/// build, run and measure it together.
+/// fills the output's gradient with small integers; overwrite it with your own data. Sums are in
+/// fp32, and the schedule fixes their order between blocks; see [Builder#deterministic] for the
+/// order within a block. All ranks of the group build, run and measure it together.
 public final class AttentionGradient implements AutoCloseable {
   private static final List<Part> OF_FORWARD =
       List.of(Part.QUERY, Part.KEY, Part.VALUE, Part.OUTPUT, Part.LSE);
@@ -50,6 +50,7 @@ public final class AttentionGradient implements AutoCloseable {
     private final @Nullable MemoryKind kind;
     private final Bindings bindings = new Bindings();
     private @Nullable AttentionSpec spec;
+    private @Nullable Boolean deterministic;
 
     Builder(
         ProcessGroup group,
@@ -79,6 +80,15 @@ public final class AttentionGradient implements AutoCloseable {
       }
       spec = attention.spec();
       OF_FORWARD.forEach(part -> bindings.add(part, attention.lease()));
+      return this;
+    }
+
+    /// Makes the gradients of equal inputs equal to the last bit in every run. The host always
+    /// does. On GPUs it takes more time, and memory for a number in 16 bits per head, query and key
+    /// of a block.
+    public Builder deterministic() {
+      SetOnce.check("deterministic", deterministic);
+      deterministic = true;
       return this;
     }
 
@@ -149,7 +159,7 @@ public final class AttentionGradient implements AutoCloseable {
                   .formatted(part, part));
         }
       }
-      var problem = spec.backward();
+      var problem = deterministic == null ? spec.backward() : spec.backward().deterministic();
       Feasibility.check(problem, group);
       var given = new Bindings();
       given.addAll(bindings);

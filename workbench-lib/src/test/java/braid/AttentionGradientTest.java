@@ -401,7 +401,13 @@ class AttentionGradientTest {
                   ContextParallel.unfused())) {
             try (var attention = Attention.on(world).spec(spec).build();
                 var backward =
-                    Attention.on(world).method(method).backward().forward(attention).build()) {
+                    Attention.on(world)
+                        .method(method)
+                        .backward()
+                        .forward(attention)
+                        .deterministic()
+                        .build()) {
+              assertThat(backward.spec()).isEqualTo(spec.backward().deterministic());
               for (int round = 0; round < 3; round++) {
                 var inputs = Inputs.of(spec, round);
                 var gradient = outputGradient(spec, round);
@@ -671,6 +677,8 @@ class AttentionGradientTest {
                 .hasMessage(
                     "forward must be of `%s` but is of `%s`; leave spec(...) out to take that of the attention"
                         .formatted(spec.causal(), spec));
+            assertThatThrownBy(() -> Attention.on(world).backward().deterministic().deterministic())
+                .hasMessage("deterministic was set already: true; set it once");
             assertThatThrownBy(() -> Attention.on(world).backward().forward(attention).lse(lse))
                 .hasMessageStartingWith("lse was given already: ");
             assertThatThrownBy(

@@ -46,6 +46,15 @@ class RecordsTest {
     assertThat(Overlap.bulk()).hasToString("bulk");
     assertThat(Overlap.pipelined(2).over(Transport.WORKERS).workers()).isEqualTo(1);
     assertThat(ContextParallel.ring()).hasToString("ring, 1 split");
+    assertThat(ContextParallel.twoLevel(2).splits(3).streams(2).over(Transport.WORKERS).replay())
+        .hasToString(
+            "two-level with 2 ranks per all-to-all, 3 splits, 2 streams, over workers, 1 worker, replayed");
+    var backward = AttentionSpec.of(8, 4, 16).backward();
+    assertThat(backward.deterministic())
+        .isNotEqualTo(backward)
+        .hasToString("deterministic " + backward);
+    assertThat(backward.columns()).doesNotContainKey("deterministic");
+    assertThat(backward.deterministic().columns()).containsEntry("deterministic", "true");
     assertThat(ContextParallel.allGatherKv())
         .isEqualTo(
             new ContextParallel(

@@ -26,7 +26,14 @@ import java.util.SequencedMap;
 /// except by cuDNN: it rounds the gradients of each block of keys, and these are added in fp32.
 ///
 /// @param of the attention
-public record AttentionGradientSpec(AttentionSpec of) implements Problem {
+/// @param isDeterministic true if the gradients of equal inputs are equal to the last bit in every
+///   run. That costs time and memory on GPUs only; the host is always deterministic.
+public record AttentionGradientSpec(AttentionSpec of, boolean isDeterministic) implements Problem {
+  /// Returns this problem with equal bits in every run.
+  public AttentionGradientSpec deterministic() {
+    return new AttentionGradientSpec(of, true);
+  }
+
   /// Returns the type of the inputs and of the gradients; the LSE is FP32.
   @Override
   public DType dtype() {
@@ -43,11 +50,14 @@ public record AttentionGradientSpec(AttentionSpec of) implements Problem {
   public SequencedMap<String, String> columns() {
     var columns = new LinkedHashMap<>(of.columns());
     columns.put("pattern", "attention backward");
+    if (isDeterministic) {
+      columns.put("deterministic", "true");
+    }
     return columns;
   }
 
   @Override
   public String toString() {
-    return "backward of " + of;
+    return (isDeterministic ? "deterministic backward of " : "backward of ") + of;
   }
 }

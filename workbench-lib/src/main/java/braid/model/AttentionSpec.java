@@ -244,7 +244,7 @@ public record AttentionSpec(
 
   /// Returns the problem of the backward pass.
   public AttentionGradientSpec backward() {
-    return new AttentionGradientSpec(this);
+    return new AttentionGradientSpec(this, false);
   }
 
   /// Returns the number of query heads that share a head of key and value.

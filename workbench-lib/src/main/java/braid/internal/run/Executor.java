@@ -18,6 +18,7 @@ import braid.model.Scales;
 import braid.schedule.Buffer;
 import braid.schedule.Finish;
 import braid.schedule.Flag;
+import braid.schedule.Goal;
 import braid.schedule.Lane;
 import braid.schedule.Region;
 import braid.schedule.Schedule;
@@ -97,6 +98,11 @@ public final class Executor {
     }
   }
 
+  private boolean isDeterministic() {
+    return schedule.goal() instanceof Goal.AttentionGradient gradient
+        && gradient.spec().isDeterministic();
+  }
+
   private Runnable ready(Step step) {
     var stream = Objects.requireNonNull(resources.lanes().get(step.lane()));
     var work =
@@ -125,7 +131,8 @@ public final class Executor {
                 matrix(of.result().key()),
                 matrix(of.result().value()),
                 of.continuesQuery(),
-                of.continuesKeys());
+                of.continuesKeys(),
+                isDeterministic());
         yield () -> stream.attendGradient(work, gradient);
       }
       case Step.Merge merge -> {

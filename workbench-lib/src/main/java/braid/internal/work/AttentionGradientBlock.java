@@ -6,6 +6,7 @@ package braid.internal.work;
 /// @param outputGradient gradient of the result's output
 /// @param continuesQuery true to add to the gradient of the query; false to overwrite it
 /// @param continuesKeys true to add to the gradients of key and value; false to overwrite them
+/// @param deterministic true for equal bits in every run
 public record AttentionGradientBlock(
     AttentionBlock block,
     Matrix outputGradient,
@@ -13,7 +14,8 @@ public record AttentionGradientBlock(
     Matrix keyGradient,
     Matrix valueGradient,
     boolean continuesQuery,
-    boolean continuesKeys) {
+    boolean continuesKeys,
+    boolean deterministic) {
   public AttentionGradientBlock {
     same(block.query(), outputGradient);
     same(block.query(), queryGradient);
@@ -40,7 +42,8 @@ public record AttentionGradientBlock(
         keyGradient.rows(key, keys),
         valueGradient.rows(key, keys),
         true,
-        true);
+        true,
+        deterministic);
   }
 
   /// Number of multiplications and additions of the five products.

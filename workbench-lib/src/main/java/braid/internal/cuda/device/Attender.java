@@ -141,9 +141,9 @@ public final class Attender implements AutoCloseable {
   }
 
   /// Prepares the gradients of a block, by cuDNN: it writes them in its 16-bit type, and our kernel
-  /// adds them to the fp32 sums. Gradients that begin without all of their rows begin with 0. cuDNN
-  /// sums the gradient of a query in any order, so its last bits may differ from run to run; its
-  /// deterministic form needs memory for rows × keys of every head.
+  /// adds them to the fp32 sums. Gradients that begin without all of their rows begin with 0. By
+  /// default cuDNN sums the gradient of a query in any order, so its last bits may differ from run
+  /// to run; its deterministic form needs memory for rows × keys of every head.
   ///
   /// @throws BraidException if cuDNN cannot compute them
   public Prepared prepare(AttentionGradientBlock gradient, Scratch scratch) {
@@ -191,11 +191,11 @@ public final class Attender implements AutoCloseable {
     var problem = problem(block, seeing);
     var refusal =
         differentiates(block.spec(), problem)
-            .or(() -> cudnn().cannotBackward(problem.orElseThrow(), false));
+            .or(() -> cudnn().cannotBackward(problem.orElseThrow(), gradient.deterministic()));
     if (refusal.isPresent()) {
       throw new BraidException(refusal.get());
     }
-    var plan = cudnn().backward(problem.orElseThrow(), false);
+    var plan = cudnn().backward(problem.orElseThrow(), gradient.deterministic());
     int heads = block.spec().heads();
     long rowNumbers = (long) seeing.count * heads * block.spec().headSize();
     long keyNumbers = (long) block.key().rows() * block.key().columns();
