@@ -71,13 +71,13 @@ final class AttentionPlanner {
       keys.add(fetched("fetched key " + slot, key, rows));
       values.add(fetched("fetched value " + slot, value, rows));
     }
-    comm = communicationLane(builder, how);
+    comm = communicationLane(builder, "comm", how);
     lanes = attentionLanes(builder, how);
   }
 
-  static Lane communicationLane(Schedule.Builder builder, ContextParallel how) {
+  static Lane communicationLane(Schedule.Builder builder, String name, ContextParallel how) {
     return builder.add(
-        new Lane("comm", Lane.Role.COMMUNICATION, false, how.transport(), how.workers(), 0));
+        new Lane(name, Lane.Role.COMMUNICATION, false, how.transport(), how.workers(), 0));
   }
 
   static List<Lane> attentionLanes(Schedule.Builder builder, ContextParallel how) {
