@@ -315,7 +315,7 @@ final class AttentionGradientPlanner {
     /// @param own mark after the gradients by this rank's queries
     private void add(int own) {
       program.after(adder, Step.NO_CHUNK, own);
-      returned.add(adder, _ -> true, sums);
+      var _ = returned.add(adder, _ -> true, sums, own);
       if (!sums.equals(gradients)) {
         round(sums.key(), gradients.key());
         round(sums.value(), gradients.value());

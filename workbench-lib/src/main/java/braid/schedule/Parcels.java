@@ -168,14 +168,20 @@ final class Parcels {
     }
 
     /// Adds some of the parcels that arrive to the gradients by this rank's queries, in order.
-    void add(Lane lane, Predicate<Parcel> which, KeyValue sums) {
+    ///
+    /// @param own mark after those by this rank's queries
+    /// @return true if there are any such parcels
+    boolean add(Lane lane, Predicate<Parcel> which, KeyValue sums, int own) {
       int rank = program.rank();
+      boolean added = false;
       var all = arrivals.get(rank);
       for (int arrival = 0; arrival < all.size(); arrival++) {
         var parcel = all.get(arrival);
         if (!which.test(parcel)) {
           continue;
         }
+        added = true;
+        program.after(lane, arrival + 1, own);
         signals.awaitLanded(lane, parcel.from(), parcel.chunk(), parcel.from());
         for (var piece : parcel.pieces()) {
           var rows = piece.run().rows(piece.positions());
@@ -188,6 +194,7 @@ final class Parcels {
           program.signal(lane, next.chunk(), free, word(next), next.from());
         }
       }
+      return added;
     }
 
     private void sum(Lane lane, int chunk, Region all, Region more) {

@@ -7,6 +7,7 @@ import braid.schedule.GradientBlocks.Queries;
 import braid.schedule.HeadExchange.Divided;
 import braid.schedule.HeadExchange.Unit;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -103,14 +104,15 @@ final class UlyssesGradientPlanner {
     void write() {
       own.begin();
       var done = new int[units.size()];
-      var sent = new int[units.size()];
+      // Mark after the last parcel that was sent from each slot.
+      var sent = new HashMap<Integer, Integer>();
       int first = 0;
       for (int unit = 0; unit < units.size(); unit++) {
-        int before = unit - heads.slots();
         boolean isOwn = own.isOwn(units.get(unit));
         own.fetch(unit);
-        if (!isOwn && before >= 0 && !own.isOwn(units.get(before))) {
-          program.after(own.lane(unit), unit + 1, sent[before]);
+        var before = sent.get(own.slot(unit));
+        if (!isOwn && before != null) {
+          program.after(own.lane(unit), unit + 1, before);
         }
         attend(unit);
         done[unit] = own.done(unit);
@@ -119,11 +121,10 @@ final class UlyssesGradientPlanner {
         } else {
           program.after(back, unit + 1, done[unit]);
           send(unit);
-          sent[unit] = program.mark(back, unit + 1);
+          sent.put(own.slot(unit), program.mark(back, unit + 1));
         }
         if (own.isLast(unit)) {
-          add(unit, done[first]);
-          deliver(unit, done[unit]);
+          deliver(unit, done[first], done[unit]);
         }
       }
       own.end(back);
@@ -156,28 +157,24 @@ final class UlyssesGradientPlanner {
           unit::rows);
     }
 
-    /// Adds the gradients of a split by the queries of other groups.
+    /// Adds the gradients of a split by the queries of other groups, rounds all sums to their type,
+    /// and writes them to the ranks that hold the tokens.
     ///
-    /// @param own mark after those by the queries of this rank's group
-    private void add(int unit, int own) {
+    /// @param first mark after those by the queries of this rank's group
+    /// @param last mark after the last unit of the split
+    private void deliver(int unit, int first, int last) {
       int split = units.get(unit).split();
-      program.after(adder, unit + 1, own);
-      returned.add(adder, parcel -> parcel.chunk() == split, sums(split));
-    }
-
-    /// Rounds the gradients of a split to their type, and writes them to the ranks that hold the
-    /// tokens.
-    private void deliver(int unit, int done) {
-      int split = units.get(unit).split();
-      program.after(adder, unit + 1, done);
+      boolean changes = returned.add(adder, parcel -> parcel.chunk() == split, sums(split), first);
+      program.after(adder, unit + 1, last);
       for (int i = 0; i < gradients.size(); i++) {
         var sum = sums.get(i).of(split).on(rank);
         var gradient = gradients.get(i).of(split).on(rank);
         if (!sum.equals(gradient)) {
           program.reduce(adder, unit + 1, List.of(sum), gradient, Finish.NONE);
+          changes = true;
         }
       }
-      program.after(back, unit + 1, adder);
+      program.after(back, unit + 1, changes ? program.mark(adder, unit + 1) : last);
       own.send(back, unit);
       own.keep(adder, unit);
     }
