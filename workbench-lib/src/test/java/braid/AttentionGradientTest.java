@@ -204,7 +204,11 @@ class AttentionGradientTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void b2EveryMethodEqualsPlainLoops(int ranks) {
-    var specs = AttentionTest.specs();
+    runs(ranks, AttentionTest.METHODS, AttentionTest.specs());
+  }
+
+  /// Runs all problems by all methods, and compares with plain loops.
+  static void runs(int ranks, List<ContextParallel> methods, List<AttentionSpec> specs) {
     var inputs = specs.stream().map(spec -> Inputs.of(spec, 7)).toList();
     var gradients = specs.stream().map(spec -> outputGradient(spec, 7)).toList();
     var expected = new ArrayList<Expected>();
@@ -215,7 +219,7 @@ class AttentionGradientTest {
         ranks,
         world -> {
           for (int i = 0; i < specs.size(); i++) {
-            for (var method : AttentionTest.METHODS) {
+            for (var method : methods) {
               check(
                   world,
                   specs.get(i),

@@ -59,19 +59,12 @@ final class HeadExchange {
   /// another.
   record Unit(int split, int group, List<Piece> pieces) {
     long rows() {
-      return pieces.stream().mapToLong(piece -> piece.positions().length()).sum();
+      return pieces.stream().mapToLong(Piece::length).sum();
     }
 
     /// Returns the rows that a piece is fetched into.
     Slice rows(Piece piece) {
-      long row = 0;
-      for (var each : pieces) {
-        if (each.equals(piece)) {
-          break;
-        }
-        row += each.positions().length();
-      }
-      return new Slice(row, piece.positions().length());
+      return piece.among(pieces);
     }
 
     /// Returns the pieces with the rows that they are fetched into.

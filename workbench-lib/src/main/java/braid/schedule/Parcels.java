@@ -43,7 +43,7 @@ final class Parcels {
   /// Gradients of some of the owner's keys and values by the queries of another rank.
   record Parcel(int from, int owner, int chunk, List<Piece> pieces) {
     private long rows() {
-      return pieces.stream().mapToLong(piece -> piece.positions().length()).sum();
+      return pieces.stream().mapToLong(Piece::length).sum();
     }
   }
 
@@ -107,14 +107,9 @@ final class Parcels {
   ///
   /// @param arrival index of the parcel
   private Slice rows(int owner, int arrival, Piece piece) {
-    long row = arrival % SLOTS * room(owner);
-    for (var each : arrivals.get(owner).get(arrival).pieces()) {
-      if (each.equals(piece)) {
-        break;
-      }
-      row += each.positions().length();
-    }
-    return new Slice(row, piece.positions().length());
+    return piece
+        .among(arrivals.get(owner).get(arrival).pieces())
+        .shifted(arrival % SLOTS * room(owner));
   }
 
   /// Returns the index of a parcel's word at its sender.

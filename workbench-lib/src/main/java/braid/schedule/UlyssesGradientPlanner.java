@@ -101,6 +101,45 @@ final class UlyssesGradientPlanner {
               sums.getFirst().of(split)));
     }
 
+    /// An all-to-all of heads in two splits: while the gradients of the first are computed, the
+    /// second is fetched; those of the first are returned while those of the second are computed.
+    ///
+    /// Rank 3 of 4, `causalAttentionBackward`, `ulysses(2)`:
+    ///
+    /// ```
+    /// comm      > fetch 1 | fetch 2    | copy 2 |
+    ///           ^ begun @all
+    /// attend-0  | copy 1  | backward 1 |        | backward 2 |
+    /// return                           | send 1 |            | send 2 >
+    ///                                                                 ^ landed 0 @all
+    /// add                              | copy 1 |            | copy 2 |
+    /// ```
+    ///
+    /// In two levels: rank 2 computes gradients of the keys of ranks 0 and 1, and sends them to
+    /// rank 0.
+    ///
+    /// Rank 2 of 4, `causalAttentionBackward`, `twoLevel(2)`:
+    ///
+    /// ```
+    /// comm      > fetch 1 @3 | fetch 2    >
+    ///           ^ begun @3   ^ begun @0,1
+    /// attend-0  | copy 1     | backward 1 | backward 2 |
+    /// return                                           | send 2 @0 > send 2 @3 >
+    ///                                                                          ^ landed 0 @3
+    /// add                                              | copy 2    |
+    /// ```
+    ///
+    /// Rank 0 of 4, `causalAttentionBackward`, `twoLevel(2)`:
+    ///
+    /// ```
+    /// comm      > fetch 1 @1 |
+    ///           ^ begun @1                ^ read @2,3
+    /// attend-0  | copy 1     | backward 1 |
+    /// return                                                  | send 1 @1 >
+    ///                                                                     ^ landed 0 @1
+    /// add                                     | sum 1 | sum 1 | copy 1    |
+    ///                                         ^ landed 0 @2
+    /// ```
     void write() {
       own.begin();
       var done = new int[units.size()];

@@ -17,7 +17,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /// The messages of the check for mistakes in the backward pass of attention.
@@ -265,38 +264,17 @@ class AttentionGradientMistakesTest {
   /// Ranks 2 and 3 send gradients of the keys of ranks 0 and 1.
   private final Schedule twoLevel = Schedule.of(HEADS.backward(), ContextParallel.twoLevel(2), 4);
 
-  /// Returns the mistakes of a schedule with changed moves in a copy of one rank.
-  private static List<String> copying(
-      Schedule of, int rank, int number, UnaryOperator<Move> change) {
-    var steps = new ArrayList<>(of.steps(rank));
-    int at =
-        IntStream.range(0, steps.size())
-            .filter(i -> steps.get(i) instanceof Copy)
-            .skip(number)
-            .findFirst()
-            .orElseThrow();
-    var copy = (Copy) steps.get(at);
-    var moves = copy.moves().stream().map(change).toList();
-    assertThat(moves).isNotEqualTo(copy.moves());
-    steps.set(at, new Copy(copy.lane(), copy.chunk(), moves));
-    return of.with(rank, steps).findings();
-  }
-
-  private static Region otherHeads(Region of) {
-    return of.columns(of.columnSlice().shifted(of.column() == 0 ? of.columns() : -of.columns()));
-  }
-
   private static UnaryOperator<Move> fromOtherHeads(Part part) {
     return move ->
         move.from().buffer().name().equals(part.port())
-            ? new Move(otherHeads(move.from()), move.to())
+            ? new Move(AttentionMistakesTest.otherHeads(move.from()), move.to())
             : move;
   }
 
   private static UnaryOperator<Move> toOtherHeads(Part part) {
     return move ->
         move.to().buffer().name().equals(part.port())
-            ? new Move(move.from(), otherHeads(move.to()))
+            ? new Move(move.from(), AttentionMistakesTest.otherHeads(move.to()))
             : move;
   }
 
@@ -318,7 +296,7 @@ class AttentionGradientMistakesTest {
             Part.VALUE, "value@0[0..3] 3 columns back");
     of.forEach(
         (part, text) ->
-            assertThat(copying(divided, 1, 0, fromOtherHeads(part)))
+            assertThat(AttentionMistakesTest.copying(divided, 1, 0, fromOtherHeads(part)))
                 .as("%s", part)
                 // The gradients of rank 0's tokens; rank 1's queries see rank 0's keys too.
                 .hasSize(part == Part.KEY || part == Part.VALUE ? 4 : 3)
@@ -329,7 +307,7 @@ class AttentionGradientMistakesTest {
   @Test
   void gradientsInColumnsOfAnotherRankAreFound() {
     for (var part : List.of(Part.QUERY_GRADIENT, Part.KEY_GRADIENT, Part.VALUE_GRADIENT)) {
-      assertThat(copying(divided, 1, 2, toOtherHeads(part)))
+      assertThat(AttentionMistakesTest.copying(divided, 1, 2, toOtherHeads(part)))
           .first()
           .asString()
           .startsWith("race on %s of rank 0, rows 0..3: ".formatted(part.port()));
@@ -367,7 +345,7 @@ class AttentionGradientMistakesTest {
   @Test
   void aGradientOfPartOfAGroupOfHeadsIsFound() {
     assertThat(
-            copying(
+            AttentionMistakesTest.copying(
                 divided,
                 1,
                 3,
@@ -399,7 +377,7 @@ class AttentionGradientMistakesTest {
   void gradientsSentToTheRankOfOtherHeadsAreFound() {
     // Copies of rank 3: fetch, its own, fetch of the other group, and what it sends to rank 1.
     assertThat(
-            copying(
+            AttentionMistakesTest.copying(
                 twoLevel,
                 3,
                 3,
@@ -408,7 +386,7 @@ class AttentionGradientMistakesTest {
         .asString()
         .startsWith("race on inbox of key gradient of rank 0, rows 0..3: ");
     assertThat(
-            copying(
+            AttentionMistakesTest.copying(
                 twoLevel,
                 3,
                 3,
