@@ -34,7 +34,7 @@ class AttentionGradientTest {
 
   /// Gradients of query, key and value of the whole sequence.
   @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
-  private record Expected(double[] query, double[] key, double[] value) {
+  record Expected(double[] query, double[] key, double[] value) {
     /// The forward pass and its derivative, query by query.
     static Expected of(AttentionSpec spec, Inputs inputs, float[] outputGradient) {
       int size = spec.headSize();
@@ -116,12 +116,12 @@ class AttentionGradientTest {
     return sequences;
   }
 
-  private static float[] outputGradient(AttentionSpec spec, long seed) {
+  static float[] outputGradient(AttentionSpec spec, long seed) {
     return Inputs.numbers(
         new Random(seed + 1), spec.sequence() * spec.heads() * spec.headSize(), spec.dtype());
   }
 
-  private static float[] mine(AttentionGradient backward, float[] all) {
+  static float[] mine(AttentionGradient backward, float[] all) {
     var spec = backward.spec().of();
     return AttentionTest.rows(
         all,
@@ -129,7 +129,7 @@ class AttentionGradientTest {
         all.length / spec.sequence());
   }
 
-  private static void check(
+  static void check(
       AttentionGradient backward, Expected expected, double mostError, String description) {
     var spec = backward.spec().of();
     var positions = AttentionTest.positions(spec, backward.group().size(), backward.group().rank());
@@ -182,7 +182,7 @@ class AttentionGradientTest {
   }
 
   /// Runs forward and backward, and compares.
-  private static void check(
+  static void check(
       ProcessGroup world,
       AttentionSpec spec,
       ContextParallel method,
@@ -204,7 +204,11 @@ class AttentionGradientTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void b2EveryMethodEqualsPlainLoops(int ranks) {
-    var specs = AttentionTest.specs();
+    runs(ranks, AttentionTest.METHODS, AttentionTest.specs());
+  }
+
+  /// Runs all problems by all methods, and compares with plain loops.
+  static void runs(int ranks, List<ContextParallel> methods, List<AttentionSpec> specs) {
     var inputs = specs.stream().map(spec -> Inputs.of(spec, 7)).toList();
     var gradients = specs.stream().map(spec -> outputGradient(spec, 7)).toList();
     var expected = new ArrayList<Expected>();
@@ -215,7 +219,7 @@ class AttentionGradientTest {
         ranks,
         world -> {
           for (int i = 0; i < specs.size(); i++) {
-            for (var method : AttentionTest.METHODS) {
+            for (var method : methods) {
               check(
                   world,
                   specs.get(i),
@@ -235,49 +239,43 @@ class AttentionGradientTest {
         AttentionSpec.of(400, 2, 4)
             .packed(new int[] {0, 90, 240}, new int[] {0, 160, 400})
             .causal();
-    var sequences = sequences(spec);
     LocalRanks.run(
         3,
         world -> {
           for (var layout : TokenLayout.values()) {
             for (var method :
                 List.of(ContextParallel.ring(), ContextParallel.allGatherKv().splits(2))) {
-              var each = spec.layout(layout);
-              try (var attention = Attention.on(world).spec(each).method(method).build();
-                  var backward =
-                      Attention.on(world).method(method).backward().forward(attention).build()) {
-                var mine = AttentionTest.positions(each, world.size(), world.rank());
-                for (int row = 0; row < mine.size(); row++) {
-                  if (sequences[mine.get(row)] < 0) {
-                    attention.query().rows(row, 1).fill(Float.NaN);
-                    attention.key().rows(row, 1).fill(Float.NaN);
-                    attention.value().rows(row, 1).fill(Float.NaN);
-                    backward.outputGradient().rows(row, 1).fill(Float.NaN);
-                  }
-                }
-                world.barrier();
-                attention.verify();
-                backward.verify();
-                for (int row = 0; row < mine.size(); row++) {
-                  if (sequences[mine.get(row)] < 0) {
-                    assertThat(backward.queryGradient().rows(row, 1).toFloats()).containsOnly(0);
-                    assertThat(backward.keyGradient().rows(row, 1).toFloats()).containsOnly(0);
-                    assertThat(backward.valueGradient().rows(row, 1).toFloats()).containsOnly(0);
-                  }
-                }
-              }
+              paddingHasNoGradient(world, spec.layout(layout), method);
             }
           }
         });
   }
 
-  @Test
-  void methodsThatDivideHeadsAreRefused() {
-    var spec = AttentionSpec.of(8, 4, 2);
-    assertThatThrownBy(() -> Schedule.of(spec.backward(), ContextParallel.ulysses(), 2))
-        .isInstanceOf(BraidException.class)
-        .hasMessage(
-            "ulysses divides heads among ranks and has no backward pass; try ring() or allGatherKv()");
+  /// Runs with NaN in all inputs of padding.
+  static void paddingHasNoGradient(ProcessGroup world, AttentionSpec spec, ContextParallel method) {
+    var sequences = sequences(spec);
+    try (var attention = Attention.on(world).spec(spec).method(method).build();
+        var backward = Attention.on(world).method(method).backward().forward(attention).build()) {
+      var mine = AttentionTest.positions(spec, world.size(), world.rank());
+      for (int row = 0; row < mine.size(); row++) {
+        if (sequences[mine.get(row)] < 0) {
+          attention.query().rows(row, 1).fill(Float.NaN);
+          attention.key().rows(row, 1).fill(Float.NaN);
+          attention.value().rows(row, 1).fill(Float.NaN);
+          backward.outputGradient().rows(row, 1).fill(Float.NaN);
+        }
+      }
+      world.barrier();
+      attention.verify();
+      backward.verify();
+      for (int row = 0; row < mine.size(); row++) {
+        if (sequences[mine.get(row)] < 0) {
+          assertThat(backward.queryGradient().rows(row, 1).toFloats()).containsOnly(0);
+          assertThat(backward.keyGradient().rows(row, 1).toFloats()).containsOnly(0);
+          assertThat(backward.valueGradient().rows(row, 1).toFloats()).containsOnly(0);
+        }
+      }
+    }
   }
 
   /// Random problems on 1 to 5 ranks; -Dbraid.seed repeats them.
@@ -286,13 +284,8 @@ class AttentionGradientTest {
     long seed = Long.getLong("braid.seed", 17);
     var random = new Random(seed);
     var cases = new ArrayList<RandomCase>();
-    while (cases.size() < RANDOM_CASES) {
-      var drawn = RandomCase.of(random);
-      // Methods that divide heads have no backward pass.
-      if (drawn.method().ulyssesRanks() == 0
-          && drawn.method().method() != ContextParallel.Method.ULYSSES) {
-        cases.add(drawn);
-      }
+    for (int i = 0; i < RANDOM_CASES; i++) {
+      cases.add(RandomCase.of(random));
     }
     for (int ranks = 1; ranks <= 5; ranks++) {
       int size = ranks;
@@ -325,27 +318,23 @@ class AttentionGradientTest {
     }
   }
 
-  /// Gradients by finite differences of the forward pass in double precision.
   @ParameterizedTest
   @EnumSource(TokenLayout.class)
   void b2GradientsAreThoseOfFiniteDifferences(TokenLayout layout) {
+    checkDifferences(2, ContextParallel.ring(), layout);
+  }
+
+  /// Compares with finite differences of the forward pass in double precision.
+  static void checkDifferences(int ranks, ContextParallel method, TokenLayout layout) {
     var spec = AttentionSpec.of(7, 4, 3).kvHeads(2).causal().window(4).layout(layout);
     var inputs = Inputs.of(spec, 3);
     var gradient = outputGradient(spec, 3);
-    var query = differences(spec, inputs, gradient, inputs.query());
-    var key = differences(spec, inputs, gradient, inputs.key());
-    var value = differences(spec, inputs, gradient, inputs.value());
-    LocalRanks.run(
-        2,
-        world ->
-            check(
-                world,
-                spec,
-                ContextParallel.ring(),
-                inputs,
-                gradient,
-                new Expected(query, key, value),
-                1e-4));
+    var expected =
+        new Expected(
+            differences(spec, inputs, gradient, inputs.query()),
+            differences(spec, inputs, gradient, inputs.key()),
+            differences(spec, inputs, gradient, inputs.value()));
+    LocalRanks.run(ranks, world -> check(world, spec, method, inputs, gradient, expected, 1e-4));
   }
 
   /// Returns the change of the sum of output × gradient by each of the numbers.
@@ -385,20 +374,25 @@ class AttentionGradientTest {
     return loss;
   }
 
-  /// Iterations in flight and replayed ones, with inputs that change between them; equal inputs
-  /// have equal results, to the last bit.
   @Test
   void b2RunsRepeatedlyAndDeterministically() {
-    var spec = AttentionSpec.of(50, 4, 8).kvHeads(2).causal().layout(TokenLayout.ZIGZAG);
-    LocalRanks.run(
+    runsRepeatedly(
         3,
+        AttentionSpec.of(50, 4, 8).kvHeads(2).causal().layout(TokenLayout.ZIGZAG),
+        List.of(
+            ContextParallel.ring().splits(2),
+            ContextParallel.ring().streams(2).replay(),
+            ContextParallel.allGatherKv().splits(2).replay(),
+            ContextParallel.unfused()));
+  }
+
+  /// Runs iterations in flight and replayed ones, with inputs that change between them; equal
+  /// inputs have equal results, to the last bit. The forward pass is a ring.
+  static void runsRepeatedly(int ranks, AttentionSpec spec, List<ContextParallel> methods) {
+    LocalRanks.run(
+        ranks,
         world -> {
-          for (var method :
-              List.of(
-                  ContextParallel.ring().splits(2),
-                  ContextParallel.ring().streams(2).replay(),
-                  ContextParallel.allGatherKv().splits(2).replay(),
-                  ContextParallel.unfused())) {
+          for (var method : methods) {
             try (var attention = Attention.on(world).spec(spec).build();
                 var backward =
                     Attention.on(world)
@@ -417,10 +411,13 @@ class AttentionGradientTest {
                 attention.run();
                 world.barrier();
                 backward.run();
-                var first = backward.keyGradient().toFloats();
+                var first = results(backward);
                 assertThat(backward.time(6, round == 1 ? Timing.LATENCY : Timing.BACK_TO_BACK))
                     .hasSize(6);
-                assertThat(backward.keyGradient().toFloats()).containsExactly(first);
+                var last = results(backward);
+                for (int i = 0; i < first.size(); i++) {
+                  assertThat(last.get(i)).as("%s", method).containsExactly(first.get(i));
+                }
                 check(
                     backward,
                     Expected.of(spec, inputs, gradient),
@@ -431,6 +428,13 @@ class AttentionGradientTest {
             }
           }
         });
+  }
+
+  private static List<float[]> results(AttentionGradient backward) {
+    return List.of(
+        backward.queryGradient().toFloats(),
+        backward.keyGradient().toFloats(),
+        backward.valueGradient().toFloats());
   }
 
   /// Every tensor may be the caller's, and an attention's keys are read in place.

@@ -40,7 +40,7 @@ class UlyssesTest {
   }
 
   /// The methods that divide heads, with the number of ranks that they divide them among.
-  private static Map<ContextParallel, Integer> methods(int ranks) {
+  static Map<ContextParallel, Integer> methods(int ranks) {
     var methods = new LinkedHashMap<ContextParallel, Integer>();
     methods.put(ContextParallel.ulysses(), ranks);
     for (int group = 2; group < ranks; group++) {

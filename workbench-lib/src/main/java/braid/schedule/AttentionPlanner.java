@@ -47,7 +47,17 @@ final class AttentionPlanner {
   private final List<Lane> lanes;
 
   /// Positions of one owner that a rank fetches together.
-  record Piece(int source, Tokens.Run run, Slice positions) {}
+  record Piece(int source, Tokens.Run run, Slice positions) {
+    /// Returns the rows of a piece, if all pieces are one after another.
+    Slice among(List<Piece> all) {
+      long row = all.stream().takeWhile(each -> !each.equals(this)).mapToLong(Piece::length).sum();
+      return new Slice(row, length());
+    }
+
+    long length() {
+      return positions.length();
+    }
+  }
 
   AttentionPlanner(AttentionSpec spec, ContextParallel how, int ranks) {
     this.spec = spec;
@@ -71,13 +81,13 @@ final class AttentionPlanner {
       keys.add(fetched("fetched key " + slot, key, rows));
       values.add(fetched("fetched value " + slot, value, rows));
     }
-    comm = communicationLane(builder, how);
+    comm = communicationLane(builder, "comm", how);
     lanes = attentionLanes(builder, how);
   }
 
-  static Lane communicationLane(Schedule.Builder builder, ContextParallel how) {
+  static Lane communicationLane(Schedule.Builder builder, String name, ContextParallel how) {
     return builder.add(
-        new Lane("comm", Lane.Role.COMMUNICATION, false, how.transport(), how.workers(), 0));
+        new Lane(name, Lane.Role.COMMUNICATION, false, how.transport(), how.workers(), 0));
   }
 
   static List<Lane> attentionLanes(Schedule.Builder builder, ContextParallel how) {
@@ -120,7 +130,7 @@ final class AttentionPlanner {
       return units(rank).isEmpty() ? 0 : spec.sequence();
     }
     return units(rank).stream()
-        .mapToLong(unit -> unit.stream().mapToLong(piece -> piece.positions().length()).sum())
+        .mapToLong(unit -> unit.stream().mapToLong(Piece::length).sum())
         .max()
         .orElse(0);
   }
@@ -175,17 +185,7 @@ final class AttentionPlanner {
   /// Returns the rows of a piece in the buffer that it is fetched into: by position if that holds
   /// the sequence, else behind the pieces before it.
   Slice fetchedRows(List<Piece> unit, Piece piece) {
-    if (how.method() != Method.RING) {
-      return piece.positions();
-    }
-    long row = 0;
-    for (var each : unit) {
-      if (each.equals(piece)) {
-        break;
-      }
-      row += each.positions().length();
-    }
-    return new Slice(row, piece.positions().length());
+    return how.method() == Method.RING ? piece.among(unit) : piece.positions();
   }
 
   /// Returns the fetched pieces of a unit, joined where positions and rows are consecutive.

@@ -256,6 +256,7 @@ final class Expected {
                     part,
                     row,
                     run.positions().start() - run.row() - out.region().row(),
+                    0,
                     others)));
       }
     }

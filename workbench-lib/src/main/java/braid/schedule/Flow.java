@@ -347,7 +347,7 @@ final class Flow {
     parts.add(
         mapped(
             together(number, of, out.row()),
-            row -> new Gradient(spec, part, row, of.position() - out.row(), others)));
+            row -> new Gradient(spec, part, row, of.position() - out.row(), 0, others)));
     write(number, out, Value.sum(parts, number), continued);
   }
 

@@ -77,7 +77,10 @@ public final class Schedule implements Displayable {
 
   /// Returns the schedule of the backward pass of attention over a divided sequence.
   public static Schedule of(AttentionGradientSpec spec, ContextParallel how, int ranks) {
-    return new AttentionGradientPlanner(spec, how, ranks).plan();
+    how.check(spec.of(), ranks);
+    return how.headRanks(ranks) > 1
+        ? new UlyssesGradientPlanner(spec, how, ranks).plan()
+        : new AttentionGradientPlanner(spec, how, ranks).plan();
   }
 
   /// Returns the schedule of a standalone collective, from `x` to `y`.

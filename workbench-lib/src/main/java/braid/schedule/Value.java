@@ -193,14 +193,20 @@ sealed interface Value {
   /// The gradient of a row of an attention, by some of the rows on the other side: of the query by
   /// keys and values, of key and value by queries.
   ///
-  /// @param part the part that it is the gradient of
+  /// @param part the part that it is the gradient of Columns are those of one group of query heads
+  ///   and the head of key and value that they share: the gradients of several such groups have the
+  ///   same value in all of them.
+  ///
   /// @param row the row: query, output, LSE and the output's gradient, or key and value
   /// @param distance distance of the row's position from the row
+  /// @param within distance of the column within its head or group of heads; 0 if none is divided
   /// @param others by position
-  record Gradient(AttentionSpec spec, Part part, Value row, long distance, List<Others> others)
+  record Gradient(
+      AttentionSpec spec, Part part, Value row, long distance, long within, List<Others> others)
       implements Value {
     /// Joins consecutive rows of one array, so that the result does not depend on blocks.
     public Gradient {
+      spec = spec.heads(spec.group(), 1);
       var joined = new ArrayList<Others>();
       for (var each :
           others.stream()
@@ -221,29 +227,48 @@ sealed interface Value {
       return spec.equals(other.spec)
           && part == other.part
           && distance == other.distance
+          && within == other.within
           && row.equals(other.row);
     }
 
     private Gradient movedRows(long by) {
-      return new Gradient(spec, part, row.moved(by), distance + by, others);
+      return new Gradient(spec, part, row.moved(by), distance + by, within, others);
     }
 
     private Gradient shiftedColumns(long by) {
+      long width = (long) (part == Part.QUERY ? spec.heads() : 1) * spec.headSize();
+      long rest = Math.floorMod(within + by, width);
+      long groups = (within + by - rest) / width;
       return new Gradient(
           spec,
           part,
-          row.movedColumns(by),
+          movedGroups(row, groups),
           distance,
+          rest,
           others.stream()
-              .map(each -> new Others(each.positions(), each.rows().movedColumns(by)))
+              .map(each -> new Others(each.positions(), movedGroups(each.rows(), groups)))
               .toList());
+    }
+
+    /// Returns the rows of one side for columns that are some groups of heads before.
+    private Value movedGroups(Value side, long groups) {
+      // Query, output, LSE and the output's gradient, or key and value.
+      var all = ((Together) side).of();
+      boolean ofQueries = all.size() > 2;
+      var moved = new ArrayList<Value>();
+      for (var each : all) {
+        boolean isLse = ofQueries && moved.size() == 2;
+        long heads = groups * (ofQueries ? spec.heads() : 1);
+        moved.add(each.movedColumns(isLse ? heads : heads * spec.headSize()));
+      }
+      return new Together(moved);
     }
 
     /// Returns the gradient by the other rows `times` times more.
     private Gradient with(Gradient other, int times) {
       var all = new ArrayList<>(others);
       Collections.nCopies(times, other.others).forEach(all::addAll);
-      return new Gradient(spec, part, row, distance, all);
+      return new Gradient(spec, part, row, distance, within, all);
     }
 
     /// Returns the same gradient without rows on the other side that do not affect any of the rows.
@@ -261,16 +286,17 @@ sealed interface Value {
           seen.add(new Others(new Slice(from, to - from), each.rows()));
         }
       }
-      return new Gradient(spec, part, row, distance, seen);
+      return new Gradient(spec, part, row, distance, within, seen);
     }
 
     private String rowsText(Slice at) {
       var seen = seenBy(at);
-      return "the gradient of %s in %s at position %d by %s"
+      return "the gradient of %s in %s at position %d%s by %s"
           .formatted(
               part,
               row.text(at),
               at.start() + distance,
+              within == 0 ? "" : " from column %d of its heads on".formatted(within),
               seen.others.isEmpty()
                   ? "nothing"
                   : seen.others.stream().map(Others::text).collect(Collectors.joining(" and ")));

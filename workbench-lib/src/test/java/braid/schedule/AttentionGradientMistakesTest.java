@@ -9,11 +9,14 @@ import braid.schedule.Step.Attend;
 import braid.schedule.Step.AttendGradient;
 import braid.schedule.Step.Copy;
 import braid.schedule.Step.Gradients;
+import braid.schedule.Step.Move;
 import braid.schedule.Step.Reduce;
 import braid.schedule.Step.Signal;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 
 /// The messages of the check for mistakes in the backward pass of attention.
@@ -252,5 +255,151 @@ class AttentionGradientMistakesTest {
     assertThat(gradient(1, new Gradients(port, of.key(), of.value()), true, false))
         .containsExactly(
             FIRST + ": query gradient@1[0..1] must be fp32, as partial results are, but is bf16");
+  }
+
+  private static final AttentionSpec HEADS = AttentionSpec.of(8, 4, 3).kvHeads(2).causal();
+
+  private final Schedule divided = Schedule.of(HEADS.backward(), ContextParallel.ulysses(), 2);
+
+  /// Ranks 2 and 3 send gradients of the keys of ranks 0 and 1.
+  private final Schedule twoLevel = Schedule.of(HEADS.backward(), ContextParallel.twoLevel(2), 4);
+
+  private static UnaryOperator<Move> fromOtherHeads(Part part) {
+    return move ->
+        move.from().buffer().name().equals(part.port())
+            ? new Move(AttentionMistakesTest.otherHeads(move.from()), move.to())
+            : move;
+  }
+
+  private static UnaryOperator<Move> toOtherHeads(Part part) {
+    return move ->
+        move.to().buffer().name().equals(part.port())
+            ? new Move(move.from(), AttentionMistakesTest.otherHeads(move.to()))
+            : move;
+  }
+
+  @Test
+  void dividedHeadsPass() {
+    assertThat(divided.findings()).isEmpty();
+    assertThat(twoLevel.findings()).isEmpty();
+  }
+
+  @Test
+  void inputsOfAnotherHeadAreFound() {
+    var of =
+        Map.of(
+            Part.QUERY, "query@0[0..3] 6 columns back with output@0",
+            Part.OUTPUT, "output@0[0..3] 6 columns back with lse@0",
+            Part.LSE, "lse@0[0..3] 2 columns back with output gradient@0",
+            Part.OUTPUT_GRADIENT, "output gradient@0[0..3] 6 columns back",
+            Part.KEY, "key@0[0..3] 3 columns back with value@0",
+            Part.VALUE, "value@0[0..3] 3 columns back");
+    of.forEach(
+        (part, text) ->
+            assertThat(AttentionMistakesTest.copying(divided, 1, 0, fromOtherHeads(part)))
+                .as("%s", part)
+                // The gradients of rank 0's tokens; rank 1's queries see rank 0's keys too.
+                .hasSize(part == Part.KEY || part == Part.VALUE ? 4 : 3)
+                .allMatch(line -> line.contains(text)));
+  }
+
+  /// Both ranks then write the same columns.
+  @Test
+  void gradientsInColumnsOfAnotherRankAreFound() {
+    for (var part : List.of(Part.QUERY_GRADIENT, Part.KEY_GRADIENT, Part.VALUE_GRADIENT)) {
+      assertThat(AttentionMistakesTest.copying(divided, 1, 2, toOtherHeads(part)))
+          .first()
+          .asString()
+          .startsWith("race on %s of rank 0, rows 0..3: ".formatted(part.port()));
+    }
+  }
+
+  /// Ranks 0 and 1 then have each other's columns.
+  @Test
+  void gradientsInExchangedColumnsAreFound() {
+    var exchanged = divided;
+    for (int rank = 0; rank < 2; rank++) {
+      var steps = new ArrayList<>(divided.steps(rank));
+      steps.replaceAll(
+          step ->
+              step instanceof Copy copy && copy.chunk() == 1
+                  ? new Copy(
+                      copy.lane(),
+                      copy.chunk(),
+                      copy.moves().stream().map(toOtherHeads(Part.KEY_GRADIENT)).toList())
+                  : step);
+      exchanged = exchanged.with(rank, steps);
+    }
+    assertThat(exchanged.findings())
+        .hasSize(4)
+        .allMatch(line -> line.startsWith("key gradient@"))
+        .anyMatch(
+            line ->
+                line.contains(
+                    "has the gradient of key in key@0[0..3] 3 columns on with value@0[0..3] 3"
+                        + " columns on at position 0 by query@0[0..3] 6 columns on with"
+                        + " output@0[0..3] 6 columns on with lse@0[0..3] 2 columns on"));
+  }
+
+  /// The gradient of two heads is moved by one.
+  @Test
+  void aGradientOfPartOfAGroupOfHeadsIsFound() {
+    assertThat(
+            AttentionMistakesTest.copying(
+                divided,
+                1,
+                3,
+                move ->
+                    move.to().buffer().name().equals(Part.QUERY_GRADIENT.port())
+                        ? new Move(
+                            move.from().columns(new Slice(0, 3)),
+                            move.to().columns(new Slice(9, 3)))
+                        : move))
+        .anyMatch(
+            line ->
+                line.startsWith("query gradient@1[0..3, 9..11], written by ")
+                    && line.contains(" at position 4 from column 3 of its heads on by "));
+  }
+
+  @Test
+  void gradientsOfAnotherGroupThatAreNotAddedAreFound() {
+    var steps = new ArrayList<>(twoLevel.steps(1));
+    assertThat(steps.removeIf(Reduce.class::isInstance)).isTrue();
+    assertThat(twoLevel.with(1, steps).findings())
+        .hasSize(4)
+        .allMatch(
+            line ->
+                line.matches("(key|value) gradient@[01]\\[0..1, 3..5\\], written by .*")
+                    && line.contains("query@3[0..1]"));
+  }
+
+  @Test
+  void gradientsSentToTheRankOfOtherHeadsAreFound() {
+    // Copies of rank 3: fetch, its own, fetch of the other group, and what it sends to rank 1.
+    assertThat(
+            AttentionMistakesTest.copying(
+                twoLevel,
+                3,
+                3,
+                move -> new Move(move.from(), move.to().buffer().on(0, move.to().slice()))))
+        .first()
+        .asString()
+        .startsWith("race on inbox of key gradient of rank 0, rows 0..3: ");
+    assertThat(
+            AttentionMistakesTest.copying(
+                twoLevel,
+                3,
+                3,
+                move ->
+                    new Move(
+                        twoLevel.buffers().stream()
+                            .filter(each -> each.name().equals("gradient of fetched value 1"))
+                            .findFirst()
+                            .orElseThrow()
+                            .on(3, move.from().slice()),
+                        move.to())))
+        .hasSize(2)
+        .allMatch(
+            line -> line.startsWith("key gradient@") && line.contains("the gradient of value in"));
   }
 }

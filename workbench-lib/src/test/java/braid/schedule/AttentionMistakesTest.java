@@ -173,9 +173,13 @@ class AttentionMistakesTest {
 
   private final Schedule divided = Schedule.of(HEADS, ContextParallel.ulysses(), 2);
 
-  /// Returns the mistakes of the schedule with divided heads and changed moves in a copy of rank 1.
   private List<String> copying(int number, UnaryOperator<Move> change) {
-    var steps = new ArrayList<>(divided.steps(1));
+    return copying(divided, 1, number, change);
+  }
+
+  /// Returns the mistakes of a schedule with changed moves in a copy of one rank.
+  static List<String> copying(Schedule of, int rank, int number, UnaryOperator<Move> change) {
+    var steps = new ArrayList<>(of.steps(rank));
     int at =
         IntStream.range(0, steps.size())
             .filter(i -> steps.get(i) instanceof Copy)
@@ -183,11 +187,14 @@ class AttentionMistakesTest {
             .findFirst()
             .orElseThrow();
     var copy = (Copy) steps.get(at);
-    steps.set(at, new Copy(copy.lane(), copy.chunk(), copy.moves().stream().map(change).toList()));
-    return divided.with(1, steps).findings();
+    var moves = copy.moves().stream().map(change).toList();
+    assertThat(moves).isNotEqualTo(copy.moves());
+    steps.set(at, new Copy(copy.lane(), copy.chunk(), moves));
+    return of.with(rank, steps).findings();
   }
 
-  private static Region otherHeads(Region of) {
+  /// Returns as many columns beside some.
+  static Region otherHeads(Region of) {
     return of.columns(of.columnSlice().shifted(of.column() == 0 ? of.columns() : -of.columns()));
   }
 

@@ -44,7 +44,8 @@ class GeneratedTimelinesTest {
         "OneShotPlanner",
         "AttentionPlanner",
         "AttentionGradientPlanner",
-        "UlyssesPlanner"
+        "UlyssesPlanner",
+        "UlyssesGradientPlanner"
       })
   void plannersShowWhatTheyPlan(String planner) throws IOException {
     isAsGenerated(PLANNERS.resolve(planner + ".java"));

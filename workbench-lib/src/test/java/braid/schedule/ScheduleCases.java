@@ -100,11 +100,21 @@ final class ScheduleCases {
       var cases =
           ScheduleCases.of(new AttentionWay(method), ranks).stream()
               .map(AttentionCase.class::cast)
-              // Those of most steps take most of the time.
-              .filter(each -> each.how().splits() < MOST_SPLITS || each.how().streams() == 2)
+              .filter(BackwardWay::isTested)
               .<Case>map(each -> new BackwardCase(each.spec(), each.how(), each.ranks()))
               .toList();
       return share(cases, ranks);
+    }
+
+    /// Leaves out some of the cases of most steps, which take most of the time.
+    private static boolean isTested(AttentionCase each) {
+      var how = each.how();
+      if (how.headRanks(each.ranks()) == 1) {
+        return how.splits() < MOST_SPLITS || how.streams() == 2;
+      }
+      return each.ranks() <= ALL_CASES_RANKS
+          ? how.streams() == Math.min(2, how.splits())
+          : how.splits() == 2 && each.spec().layout() == TokenLayout.ZIGZAG;
     }
   }
 
@@ -119,10 +129,7 @@ final class ScheduleCases {
     var ways = new ArrayList<Way>(gemmWays());
     for (var method : ContextParallel.Method.values()) {
       ways.add(new AttentionWay(method));
-      switch (method) {
-        case RING, ALL_GATHER_KV, UNFUSED -> ways.add(new BackwardWay(method));
-        case ULYSSES, TWO_LEVEL -> {}
-      }
+      ways.add(new BackwardWay(method));
     }
     return ways;
   }
