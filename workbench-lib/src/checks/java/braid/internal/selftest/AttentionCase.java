@@ -245,6 +245,7 @@ public record AttentionCase(AttentionSpec spec, ContextParallel how) implements 
   }
 
   /// Inputs of the whole sequence, a row per position, and the number of each position's sequence.
+  @SuppressWarnings("ArrayRecordComponent") // Nobody compares them.
   private record Inputs(
       AttentionCase of, int round, int[] sequences, float[] query, float[] key, float[] value) {
     void fill(Attention attention) {
