@@ -10,7 +10,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.BiFunction;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Computes the gradients of this rank's tokens in double precision, by plain loops over the code
@@ -101,16 +100,8 @@ public final class AttentionGradientReference {
     this.tokens = Tokens.of(spec, plan.place().size(), rank);
     // Other ranks compute a part of this rank's gradients, or all.
     this.blocks =
-        IntStream.range(0, plan.place().size())
-            .mapToLong(
-                each ->
-                    plan.schedule().steps(each).stream()
-                        .filter(
-                            step ->
-                                step instanceof Step.AttendGradient || step instanceof Step.Reduce)
-                        .count())
-            .max()
-            .orElseThrow();
+        AttentionReference.mostSteps(
+            plan, step -> step instanceof Step.AttendGradient || step instanceof Step.Reduce);
     this.queries = gathered(Part.QUERY);
     this.keys = gathered(Part.KEY);
     this.values = gathered(Part.VALUE);

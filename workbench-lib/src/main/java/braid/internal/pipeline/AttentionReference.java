@@ -10,6 +10,8 @@ import braid.schedule.Tokens;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.function.Predicate;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Computes attention of this rank's tokens to the whole sequence in double precision, by plain
@@ -113,10 +115,9 @@ public final class AttentionReference {
     int rank = plan.place().rank();
     this.tokens = Tokens.of(spec, plan.place().size(), rank);
     this.arithmetic = Arithmetic.of(plan.backend().kind(), spec.dtype());
+    // With divided heads, other ranks compute this rank's output.
     this.blocks =
-        plan.schedule().steps(rank).stream()
-            .filter(step -> step instanceof Step.Attend || step instanceof Step.Merge)
-            .count();
+        mostSteps(plan, step -> step instanceof Step.Attend || step instanceof Step.Merge);
     this.keys = gathered(Part.KEY);
     this.values = gathered(Part.VALUE);
     this.keyLengths = lengths();
@@ -125,6 +126,14 @@ public final class AttentionReference {
     this.sums = new double[spec.headSize()];
     this.sizes = new double[spec.headSize()];
     this.exponentSizes = new double[spec.headSize()];
+  }
+
+  /// Returns the number of these steps on the rank that has most.
+  static long mostSteps(Plan plan, Predicate<Step> counted) {
+    return IntStream.range(0, plan.place().size())
+        .mapToLong(rank -> plan.schedule().steps(rank).stream().filter(counted).count())
+        .max()
+        .orElseThrow();
   }
 
   /// Describes the first wrong value of this rank; empty if all are right. Without a tolerance each
