@@ -186,18 +186,29 @@ class Kernel:
 
 
 class KernelCase(unittest.TestCase):
-    """Tests that share one kernel; a failure shows the kernel's stderr."""
+    """Tests of all such classes share one kernel per number of ranks; a failure shows its stderr and ends it."""
 
     RANKS = 2
+    shared = {}
 
-    @classmethod
-    def setUpClass(cls):
-        cls.kernel = Kernel(cls.RANKS)
-        cls.addClassCleanup(cls.kernel.close)
+    def setUp(self):
+        if self.RANKS not in self.shared:
+            self.shared[self.RANKS] = Kernel(self.RANKS)
+        self.kernel = self.shared[self.RANKS]
 
     def tearDown(self):
         log = self.kernel.stderr()
         print("the kernel's stderr:\n" + log[-4000:] if log else "the kernel's stderr is empty")
+
+    def end_kernel(self):
+        kernel = self.shared.pop(self.RANKS, None)
+        if kernel:
+            kernel.close()
+
+    @classmethod
+    def end_kernels(cls):
+        for kernel in cls.shared.values():
+            kernel.close()
 
     def own_kernel(self, ranks=2):
         """Starts a kernel that the test may break."""

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assertions.fail;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
+import braid.launcher.cli.Ran;
 import com.google.gson.Gson;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonSyntaxException;
@@ -12,6 +13,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -163,16 +165,9 @@ class KernelProtocolTest {
     }
   }
 
-  /// Command line of the classes under test on this JDK, with the JVM options of the `braid`
-  /// script.
   private static List<String> kernelCommand() {
-    return List.of(
-        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-        "--enable-native-access=ALL-UNNAMED",
-        "-cp",
-        System.getProperty("java.class.path"),
-        "braid.launcher.cli.Braid",
-        "kernel",
-        "start");
+    var command = new ArrayList<>(Ran.command());
+    command.addAll(List.of("kernel", "start"));
+    return command;
   }
 }
