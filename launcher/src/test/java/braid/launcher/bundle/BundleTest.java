@@ -57,9 +57,10 @@ class BundleTest {
         .contains(bundle.resolve("jre") + "\n")
         .containsPattern("OpenBLAS +ok ")
         .contains("Everything Braid needs is available.\n");
-    assertThat(
-            run(braid.toString(), "run", bundle + "/notebooks/01_first_overlap.ipynb", "-n", "2"))
-        .containsPattern("\\d+ cells ran on 2 ranks");
+    var notebook = bundle + "/notebooks/01_first_overlap.ipynb";
+    var command = new ArrayList<>(List.of(braid.toString(), "run", notebook, "-n", "2"));
+    List.of("m=768", "n=512", "k=128").forEach(size -> command.addAll(List.of("-p", size)));
+    assertThat(run(command.toArray(String[]::new))).containsPattern("\\d+ cells ran on 2 ranks");
     if (steps.stream().noneMatch(line -> line.contains("charts will need"))) {
       assertThat(Files.readString(bundle.resolve("jre/lib/fonts/fontconfig.properties")))
           .isEqualTo(BundledFonts.configuration());
