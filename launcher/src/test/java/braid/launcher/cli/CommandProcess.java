@@ -42,10 +42,10 @@ final class CommandProcess implements AutoCloseable {
 
   /// The process ends with its input.
   @Override
-  public void close() throws IOException, InterruptedException {
+  public void close() throws IOException {
     commands.close();
     results.close();
-    process.waitFor();
+    var _ = process.onExit().join();
   }
 
   public static void main(String[] none) throws IOException {

@@ -42,7 +42,7 @@ class RerunTest {
   }
 
   @AfterAll
-  static void endProcess() throws Exception {
+  static void endProcess() throws IOException {
     process.close();
   }
 
