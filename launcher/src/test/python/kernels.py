@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -52,6 +53,18 @@ def children(pid):
         frontier = [child for child, parent in parents.items() if parent in frontier]
         found += frontier
     return found
+
+
+def stop(pid):
+    """Stops a process. A busy machine stops it later, so this waits until none of its threads runs."""
+    os.kill(pid, signal.SIGSTOP)
+    running = os.listdir(f"/proc/{pid}/task")
+    while running:
+        with open(f"/proc/{pid}/task/{running[-1]}/stat") as f:
+            if f.read().rsplit(")", 1)[1].split()[0] == "T":
+                running.pop()
+            else:
+                os.sched_yield()
 
 
 def wait_for_end(pid_descriptors, seconds):

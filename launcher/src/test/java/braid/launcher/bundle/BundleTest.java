@@ -15,8 +15,11 @@ import java.util.Map;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Packs and unpacks a bundle and uses it as on a host without Java and Maven.
+@Execution(ExecutionMode.CONCURRENT)
 class BundleTest {
   /// Hardly compressed: real packing measures the size of a bundle.
   private static final Archive FAST = new Archive("-0", 200L << 20);

@@ -14,11 +14,14 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Behaviour that only a separate process shows: exit codes, signals, the current directory.
+@Execution(ExecutionMode.CONCURRENT)
 class BraidProcessTest {
   @TempDir Path directory;
 

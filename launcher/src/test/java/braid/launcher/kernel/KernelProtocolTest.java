@@ -30,10 +30,13 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Tests the kernel by Jupyter's own clients, in Python in src/test/python. One process runs all
 /// tests, and each appears here as a separate test. `-Dbraid.python.tests=test_traps` runs only
 /// those.
+@Execution(ExecutionMode.CONCURRENT)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class KernelProtocolTest {
   /// Python of Debian by its full path: another python3 may be first on PATH and lack Jupyter.
@@ -102,6 +105,7 @@ class KernelProtocolTest {
     Assumptions.abort(reason);
   }
 
+  @Execution(ExecutionMode.SAME_THREAD)
   @TestFactory
   Stream<DynamicTest> python() {
     assertThat(tests).isNotEmpty();

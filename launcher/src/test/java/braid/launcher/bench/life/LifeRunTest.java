@@ -11,8 +11,10 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /// Checks that 500 cells in a row on 2 ranks leak nothing; `braid bench life` measures their time.
+@Isolated
 class LifeRunTest {
   private static final int RANKS = 2;
   private static final int WARM_UP = 50;
