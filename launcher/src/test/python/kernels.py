@@ -60,11 +60,15 @@ def stop(pid):
     os.kill(pid, signal.SIGSTOP)
     running = os.listdir(f"/proc/{pid}/task")
     while running:
-        with open(f"/proc/{pid}/task/{running[-1]}/stat") as f:
-            if f.read().rsplit(")", 1)[1].split()[0] == "T":
-                running.pop()
-            else:
-                os.sched_yield()
+        try:
+            with open(f"/proc/{pid}/task/{running[-1]}/stat") as f:
+                stopped = f.read().rsplit(")", 1)[1].split()[0] == "T"
+        except (FileNotFoundError, ProcessLookupError):
+            stopped = True  # the thread has ended
+        if stopped:
+            running.pop()
+        else:
+            os.sched_yield()
 
 
 def wait_for_end(pid_descriptors, seconds):
