@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -52,6 +53,22 @@ def children(pid):
         frontier = [child for child, parent in parents.items() if parent in frontier]
         found += frontier
     return found
+
+
+def stop(pid):
+    """Stops a process. A busy machine stops it later, so this waits until none of its threads runs."""
+    os.kill(pid, signal.SIGSTOP)
+    running = os.listdir(f"/proc/{pid}/task")
+    while running:
+        try:
+            with open(f"/proc/{pid}/task/{running[-1]}/stat") as f:
+                stopped = f.read().rsplit(")", 1)[1].split()[0] == "T"
+        except (FileNotFoundError, ProcessLookupError):
+            stopped = True  # the thread has ended
+        if stopped:
+            running.pop()
+        else:
+            os.sched_yield()
 
 
 def wait_for_end(pid_descriptors, seconds):
@@ -186,18 +203,29 @@ class Kernel:
 
 
 class KernelCase(unittest.TestCase):
-    """Tests that share one kernel; a failure shows the kernel's stderr."""
+    """Tests of all such classes share one kernel per number of ranks; a failure shows its stderr and ends it."""
 
     RANKS = 2
+    shared = {}
 
-    @classmethod
-    def setUpClass(cls):
-        cls.kernel = Kernel(cls.RANKS)
-        cls.addClassCleanup(cls.kernel.close)
+    def setUp(self):
+        if self.RANKS not in self.shared:
+            self.shared[self.RANKS] = Kernel(self.RANKS)
+        self.kernel = self.shared[self.RANKS]
 
     def tearDown(self):
         log = self.kernel.stderr()
         print("the kernel's stderr:\n" + log[-4000:] if log else "the kernel's stderr is empty")
+
+    def end_kernel(self):
+        kernel = self.shared.pop(self.RANKS, None)
+        if kernel:
+            kernel.close()
+
+    @classmethod
+    def end_kernels(cls):
+        for kernel in cls.shared.values():
+            kernel.close()
 
     def own_kernel(self, ranks=2):
         """Starts a kernel that the test may break."""

@@ -58,6 +58,9 @@ class Reporter(unittest.TestResult):
 
     def stopTest(self, test):
         super().stopTest(test)
+        if self.problems and hasattr(test, "end_kernel"):
+            # No later test gets a kernel that a failed one has used.
+            test.end_kernel()
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
         self.reported.add(test.id())
         text = "\n".join(self.problems + [self.printed.getvalue()]) if self.problems else ""
@@ -100,6 +103,8 @@ def main(names):
         report({"missing": str(e)})
         return
     sys.path.insert(0, HERE)
+    import kernels
+
     loader = unittest.defaultTestLoader
     suite = loader.loadTestsFromNames(names) if names else loader.discover(HERE)
     tests = [test.id() for test in each(suite)]
@@ -111,6 +116,7 @@ def main(names):
     tests = [test for test in tests if not missing[test]]
     result = Reporter(report)
     unittest.TestSuite(test for test in each(suite) if not missing[test.id()]).run(result)
+    kernels.KernelCase.end_kernels()
     for test in tests:
         if test not in result.reported:
             reasons = [f for f in result.class_failures if test.rsplit(".", 1)[0] in f]

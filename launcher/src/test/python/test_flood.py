@@ -3,7 +3,7 @@
 import os
 import signal
 
-from kernels import KernelCase, children
+from kernels import KernelCase, children, stop
 
 LIMIT = 4 << 20
 
@@ -56,7 +56,7 @@ class FrozenRankTest(KernelCase):
     def test_the_table_of_ranks_needs_no_answer(self):
         self.assertEqual("2", self.kernel.run("1 + 1").result())
         stopped = self.ranks(self.kernel)[1]
-        os.kill(stopped, signal.SIGSTOP)
+        stop(stopped)
         try:
             self.assertIn("frozen: idle", self.kernel.run("%ranks").result())
         finally:
@@ -69,7 +69,7 @@ class FrozenRankTest(KernelCase):
         stopped = self.ranks(kernel)[1]
         msg_id = kernel.execute('System.out.println("begun"); while (true) Thread.sleep(1000);')
         kernel.until_printed("begun")
-        os.kill(stopped, signal.SIGSTOP)
+        stop(stopped)
         kernel.until_printed(f"rank 1 (pid {stopped}) has not answered for")
         kernel.manager.interrupt_kernel()
         ran = kernel.finish(msg_id)

@@ -48,7 +48,7 @@ class InterruptTest(KernelCase):
                 self.assertEqual("42", self.kernel.run("world.barrier(); kept + 1").result())
 
     def test_each_interrupt_ends_one_cell_as_soon_as_the_cell_is_announced(self):
-        for _ in range(20):
+        for _ in range(10):
             for header in ("", "%%front\n"):
                 msg_id = self.kernel.execute(header + "while (true) { }")
                 self.kernel.until(lambda m: m["msg_type"] == "execute_input")

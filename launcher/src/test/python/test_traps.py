@@ -120,7 +120,7 @@ class FirstCellTest(unittest.TestCase):
         )
 
     def test_trap_04_and_13_a_cell_that_waits_for_the_ranks_can_be_interrupted(self):
-        kernel = Kernel(4)
+        kernel = Kernel(2)
         self.addCleanup(kernel.close)
         msg_id = kernel.execute("while (true) { }")
         kernel.until(lambda m: m["msg_type"] == "execute_input")
@@ -129,7 +129,7 @@ class FirstCellTest(unittest.TestCase):
         self.assertEqual("3", kernel.run("1 + 2").result())
 
     def test_trap_05_and_13_a_kernel_may_be_ended_while_its_ranks_start(self):
-        kernel = Kernel(4)
+        kernel = Kernel(2)
         self.addCleanup(kernel.close)
         msg_id = kernel.execute("1 + 1")
         asked = kernel.ask("shutdown_request", {"restart": False}, channel="control")

@@ -25,10 +25,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/// Every notebook runs unchanged by `braid run`. The first two also run by nbclient, and by
-/// nbconvert, which executes through nbclient and adds its own reading and writing. The tests check
-/// that the cells succeed and which kinds of output they have, never a number. Two notebooks run at
-/// a time.
+/// Every notebook runs unchanged by `braid run` with small parameters. The first runs by nbconvert
+/// and the second by nbclient, with their own parameters. The tests check that the cells succeed
+/// and which kinds of output they have, never a number. Three notebooks run at a time.
 @Execution(ExecutionMode.CONCURRENT)
 class NotebooksTest {
   private static final Path FOLDER = Path.of("").toAbsolutePath();
@@ -39,12 +38,22 @@ class NotebooksTest {
   private static final int MOST_LINES = 60;
   private static final int MOST_LINES_OF_CELL = 15;
 
-  /// Parameters of a short measurement, since the tests check no number.
-  private static final List<String> MEASURED_BRIEFLY =
-      List.of("seconds=3", "rounds=6", "repeats=6");
-
-  /// Notebooks that also run by Jupyter's clients, which take every notebook the same way.
-  private static final int BY_JUPYTER = 2;
+  /// Parameters of small problems that are measured briefly, since the tests check no number. Sizes
+  /// are multiples of 4 ranks and the most chunks.
+  private static final List<String> SMALL =
+      List.of(
+          "m=768",
+          "n=512",
+          "k=128",
+          "numbers=65536",
+          "tokens=512",
+          "in=128",
+          "out=512",
+          "width=128",
+          "sequence=384",
+          "seconds=1",
+          "rounds=6",
+          "repeats=6");
 
   private static final String NBCLIENT =
       """
@@ -66,11 +75,8 @@ class NotebooksTest {
     List<String> command(Path notebook, Path out) throws IOException;
   }
 
-  private Stream<DynamicTest> each(String name, int most, Way way) throws IOException {
-    var notebooks = notebooks();
-    assertThat(notebooks).hasSizeGreaterThan(BY_JUPYTER);
+  private Stream<DynamicTest> each(String name, List<Path> notebooks, Way way) {
     return notebooks.stream()
-        .limit(most)
         .map(
             notebook ->
                 dynamicTest(
@@ -86,12 +92,12 @@ class NotebooksTest {
   Stream<DynamicTest> braidRun() throws IOException {
     return each(
         "braid-run",
-        Integer.MAX_VALUE,
+        notebooks(),
         (notebook, out) -> {
           var command = braid("run", notebook.toString(), "-n", "4", "-o", out.toString());
           var parameters = codeCells(notebook).stream().filter(cell -> hasTag(cell, "parameters"));
           var declared = parameters.map(NotebooksTest::source).findFirst().orElseThrow();
-          MEASURED_BRIEFLY.stream()
+          SMALL.stream()
               .filter(parameter -> declared.contains("int " + parameter.split("=", -1)[0] + " ="))
               .forEach(parameter -> command.addAll(List.of("-p", parameter)));
           return command;
@@ -103,7 +109,7 @@ class NotebooksTest {
     installKernel();
     return each(
         "nbconvert",
-        BY_JUPYTER,
+        notebooks().subList(0, 1),
         (notebook, out) ->
             List.of(
                 PYTHON.toString(),
@@ -123,7 +129,7 @@ class NotebooksTest {
     installKernel();
     return each(
         "nbclient",
-        BY_JUPYTER,
+        notebooks().subList(1, 2),
         (notebook, out) ->
             List.of(PYTHON.toString(), "-c", NBCLIENT, notebook.toString(), out.toString()));
   }
@@ -135,6 +141,9 @@ class NotebooksTest {
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "--enable-native-access=ALL-UNNAMED",
                 "-Djava.awt.headless=true",
+                "-XX:+UseSerialGC",
+                "-XX:-UsePerfData",
+                "-XX:TieredStopAtLevel=1",
                 "-Dslf4j.internal.verbosity=ERROR",
                 "-cp",
                 System.getProperty("java.class.path"),

@@ -15,8 +15,11 @@ import java.util.Map;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Packs and unpacks a bundle and uses it as on a host without Java and Maven.
+@Execution(ExecutionMode.CONCURRENT)
 class BundleTest {
   /// Hardly compressed: real packing measures the size of a bundle.
   private static final Archive FAST = new Archive("-0", 200L << 20);
@@ -57,9 +60,10 @@ class BundleTest {
         .contains(bundle.resolve("jre") + "\n")
         .containsPattern("OpenBLAS +ok ")
         .contains("Everything Braid needs is available.\n");
-    assertThat(
-            run(braid.toString(), "run", bundle + "/notebooks/01_first_overlap.ipynb", "-n", "2"))
-        .containsPattern("\\d+ cells ran on 2 ranks");
+    var notebook = bundle + "/notebooks/01_first_overlap.ipynb";
+    var command = new ArrayList<>(List.of(braid.toString(), "run", notebook, "-n", "2"));
+    List.of("m=768", "n=512", "k=128").forEach(size -> command.addAll(List.of("-p", size)));
+    assertThat(run(command.toArray(String[]::new))).containsPattern("\\d+ cells ran on 2 ranks");
     if (steps.stream().noneMatch(line -> line.contains("charts will need"))) {
       assertThat(Files.readString(bundle.resolve("jre/lib/fonts/fontconfig.properties")))
           .isEqualTo(BundledFonts.configuration());

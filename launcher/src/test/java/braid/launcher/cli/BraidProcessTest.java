@@ -14,11 +14,14 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Behaviour that only a separate process shows: exit codes, signals, the current directory.
+@Execution(ExecutionMode.CONCURRENT)
 class BraidProcessTest {
   @TempDir Path directory;
 
@@ -179,21 +182,23 @@ class BraidProcessTest {
     assertThat(directory.resolve("r.html")).isNotEmptyFile();
   }
 
-  @ParameterizedTest
-  @CsvSource({
-    "System.exit(0);, System.exit",
-    "Runtime.getRuntime().exit(0);, Runtime.exit",
-    "Runtime.getRuntime().halt(0);, Runtime.halt"
-  })
-  void aFrontCellThatWouldEndTheRunFails(String code, String call) throws Exception {
-    notebook(new Code("1"), new Code("%%front\n" + code), new Code("3"));
+  @Test
+  void aFrontCellThatWouldEndTheRunFails() throws Exception {
+    notebook(
+        new Code("%%front\nSystem.exit(0);", "raises-exception"),
+        new Code("%%front\nRuntime.getRuntime().exit(0);", "raises-exception"),
+        new Code("%%front\nRuntime.getRuntime().halt(0);"),
+        new Code("4"));
     var ran = braid("run", "n.ipynb", "-n", "1", "--junit", "j.xml");
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(1);
-    assertThat(ran.err())
-        .contains("a %%front cell must not end the session but called " + call + "(0);");
-    assertThat(status(1)).isEqualTo("failed");
-    assertThat(status(2)).isEqualTo("pending");
-    assertThat(directory.resolve("j.xml")).content().contains("<failure").contains(call);
+    var refused = "a %%front cell must not end the session but called ";
+    assertThat(ran.err()).contains(refused + "Runtime.halt(0);");
+    var cells = Notebook.read(directory.resolve("n.out.ipynb")).cells();
+    assertThat(cells.get(0).outputs().toString()).contains(refused + "System.exit(0);");
+    assertThat(cells.get(1).outputs().toString()).contains(refused + "Runtime.exit(0);");
+    assertThat(status(2)).isEqualTo("failed");
+    assertThat(status(3)).isEqualTo("pending");
+    assertThat(directory.resolve("j.xml")).content().contains("<failure").contains("Runtime.halt");
   }
 
   /// The method is called by reflection, as in a library, so cells contain no call to weave.
@@ -222,10 +227,9 @@ class BraidProcessTest {
     assertThat(directory.resolve("j.xml")).content().contains("errors=\"1\"");
   }
 
-  @ParameterizedTest
-  @CsvSource({"System.exit(0);", "Runtime.getRuntime().halt(0);"})
-  void aRankThatEndsWith0HasDied(String code) throws Exception {
-    notebook(new Code("1"), new Code(code), new Code("3"));
+  @Test
+  void aRankThatEndsWith0HasDied() throws Exception {
+    notebook(new Code("1"), new Code("System.exit(0);"), new Code("3"));
     var ran = braid("run", "n.ipynb", "-n", "1");
     assertThat(ran.exitCode()).as(ran.err()).isEqualTo(138);
     assertThat(ran.err()).contains("rank 0").contains("exited with code 0");

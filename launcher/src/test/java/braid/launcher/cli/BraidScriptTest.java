@@ -19,10 +19,13 @@ import java.util.jar.Manifest;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// Runs the `braid` script in environments that differ from a developer's.
+@Execution(ExecutionMode.CONCURRENT)
 class BraidScriptTest {
   @TempDir Path directory;
 

@@ -16,6 +16,28 @@ import java.util.function.BiConsumer;
 public record Ran(int exitCode, String out, String err) {
   private static final long PATIENCE_SECONDS = 240;
 
+  /// Returns the command line of `braid` from the classes under test.
+  public static List<String> command() {
+    var command = new ArrayList<>(jvm());
+    command.add(Braid.class.getName());
+    return command;
+  }
+
+  /// Returns the start of the command line of this JDK with the classes under test and the options
+  /// of the script.
+  static List<String> jvm() {
+    return List.of(
+        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+        "--enable-native-access=ALL-UNNAMED",
+        "-Djava.awt.headless=true",
+        "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
+        "-XX:TieredStopAtLevel=1",
+        "-Dslf4j.internal.verbosity=ERROR",
+        "-cp",
+        System.getProperty("java.class.path"));
+  }
+
   /// Runs a command in this JVM.
   public static Ran here(String... arguments) {
     var out = new StringWriter();
@@ -35,15 +57,7 @@ public record Ran(int exitCode, String out, String err) {
       BiConsumer<Process, String> atLine,
       String... arguments)
       throws IOException, InterruptedException {
-    var command =
-        new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                System.getProperty("java.class.path"),
-                Braid.class.getName()));
+    var command = new ArrayList<>(command());
     command.addAll(List.of(arguments));
     var builder = new ProcessBuilder(command).directory(directory.toFile());
     builder.environment().putAll(environment);

@@ -19,20 +19,46 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Keeps, repeats and compares runs, each command in the directory of the runs.
 class RerunTest {
-  @TempDir Path directory;
+  @TempDir static Path directory;
+  private static CommandProcess process;
 
-  private Ran braid(String... arguments) throws IOException, InterruptedException {
-    return Ran.apart(directory, Map.of(), (process, line) -> {}, arguments);
+  @BeforeAll
+  static void startProcess() throws IOException {
+    process = new CommandProcess(directory);
+  }
+
+  @AfterAll
+  static void endProcess() throws IOException {
+    process.close();
+  }
+
+  @BeforeEach
+  void deleteEarlierRuns() throws IOException {
+    try (var files = Files.walk(directory)) {
+      for (var file : files.sorted(Comparator.reverseOrder()).toList()) {
+        if (!file.equals(directory)) {
+          Files.delete(file);
+        }
+      }
+    }
+  }
+
+  private Ran braid(String... arguments) throws IOException {
+    return process.run(arguments);
   }
 
   private Experiments experiments() {
@@ -122,7 +148,7 @@ class RerunTest {
     var manifest = experiments().list().getFirst().manifest();
     assertThat(manifest.text("state")).contains("running");
     assertThat(manifest.state()).isEqualTo(Manifest.State.KILLED);
-    assertThat(Ran.apart(directory, Map.of(), (p, l) -> {}, "runs").out()).contains("killed");
+    assertThat(braid("runs").out()).contains("killed");
   }
 
   @Test

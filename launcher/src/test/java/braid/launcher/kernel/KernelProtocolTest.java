@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assertions.fail;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
+import braid.launcher.cli.Ran;
 import com.google.gson.Gson;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonSyntaxException;
@@ -12,6 +13,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -28,10 +30,13 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /// Tests the kernel by Jupyter's own clients, in Python in src/test/python. One process runs all
 /// tests, and each appears here as a separate test. `-Dbraid.python.tests=test_traps` runs only
 /// those.
+@Execution(ExecutionMode.CONCURRENT)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class KernelProtocolTest {
   /// Python of Debian by its full path: another python3 may be first on PATH and lack Jupyter.
@@ -100,6 +105,7 @@ class KernelProtocolTest {
     Assumptions.abort(reason);
   }
 
+  @Execution(ExecutionMode.SAME_THREAD)
   @TestFactory
   Stream<DynamicTest> python() {
     assertThat(tests).isNotEmpty();
@@ -163,16 +169,9 @@ class KernelProtocolTest {
     }
   }
 
-  /// Command line of the classes under test on this JDK, with the JVM options of the `braid`
-  /// script.
   private static List<String> kernelCommand() {
-    return List.of(
-        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-        "--enable-native-access=ALL-UNNAMED",
-        "-cp",
-        System.getProperty("java.class.path"),
-        "braid.launcher.cli.Braid",
-        "kernel",
-        "start");
+    var command = new ArrayList<>(Ran.command());
+    command.addAll(List.of("kernel", "start"));
+    return command;
   }
 }

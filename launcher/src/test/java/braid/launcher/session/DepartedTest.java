@@ -9,9 +9,9 @@ import braid.model.BackendKind;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.Random;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -22,16 +22,18 @@ import org.junit.jupiter.params.provider.ValueSource;
 class DepartedTest {
   private static final int RANKS = 3;
 
+  @TempDir static Path home;
+
+  @RegisterExtension
+  static final SharedSession SHARED =
+      new SharedSession(
+          () -> Session.start(new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), home)));
+
   private Session session;
 
   @BeforeEach
-  void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(RANKS, BackendKind.HOST, Optional.empty(), home));
-  }
-
-  @AfterEach
-  void close() {
-    session.close();
+  void take() {
+    session = SHARED.get();
   }
 
   private CellFailure fails(String source) {
@@ -147,6 +149,8 @@ class DepartedTest {
         """);
     result("if (world.rank() == 1) { " + start + " } else { world.barrier(); }");
     result("world.barrier();");
+    // While a pool of rank 1 keeps its threads, that rank may come to any barrier.
+    session.restart();
   }
 
   /// A late rank does not count as departed, whatever the other ranks do meanwhile.
@@ -159,7 +163,7 @@ class DepartedTest {
         var pairs = new ProcessGroup[] {
           world.subset("without0", 1, 2), world.subset("without1", 0, 2), world.subset("without2", 0, 1)};
         """);
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 20; i++) {
       int gone = random.nextInt(RANKS);
       int late = (gone + 1 + random.nextInt(RANKS - 1)) % RANKS;
       int skew = random.nextInt(400);

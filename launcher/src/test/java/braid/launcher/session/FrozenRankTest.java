@@ -13,9 +13,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -24,16 +24,18 @@ import org.junit.jupiter.params.provider.ValueSource;
 class FrozenRankTest {
   private static final String BEGUN = "System.out.println(\"begun\");\n";
 
+  @TempDir static Path home;
+
+  @RegisterExtension
+  static final SharedSession SHARED =
+      new SharedSession(
+          () -> Session.start(new SessionOptions(3, BackendKind.HOST, Optional.empty(), home)));
+
   private Session session;
 
   @BeforeEach
-  void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(3, BackendKind.HOST, Optional.empty(), home));
-  }
-
-  @AfterEach
-  void close() {
-    session.close();
+  void take() {
+    session = SHARED.get();
   }
 
   private long pid() {

@@ -13,9 +13,9 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.BooleanSupplier;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -31,16 +31,18 @@ class InterruptTest {
   /// Expression that ignores interrupts and has no loop of its own.
   private static final String DEAF = "new CompletableFuture<String>().join();";
 
+  @TempDir static Path home;
+
+  @RegisterExtension
+  static final SharedSession SHARED =
+      new SharedSession(
+          () -> Session.start(new SessionOptions(3, BackendKind.HOST, Optional.empty(), home)));
+
   private Session session;
 
   @BeforeEach
-  void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(3, BackendKind.HOST, Optional.empty(), home));
-  }
-
-  @AfterEach
-  void close() {
-    session.close();
+  void take() {
+    session = SHARED.get();
   }
 
   private Outcome run(String source) {
@@ -98,6 +100,10 @@ class InterruptTest {
     assertThat(failure.message()).startsWith("the cell was interrupted").doesNotContain("twice");
     assertThat(result("world.barrier(); kept + 1")).isEqualTo("42");
     assertThat(session.ranks().death()).isEmpty();
+    if (endless.contains("pool")) {
+      // Its threads run until their ranks end.
+      session.restart();
+    }
   }
 
   /// Rank 2 keeps a thread that may still arrive, so the wait does not end alone. The interrupt
@@ -137,6 +143,7 @@ class InterruptTest {
                 .cause())
         .isEqualTo(Cause.INTERRUPTED);
     assertThat(result("world.barrier(); 6 * 7")).isEqualTo("42");
+    session.restart();
   }
 
   /// Looks for streams whose thread is not waiting for its next task.

@@ -16,8 +16,10 @@ import java.util.Optional;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /// Resources that a front still holds after it replaced its ranks or could not start them.
+@Isolated
 class LongLifeTest {
   private static final int TIMES = 5;
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import braid.internal.shared.SharedFile;
 import braid.launcher.cell.Cell;
 import braid.launcher.cell.CellFailure.Cause;
 import braid.launcher.cell.Outcome;
@@ -17,6 +18,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -49,9 +51,21 @@ class RankLifeTest {
     return session.run(new Cell("the cell", code), new Recorded());
   }
 
-  private static List<Path> sharedFiles() throws IOException {
+  /// Returns the start of the names of all shared files of the rank's session.
+  private static String sharedPrefix(ProcessHandle rank) throws IOException {
+    var name = "BRAID_TOKEN=";
+    var environment = Files.readString(Path.of("/proc/" + rank.pid() + "/environ"));
+    var token =
+        Arrays.stream(environment.split("\0", -1))
+            .filter(each -> each.startsWith(name))
+            .findFirst()
+            .orElseThrow();
+    return SharedFile.prefix(token.substring(name.length()));
+  }
+
+  private static List<Path> sharedFiles(String prefix) throws IOException {
     try (var files = Files.list(Path.of("/dev/shm"))) {
-      return files.filter(f -> f.getFileName().toString().startsWith("braid-")).toList();
+      return files.filter(f -> f.getFileName().toString().startsWith(prefix)).toList();
     }
   }
 
@@ -189,7 +203,6 @@ class RankLifeTest {
 
   @Test
   void kernelTrap12_aKilledFrontLeavesNoRankAndNoSharedFile() throws Exception {
-    var before = sharedFiles();
     var front =
         new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -201,6 +214,7 @@ class RankLifeTest {
             .redirectError(ProcessBuilder.Redirect.INHERIT)
             .start();
     var ranks = new ArrayList<ProcessHandle>();
+    String prefix;
     try (var output =
         new BufferedReader(new InputStreamReader(front.getInputStream(), StandardCharsets.UTF_8))) {
       for (var line = output.readLine();
@@ -209,12 +223,13 @@ class RankLifeTest {
         ranks.add(ProcessHandle.of(Long.parseLong(line)).orElseThrow());
       }
       assertThat(ranks).hasSize(RANKS);
+      prefix = sharedPrefix(ranks.getFirst());
       kill9(front.pid());
       for (var rank : ranks) {
         rank.onExit().get();
       }
     }
-    assertThat(sharedFiles()).isSubsetOf(before);
+    assertThat(sharedFiles(prefix)).isEmpty();
   }
 
   @Test

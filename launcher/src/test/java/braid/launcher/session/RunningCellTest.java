@@ -24,6 +24,7 @@ import jdk.jshell.spi.ExecutionControl.UserException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -36,18 +37,24 @@ class RunningCellTest {
   /// Statement of a `%%front` cell that runs the test's action.
   private static final String ACT = "((Runnable) System.getProperties().get(\"act\")).run();\n";
 
+  @TempDir static Path home;
+
+  @RegisterExtension
+  static final SharedSession SHARED =
+      new SharedSession(
+          () -> Session.start(new SessionOptions(2, BackendKind.HOST, Optional.empty(), home)));
+
   private Session session;
   private final Recorded output = new Recorded();
 
   @BeforeEach
-  void start(@TempDir Path home) {
-    session = Session.start(new SessionOptions(2, BackendKind.HOST, Optional.empty(), home));
+  void take() {
+    session = SHARED.get();
   }
 
   @AfterEach
-  void close() {
+  void forgetAct() {
     System.getProperties().remove("act");
-    session.close();
   }
 
   private static RunningCell cell(String source) {
