@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// fills the output's gradient with small integers; overwrite it with your own data. Sums are in
 /// fp32, and the schedule fixes their order between blocks; see [Builder#deterministic] for the
 /// order within a block. All ranks of the group build, run and measure it together.
-public final class AttentionGradient implements AutoCloseable {
+public final class AttentionGradient implements ChainLink {
   private static final List<Part> OF_FORWARD =
       List.of(Part.QUERY, Part.KEY, Part.VALUE, Part.OUTPUT, Part.LSE);
 
@@ -179,8 +179,13 @@ public final class AttentionGradient implements AutoCloseable {
     }
   }
 
+  @Override
   public ProcessGroup group() {
     return lease.group();
+  }
+
+  PlanLease lease() {
+    return lease;
   }
 
   public AttentionGradientSpec spec() {
@@ -273,6 +278,7 @@ public final class AttentionGradient implements AutoCloseable {
   /// five times `spec().flops()` plain operations of the host.
   ///
   /// @throws VerificationFailed on every rank, if any rank's part is wrong
+  @Override
   public void verify() {
     verify(null, () -> {});
   }

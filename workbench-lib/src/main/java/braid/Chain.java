@@ -67,10 +67,11 @@ public final class Chain implements AutoCloseable {
     return switch (link) {
       case Pipeline pipeline -> pipeline.lease();
       case Attention attention -> attention.lease();
+      case AttentionGradient backward -> backward.lease();
     };
   }
 
-  /// Chains pipelines and attentions in order, on the group of the first.
+  /// Chains pipelines, attentions and backward passes in order, on the group of the first.
   public static Chain of(ChainLink first, ChainLink... others) {
     var chain = on(first.group()).then(first);
     for (var each : others) {
@@ -265,8 +266,13 @@ public final class Chain implements AutoCloseable {
   }
 
   private String column(int link) {
-    return "%s %d"
-        .formatted(links.get(link) instanceof Attention ? "attention" : "pipeline", link + 1);
+    var kind =
+        switch (links.get(link)) {
+          case Pipeline _ -> "pipeline";
+          case Attention _ -> "attention";
+          case AttentionGradient _ -> "backward";
+        };
+    return "%s %d".formatted(kind, link + 1);
   }
 
   private String text(Function<ChainLink, String> each) {

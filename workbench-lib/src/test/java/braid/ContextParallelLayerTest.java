@@ -55,9 +55,13 @@ class ContextParallelLayerTest {
 
     /// Projections, causal attention, projection.
     double[] output() {
-      var query = times(doubles(x), q, sequence, HIDDEN, WIDTH);
-      var key = times(doubles(x), k, sequence, HIDDEN, KV_WIDTH);
-      var value = times(doubles(x), v, sequence, HIDDEN, KV_WIDTH);
+      return output(doubles(x));
+    }
+
+    private double[] output(double... tokens) {
+      var query = times(tokens, q, sequence, HIDDEN, WIDTH);
+      var key = times(tokens, k, sequence, HIDDEN, KV_WIDTH);
+      var value = times(tokens, v, sequence, HIDDEN, KV_WIDTH);
       var attended = new double[sequence * WIDTH];
       for (int i = 0; i < sequence; i++) {
         for (int head = 0; head < HEADS; head++) {
@@ -81,6 +85,23 @@ class ContextParallelLayerTest {
         }
       }
       return times(attended, o, sequence, WIDTH, HIDDEN);
+    }
+
+    /// The gradient of the tokens, by central differences.
+    double[] inputGradient(float... outputGradient) {
+      double step = 1e-4;
+      var gradient = new double[x.length];
+      for (int i = 0; i < gradient.length; i++) {
+        var changed = doubles(x);
+        changed[i] += step;
+        var higher = output(changed);
+        changed[i] -= 2 * step;
+        var lower = output(changed);
+        for (int j = 0; j < higher.length; j++) {
+          gradient[i] += outputGradient[j] * (higher[j] - lower[j]) / (2 * step);
+        }
+      }
+      return gradient;
     }
 
     private static double[] doubles(float... numbers) {
@@ -262,6 +283,116 @@ class ContextParallelLayerTest {
             }
           });
     }
+  }
+
+  /// The gradients of a layer's tokens by query, key and value, whose sum is compared with finite
+  /// differences.
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void theBackwardPassOfALayerIsOneChainToo(int ranks) {
+    int tokens = 17;
+    var spec =
+        AttentionSpec.of(tokens, HEADS, HEAD_SIZE)
+            .kvHeads(KV_HEADS)
+            .causal()
+            .layout(TokenLayout.ZIGZAG);
+    var layer = Layer.random(tokens, 8);
+    var gradient = Layer.numbers(new Random(9), tokens * HIDDEN);
+    var expected = layer.inputGradient(gradient);
+    LocalRanks.run(
+        ranks,
+        world -> {
+          var methods =
+              new ArrayList<>(
+                  List.of(
+                      ContextParallel.ring().splits(2),
+                      ContextParallel.allGatherKv().streams(2).replay(),
+                      ContextParallel.unfused()));
+          if (KV_HEADS % ranks == 0) {
+            methods.add(ContextParallel.ulysses());
+          }
+          for (var how : methods) {
+            try (var of = new OnRank(world)) {
+              var forward = contextParallel(of, spec, how, layer);
+              world.barrier();
+              forward.run();
+              var mine = positions(spec, ranks, world.rank());
+              var attention = (Attention) forward.links().get(3);
+              var chain = backward(of, attention, how, layer, rows(gradient, HIDDEN, mine));
+              for (var form : Timing.values()) {
+                world.barrier();
+                assertThat(chain.time(3, form)).hasSize(3);
+                compare(sumOfLast(chain, 3), expected, mine, chain.toString());
+                chain.pipelines().getLast().output().fill(0);
+              }
+              chain.verify();
+              assertThat(chain.profile(1).configuration())
+                  .containsEntry("backward 2", "%s, %s".formatted(spec.backward(), how));
+            }
+          }
+        });
+  }
+
+  /// The backward pass of a rank's layer, from the gradient of its rows of the result.
+  private static Chain backward(
+      OnRank of, Attention attention, ContextParallel how, Layer layer, float[] gradient) {
+    var world = of.world;
+    var alone = world.subset("alone-" + world.rank(), world.rank());
+    int rows = gradient.length / HIDDEN;
+    var ofResult = of.local(rows, HIDDEN);
+    ofResult.view().copyFrom(gradient);
+    var ofAttended = of.local(rows, WIDTH);
+    var ofQuery = of.local(rows, WIDTH);
+    var ofKey = of.local(rows, KV_WIDTH);
+    var ofValue = of.local(rows, KV_WIDTH);
+    var backward =
+        of.closing(
+            Attention.on(world)
+                .method(how)
+                .backward()
+                .forward(attention)
+                .outputGradient(ofAttended)
+                .queryGradient(ofQuery)
+                .keyGradient(ofKey)
+                .valueGradient(ofValue)
+                .build());
+    var toAttended =
+        projection(of, alone, ofResult, ofAttended, transposed(layer.o(), WIDTH, HIDDEN));
+    return Chain.on(world)
+        .then(toAttended)
+        .then(backward)
+        .then(
+            toTokens(of, alone, ofQuery, layer.q()),
+            toTokens(of, alone, ofKey, layer.k()),
+            toTokens(of, alone, ofValue, layer.v()));
+  }
+
+  private static Pipeline toTokens(
+      OnRank of, ProcessGroup alone, LocalTensor gradient, float[] weight) {
+    int rows = Math.toIntExact(gradient.shape().getFirst());
+    int columns = Math.toIntExact(gradient.shape().getLast());
+    return projection(
+        of, alone, gradient, of.local(rows, HIDDEN), transposed(weight, HIDDEN, columns));
+  }
+
+  private static float[] transposed(float[] matrix, int rows, int columns) {
+    var transposed = new float[matrix.length];
+    for (int i = 0; i < matrix.length; i++) {
+      transposed[i % columns * rows + i / columns] = matrix[i];
+    }
+    return transposed;
+  }
+
+  private static float[] sumOfLast(Chain chain, int count) {
+    var all = chain.pipelines();
+    var sum = all.getLast().output().toFloats();
+    for (var pipeline : all.subList(all.size() - count, all.size() - 1)) {
+      var part = pipeline.output().toFloats();
+      for (int i = 0; i < part.length; i++) {
+        sum[i] += part[i];
+      }
+    }
+    return sum;
   }
 
   /// The output of the last projection.
