@@ -109,7 +109,7 @@ class SafeHtmlTest {
         "<p title=\"x\" ",
       })
   void readsAnyBeginningsWithoutEndsInTimeThatGrowsWithTheirNumber(String piece) {
-    var html = piece.repeat(2_000_000 / piece.length());
+    var html = piece.repeat(1_000_000 / piece.length());
     assertThat(SafeHtml.of("<p>" + html).length()).isGreaterThan(0);
     assertThat(SafeHtml.of("<script>" + html)).isEmpty();
     assertThat(SafeHtml.of("<b>" + html + "<!--")).startsWith("<b>");
